@@ -1,0 +1,77 @@
+# A fresh clone needs Python 3.11 or later, make and a network; everything else is installed into .venv by the lock files.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SAMPLES = $(filter-out examples/fleet.yaml,$(sort $(wildcard examples/*.yaml)))
+CHECKED = operator/plimsoll $(wildcard tests benchmarks e2e)
+# Modules that write generated files; each is run as `python -m`.
+GENERATORS := plimsoll.api.generate
+
+# Files of measurements are never part of the project; benchmarks take them by path.
+OBSERVATIONS ?=
+LATENCIES ?=
+BENCH_FLAGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format generate bench lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: $(STAMP) ## make .venv with the locked dependencies and this package
+
+# The lock also holds the build backend, so that the package itself is built without a download that no hash guards.
+$(STAMP): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"$(PYTHON) is Python {v[0]}.{v[1]}; Plimsoll needs 3.11 or later: make PYTHON=python3.11 ...")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup ## plan every sample resource on the bundled snapshot of a fleet
+	@test -n "$(SAMPLES)" || { echo "examples/ holds no sample resources" >&2; exit 1; }
+	@# 2 is an answer ("does not fit"), not a failure of the demonstration.
+	@for sample in $(SAMPLES); do \
+	  printf '\n$$ plimsoll plan -f %s --snapshot examples/fleet.yaml\n' "$$sample"; \
+	  $(BIN)/plimsoll plan -f "$$sample" --snapshot examples/fleet.yaml || [ $$? -eq 2 ] || exit 1; \
+	done
+
+test: setup ## run the tests (no network, no cluster, no GPU)
+	$(BIN)/pytest -n 2 -q
+
+lint: setup ## ruff, mypy and the import rules of the rooms
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy $(CHECKED)
+	$(BIN)/lint-imports
+
+format: setup ## let ruff format and mend what it can
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+generate: setup ## write the generated files again (CRD, reference)
+	@set -e; for module in $(GENERATORS); do echo "$$module"; $(BIN)/python -m "$$module"; done
+
+bench: setup ## run the benchmarks; OBSERVATIONS=FILE LATENCIES=FILE BENCH_FLAGS=--json
+	$(call measured,kv_accuracy,OBSERVATIONS,rows of engine start-ups: model and GPU and flags and the tokens reported)
+	$(call measured,latency_accuracy,LATENCIES,points of measured TTFT and TPOT)
+	$(call measured,layout_choice,LATENCIES,points of measured TTFT and TPOT)
+	$(BIN)/python benchmarks/planning_speed.py $(BENCH_FLAGS)
+
+# measured(program, variable, what the file holds): run it on the file, or say what is missing.
+define measured
+	@if [ -n "$($(2))" ]; then set -x; $(BIN)/python benchmarks/$(1).py $($(2)) $(BENCH_FLAGS); \
+	else echo "benchmarks/$(1).py not run: give $(2)=FILE ($(3))" >&2; fi
+endef
+
+lock: ## resolve the dependencies again and write requirements/*.txt with hashes for all platforms
+	@test -x $(VENV)-lock/bin/uv || { $(PYTHON) -m venv $(VENV)-lock && $(VENV)-lock/bin/pip install --quiet uv; }
+	$(LOCK) pyproject.toml -o requirements/run.txt
+	$(LOCK) pyproject.toml --extra dev -c requirements/run.txt -o requirements/dev.txt
+
+LOCK = $(VENV)-lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
+
+clean: ## remove what make has made
+	rm -rf $(VENV) $(VENV)-lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	find operator tests -name __pycache__ -type d -prune -exec rm -rf {} +
