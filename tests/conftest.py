@@ -1,0 +1,47 @@
+"""What every test stands on: the same examples of hypothesis in every run, and no way out of this machine.
+
+`pytest --hypothesis-profile=explore` looks for new counter-examples; what it finds becomes a case of its own.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+# No deadline: a slow machine is not a failing test.
+settings.register_profile("steady", derandomize=True, database=None, deadline=None)
+settings.register_profile("explore", max_examples=2000, deadline=None)
+settings.load_profile("steady")
+
+
+def is_local(host: object) -> bool:
+    if host in {None, "", "localhost"}:
+        return True
+    try:
+        return ipaddress.ip_address(str(host)).is_loopback
+    except ValueError:
+        return False
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_way_out() -> Iterator[None]:
+    """Connections and look-ups beyond this machine fail at once, with or without a network."""
+    connect, getaddrinfo = socket.socket.connect, socket.getaddrinfo
+
+    def guarded_connect(self: socket.socket, address: Any) -> None:
+        if self.family in {socket.AF_INET, socket.AF_INET6} and not is_local(address[0]):
+            raise OSError(f"a test tried to connect to {address[0]}; tests use no network")
+        connect(self, address)
+
+    def guarded_getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_local(host):
+            raise OSError(f"a test tried to look up {host}; tests use no network")
+        return getaddrinfo(host, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded_connect)
+        patch.setattr(socket, "getaddrinfo", guarded_getaddrinfo)
+        yield
