@@ -44,7 +44,7 @@ lint: setup ## ruff, mypy and the import rules of the rooms
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy $(CHECKED)
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 format: setup ## let ruff format and mend what it can
 	$(BIN)/ruff check --fix-only
@@ -57,7 +57,7 @@ bench: setup ## run the benchmarks; OBSERVATIONS=FILE LATENCIES=FILE BENCH_FLAGS
 	$(call measured,kv_accuracy,OBSERVATIONS,rows of engine start-ups: model and GPU and flags and the tokens reported)
 	$(call measured,latency_accuracy,LATENCIES,points of measured TTFT and TPOT)
 	$(call measured,layout_choice,LATENCIES,points of measured TTFT and TPOT)
-	$(BIN)/python benchmarks/planning_speed.py $(BENCH_FLAGS)
+	@set -x; $(BIN)/python benchmarks/planning_speed.py $(BENCH_FLAGS)
 
 # measured(program, variable, what the file holds): run it on the file, or say what is missing.
 define measured

@@ -19,7 +19,10 @@ LOCKS = ("requirements/run.txt", "requirements/dev.txt")
 LONGEST_MODULE = 400
 
 # Written as patterns that do not match their own text.
-PACKAGE_HOST = re.compile(r"\b(?:(?:pypi|pythonhosted)\.org|(?:proxy|sum)\.golang\.org|registry\.npmjs\.org)")
+PACKAGE_HOST = re.compile(
+    r"\b(?:(?:pypi|pythonhosted)\.org|(?:proxy|sum)\.golang\.org|registry\.npmjs\.org"
+    r"|deb\.debian\.org|static\.crates\.io|repo1\.maven\.org)"
+)
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|farm|opt/wheels)/")
 PINNED = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>\S+)")
 
@@ -59,7 +62,7 @@ def test_the_operator_folder_does_not_shadow_the_standard_library():
 
 def test_every_folder_with_modules_is_a_package_and_carries_types():
     assert (PACKAGE / "py.typed").is_file()
-    folders = {path.parent for path in PACKAGE.rglob("*.py")}
+    folders = {path.parent for path in tracked(".py") if PACKAGE in path.parents}
     assert sorted(folder for folder in folders if not (folder / "__init__.py").is_file()) == []
 
 
