@@ -1,0 +1,158 @@
+"""What all models of the API have in common: one base, shared field types, and rules declared once.
+
+A rule stands beside the model it guards, as the CEL text the API server runs and as the Python predicate that is run
+when a file is read; both come from one declaration and are tested with the same samples. Turning the models into a
+schema is left to structural.py, reading files to loading.py.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, WithJsonSchema, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from plimsoll.api.quantity import QUANTITY, check_quantity
+
+
+INT_OR_STRING = "x-kubernetes-int-or-string"
+LIST_TYPE = "x-kubernetes-list-type"
+LIST_KEYS = "x-kubernetes-list-map-keys"
+SERVER_DEFAULT = "x-plimsoll-server-default"
+
+# Patterns are written in the common subset of Python's and Go's (RE2) expressions: no look-around.
+DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+# A label's or annotation's key and a label's value, as the API server accepts them.
+LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+PRINTABLE = r"^[!-~]+$"
+PRINTABLE_SPACE = r"^[ -~]+$"
+
+Bool = Annotated[bool, Strict()]
+Int = Annotated[int, Strict()]
+Percent = Annotated[int, Strict(), Field(ge=0, le=100)]
+Seconds = Annotated[int, Strict(), Field(ge=0, le=604800)]
+Milliseconds = Annotated[int, Strict(), Field(ge=1, le=3600000)]
+Tokens = Annotated[int, Strict(), Field(ge=1, le=16777216)]
+Decimal = Annotated[str, Field(max_length=16, pattern=r"^[0-9]{1,9}(\.[0-9]{1,6})?$")]
+ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=DNS_SUBDOMAIN)]
+LabelName = Annotated[str, Field(min_length=1, max_length=63, pattern=DNS_LABEL)]
+Word = Annotated[
+    str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$")
+]
+Quantity = Annotated[
+    str,
+    BeforeValidator(check_quantity),
+    WithJsonSchema({INT_OR_STRING: True, "maxLength": 32, "pattern": QUANTITY}),
+]
+LabelKey = Annotated[str, Field(min_length=1, max_length=316, pattern=LABEL_KEY)]
+LabelValue = Annotated[str, Field(max_length=63, pattern=LABEL_VALUE)]
+LabelMap = Annotated[dict[LabelKey, LabelValue], Field(max_length=32)]
+AnnotationMap = Annotated[dict[LabelKey, Annotated[str, Field(max_length=4096)]], Field(max_length=32)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One constraint that a type alone cannot say, for the API server (cel) and for files (holds)."""
+
+    name: str
+    cel: str
+    holds: Callable[[Any], bool]
+    message: str
+    field: str | None = None  # which field of the guarded object is to blame, as the user spells it
+
+
+class ApiModel(BaseModel):
+    """A frozen value with camelCase names outside and snake_case names inside; unknown fields are errors.
+
+    The operator reads objects that a newer version may have written: it validates with extra="ignore".
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        validate_default=False,
+    )
+    rules: ClassVar[tuple[Rule, ...]] = ()
+
+    @model_validator(mode="after")
+    def _obeys_rules(self) -> Self:
+        self._has_unique_items()
+        for rule in self.rules:
+            if not rule.holds(self):
+                raise PydanticCustomError(
+                    "rule",
+                    "{message}",
+                    {"message": rule.message, "rule": rule.name, "field": rule.field or ""},
+                )
+        return self
+
+    def _has_unique_items(self) -> None:
+        for name, info in type(self).model_fields.items():
+            extra = info.json_schema_extra
+            kind = extra.get(LIST_TYPE) if isinstance(extra, dict) else None
+            items = getattr(self, name)
+            if kind not in ("set", "map") or not items:
+                continue
+            seen = set()
+            keys: Any = extra.get(LIST_KEYS) if isinstance(extra, dict) else None
+            for item in items:
+                key = tuple(getattr(item, k) for k in keys) if keys else item
+                if key in seen:
+                    shown = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+                    raise PydanticCustomError(
+                        "duplicate",
+                        "{shown} is listed twice; each may stand there once",
+                        {"shown": repr(shown), "field": info.alias or name},
+                    )
+                seen.add(key)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object as a user would write it: camelCase, without what is absent and groups that say nothing."""
+        written: dict[str, Any] = {}
+        for name, info in type(self).model_fields.items():
+            value = getattr(self, name)
+            optional = info.default_factory is not None or info.default in (None, ())
+            if value is None or (optional and value == info.get_default(call_default_factory=True)):
+                continue
+            written[info.alias or name] = _plain(value)
+        return written
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, ApiModel):
+        return value.to_dict()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def field(description: str, **constraints: Any) -> Any:
+    """An optional field: absent means absent, and Plimsoll decides."""
+    return Field(default=None, description=description, **constraints)
+
+
+def group(factory: Callable[[], Any], description: str) -> Any:
+    """A group of optional fields: always there to read, never written by a default."""
+    return Field(default_factory=factory, description=description)
+
+
+def listing(description: str, *, most: int, keys: tuple[str, ...] = (), atomic: bool = False) -> Any:
+    """A bounded list: a map by its keys, a set of scalars, or (atomic) a sequence whose order means something."""
+    extra: dict[str, Any] = {LIST_TYPE: "atomic" if atomic else "map" if keys else "set"}
+    if keys:
+        extra[LIST_KEYS] = list(keys)
+    return Field(default=(), description=description, max_length=most, json_schema_extra=extra)
+
+
+def owned(default: Any, description: str, **constraints: Any) -> Any:
+    """A field whose default the API server writes into the object, because the user should see and own it."""
+    return Field(
+        default=default, description=description, json_schema_extra={SERVER_DEFAULT: True}, **constraints
+    )

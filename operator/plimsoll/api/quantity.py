@@ -1,0 +1,72 @@
+"""Kubernetes quantities and decimal strings as exact numbers, and back to text that people read.
+
+Everything is integer or decimal arithmetic: a quantity that went through here compares and adds without rounding.
+"""
+
+import re
+from decimal import ROUND_CEILING, Decimal
+from typing import Final
+
+QUANTITY: Final = r"^[0-9]{1,18}(\.[0-9]{1,9})?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
+
+_SCALE: Final[dict[str, Decimal]] = {
+    "": Decimal(1),
+    "m": Decimal("0.001"),
+    **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)},
+    **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
+}
+_PARTS: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([a-zA-Z]*)")
+
+
+def parse_quantity(text: str | int) -> Decimal:
+    """The number that a quantity stands for: "1500m" is 1.5, "24Gi" is 25769803776."""
+    match = _PARTS.fullmatch(str(text))
+    if match is None or match[2] not in _SCALE:
+        raise ValueError(f"{text!r} is not a quantity; write a number and a unit, as 24Gi, 500M, 4 or 1500m")
+    return Decimal(match[1]) * _SCALE[match[2]]
+
+
+def parse_bytes(text: str | int) -> int:
+    """A quantity of memory as whole bytes, rounded up."""
+    return int(parse_quantity(text).to_integral_value(rounding=ROUND_CEILING))
+
+
+def parse_millicores(text: str | int) -> int:
+    """A quantity of CPU as thousandths of a core, rounded up."""
+    return int((parse_quantity(text) * 1000).to_integral_value(rounding=ROUND_CEILING))
+
+
+def parse_decimal(text: str) -> Decimal:
+    """A decimal string of the API ("12.5") as an exact number."""
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", text) is None:
+        raise ValueError(f"{text!r} is not a decimal number; write digits with at most one point, as 12.5")
+    return Decimal(text)
+
+
+def format_decimal(value: Decimal | int, places: int = 2) -> str:
+    """An exact number as a decimal string of the API: rounded to places, without needless zeros."""
+    text = f"{Decimal(value):.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def format_quantity(count: int) -> str:
+    """Whole bytes as the shortest exact quantity with a binary unit: 25769803776 is 24Gi, 1000 stays 1000."""
+    for unit in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
+        size = int(_SCALE[unit])
+        if count and count % size == 0:
+            return f"{count // size}{unit}"
+    return str(count)
+
+
+def format_gib(count: int, places: int = 1) -> str:
+    """Bytes for people: GiB with a fixed number of places."""
+    return f"{Decimal(count) / 2**30:.{places}f} GiB"
+
+
+def check_quantity(value: object) -> str:
+    """What the API takes as a quantity: text in Kubernetes' form, or a whole number; kept as text."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return str(value)
+    if isinstance(value, str) and re.fullmatch(QUANTITY[1:-1], value) is not None:
+        return value
+    raise ValueError("not a quantity; write a number and a unit, as 24Gi, 500M, 4 or 1500m")

@@ -1,0 +1,112 @@
+"""Which engine serves the model, in which version and image, and what a user may add to its command line."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from plimsoll.api.base import (
+    PRINTABLE_SPACE,
+    ApiModel,
+    Bool,
+    Int,
+    ObjectName,
+    Rule,
+    Word,
+    field,
+    listing,
+    owned,
+)
+from plimsoll.api.v1alpha1.model import SecretKey
+
+ImageName = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/-]*$")]
+
+
+class EnvVar(ApiModel):
+    """One environment variable of the engine."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            name="env-one-source",
+            cel="has(self.value) != has(self.secret)",
+            holds=lambda m: (m.value is None) != (m.secret is None),
+            message="exactly one of value and secret must be set",
+        ),
+    )
+
+    name: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = Field(
+        description="Name of the variable."
+    )
+    value: Annotated[str, Field(max_length=4096)] | None = field("Its value.")
+    secret: SecretKey | None = field("Secret that holds its value.")
+
+
+class Engine(ApiModel):
+    """The engine and its settings. What is absent follows from the model, the workload and the GPUs."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            name="batch-below-sequences",
+            cel="!has(self.maxBatchedTokens) || !has(self.maxSequences) || self.maxBatchedTokens >= self.maxSequences",
+            holds=lambda m: (
+                m.max_batched_tokens is None
+                or m.max_sequences is None
+                or m.max_batched_tokens >= m.max_sequences
+            ),
+            message="maxBatchedTokens must be at least maxSequences: each running sequence takes a token a step",
+            field="maxBatchedTokens",
+        ),
+    )
+
+    name: Literal["vllm"] = owned("vllm", "The engine.")
+    version: (
+        Annotated[str, Field(max_length=32, pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?([.-]?[a-z]+[0-9]*)?$")]
+        | None
+    ) = field(
+        "Version of the engine. Absent: the admin's default. Required knowledge for an image of your own."
+    )
+    image: ImageName | None = field(
+        "An engine image of your own. Absent: the one that the version's catalogue names."
+    )
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = field(
+        "When the kubelet pulls the image."
+    )
+    image_pull_secrets: tuple[ObjectName, ...] = listing("Secrets for pulling the image.", most=8)
+    upgrade: Literal["manual", "operator"] | None = field(
+        "Who moves to a newer engine version: manual (only an edit of version), or operator (with the admin's default "
+        "version, by a canary). Absent: manual where version or image is set, else as the admin's config says."
+    )
+    attention_backend: Word | None = field(
+        "Attention backend, as the engine spells it. Absent: the engine chooses."
+    )
+    scheduling_policy: Literal["fcfs", "priority"] | None = field(
+        "Order of waiting requests: by arrival, or by the priority that a request carries. Absent: fcfs."
+    )
+    max_sequences: Annotated[Int, Field(ge=1, le=65536)] | None = field(
+        "Most requests that run at once in one replica. Absent: derived from KV memory, lengths and latency target."
+    )
+    max_batched_tokens: Annotated[Int, Field(ge=1, le=1048576)] | None = field(
+        "Most tokens that one step processes. Absent: derived from the workload and the latency target."
+    )
+    max_queued_requests: Annotated[Int, Field(ge=1, le=1000000)] | None = field(
+        "Waiting requests beyond which new ones are refused (HTTP 503). Absent: derived from the latency target."
+    )
+    block_tokens: Annotated[Int, Field(ge=1, le=4096)] | None = field(
+        "Tokens of a KV block. Absent: the engine's own."
+    )
+    prefix_caching: Bool | None = field(
+        "Keep the KV of shared prefixes. Absent: on where the model supports it."
+    )
+    eager: Bool | None = field(
+        "No compilation and no CUDA graphs: starts faster, decodes slower. Absent: false."
+    )
+    sleep_mode: Bool | None = field("Let the engine give its GPU memory back while it sleeps. Absent: false.")
+    extra_args: tuple[Annotated[str, Field(min_length=1, max_length=2048, pattern=PRINTABLE_SPACE)], ...] = (
+        listing(
+            "Further arguments, one argv word each. Flags that Plimsoll owns, and those the admin denies, are refused.",
+            most=64,
+            atomic=True,
+        )
+    )
+    env: tuple[EnvVar, ...] = listing(
+        "Further environment variables, under the admin's allow and deny lists.", most=64, keys=("name",)
+    )

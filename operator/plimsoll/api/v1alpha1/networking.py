@@ -1,0 +1,104 @@
+"""How requests reach the replicas: Service, keys, certificates, gateway or Ingress."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from plimsoll.api.base import (
+    AnnotationMap,
+    ApiModel,
+    Bool,
+    Int,
+    LabelMap,
+    LabelName,
+    ObjectName,
+    Rule,
+    field,
+    group,
+    listing,
+    owned,
+)
+from plimsoll.api.v1alpha1.model import SecretKey
+
+Hostname = Annotated[
+    str, Field(min_length=1, max_length=253, pattern=r"^(\*\.)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+]
+UrlPath = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^/[A-Za-z0-9._~/-]*$")]
+Origin = Annotated[
+    str,
+    Field(min_length=1, max_length=260, pattern=r"^https?://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$"),
+]
+
+
+class Service(ApiModel):
+    """The Service in front of the replicas."""
+
+    type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = owned("ClusterIP", "Kind of Service.")
+    port: Annotated[Int, Field(ge=1, le=65535)] = owned(80, "Port of the Service.")
+    name: Annotated[LabelName, Field(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")] | None = field(
+        "Name of the Service. Absent: the deployment's name."
+    )
+    labels: LabelMap = Field(default_factory=dict, description="Further labels of the Service.")
+    annotations: AnnotationMap = Field(
+        default_factory=dict, description="Further annotations of the Service."
+    )
+
+
+class Gateway(ApiModel):
+    """A route on a Gateway that exists already."""
+
+    name: ObjectName = Field(description="Name of the Gateway.")
+    namespace: LabelName | None = field("Its namespace. Absent: the deployment's own.")
+    listener: ObjectName | None = field("Section of the Gateway. Absent: every one that admits the route.")
+    hostnames: tuple[Hostname, ...] = listing("Hosts that the route answers. Absent: the Gateway's.", most=16)
+    path: UrlPath | None = field("Path prefix. Absent: /.")
+    inference_pool: Bool | None = field(
+        "Route by load and prefix through an InferencePool. Absent: true where the cluster has the API."
+    )
+    timeout_seconds: Annotated[Int, Field(ge=1, le=86400)] | None = field(
+        "Longest answer. Absent: computed from output lengths and latency."
+    )
+
+
+class Ingress(ApiModel):
+    """An Ingress, where there is no Gateway."""
+
+    class_name: ObjectName | None = field("IngressClass. Absent: the cluster's default.")
+    hosts: tuple[Hostname, ...] = Field(
+        description="Hosts that it answers.",
+        min_length=1,
+        max_length=16,
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+    path: UrlPath | None = field("Path prefix. Absent: /.")
+    annotations: AnnotationMap = Field(default_factory=dict, description="Annotations for its controller.")
+    tls_secret: ObjectName | None = field("Secret with the certificate that the Ingress shows.")
+
+
+class Networking(ApiModel):
+    """How requests reach the replicas."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            name="gateway-or-ingress",
+            cel="!has(self.gateway) || !has(self.ingress)",
+            holds=lambda m: m.gateway is None or m.ingress is None,
+            message="only one of gateway and ingress may be set",
+            field="ingress",
+        ),
+    )
+
+    service: Service = group(Service, "The Service in front of the replicas.")
+    api_key_secret: SecretKey | None = field("Secret with the key that requests to the API must carry.")
+    tls_secret: ObjectName | None = field(
+        "Secret (kubernetes.io/tls) with the certificate that the engine shows."
+    )
+    cors_origins: tuple[Origin, ...] = listing(
+        "Origins from which browsers may call the API. Absent: none.", most=32
+    )
+    gateway: Gateway | None = field("Route on a Gateway.")
+    ingress: Ingress | None = field("Ingress.")
+    allow_from: tuple[LabelName, ...] = listing(
+        "Namespaces whose pods may call the API; makes a NetworkPolicy. Absent: no policy but for groups.",
+        most=32,
+    )

@@ -1,0 +1,163 @@
+"""How many replicas there may be, what may be retuned, and how a change reaches them."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from plimsoll.api.base import ApiModel, Bool, Decimal, Int, Rule, Seconds, field, listing
+
+Replicas = Annotated[Int, Field(ge=0, le=1000)]
+
+
+class WakeSignal(ApiModel):
+    """What tells that a deployment without replicas is wanted again; it must live outside its pods."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            name="wake-one-signal",
+            cel="has(self.query) != (has(self.annotation) && self.annotation)",
+            holds=lambda m: (m.query is not None) != (m.annotation is True),
+            message="exactly one of query and annotation (true) must be set",
+        ),
+    )
+
+    query: Annotated[str, Field(min_length=1, max_length=2048)] | None = field(
+        "A PromQL query over a gateway's metrics; above 0 means that somebody waits."
+    )
+    annotation: Bool | None = field(
+        "A change of the annotation plimsoll.dev/wake on the resource, written by whoever holds the requests."
+    )
+
+
+class ScaleToZero(ApiModel):
+    """Let the last replica go when nobody asks."""
+
+    wake: WakeSignal = Field(description="What brings it back.")
+    after_seconds: Annotated[Int, Field(ge=60, le=604800)] | None = field(
+        "Idle time before it goes. Absent: 900."
+    )
+
+
+class Scaling(ApiModel):
+    """Bounds for the number of replicas that Plimsoll decides while spec.replicas is absent."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            name="min-not-above-max",
+            cel="!has(self.min) || !has(self.max) || self.min <= self.max",
+            holds=lambda m: m.min is None or m.max is None or m.min <= m.max,
+            message="min must not be above max",
+            field="min",
+        ),
+        Rule(
+            name="zero-needs-wake",
+            cel="!has(self.min) || self.min > 0 || has(self.zero)",
+            holds=lambda m: m.min is None or m.min > 0 or m.zero is not None,
+            message="min 0 needs zero.wake: without a signal from outside nothing could bring a replica back",
+            field="min",
+        ),
+        Rule(
+            name="zero-needs-min-zero",
+            cel="!has(self.zero) || !has(self.min) || self.min == 0",
+            holds=lambda m: m.zero is None or m.min is None or m.min == 0,
+            message="zero is set, so min must be 0 or absent",
+            field="min",
+        ),
+    )
+
+    min: Replicas | None = field("Fewest replicas. Absent: 1, or 0 where zero is set.")
+    max: Annotated[Int, Field(ge=1, le=1000)] | None = field(
+        "Most replicas. Absent: as many as the declared load needs, else 1, and no autoscaling."
+    )
+    up_window_seconds: Seconds | None = field("How long more must be wanted before it is given. Absent: 30.")
+    down_window_seconds: Seconds | None = field(
+        "How long less must be wanted before it is taken. Absent: 300, or twice the start-up time if that is more."
+    )
+    zero: ScaleToZero | None = field("Let the deployment go to no replica at all.")
+
+
+class TuningFloors(ApiModel):
+    """Values below which retuning must not go."""
+
+    max_sequences: Annotated[Int, Field(ge=1, le=65536)] | None = field("Absent: 8.")
+    context_tokens: Annotated[Int, Field(ge=16, le=16777216)] | None = field(
+        "Absent: retuning never shortens the context."
+    )
+
+
+class Tuning(ApiModel):
+    """What Plimsoll may change by itself when live signals ask for it. Each change is reversible and judged."""
+
+    allow: tuple[
+        Literal["watermark", "maxSequences", "utilization", "kvCacheDtype", "tensor", "contextTokens"], ...
+    ] = listing(
+        "Settings that may be retuned. Absent: watermark and maxSequences, which change neither answers nor cost.",
+        most=6,
+    )
+    mode: Literal["auto", "dryRun", "off"] | None = field(
+        "auto: act. dryRun: say what would be done. off: look away. Absent: auto."
+    )
+    floors: TuningFloors | None = field("Values below which retuning must not go.")
+    allow_disruption: Bool | None = field(
+        "Retune even when the only replica must restart and no GPU is free for a second. Absent: false."
+    )
+
+
+class Canary(ApiModel):
+    """Give a change to a part of the replicas first."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            name="canary-rises",
+            cel="self.percents.all(i, p, i == 0 || self.percents[i - 1] < p)",
+            holds=lambda m: list(m.percents) == sorted(set(m.percents)),
+            message="percents must rise from step to step",
+            field="percents",
+        ),
+    )
+
+    percents: Annotated[tuple[Annotated[Int, Field(ge=1, le=100)], ...], Field(min_length=1)] = Field(
+        description="Share of replicas on the new set at each step, rising.",
+        max_length=10,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    hold_seconds: Seconds | None = field("How long each step is watched. Absent: 600.")
+
+
+class Rollout(ApiModel):
+    """How replicas move from one serving set to the next."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            name="replace-no-surge",
+            cel="!has(self.strategy) || self.strategy != 'replace' || !has(self.maxSurge)",
+            holds=lambda m: m.strategy != "replace" or m.max_surge is None,
+            message="maxSurge belongs to strategy surge; replace takes no extra GPUs",
+            field="maxSurge",
+        ),
+    )
+
+    strategy: Literal["surge", "replace"] | None = field(
+        "surge: the new replica first, then the old one goes. replace: the old one goes first, for full clusters. "
+        "Absent: surge where the GPUs are free, else replace."
+    )
+    max_surge: Annotated[Int, Field(ge=1, le=100)] | None = field("Extra replicas during a surge. Absent: 1.")
+    canary: Canary | None = field("Steps by which a change reaches the replicas. Absent: one by one.")
+    hold: Bool | None = field(
+        "Stop moving replicas where the rollout stands; serving goes on. Absent: false."
+    )
+    rollback: Literal["auto", "manual"] | None = field(
+        "What happens when the new set fails to start or dies. Absent: auto, back to the old set with the reason."
+    )
+    deadline_seconds: Annotated[Int, Field(ge=60, le=86400)] | None = field(
+        "Longest time a new replica may take to be ready. Absent: computed from the bytes to load."
+    )
+    drain_seconds: Annotated[Int, Field(ge=0, le=86400)] | None = field(
+        "Time for running answers to finish before a replica stops. Absent: from output lengths and latency."
+    )
+
+
+class Cost(ApiModel):
+    """Limits in the currency of the admin's prices."""
+
+    max_per_hour: Decimal | None = field('Most that all replicas together may cost an hour, as "24.50".')

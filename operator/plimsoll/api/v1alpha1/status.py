@@ -1,0 +1,192 @@
+"""What a user reads back: observed, recomputable, and told with reasons. Only the operator writes it."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from plimsoll.api.base import ApiModel, Bool, Decimal, Int, Percent, Word, field, listing
+from plimsoll.api.v1alpha1.workload import TokenPercentiles
+
+Timestamp = Annotated[str, Field(max_length=32, json_schema_extra={"format": "date-time"})]
+Text = Annotated[str, Field(max_length=1024)]
+Name = Annotated[str, Field(max_length=253)]
+Count = Annotated[Int, Field(ge=0)]
+
+
+class Condition(ApiModel):
+    """One condition, in the form that Kubernetes and kstatus agree on."""
+
+    type: Annotated[str, Field(min_length=1, max_length=63)] = Field(
+        description="What the condition is about."
+    )
+    status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
+    reason: Annotated[str, Field(min_length=1, max_length=63)] = Field(description="Why, in one stable word.")
+    message: Annotated[str, Field(max_length=2048)] = Field(
+        description="Why, in one sentence, with the remedy."
+    )
+    last_transition_time: Timestamp = Field(description="When status last changed.")
+    observed_generation: Count | None = field("Generation of the spec that was judged.")
+
+
+class LedgerTerm(ApiModel):
+    """One term of the memory ledger, for each GPU."""
+
+    name: Word = Field(
+        description="weights, activation, graphs, context, lora, draft, encoder, kv, headroom, ..."
+    )
+    bytes: Count = Field(description="Bytes of each GPU.")
+    source: Word = Field(description="exact, calibrated, learned or assumed.")
+
+
+class Alternative(ApiModel):
+    """A plan that was considered and not chosen."""
+
+    layout: Word = Field(description="Layout, as tp8-pp2.")
+    gpu: Name = Field(description="GPU product, or cpu.")
+    cost_per_hour: Decimal | None = field("Price of a replica.")
+    reason: Text = Field(description="Why it was not chosen.")
+
+
+class PlanStatus(ApiModel):
+    """The pinned plan, in short. The whole of it stands in the ConfigMap."""
+
+    digest: Annotated[str, Field(max_length=71)] = Field(description="Digest of the pinned plan.")
+    config_map: Name | None = field("ConfigMap that holds the plan.")
+    layout: Word | None = field("Layout, as tp8-pp2.")
+    gpu: Name | None = field("GPU product, or cpu; several joined by a comma.")
+    gpus_per_replica: Count | None = field("GPUs of a replica.")
+    nodes_per_replica: Count | None = field("Nodes of a replica.")
+    quantization: Word | None = field("Precision of the weights.")
+    context_tokens: Count | None = field("Longest request.")
+    max_sequences: Count | None = field("Most running requests of a replica.")
+    kv_tokens: Count | None = field("Tokens that the KV pool of a replica holds.")
+    utilization_percent: Percent | None = field("Share of each GPU that the engine takes.")
+    verdict: Literal["Fits", "Tight", "DoesNotFit"] | None = field("What the ledger says.")
+    oom_risk: Word | None = field("Risk of running out of memory, in a word.")
+    cost_per_hour: Decimal | None = field("Price of all planned replicas.")
+    predicted_ttft_ms: Count | None = field("Predicted p99 of the time to the first token.")
+    predicted_itl_ms: Count | None = field("Predicted p99 of the gap between tokens.")
+    ledger: tuple[LedgerTerm, ...] = listing("Where the memory of each GPU goes.", most=24, keys=("name",))
+    alternatives: tuple[Alternative, ...] = listing("Best plans not chosen.", most=3, atomic=True)
+    reason: Text | None = field("Why this plan.")
+    pinned_at: Timestamp | None = field("When it was pinned.")
+
+
+class SetStatus(ApiModel):
+    """One serving set."""
+
+    name: Name = Field(description="Name of the set.")
+    pool: Name | None = field("Pool of GPUs.")
+    layout: Word | None = field("Layout.")
+    replicas: Count = Field(default=0, description="Replicas wanted.")
+    ready: Count = Field(default=0, description="Replicas that serve.")
+    weight_percent: Percent | None = field("Share of the traffic.")
+    state: Literal["Serving", "Starting", "Canary", "Draining", "Failed"] | None = field("What it is doing.")
+    reason: Text | None = field("Why.")
+
+
+class ReplicaStatus(ApiModel):
+    """Where the replicas are that should be there."""
+
+    wanted: Count | None = field("Replicas wanted now, by the user or by Plimsoll.")
+    ready: Count | None = field("Serving.")
+    starting: Count | None = field("Loading.")
+    waiting_for_gpus: Count | None = field("No GPU is free.")
+    waiting_for_nodes: Count | None = field("A node is being made.")
+    waiting_for_quota: Count | None = field("A queue or quota holds them back.")
+    reason: Text | None = field("Why this number.")
+
+
+class TuningStep(ApiModel):
+    """One retune, written down before it is made."""
+
+    id: Word = Field(description="Identity of the step.")
+    setting: Word = Field(description="What is changed.")
+    before: Annotated[str, Field(max_length=63)] = Field(description="Value before.")
+    after: Annotated[str, Field(max_length=63)] = Field(description="Value after.")
+    state: Literal[
+        "Planned", "Canary", "Judging", "Rolling", "Verifying", "Done", "RollingBack", "Failed", "DryRun"
+    ] = Field(description="How far it is.")
+    reason: Text = Field(description="What asked for it, and how it was judged.")
+    started_at: Timestamp | None = field("When it began.")
+    finished_at: Timestamp | None = field("When it ended.")
+    deadline: Timestamp | None = field("When it is given up.")
+
+
+class Endpoint(ApiModel):
+    """Where the API answers."""
+
+    url: Annotated[str, Field(max_length=512)] | None = field("Inside the cluster.")
+    external_url: Annotated[str, Field(max_length=512)] | None = field("From outside, by gateway or Ingress.")
+    model_names: tuple[Annotated[str, Field(max_length=128)], ...] = listing(
+        "Names that requests may ask for.", most=72, atomic=True
+    )
+
+
+class EngineStatus(ApiModel):
+    """The engine in use."""
+
+    name: Word | None = field("Engine.")
+    version: Word | None = field("Its version.")
+    image: Annotated[str, Field(max_length=640)] | None = field("Its image, by digest when known.")
+
+
+class Progress(ApiModel):
+    """How far the slowest starting replica is."""
+
+    phase: Word | None = field("Download, load, compile, capture, ...")
+    bytes_done: Count | None = field("Bytes so far.")
+    bytes_total: Count | None = field("Bytes in all.")
+    seconds_left: Count | None = field("Estimate.")
+
+
+class AdapterStatus(ApiModel):
+    """One LoRA adapter."""
+
+    name: Word = Field(description="Name of the adapter.")
+    state: Literal["Loaded", "Loading", "Failed"] = Field(description="Whether it can be asked for.")
+    message: Text | None = field("Why not.")
+
+
+class ObservedWorkload(ApiModel):
+    """Traffic as measured, beside what spec.workload declares."""
+
+    input_tokens: TokenPercentiles | None = field("Lengths of prompts.")
+    output_tokens: TokenPercentiles | None = field("Lengths of answers.")
+    shared_prefix_percent: Percent | None = field("Share of prompt tokens found in the prefix cache.")
+    concurrency: Count | None = field("Requests in flight at the peak.")
+    requests_per_second: Decimal | None = field("Arrival rate at the peak.")
+    since: Timestamp | None = field("Begin of the observation.")
+
+
+class Accuracy(ApiModel):
+    """Predicted against measured, from the engines' own reports."""
+
+    kv_tokens_predicted: Count | None = field("KV tokens of a replica, predicted.")
+    kv_tokens_measured: Count | None = field("KV tokens of a replica, as the engine reports.")
+    error_percent: Annotated[str, Field(max_length=16)] | None = field('Difference, as "-1.4".')
+
+
+class LLMDeploymentStatus(ApiModel):
+    """What is so."""
+
+    observed_generation: Count | None = field("Generation of the spec that this status speaks of.")
+    conditions: tuple[Condition, ...] = listing("Conditions.", most=24, keys=("type",))
+    plan: PlanStatus | None = field("The pinned plan.")
+    sets: tuple[SetStatus, ...] = listing("Serving sets.", most=32, keys=("name",))
+    replicas: Count | None = field("Replicas that exist, for the scale subresource.")
+    ready: Annotated[str, Field(max_length=16)] | None = field("Ready of wanted replicas, as 2/3.")
+    selector: Annotated[str, Field(max_length=512)] | None = field(
+        "Label selector of the leaders, for the scale subresource."
+    )
+    replica_status: ReplicaStatus | None = field("Where the replicas are.")
+    tuning: TuningStep | None = field("The retune in flight.")
+    tuning_history: tuple[TuningStep, ...] = listing("Past retunes, newest first.", most=20, keys=("id",))
+    endpoint: Endpoint | None = field("Where the API answers.")
+    engine: EngineStatus | None = field("The engine in use.")
+    progress: Progress | None = field("Start-up of the slowest replica.")
+    adapters: tuple[AdapterStatus, ...] = listing("LoRA adapters.", most=64, keys=("name",))
+    observed: ObservedWorkload | None = field("Traffic as measured.")
+    accuracy: Accuracy | None = field("Predicted against measured.")
+    last_scale_time: Timestamp | None = field("When the number of replicas last changed.")
+    safe_retry: Bool | None = field("A smaller setting is in use since a start failed for memory.")

@@ -1,0 +1,105 @@
+"""Every name that leaves the program: API group, labels, annotations, field managers, condition types.
+
+One small module, so that a name is spelled once and can be searched for. It holds no logic beyond the
+arithmetic of name lengths and imports nothing; what the names mean is said where they are used.
+"""
+
+from typing import Final
+
+GROUP: Final = "plimsoll.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+KIND: Final = "LLMDeployment"
+PLURAL: Final = "llmdeployments"
+SINGULAR: Final = "llmdeployment"
+SHORT_NAME: Final = "llm"
+CATEGORY: Final = "plimsoll"
+CRD_NAME: Final = f"{PLURAL}.{GROUP}"
+CONFIG_KIND: Final = "OperatorConfig"
+
+LABEL_NAME: Final = "app.kubernetes.io/name"
+LABEL_INSTANCE: Final = "app.kubernetes.io/instance"
+LABEL_COMPONENT: Final = "app.kubernetes.io/component"
+LABEL_PART_OF: Final = "app.kubernetes.io/part-of"
+LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+MANAGED_BY: Final = "plimsoll"
+LABEL_DEPLOYMENT: Final = f"{GROUP}/deployment"
+LABEL_SET: Final = f"{GROUP}/set"
+LABEL_ROLE: Final = f"{GROUP}/role"
+LABEL_LEADER: Final = f"{GROUP}/leader"
+LABEL_POOL: Final = f"{GROUP}/pool"
+
+ANNOTATION_HASH: Final = f"{GROUP}/hash"
+ANNOTATION_REPLAN: Final = f"{GROUP}/replan"
+ANNOTATION_RESET: Final = f"{GROUP}/clear-autotune-pause"
+ANNOTATION_WAKE: Final = f"{GROUP}/wake"
+ANNOTATION_PLAN_DIGEST: Final = f"{GROUP}/plan-digest"
+OWNED_PREFIXES: Final = (f"{GROUP}/", "app.kubernetes.io/", "kubernetes.io/", "k8s.io/")
+
+MANAGER_CHILDREN: Final = "plimsoll"
+MANAGER_STATUS: Final = "plimsoll-status"
+LEASE: Final = "plimsoll-operator"
+LEARNED: Final = "plimsoll-learned"
+
+# Condition types. What each one says, and its reasons, stand in api/conditions.py.
+READY: Final = "Ready"
+RECONCILING: Final = "Reconciling"
+STALLED: Final = "Stalled"
+FITS: Final = "Fits"
+PLACED: Final = "Placed"
+PROGRESSING: Final = "Progressing"
+DEGRADED: Final = "Degraded"
+MODEL_FACTS: Final = "ModelFacts"
+BETTER_PLAN: Final = "BetterPlanAvailable"
+METRICS: Final = "MetricsAvailable"
+SCALING: Final = "ScalingLimited"
+SLO: Final = "SLOAttainable"
+AUTOSCALER_CONFLICT: Final = "AutoscalerConflict"
+AUTOTUNE_PAUSED: Final = "AutotunePaused"
+
+# Names are capped so that everything made from one fits a DNS label of 63 characters:
+#
+#   a pod of a Deployment      NAME-hhhhhhhh-tttttttttt-xxxxx   8 hash, 10 template hash, 5 random: 26 more
+#   a group's controller       NAME-hhhhhhhh-RRR                3 digits of the replica: 13 more, and its
+#     revision label           NAME-hhhhhhhh-RRR-tttttttttt     10 of revision hash: 24 more
+#   a pod of a group           NAME-hhhhhhhh-RRR-PPP            3 digits of the rank: 17 more
+#   a facts pod                NAME-facts-hhhhhhhh              15 more
+#   a Service, ConfigMap, ...  NAME-SUFFIX                      at most 10 more
+#
+# The longest takes 26, which leaves 37 for the name itself.
+LABEL_MAX: Final = 63
+SET_HASH_LENGTH: Final = 8
+TEMPLATE_HASH_LENGTH: Final = 10
+POD_SUFFIX_LENGTH: Final = 5
+REPLICA_DIGITS: Final = 3
+RANK_DIGITS: Final = 3
+MAX_REPLICAS: Final = 10**REPLICA_DIGITS
+MAX_GROUP: Final = 10**RANK_DIGITS
+CHILD_SUFFIXES: Final = ("headless", "plan", "facts", "netpol", "route")
+
+_SET: Final = 1 + SET_HASH_LENGTH
+LONGEST_SUFFIX: Final = max(
+    _SET + 1 + TEMPLATE_HASH_LENGTH + 1 + POD_SUFFIX_LENGTH,
+    _SET + 1 + REPLICA_DIGITS + 1 + TEMPLATE_HASH_LENGTH,
+    _SET + 1 + REPLICA_DIGITS + 1 + RANK_DIGITS,
+    1 + len("facts") + 1 + SET_HASH_LENGTH,
+    max(1 + len(suffix) for suffix in CHILD_SUFFIXES),
+)
+NAME_MAX: Final = LABEL_MAX - LONGEST_SUFFIX
+
+
+def set_name(deployment: str, digest: str) -> str:
+    """The name of a serving set: the deployment's name and the head of the set's digest."""
+    return f"{deployment}-{digest[:SET_HASH_LENGTH]}"
+
+
+def group_name(set_: str, replica: int) -> str:
+    """The name of one replica that spans nodes: its set's name and its number."""
+    return f"{set_}-{replica}"
+
+
+def child_name(deployment: str, suffix: str) -> str:
+    """The name of an object of which a deployment has exactly one."""
+    if suffix not in CHILD_SUFFIXES:
+        raise ValueError(f"{suffix!r} is no known suffix; the name budget counts {', '.join(CHILD_SUFFIXES)}")
+    return f"{deployment}-{suffix}"
