@@ -1,0 +1,182 @@
+"""Frozen values to canonical JSON and back, by their types alone: the bytes of a plan are a function of its content.
+
+Only what plans are made of is known (dataclasses, enums, tuples, string-keyed mappings, optionals, scalars); anything
+else is an error at once, not a surprise in a ConfigMap. Fields that hold their default are left out, so that a plan
+written before a field existed reads like one where it has its default.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import types
+import typing
+from collections.abc import Callable, Hashable, Mapping
+from enum import Enum
+from functools import cache
+from typing import Any, Final, TypeVar, cast
+
+T = TypeVar("T")
+Decoder = Callable[[Any, str], Any]
+_SCALARS: Final = (str, int, float, bool)
+
+
+class CodecError(ValueError):
+    """JSON that is no value of the type asked for; the message names the place and what would be right."""
+
+
+def encode(value: Any) -> Any:
+    """The JSON form of a value."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise CodecError(f"{value} has no JSON form")
+        return value
+    if isinstance(value, str | int):
+        return value
+    if isinstance(value, tuple | list):
+        return [encode(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): encode(value[key]) for key in value}
+    if dataclasses.is_dataclass(value):
+        return {
+            name: encode(item)
+            for name, default in _defaults(cast(Hashable, type(value)))
+            if (item := getattr(value, name)) != default or type(item) is not type(default)
+        }
+    raise CodecError(f"a {type(value).__name__} has no JSON form")
+
+
+def canonical(value: Any) -> bytes:
+    """Sorted keys, no spaces, plain UTF-8: equal values have equal bytes."""
+    text = json.dumps(
+        encode(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+    return text.encode()
+
+
+def digest(value: Any) -> str:
+    """Sixteen hex digits of the canonical bytes: enough to tell plans apart, short enough to read aloud."""
+    return hashlib.sha256(canonical(value)).hexdigest()[:16]
+
+
+def decode(kind: type[T], data: Any) -> T:
+    value: T = _decoder(cast(Hashable, kind))(data, kind.__name__)
+    return value
+
+
+_REQUIRED: Final = object()
+
+
+@cache
+def _defaults(kind: type) -> tuple[tuple[str, Any], ...]:
+    def default(item: dataclasses.Field[Any]) -> Any:
+        if item.default is not dataclasses.MISSING:
+            return item.default
+        return _REQUIRED if item.default_factory is dataclasses.MISSING else item.default_factory()
+
+    return tuple((item.name, default(item)) for item in dataclasses.fields(kind))
+
+
+@cache
+def _decoder(kind: Any) -> Decoder:
+    origin = typing.get_origin(kind)
+    if origin in (typing.Union, types.UnionType):
+        return _optional(kind)
+    if origin is tuple:
+        return _sequence(kind)
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping(kind)
+    if isinstance(kind, type):
+        if issubclass(kind, Enum):
+            return _enum(kind)
+        if dataclasses.is_dataclass(kind):
+            return _dataclass(kind)
+        if kind in _SCALARS:
+            return _scalar(kind)
+    raise CodecError(f"{kind} is no type that plans are made of")
+
+
+def _scalar(kind: type) -> Decoder:
+    def read(data: Any, place: str) -> Any:
+        if kind is float and isinstance(data, int) and not isinstance(data, bool):
+            return float(data)
+        if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
+            raise CodecError(f"{place} is {data!r}; it must be of type {kind.__name__}")
+        return data
+
+    return read
+
+
+def _enum(kind: type[Enum]) -> Decoder:
+    def read(data: Any, place: str) -> Any:
+        try:
+            return kind(data)
+        except ValueError:
+            known = ", ".join(str(member.value) for member in kind)
+            raise CodecError(f"{place} is {data!r}; it must be one of {known}") from None
+
+    return read
+
+
+def _optional(kind: Any) -> Decoder:
+    inner = [option for option in typing.get_args(kind) if option is not type(None)]
+    if len(inner) != 1:
+        raise CodecError(f"{kind} is no type that plans are made of")
+
+    def read(data: Any, place: str) -> Any:
+        return None if data is None else _decoder(inner[0])(data, place)
+
+    return read
+
+
+def _sequence(kind: Any) -> Decoder:
+    options = typing.get_args(kind)
+    varied = not (len(options) == 2 and options[1] is Ellipsis)
+
+    def read(data: Any, place: str) -> Any:
+        if not isinstance(data, list) or (varied and len(data) != len(options)):
+            raise CodecError(f"{place} is {data!r}; it must be a list")
+        readers = [_decoder(option) for option in options] if varied else [_decoder(options[0])] * len(data)
+        return tuple(
+            reader(item, f"{place}[{index}]")
+            for index, (reader, item) in enumerate(zip(readers, data, strict=True))
+        )
+
+    return read
+
+
+def _mapping(kind: Any) -> Decoder:
+    key, value = typing.get_args(kind)
+    if key is not str:
+        raise CodecError(f"{kind} has no canonical form: keys must be strings")
+
+    def read(data: Any, place: str) -> Any:
+        if not isinstance(data, dict):
+            raise CodecError(f"{place} is {data!r}; it must be an object")
+        reader = _decoder(value)
+        return {name: reader(item, f"{place}.{name}") for name, item in data.items()}
+
+    return read
+
+
+def _dataclass(kind: type) -> Decoder:
+    hints = typing.get_type_hints(kind)
+
+    def read(data: Any, place: str) -> Any:
+        if not isinstance(data, dict):
+            raise CodecError(f"{place} is {data!r}; it must be an object")
+        unknown = sorted(set(data) - set(hints))
+        if unknown:
+            raise CodecError(f"{place}.{unknown[0]} is not known; a newer version may have written it")
+        missing = [name for name, default in _defaults(kind) if default is _REQUIRED and name not in data]
+        if missing:
+            raise CodecError(f"{place}.{missing[0]} is missing")
+        return kind(**{name: _decoder(hints[name])(item, f"{place}.{name}") for name, item in data.items()})
+
+    return read

@@ -1,0 +1,315 @@
+"""The Plan: one frozen value that says what should run, where, why, and what was turned down.
+
+It is kept whole in a ConfigMap and printed by the command line, so everything a user is told travels in it as data.
+Making one is `planner`, keeping or replacing one is `pinning`. A plan that cannot be is a Plan too: its findings name
+the field, the value and what would be right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from plimsoll.planning import codec
+from plimsoll.planning.interval import Interval
+from plimsoll.planning.layout import Layout
+from plimsoll.planning.ledger import Ledger, Verdict
+from plimsoll.planning.load import Load, Performance
+from plimsoll.planning.settings import EngineSettings
+
+SCHEMA: Final = 1
+"""Part of every set's digest: a change of meaning here makes new sets, so it is raised only when meaning changes."""
+
+
+class Outcome(StrEnum):
+    FITS = "fits"
+    TIGHT = "tight"
+    """A chosen set's ledger is tight: it is expected to start, but the interval also holds a failure."""
+    SHORT = "short of GPUs"
+    """A layout is known that fits, but not all the replicas wanted find free devices (or a budget allows them)."""
+    DOES_NOT_FIT = "does not fit"
+    INVALID = "invalid"
+    """What the user wrote contradicts itself or the model; nothing was planned."""
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something the user should know, in the form of a condition: a reason for machines, a message for people."""
+
+    severity: Severity
+    reason: str
+    message: str
+    """Names the field, the value and what would be right, in one or two sentences."""
+    field: str | None = None
+    """The user's field in question, as they spell it, e.g. topology.tensor."""
+    value: str | None = None
+    remedy: str | None = None
+
+
+class Origin(StrEnum):
+    """Who decided a value."""
+
+    USER = "user"
+    PRESET = "preset"
+    NAMESPACE = "namespace default"
+    CONFIG = "admin's config"
+    DERIVED = "derived"
+    MODEL = "model"
+    ENGINE = "engine default"
+    LEARNED = "learned"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """One decided value with all that `explain` prints."""
+
+    name: str
+    """As EngineSettings and PodResources spell it: max_model_len, memory_bytes, ...; or replicas, layout."""
+    field: str | None
+    """The field of the resource that sets it, e.g. workload.contextTokens; None where the user cannot."""
+    value: str
+    formula: str
+    inputs: Mapping[str, str]
+    origin: Origin
+    source: str
+    """The origin in words: preset chat, namespace default of team-a, vllm 0.33.0, ..."""
+    changes: str
+    """What would change it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """What one set runs on: everything about its devices that the ledger, the price or a pod's request depends on."""
+
+    gpu: str
+    """Catalogue name."""
+    vendor: str
+    resource: str
+    memory_bytes: int
+    sharing: int = 1
+    partition: str | None = None
+    via_dra: bool = False
+    selector: Mapping[str, str] = field(default_factory=dict)
+    """Node labels that pin a pod to these devices, the user's own selector included."""
+    price_per_hour: str | None = None
+    """Of a device; None is unknown."""
+
+    def __str__(self) -> str:
+        parts = [self.gpu]
+        if self.partition:
+            parts.append(f"MIG {self.partition}" if self.vendor == "nvidia" else self.partition)
+        if self.sharing > 1:
+            parts.append(f"1/{self.sharing} shared")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodResources:
+    """What one pod of a set asks for. A replica has as many pods as it spans nodes."""
+
+    resource: str
+    devices: int
+    cpu_millis: int
+    memory_bytes: int
+    """Includes /dev/shm, which counts against it."""
+    shm_bytes: int
+    disk_bytes: int
+    """Weights and compile caches; 0 where a volume of the user's holds them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    gpu_hours_per_hour: float
+    """Devices in use; a share of a device counts as its part."""
+    per_hour: str | None
+    """Money, a decimal string in the admin's currency; None where a price is unknown, never zero."""
+    per_million_output_tokens: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where a set's replicas are expected: a forecast that the scheduler need not follow inside the set's selector."""
+
+    pool: str
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSet:
+    digest: str
+    """Of what makes the set what it is (hardware, layout, engine, settings), never of its replicas: its name ends in it."""
+    hardware: Hardware
+    layout: Layout
+    settings: EngineSettings
+    replicas: int
+    pods_per_replica: int
+    """1 where a replica fits a node."""
+    resources: PodResources
+    ledger: Ledger
+    load: Load
+    """What one replica is expected to carry."""
+    performance: Performance | None
+    """None where no prediction is possible for the class of hardware; said in a finding."""
+    max_concurrency: int
+    """Requests in flight on one replica up to which the latency target is predicted to hold."""
+    meets_slo: bool | None
+    """None without a target or without a prediction."""
+    cost: Cost
+    values: tuple[Value, ...]
+    placements: tuple[Placement, ...] = ()
+
+    @property
+    def devices_per_replica(self) -> int:
+        return self.resources.devices * self.pods_per_replica
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A layout that was turned down on some hardware, with the rule and the figures that decided."""
+
+    layout: Layout
+    hardware: tuple[str, ...]
+    """Everywhere the same rule and figures decided."""
+    rule: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """A choice that would have worked, and why it was not taken."""
+
+    sets: tuple[str, ...]
+    """Each as replicas x layout on hardware."""
+    replicas: int
+    gpus: float
+    cost: Cost
+    verdict: Verdict
+    tpot_ms: Interval | None
+    ttft_ms: Interval | None
+    output_tokens_per_second: float | None
+    meets_slo: bool | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """Something the user could change to fit, or to serve faster or cheaper; never done unasked."""
+
+    topic: str
+    """quantization, kv-dtype, context, gpu, prices."""
+    message: str
+    takes: str
+    """What it takes: another checkpoint, a field, a risk for quality."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinning:
+    kept: bool
+    reason: str
+    """FirstPlan, Pinned, SpecChanged, LostHardware, SetFailed, Retuned, Requested."""
+    message: str
+    better: str | None = None
+    """For condition BetterPlanAvailable: which plan and what it saves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    schema: int = SCHEMA
+    name: str
+    namespace: str
+    model: str
+    """The source as the user wrote it."""
+    model_digest: str
+    model_origin: str
+    """Which resolver knew the model."""
+    engine: str
+    engine_version: str
+    spec_digest: str
+    """Of the fields planning reads, defaults and presets filled in."""
+    outcome: Outcome
+    replicas_wanted: int
+    replicas_reason: str
+    sets: tuple[PlanSet, ...] = ()
+    """Cheapest first. Empty where nothing can run."""
+    findings: tuple[Finding, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    nearest: PlanSet | None = None
+    """Where nothing fits: the layout that came nearest, with its ledger, so that the answer can be shown."""
+    choice: str = ""
+    """Why these sets: the objective and the figures that decided."""
+    cost: Cost | None = None
+    pinning: Pinning | None = None
+
+    @property
+    def replicas(self) -> int:
+        return sum(chosen.replicas for chosen in self.sets)
+
+    @property
+    def devices(self) -> int:
+        return sum(chosen.replicas * chosen.devices_per_replica for chosen in self.sets)
+
+    @property
+    def output_tokens_per_second(self) -> float | None:
+        rates = [
+            chosen.performance.output_tokens_per_second * chosen.replicas
+            for chosen in self.sets
+            if chosen.performance
+        ]
+        return sum(rates) if len(rates) == len(self.sets) and rates else None
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """What `explain` knows: the values of the leading set, or of the nearest layout where nothing fits."""
+        leading = self.sets[0] if self.sets else self.nearest
+        return leading.values if leading else ()
+
+    @property
+    def digest(self) -> str:
+        """Of what should run, not of how it was explained: two plans that start the same pods have the same digest."""
+        running = [(chosen.digest, chosen.replicas) for chosen in self.sets]
+        return codec.digest((self.schema, self.namespace, self.name, self.spec_digest, tuple(running)))
+
+    def to_data(self) -> dict[str, object]:
+        data: dict[str, object] = codec.encode(self)
+        return data
+
+    def to_bytes(self) -> bytes:
+        return codec.canonical(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Plan:
+        return codec.decode(cls, json.loads(data))
+
+    @classmethod
+    def from_data(cls, data: object) -> Plan:
+        return codec.decode(cls, data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetPlan:
+    """Many plans on one inventory, in the order they were asked for by name, and who got what."""
+
+    plans: tuple[Plan, ...]
+    """Sorted by namespace and name."""
+    order: tuple[str, ...]
+    """namespace/name in the order GPUs were given out, the most important first."""
+    pools: tuple[PoolUse, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolUse:
+    pool: str
+    devices: int
+    free_before: int
+    free_after: int

@@ -1,0 +1,54 @@
+"""The engine settings a plan decides, in the planner's own words; `engines/` turns them into one engine's flags.
+
+Every value is final: what the engine would default to is already filled in, so the ledger, the rendered argv and the
+explanation speak of the same numbers. How they are derived is `derive`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plimsoll.facts.dtypes import Dtype
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    method: str
+    """ngram, draft_model, eagle, eagle3, mtp."""
+    tokens: int
+    draft_weight_bytes: int = 0
+    draft_kv_bytes_per_token: int = 0
+    draft_layers: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoraSlots:
+    max_loras: int
+    max_rank: int
+    max_cpu_loras: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    utilization: float
+    """Share of the device's total memory the engine may take, 0 < u <= 1."""
+    kv_cache_bytes: int | None = None
+    """Set where the pool is a fixed size and nothing is profiled (shared devices); utilization is then ignored."""
+    kv_dtype: Dtype | None = None
+    """None is the engine's `auto`: the model's dtype, or the checkpoint's own cache scheme."""
+    block_size: int | None = None
+    """None is the engine's own choice."""
+    prefix_caching: bool = True
+    eager: bool = False
+    max_graph_batch: int | None = None
+    watermark_permille: int = 0
+    max_queued_requests: int | None = None
+    lora: LoraSlots | None = None
+    speculation: Speculation | None = None
+    multimodal_items: int | None = None
+    """Most images or videos a prompt; 0 is text only, None the engine's default."""
+    kv_offload_bytes: int = 0
+    weight_offload_bytes: int = 0
