@@ -1,0 +1,218 @@
+"""What a model is made of, as far as memory and speed can tell: one frozen value, whatever family it comes from.
+
+A model is a tuple of layers. A layer has a mixer (what looks at other tokens, and so what owns cache) and a feed-forward
+part, either of which may be absent: Nemotron-H alternates layers of one kind, a classic decoder has both in each. Every
+attention class the engine distinguishes when it lays out its cache is a class here, so planning never asks for a model's
+name. Reading config.json into this is `hf_config`'s work, counting checkpoint bytes is `weights`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from plimsoll.facts.dtypes import Dtype
+
+
+class Span(StrEnum):
+    """How far back a softmax layer looks, which decides how many of its blocks stay live."""
+
+    FULL = "full"
+    SLIDING = "sliding"
+    CHUNKED = "chunked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexer:
+    """The small scorer of sparse attention; it caches its own keys beside the layer's."""
+
+    heads: int
+    head_dim: int
+    top_k: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    """Softmax attention with separate keys and values: MHA, GQA and MQA by the number of kv heads."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    v_head_dim: int
+    span: Span = Span.FULL
+    window: int | None = None
+    shares_cache: bool = False
+    """True where the layer reads another layer's cache and owns none (cross-layer sharing, encoders)."""
+    values_are_keys: bool = False
+    """True where one projection makes both; the cache still holds both."""
+    output_gate: bool = False
+    """True where the query projection is twice as wide and its second half gates the output."""
+    indexer: Indexer | None = None
+    """Set where the layer attends only to blocks that a small scorer picks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentAttention:
+    """Multi-head latent attention: one compressed vector a token, the same on every tensor-parallel rank."""
+
+    heads: int
+    kv_lora_rank: int
+    q_lora_rank: int | None
+    qk_nope_head_dim: int
+    qk_rope_head_dim: int
+    v_head_dim: int
+    indexer: Indexer | None = None
+    compress_ratio: int = 0
+    """0 or 1: every token is kept; n: one record for n tokens (DeepSeek-V4's compressed groups)."""
+    window: int | None = None
+    output_lora_rank: int | None = None
+    """Set where the output projection is cut in two (DeepSeek-V4), with `output_groups` groups in its first half."""
+    output_groups: int = 1
+    output_gate: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mamba:
+    """State-space mixer: a state of fixed size a sequence, nothing that grows with its length."""
+
+    heads: int
+    head_dim: int
+    groups: int
+    state_size: int
+    conv_kernel: int
+    state_dtype: Dtype
+    dt_rank: int | None = None
+    """Set for the first Mamba, which is one head of one channel each: heads is its inner width, groups is 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearAttention:
+    """Gated delta nets, Kimi's delta attention and their kin: a matrix state a head, of fixed size."""
+
+    key_heads: int
+    value_heads: int
+    key_dim: int
+    value_dim: int
+    conv_kernel: int
+    state_dtype: Dtype
+    split_conv: bool = False
+    """True where q, k and v have a convolution state each (Kimi) instead of one fused one (GDN)."""
+
+
+Mixer = Attention | LatentAttention | Mamba | LinearAttention
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DenseFfn:
+    intermediate: int
+    gated: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoeFfn:
+    experts: int
+    top_k: int
+    intermediate: int
+    shared_intermediate: int = 0
+    """Width of all shared experts together; 0 where there are none."""
+    gated: bool = True
+    latent: int | None = None
+    """Width the routed experts work in, where it is not the model's own."""
+
+
+Ffn = DenseFfn | MoeFfn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    mixer: Mixer | None
+    ffn: Ffn | None
+
+
+class Part(StrEnum):
+    """Groups of linear weights that checkpoints quantize, or leave alone, together."""
+
+    ATTENTION = "attention"
+    STATE = "state"
+    """Projections of state-space and linear mixers."""
+    FFN = "ffn"
+    SHARED_EXPERTS = "shared_experts"
+    EXPERTS = "experts"
+    EMBEDDING = "embedding"
+    LM_HEAD = "lm_head"
+    VISION = "vision"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deviation:
+    """A share of a part that is stored otherwise than the checkpoint's main format."""
+
+    part: Part
+    dtype: Dtype | None
+    """None is the model's own dtype."""
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantization:
+    """How a checkpoint stores its linear weights; what it leaves alone stays in the model's own dtype."""
+
+    method: str
+    """As `quant_method` spells it: fp8, compressed-tensors, awq, gptq, mxfp4, modelopt, ..."""
+    weights: Dtype
+    experts_only: bool = False
+    skips_attention: bool = False
+    group_size: int | None = None
+    block: tuple[int, int] | None = None
+    activations: Dtype | None = None
+    act_order: bool = False
+    kv_cache: Dtype | None = None
+    """Set where the checkpoint carries cache scales: the engine then takes this dtype for `auto`."""
+    zero_points: bool = False
+    deviations: tuple[Deviation, ...] = ()
+    """Embedding, head, vision, router and norms are left alone unless named here; all other linears are quantized."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisionEncoder:
+    parameters: int
+    hidden: int
+    layers: int
+    max_item_tokens: int
+    """Tokens of the largest single image or video the processor makes; the profile run encodes as many as fit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    name: str
+    """First of config.json's `architectures`, e.g. Qwen3MoeForCausalLM."""
+    layers: tuple[Layer, ...]
+    hidden: int
+    vocab: int
+    max_positions: int
+    dtype: Dtype
+    tied_embeddings: bool = False
+    quantization: Quantization | None = None
+    vision: VisionEncoder | None = None
+    mtp_layers: int = 0
+    attention_bias: bool = False
+    encoder: bool = False
+    """True for models that pool instead of generating (embedders, rerankers of the BERT kind): no cache at all."""
+    extra_embedding_parameters: int = 0
+    """Learned positions, token types, per-layer embeddings: tables beside the vocabulary's."""
+    supports_pipeline: bool = True
+    assumed: tuple[str, ...] = ()
+    """Fields the source did not state and a rule filled in; they widen the plan's intervals and are shown to users."""
+
+    @property
+    def is_moe(self) -> bool:
+        return any(isinstance(layer.ffn, MoeFfn) for layer in self.layers)
+
+    @property
+    def is_hybrid(self) -> bool:
+        """True where layers of fixed state stand beside layers whose cache grows."""
+        return any(isinstance(layer.mixer, Mamba | LinearAttention) for layer in self.layers)
+
+    @property
+    def is_latent(self) -> bool:
+        return any(isinstance(layer.mixer, LatentAttention) for layer in self.layers)

@@ -1,0 +1,79 @@
+"""The fleet as one frozen value: pools of alike nodes, what is free on them, and what could not be understood.
+
+Built from Kubernetes objects, a snapshot file or a node list alone (`observe`), kept current node by node; planning reads
+only this. A pool holds nodes that planning cannot tell apart, so its work grows with the kinds of nodes, not their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from plimsoll.facts.gpus import Gpu
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taint:
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Nodes alike in all that planning reads. Frees are counted, never listed: ten thousand nodes make a short value."""
+
+    key: str
+    """Stable and readable: product, devices a node, zone, and a short digest of the rest."""
+    gpu: Gpu
+    memory_bytes: int
+    """Of one schedulable device (a MIG slice's own, the whole card's when time-sliced), as labels or the driver say it."""
+    resource: str
+    """What a pod requests: nvidia.com/gpu, nvidia.com/mig-3g.40gb, amd.com/gpu, habana.ai/gaudi, cpu, or a DRA class."""
+    devices_per_node: int
+    free: Mapping[int, int]
+    """How many nodes have exactly this many free devices: {8: 3, 2: 1}. Full nodes are under 0."""
+    sharing: int = 1
+    """Pods that may share one device by time slicing or MPS; devices_per_node and free count the shares then."""
+    partition: str | None = None
+    """MIG or compute-partition profile, e.g. 3g.40gb."""
+    via_dra: bool = False
+    zone: str | None = None
+    fabric: str | None = None
+    """NVLink domain (clique) where the devices of several nodes form one; nodes of one pool share it."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels that all its nodes carry, for node selectors and affinity."""
+    taints: tuple[Taint, ...] = ()
+    driver: str | None = None
+    host_memory_bytes: int | None = None
+    host_cpus: int | None = None
+    declared_nodes: int = 0
+    """Nodes that do not exist yet but may be made on demand (the admin's node classes); they count as wholly free."""
+    price_per_hour: str | None = None
+    """A device-hour, a decimal string as the admin wrote it; None is unknown, never zero."""
+
+    @property
+    def nodes(self) -> int:
+        return sum(self.free.values())
+
+    @property
+    def free_devices(self) -> int:
+        return sum(size * count for size, count in self.free.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InventoryProblem:
+    """A node planning must leave out, with the label or value that would let it in."""
+
+    node: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    pools: tuple[Pool, ...]
+    """Sorted by key, so that the order nodes came in can never matter."""
+    problems: tuple[InventoryProblem, ...] = ()
+    free_is_assumed: bool = False
+    """True where pods were not seen: free is then allocatable, and every answer says so."""
