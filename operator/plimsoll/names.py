@@ -83,7 +83,7 @@ LONGEST_SUFFIX: Final = max(
     _SET + 1 + REPLICA_DIGITS + 1 + TEMPLATE_HASH_LENGTH,
     _SET + 1 + REPLICA_DIGITS + 1 + RANK_DIGITS,
     1 + len("facts") + 1 + SET_HASH_LENGTH,
-    max(1 + len(suffix) for suffix in CHILD_SUFFIXES),
+    *(1 + len(suffix) for suffix in CHILD_SUFFIXES),
 )
 NAME_MAX: Final = LABEL_MAX - LONGEST_SUFFIX
 
