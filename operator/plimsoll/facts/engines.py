@@ -104,6 +104,7 @@ class _Band(_Data):
     kv_tokens_line: KvTokensLine | None = None
     graphs_in_budget: bool | None = None
     whole_prompts: bool | None = None
+    chunks_above: int | None = None
     prefix_caching_default: bool | None = None
     default_block_size: int | None = None
     batch_rules: tuple[BatchRule, ...] = ()
@@ -133,6 +134,8 @@ class EngineFacts:
     """Whether the estimate of CUDA graphs is taken out of the utilization's share before the KV pool is."""
     whole_prompts: bool
     """Whether prompts are processed (and profiled) whole, up to the maximal length, instead of in chunks."""
+    chunks_above: int | None
+    """Where prompts are whole: the maximal length above which text models are cut into chunks all the same."""
     prefix_caching_default: bool
     default_block_size: int
     batch_rules: tuple[BatchRule, ...]
@@ -159,7 +162,7 @@ class EngineFacts:
         tokens = factor * (rule.offline_batched_tokens if offline else rule.batched_tokens)
         sequences = factor * rule.sequences
         if max_model_len is not None:
-            if self.whole_prompts:
+            if self.whole_prompts and not (self.chunks_above and max_model_len > self.chunks_above):
                 tokens = max(tokens, max_model_len)
             tokens = min(tokens, sequences * max_model_len)
         return tokens, min(sequences, tokens)
@@ -208,6 +211,7 @@ def engine_facts(name: str = "vllm", version: str | None = None) -> EngineFacts:
         kv_tokens_line=_said(band.kv_tokens_line, name, "kvTokensLine"),
         graphs_in_budget=_said(band.graphs_in_budget, name, "graphsInBudget"),
         whole_prompts=bool(band.whole_prompts),
+        chunks_above=band.chunks_above,
         prefix_caching_default=bool(band.prefix_caching_default),
         default_block_size=_said(band.default_block_size, name, "defaultBlockSize"),
         batch_rules=band.batch_rules,
