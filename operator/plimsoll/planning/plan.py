@@ -223,7 +223,7 @@ class Pinning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    schema: int = SCHEMA
+    schema: int
     name: str
     namespace: str
     model: str
