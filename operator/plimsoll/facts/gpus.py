@@ -1,0 +1,181 @@
+"""What an accelerator is: the catalogue entry planning computes with. The entries are in data/gpus.yaml.
+
+Memory is what the runtime reports as total, not the sticker: an "80 GB" H100 shows 79.2 GiB, and every share the engine
+takes is a share of that. Node labels and pools are `labels/` and `inventory`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from plimsoll.facts.dtypes import Dtype
+
+MIB = 1 << 20
+GIB = 1 << 30
+_GIGA = 10**9
+_TERA = 10**12
+
+
+class Vendor(StrEnum):
+    NVIDIA = "nvidia"
+    AMD = "amd"
+    INTEL = "intel"
+    HABANA = "habana"
+    CPU = "cpu"
+
+
+class LinkKind(StrEnum):
+    NVLINK = "nvlink"
+    XGMI = "xgmi"
+    XELINK = "xelink"
+    ROCE = "roce"
+    PCIE = "pcie"
+    HOST = "host"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """How devices of one node (or one NVLink domain) reach each other."""
+
+    kind: LinkKind
+    bytes_per_second: int
+    """One direction, a device."""
+    domain: int
+    """Most devices one fabric joins: 8 for an HGX board, 72 for NVL72, 2 for a bridge, 1 for PCIe only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    name: str
+    """The catalogue's key, e.g. H100-SXM-80GB; users may write it in topology.gpuProducts and --gpu."""
+    vendor: Vendor
+    architecture: str
+    """hopper, blackwell, ampere, cdna3, gaudi3, ...; hardware classes of fitted constants go by this and by the link."""
+    compute: str
+    """What the vendor calls the instruction level: 9.0, gfx942, ..."""
+    memory_bytes: int
+    memory_measured: bool
+    bandwidth: int
+    flops: Mapping[Dtype, int]
+    """Dense operations a second by operand format; a format that is absent is not native."""
+    link: Link
+    pcie_bytes_per_second: int
+    unified_memory: bool = False
+    aliases: tuple[str, ...] = ()
+    """Label values and everyday names that mean this entry."""
+    mig_slices: int = 0
+    """Compute slices a card can be cut into: 7 (of 8 of memory), 4 (of 4); 0 where it cannot be cut."""
+
+    @property
+    def data_centre(self) -> bool:
+        return self.link.kind is not LinkKind.PCIE and not self.unified_memory
+
+
+class UnknownGpu(LookupError):
+    """No catalogue entry has this name; `near` are the entries that the asker may have meant."""
+
+    def __init__(self, name: str, near: tuple[str, ...]) -> None:
+        self.name = name
+        self.near = near
+        hint = f"did you mean {', '.join(near)}?" if near else f"known are, e.g., {', '.join(_EXAMPLES)}"
+        super().__init__(f"unknown GPU product {name!r}: {hint}")
+
+
+_EXAMPLES = ("H100-SXM-80GB", "L40S-48GB", "MI300X", "Gaudi3", "RTX-4090")
+
+
+def runtime_total(driver_mib: int) -> int:
+    """Bytes the CUDA runtime shows where the driver (and the node label) says `driver_mib`.
+
+    The difference is what the driver keeps for itself: 0.46 GiB of an H100 (81,559 MiB, 79.19 GiB seen), 0.59 of an H200,
+    0.57 of an L40S, 0.62 of an RTX PRO 6000, 0.42 of an RTX 3090: nearly flat, and a thousandth of the size.
+    """
+    return driver_mib * MIB - int(0.43 * GIB) - driver_mib * MIB // 1000
+
+
+def all_gpus() -> tuple[Gpu, ...]:
+    """Every accelerator of the catalogue in the order of the file; CPUs are `cpu_kinds`."""
+    return tuple(gpu for gpu in _catalogue() if gpu.vendor is not Vendor.CPU)
+
+
+def cpu_kinds() -> tuple[Gpu, ...]:
+    return tuple(gpu for gpu in _catalogue() if gpu.vendor is Vendor.CPU)
+
+
+def gpu_named(name: str) -> Gpu:
+    """The entry that a key, a label value or an everyday name means; case and punctuation do not matter.
+
+    A name that several products share ("A100") is no name: the error lists them.
+    """
+    index = _index()
+    plain = normal_name(name)
+    if plain in index:
+        return index[plain]
+    near = [gpu.name for gpu in _catalogue() if plain and normal_name(gpu.name).startswith(plain)]
+    close = difflib.get_close_matches(plain, list(index), n=5, cutoff=0.6)
+    near += [index[match].name for match in close]
+    raise UnknownGpu(name, tuple(dict.fromkeys(near))[:5])
+
+
+def normal_name(name: str) -> str:
+    """Lower case without vendors and punctuation, so that labels, data sheets and habit meet."""
+    words = (word for word in re.split(r"[^a-z0-9]+", name.casefold()) if word not in _VENDOR_WORDS)
+    return "".join("sxm" if re.fullmatch(r"sxm\d", word) else word for word in words)
+
+
+_VENDOR_WORDS = frozenset({"nvidia", "geforce", "amd", "instinct", "radeon", "intel"})
+
+
+@cache
+def _catalogue() -> tuple[Gpu, ...]:
+    text = resources.files("plimsoll.facts").joinpath("data/gpus.yaml").read_text(encoding="utf-8")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return tuple(_parse(entry) for entry in yaml.load(text, Loader=loader)["gpus"])  # noqa: S506 - both are safe
+
+
+@cache
+def _index() -> Mapping[str, Gpu]:
+    return {normal_name(name): gpu for gpu in _catalogue() for name in (gpu.name, *gpu.aliases)}
+
+
+def _parse(entry: Mapping[str, Any]) -> Gpu:
+    """An entry of the data file; its form is held by a schema in the tests, so no check is repeated here."""
+    vendor = Vendor(entry["vendor"])
+    return Gpu(
+        name=entry["name"],
+        vendor=vendor,
+        architecture=entry["architecture"],
+        compute=entry["compute"],
+        memory_bytes=_memory(entry["memory"], vendor),
+        memory_measured="measured_gib" in entry["memory"],
+        bandwidth=entry["gb_s"] * _GIGA,
+        flops={Dtype(dtype): value * _TERA for dtype, value in entry["tflops"].items()},
+        link=Link(
+            kind=LinkKind(entry["link"]["kind"]),
+            bytes_per_second=entry["link"]["gb_s"] * _GIGA,
+            domain=entry["link"]["domain"],
+        ),
+        pcie_bytes_per_second=entry["pcie_gb_s"] * _GIGA,
+        unified_memory=entry.get("unified", False),
+        aliases=tuple(entry["names"]),
+        mig_slices=entry.get("mig", 0),
+    )
+
+
+def _memory(memory: Mapping[str, Any], vendor: Vendor) -> int:
+    if "measured_gib" in memory:
+        return int(Decimal(memory["measured_gib"]) * GIB)
+    if "driver_mib" in memory:
+        return runtime_total(memory["driver_mib"])
+    sticker = memory["datasheet_gib"]
+    return runtime_total(sticker * 1024) if vendor is Vendor.NVIDIA else sticker * GIB

@@ -1,0 +1,73 @@
+"""What a reader of node labels answers: kinds of devices a node offers to pods, or why it cannot be used.
+
+One reader a vendor (`nvidia`, `amd`, ...), all of the same form; a reader sees a node's labels and what the node can
+allocate, nothing else, and never guesses: a product it cannot name is a problem that says which label would name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from plimsoll.facts.gpus import Gpu
+
+
+class ProblemReason(StrEnum):
+    UNKNOWN_PRODUCT = "UnknownProduct"
+    MISSING_LABEL = "MissingLabel"
+    CONTRADICTORY_LABELS = "ContradictoryLabels"
+    MIXED_DEVICES = "MixedDevices"
+    INVALID_VALUE = "InvalidValue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFacts:
+    """The part of a node that vendors' readers look at."""
+
+    labels: Mapping[str, str]
+    allocatable: Mapping[str, int]
+    """Extended resources, in devices."""
+    declared_product: str | None = None
+    """The product an admin's node class gives to this node, for nodes that no labeller visits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One kind of schedulable device on a node; all of `count` are alike."""
+
+    gpu: Gpu
+    memory_bytes: int
+    resource: str
+    count: int
+    sharing: int = 1
+    partition: str | None = None
+    via_dra: bool = False
+    driver: str | None = None
+    fabric: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    reason: ProblemReason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    devices: tuple[Device, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def __add__(self, other: Reading) -> Reading:
+        return Reading(self.devices + other.devices, self.problems + other.problems)
+
+
+def problem(reason: ProblemReason, message: str) -> Reading:
+    return Reading(problems=(Problem(reason, message),))
+
+
+def whole_number(labels: Mapping[str, str], key: str) -> int | None:
+    """The label's value where it is a positive whole number; None where it is absent or anything else."""
+    value = labels.get(key, "")
+    return int(value) if value.isascii() and value.isdigit() and int(value) > 0 else None

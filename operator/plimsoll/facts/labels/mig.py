@@ -1,0 +1,60 @@
+"""MIG slices as devices of their own: a profile's name, and the catalogue entry of the part of a card it stands for.
+
+A slice has its share of memory and bandwidth by memory slices, of arithmetic by compute slices, and no link to any other:
+an engine never spans two of them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from plimsoll.facts.gpus import GIB, MIB, Gpu, Link, LinkKind
+
+_PROFILE = re.compile(r"(?P<compute>\d+)g\.(?P<memory>\d+)gb(?P<rest>.*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class MigProfile:
+    compute: int
+    gigabytes: int
+    extras: str = ""
+    """Attributes such as +me; they change nothing that planning reads."""
+
+    @classmethod
+    def parse(cls, text: str) -> MigProfile | None:
+        match = _PROFILE.fullmatch(text)
+        if match is None:
+            return None
+        return cls(int(match["compute"]), int(match["memory"]), match["rest"])
+
+    def __str__(self) -> str:
+        return f"{self.compute}g.{self.gigabytes}gb{self.extras}"
+
+
+def slice_of(gpu: Gpu, profile: MigProfile) -> Gpu | None:
+    """The part of `gpu` that a profile names, None where the card cannot be cut so."""
+    slices = gpu.mig_slices
+    if not 1 <= profile.compute <= slices:
+        return None
+    memory_slices = 8 if slices == 7 else slices
+    share = round(profile.gigabytes * GIB / gpu.memory_bytes * memory_slices)
+    if not 1 <= share <= memory_slices or share < profile.compute - 1:
+        return None
+    return replace(
+        gpu,
+        name=f"{gpu.name}-MIG-{profile}",
+        memory_bytes=_memory(gpu, share, memory_slices),
+        memory_measured=False,
+        bandwidth=gpu.bandwidth * share // memory_slices,
+        flops={dtype: rate * profile.compute // slices for dtype, rate in gpu.flops.items()},
+        link=Link(kind=LinkKind.PCIE, bytes_per_second=gpu.pcie_bytes_per_second, domain=1),
+        aliases=(),
+        mig_slices=0,
+    )
+
+
+def _memory(gpu: Gpu, share: int, memory_slices: int) -> int:
+    """Each memory slice gives up about 128 MiB, and the instance once more: 1g.5gb shows 4,864 MiB of 5,120."""
+    whole_mib = round(gpu.memory_bytes / GIB) * 1024
+    return (whole_mib * share // memory_slices - 128 * (share + 1)) * MIB

@@ -1,0 +1,227 @@
+"""NVIDIA nodes: the labels of GPU feature discovery, or a cloud's own, beside what the device plugin lets pods request.
+
+A node is whole cards, cards shared by time slicing or MPS, or MIG slices: all alike under the strategy `single`, several
+resources side by side under `mixed`. Labels describe one product only, so a node with two products shows in counts that
+disagree. What a MIG slice is worth is `mig`; devices handed out by claims are `dra`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from plimsoll.facts.gpus import MIB, Gpu, UnknownGpu, Vendor, gpu_named, runtime_total
+from plimsoll.facts.labels.device import (
+    Device,
+    NodeFacts,
+    ProblemReason,
+    Reading,
+    problem,
+    whole_number,
+)
+from plimsoll.facts.labels.mig import MigProfile, slice_of
+
+RESOURCE = "nvidia.com/gpu"
+RESOURCE_SHARED = "nvidia.com/gpu.shared"
+RESOURCE_MIG = "nvidia.com/mig-"
+PRODUCT = "nvidia.com/gpu.product"
+COUNT = "nvidia.com/gpu.count"
+MEMORY = "nvidia.com/gpu.memory"
+REPLICAS = "nvidia.com/gpu.replicas"
+STRATEGY = "nvidia.com/mig.strategy"
+CLIQUE = "nvidia.com/gpu.clique"
+
+# Clouds that do not run feature discovery name the product in labels of their own. Only those of these whose value a
+# catalogue entry claims are understood; the memory label tells siblings of one family apart.
+_CLOUD_PRODUCTS = (
+    ("cloud.google.com/gke-accelerator", None),
+    ("karpenter.k8s.aws/instance-gpu-name", "karpenter.k8s.aws/instance-gpu-memory"),
+    ("eks.amazonaws.com/instance-gpu-name", "eks.amazonaws.com/instance-gpu-memory"),
+)
+_MIG_SUFFIX = re.compile(r"-MIG-(?P<profile>[0-9]+g\.[0-9]+gb[a-z0-9.+-]*)$", re.IGNORECASE)
+_TOLERANCE = 0.025
+"""A label within this share of the catalogue is the same card: drivers differ by a percent in what they keep."""
+
+
+def read(node: NodeFacts) -> Reading:
+    offered = {
+        name: count
+        for name, count in node.allocatable.items()
+        if count > 0 and name.startswith("nvidia.com/")
+    }
+    whole = {name: offered[name] for name in (RESOURCE, RESOURCE_SHARED) if name in offered}
+    sliced = {name: offered[name] for name in sorted(offered) if name.startswith(RESOURCE_MIG)}
+    if not whole and not sliced:
+        return Reading()
+    named = _product(node)
+    if isinstance(named, Reading):
+        return named
+    gpu, profile = named
+    result = Reading()
+    for resource, count in whole.items():
+        result += _cards(node, gpu, profile, resource, count)
+    for resource, count in sliced.items():
+        result += _slices(node, gpu, resource, count)
+    return result
+
+
+def driver_version(labels: Mapping[str, str]) -> str | None:
+    """Newer labellers give the version whole, older ones in parts under two spellings."""
+    full = labels.get("nvidia.com/cuda.driver-version.full")
+    if full:
+        return full
+    for prefix, last in (("nvidia.com/cuda.driver-version.", "revision"), ("nvidia.com/cuda.driver.", "rev")):
+        parts = [labels.get(prefix + part, "") for part in ("major", "minor", last)]
+        if parts[0]:
+            return ".".join(part for part in parts if part)
+    return None
+
+
+def _product(node: NodeFacts) -> tuple[Gpu, MigProfile | None] | Reading:
+    labels = node.labels
+    if label := labels.get(PRODUCT):
+        plain = label.removesuffix("-SHARED")
+        mig = _MIG_SUFFIX.search(plain)
+        found = _named(_MIG_SUFFIX.sub("", plain), f"label {PRODUCT}={label}")
+        if isinstance(found, Reading):
+            return found
+        return _agreeing(found, labels) or (found, MigProfile.parse(mig["profile"]) if mig else None)
+    if node.declared_product:
+        found = _named(node.declared_product, "the admin's node class")
+        return found if isinstance(found, Reading) else (found, None)
+    for key, memory_key in _CLOUD_PRODUCTS:
+        if value := labels.get(key):
+            memory = whole_number(labels, memory_key) if memory_key else None
+            found = _cloud(value, memory, f"label {key}={value}")
+            return found if isinstance(found, Reading) else (found, None)
+    return problem(
+        ProblemReason.MISSING_LABEL,
+        f"the node offers {RESOURCE} but carries no label {PRODUCT}; run GPU feature discovery, set the label, or "
+        "declare a node class that covers the node",
+    )
+
+
+def _named(name: str, source: str) -> Gpu | Reading:
+    try:
+        gpu = gpu_named(name)
+    except UnknownGpu as unknown:
+        near = f"; near are {', '.join(unknown.near)}" if unknown.near else ""
+        return problem(
+            ProblemReason.UNKNOWN_PRODUCT,
+            f"{source} names a product that the catalogue lacks{near}. An entry in facts/data/gpus.yaml adds it; until "
+            "then the node is left out",
+        )
+    if gpu.vendor is not Vendor.NVIDIA:
+        return problem(
+            ProblemReason.CONTRADICTORY_LABELS,
+            f"{source} names {gpu.name}, which is not by NVIDIA, but the node offers {RESOURCE}",
+        )
+    return gpu
+
+
+def _cloud(value: str, memory_mib: int | None, source: str) -> Gpu | Reading:
+    """A cloud's family name alone where it is unambiguous, else with the memory it gives in MiB."""
+    found = _named(value, source)
+    if isinstance(found, Gpu) or memory_mib is None:
+        return found
+    exact = _named(f"{value}-{round(memory_mib / 1024)}GB", source)
+    return exact if isinstance(exact, Gpu) else found
+
+
+def _agreeing(gpu: Gpu, labels: Mapping[str, str]) -> Reading | None:
+    """None where the other labels may speak of the same product; a problem where they cannot."""
+    major, minor = labels.get("nvidia.com/gpu.compute.major"), labels.get("nvidia.com/gpu.compute.minor")
+    if major and minor and f"{major}.{minor}" != gpu.compute:
+        return problem(
+            ProblemReason.MIXED_DEVICES,
+            f"labels contradict each other: {PRODUCT}={labels[PRODUCT]} has compute capability {gpu.compute}, "
+            f"nvidia.com/gpu.compute.major/minor say {major}.{minor}; the node may hold different GPUs, which feature "
+            "discovery cannot describe",
+        )
+    return None
+
+
+def _cards(node: NodeFacts, gpu: Gpu, profile: MigProfile | None, resource: str, count: int) -> Reading:
+    """Whole cards (maybe shared), or under the MIG strategy `single` slices offered under the cards' name."""
+    labels = node.labels
+    sharing = whole_number(labels, REPLICAS) or 1
+    if resource == RESOURCE_SHARED and sharing == 1:
+        return problem(
+            ProblemReason.MISSING_LABEL,
+            f"the node offers {RESOURCE_SHARED} but label {REPLICAS}, the number of pods a GPU, is missing or 1",
+        )
+    labelled = whole_number(labels, COUNT)
+    if labelled is not None and count > labelled * sharing:
+        return problem(
+            ProblemReason.MIXED_DEVICES,
+            f"the node offers {count} of {resource}, but {COUNT}={labelled}"
+            + (f" with {REPLICAS}={sharing}" if sharing > 1 else "")
+            + f" makes {labelled * sharing}; the node may hold different GPUs, of which the labels describe one kind",
+        )
+    if profile:
+        memory_mib = whole_number(labels, MEMORY)
+        return _partition(
+            node, gpu, profile, resource=resource, count=count, sharing=sharing, memory_mib=memory_mib
+        )
+    memory, notes = _memory(gpu, whole_number(labels, MEMORY))
+    device = Device(
+        gpu=gpu,
+        memory_bytes=memory,
+        resource=resource,
+        count=count,
+        sharing=sharing,
+        driver=driver_version(labels),
+        fabric=labels.get(CLIQUE) if gpu.link.domain > 8 else None,
+        notes=notes,
+    )
+    return Reading((device,))
+
+
+def _slices(node: NodeFacts, gpu: Gpu, resource: str, count: int) -> Reading:
+    profile = MigProfile.parse(resource.removeprefix(RESOURCE_MIG))
+    memory = whole_number(node.labels, f"{resource}.memory")
+    sharing = whole_number(node.labels, f"{resource}.replicas") or 1
+    return _partition(node, gpu, profile, resource=resource, count=count, sharing=sharing, memory_mib=memory)
+
+
+def _partition(
+    node: NodeFacts,
+    gpu: Gpu,
+    profile: MigProfile | None,
+    *,
+    resource: str,
+    count: int,
+    sharing: int,
+    memory_mib: int | None,
+) -> Reading:
+    part = slice_of(gpu, profile) if profile else None
+    if profile is None or part is None:
+        return problem(
+            ProblemReason.CONTRADICTORY_LABELS,
+            f"the node offers {resource}, but {gpu.name} has no such MIG profile"
+            + (f" {profile}" if profile else ""),
+        )
+    device = Device(
+        gpu=part,
+        memory_bytes=memory_mib * MIB if memory_mib else part.memory_bytes,
+        resource=resource,
+        count=count,
+        sharing=sharing,
+        partition=str(profile),
+        driver=driver_version(node.labels),
+    )
+    return Reading((device,))
+
+
+def _memory(gpu: Gpu, label_mib: int | None) -> tuple[int, tuple[str, ...]]:
+    """What the runtime will show, from the label where it contradicts the catalogue."""
+    if label_mib is None:
+        return gpu.memory_bytes, ()
+    labelled = runtime_total(label_mib)
+    if abs(labelled - gpu.memory_bytes) <= _TOLERANCE * gpu.memory_bytes:
+        return gpu.memory_bytes, ()
+    note = (
+        f"{MEMORY}={label_mib} contradicts the catalogue, where {gpu.name} shows {gpu.memory_bytes // MIB} MiB; the "
+        "label is believed"
+    )
+    return labelled, (note,)

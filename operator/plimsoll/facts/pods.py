@@ -1,0 +1,91 @@
+"""What a pod takes from its node: the few numbers of it that planning ever reads.
+
+The scheduler's rule, not an estimate: containers add up, ordinary init containers count where one alone asks for more,
+sidecars (init containers that stay) add to both, overhead comes on top. A pod that has ended or sits on no node takes
+nothing. Devices handed out by claims are counted where the claims are read, in `labels.dra`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from plimsoll.api.quantity import parse_bytes, parse_millicores
+from plimsoll.names import LABEL_DEPLOYMENT
+
+_ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class PodUse:
+    """Requests of one pod on one node."""
+
+    key: str
+    """namespace/name."""
+    node: str
+    devices: tuple[tuple[str, int], ...]
+    """Extended resources, sorted by name."""
+    cpu_millis: int
+    memory_bytes: int
+    deployment: str | None = None
+    """namespace/name of the deployment of ours that the pod belongs to."""
+
+
+def parse_pod(pod: Mapping[str, Any]) -> PodUse | None:
+    """The pod's use of its node; None where it uses none."""
+    metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
+    node = spec.get("nodeName")
+    if not node or (pod.get("status") or {}).get("phase") in _ENDED:
+        return None
+    total = _requests(spec)
+    namespace = metadata.get("namespace", "default")
+    owner = (metadata.get("labels") or {}).get(LABEL_DEPLOYMENT)
+    return PodUse(
+        key=f"{namespace}/{metadata.get('name', '')}",
+        node=node,
+        devices=tuple(sorted((name, count) for name, count in total.items() if "/" in name and count)),
+        cpu_millis=total.get("cpu", 0),
+        memory_bytes=total.get("memory", 0),
+        deployment=f"{namespace}/{owner}" if owner else None,
+    )
+
+
+def _requests(spec: Mapping[str, Any]) -> dict[str, int]:
+    running: dict[str, int] = {}
+    for container in spec.get("containers") or ():
+        _add(running, _of(container))
+    starting: dict[str, int] = {}
+    sidecars: dict[str, int] = {}
+    for container in spec.get("initContainers") or ():
+        asked = _of(container)
+        if container.get("restartPolicy") == "Always":
+            _add(sidecars, asked)
+            asked = {}
+        at_once = dict(sidecars)
+        _add(at_once, asked)
+        for name, amount in at_once.items():
+            starting[name] = max(starting.get(name, 0), amount)
+    _add(running, sidecars)
+    for name, amount in starting.items():
+        running[name] = max(running.get(name, 0), amount)
+    _add(running, {name: _amount(name, value) for name, value in (spec.get("overhead") or {}).items()})
+    return running
+
+
+def _of(container: Mapping[str, Any]) -> dict[str, int]:
+    """A container's requests; for extended resources a limit alone is a request too."""
+    resources = container.get("resources") or {}
+    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {name: _amount(name, value) for name, value in asked.items()}
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+@lru_cache(maxsize=4096)
+def _amount(name: str, value: str | int) -> int:
+    return parse_millicores(value) if name == "cpu" else parse_bytes(value)
