@@ -1,0 +1,123 @@
+"""What an engine version, its flags and the device settle about the cache: block sizes, windows kept, the log's line.
+
+These rules changed with versions in ways that move tokens by tens of percent, so each has its version here, read from
+the engine's releases. They hold by attention class and GPU class, never by a model's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from plimsoll.facts.architecture import Architecture, Attention, LatentAttention, LinearAttention, Span
+from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.engine_versions import Version, parse_version
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.gpus import Gpu, Vendor
+from plimsoll.planning.kv import CacheRules, cache_dtype, cache_layers
+from plimsoll.planning.kv_groups import CachePlan, plan_cache
+from plimsoll.planning.layout import Layout
+from plimsoll.planning.settings import EngineSettings, Speculation
+
+WINDOWS_FREED: Final = Version(0, 9, 2)
+"""Before, layers with a window kept every token, as if they had none."""
+STATES_CACHED_BY_DEFAULT: Final = Version(0, 26)
+SETTLED_LATE: Final = Version(0, 26)
+"""From here windows keep blocks for every batch in flight, of which asynchronous scheduling has two."""
+CHECKPOINT_STRIDES: Final = Version(0, 31)
+"""From here cached states of linear attention sit at multiples of its kernel's chunk."""
+LINEAR_CHUNK: Final = 64
+FLASH_LATENT: Final = Version(0, 30)
+FLASHINFER_LATENT: Final = Version(0, 12)
+
+_DRAFTING: Final[Mapping[str, bool]] = MappingProxyType(
+    {"ngram": False, "draft_model": False, "eagle": True, "eagle3": True, "mtp": True}
+)
+"""Methods whose extra layers keep their tokens in the model's own pool; a separate draft model states its bytes."""
+
+
+def version_of(engine: EngineFacts) -> Version:
+    """The release whose rules hold; a text without one is taken as the facts' own version."""
+    found = parse_version(engine.version) or parse_version(engine.facts_version)
+    if found is None:
+        raise ValueError(f"engine version {engine.version!r} names no release, e.g. 0.33.0")
+    return found
+
+
+def prefix_caching_by_default(arch: Architecture, engine: EngineFacts) -> bool:
+    """Models with states got prefix caching by default later than the others."""
+    if arch.is_hybrid:
+        return version_of(engine) >= STATES_CACHED_BY_DEFAULT
+    return engine.prefix_caching_default
+
+
+def cache_rules(
+    arch: Architecture, *, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
+) -> CacheRules:
+    version = version_of(engine)
+    batches = 1
+    if version >= SETTLED_LATE:
+        batches = 2 if layout.pipeline == 1 else layout.pipeline + 1
+    linear = any(isinstance(layer.mixer, LinearAttention) for layer in arch.layers)
+    return CacheRules(
+        block_tokens=settings.block_size or _kernel_block(arch, gpu, version, engine),
+        state_cached=settings.prefix_caching and arch.is_hybrid,
+        state_stride=LINEAR_CHUNK if linear and version >= CHECKPOINT_STRIDES else 1,
+        speculative_tokens=settings.speculation.tokens if settings.speculation else 0,
+        in_flight_tokens=batches * settings.max_num_batched_tokens,
+        request_line=engine.kv_tokens_line == "request",
+        sparse_records=not (gpu.architecture == "blackwell" and gpu.compute.startswith("10")),
+    )
+
+
+def _kernel_block(arch: Architecture, gpu: Gpu, version: Version, engine: EngineFacts) -> int:
+    """Latent attention has kernels of its own, with block sizes of their own."""
+    mixers = [layer.mixer for layer in arch.layers if isinstance(layer.mixer, LatentAttention)]
+    if not mixers or gpu.vendor is not Vendor.NVIDIA:
+        return engine.default_block_size
+    if any(mixer.indexer is not None for mixer in mixers):
+        return 64
+    if gpu.architecture == "hopper":
+        return 64 if version < FLASH_LATENT else 16
+    if gpu.architecture == "blackwell" and gpu.compute.startswith("10"):
+        return 128 if version < FLASHINFER_LATENT else 64
+    return engine.default_block_size
+
+
+def cache_plan(
+    arch: Architecture, *, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
+) -> CachePlan:
+    """The groups and blocks this engine would make of the model under this layout."""
+    rules = cache_rules(arch, gpu=gpu, layout=layout, engine=engine, settings=settings)
+    dtype = cache_dtype(arch, settings.kv_dtype)
+    if version_of(engine) < WINDOWS_FREED:
+        arch = _without_windows(arch)
+    layers = cache_layers(
+        arch, layout, rules, dtype=dtype, draft_layers=draft_layers(arch, settings.speculation)
+    )
+    return plan_cache(layers, rules, stages=layout.pipeline, decode_context=layout.decode_context)
+
+
+def draft_layers(arch: Architecture, speculation: Speculation | None) -> int:
+    """Layers that speculation adds to the cache: those it states, else one EAGLE layer or the checkpoint's own."""
+    if speculation is None or not _DRAFTING.get(speculation.method, True):
+        return 0
+    if speculation.draft_layers:
+        return speculation.draft_layers
+    return max(1, arch.mtp_layers) if speculation.method == "mtp" else 1
+
+
+def pool_dtype(arch: Architecture, settings: EngineSettings) -> Dtype:
+    return cache_dtype(arch, settings.kv_dtype)
+
+
+def _without_windows(arch: Architecture) -> Architecture:
+    layers = tuple(
+        replace(layer, mixer=replace(layer.mixer, span=Span.FULL, window=None))
+        if isinstance(layer.mixer, Attention)
+        else layer
+        for layer in arch.layers
+    )
+    return replace(arch, layers=layers)
