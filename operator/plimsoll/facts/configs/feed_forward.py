@@ -1,0 +1,163 @@
+"""Which layers are dense, which hold experts, and how wide each is: the many spellings of mixture-of-experts configs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from plimsoll.facts.architecture import DenseFfn, Ffn, MoeFfn
+from plimsoll.facts.configs.fields import ConfigError, Fields
+
+_INTERMEDIATE = (
+    "intermediate_size",
+    "ffn_dim",
+    "n_inner",
+    "ffn_hidden_size",
+    "d_ff",
+    "hidden_dim",
+    "ffn_inner_dim",
+)
+_EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts", "num_routed_experts")
+_TOP_K = (
+    "num_experts_per_tok", "num_experts_per_token", "experts_per_token", "top_k_experts", "moe_topk", "moe_top_k",
+    "moe_k", "num_experts_per_topk",
+)  # fmt: skip
+_EXPERT_WIDTH = (
+    "moe_intermediate_size",
+    "expert_ffn_hidden_size",
+    "expert_hidden_size",
+    "moe_ffn_hidden_size",
+)
+
+# Families whose feed-forward part is two matrices, not three; the others gate.
+_PLAIN = frozenset(
+    "gpt2 opt falcon bloom gpt_neox gptj phi starcoder2 mpt gpt_bigcode nemotron nemotron_h bert roberta xlm-roberta"
+    " camembert distilbert arcee gpt_neo codegen persimmon".split()
+)
+
+
+def feed_forward(fields: Fields, hidden: int, count: int) -> tuple[Ffn | None, ...]:
+    """The feed-forward part of each of `count` decoder layers."""
+    blocks = fields.sequence("block_configs")
+    if blocks is not None:
+        return tuple(_searched(block, hidden) for block in blocks)
+    gated = _gated(fields)
+    experts = _first(fields, _EXPERTS)
+    if experts is None or experts < 2:
+        width = fields.integer(*_INTERMEDIATE, least=1)
+        dense = DenseFfn(intermediate=width or fields.assume("intermediate_size", 4 * hidden), gated=gated)
+        return (_doubled(fields, dense, count)) if fields.flag("use_double_wide_mlp") else (dense,) * count
+    sparse = _experts(fields, experts, gated)
+    is_sparse = _sparse_layers(fields, count)
+    return tuple(sparse if is_sparse(i) else _dense_beside_experts(fields, gated) for i in range(count))
+
+
+def _first(fields: Fields, names: tuple[str, ...]) -> int | None:
+    """Some families give a number, some one number a layer; all layers with experts are alike in practice."""
+    for name in names:
+        found = fields.raw.get(name)
+        if isinstance(found, list) and found:
+            return max(entry for entry in found if isinstance(entry, int))
+        if found is not None:
+            return fields.integer(name)
+    return None
+
+
+def _gated(fields: Fields) -> bool:
+    activation = fields.text("mlp_hidden_act", "hidden_act") or ""
+    return fields.model_type not in _PLAIN and activation not in {"relu2", "relu"}
+
+
+def _experts(fields: Fields, experts: int, gated: bool) -> MoeFfn:
+    width = _first(fields, (*_EXPERT_WIDTH, *_INTERMEDIATE))
+    if not width:
+        raise ConfigError("config.json: moe_intermediate_size is missing; the experts' size is unknown")
+    top_k = _first(fields, _TOP_K)
+    return MoeFfn(
+        experts=experts,
+        top_k=top_k if top_k else fields.assume("num_experts_per_tok", 2),
+        intermediate=width,
+        shared_intermediate=_shared_width(fields, width),
+        gated=gated,
+        latent=fields.integer("moe_latent_size", "routed_expert_hidden_size", least=1),
+    )
+
+
+def _shared_width(fields: Fields, expert_width: int) -> int:
+    stated = fields.integer(
+        "shared_expert_intermediate_size", "shared_intermediate_size", "moe_shared_expert_intermediate_size",
+        "share_expert_dim",
+    )  # fmt: skip
+    if stated is not None:
+        return stated
+    if fields.model_type == "llama4_text":
+        return fields.required("intermediate_size")
+    if fields.flag("enable_moe_block"):  # Gemma-4 runs its dense part beside the experts of every layer.
+        return fields.required("intermediate_size")
+    return (
+        _first(
+            fields, ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
+        )
+        or 0
+    ) * expert_width
+
+
+def _dense_beside_experts(fields: Fields, gated: bool) -> DenseFfn:
+    width = fields.integer("intermediate_size_mlp", "dense_intermediate_size", *_INTERMEDIATE, least=1)
+    if width is None:
+        raise ConfigError("config.json: intermediate_size is missing, though some layers have no experts")
+    return DenseFfn(intermediate=width, gated=gated)
+
+
+def _sparse_layers(fields: Fields, count: int) -> Callable[[int], bool]:
+    """Which layers hold experts. Lists first, then periods; without either all do."""
+    for name, word in (("mlp_layer_types", "sparse"), ("moe_layer_freq", 1)):
+        listed = fields.sequence(name)
+        if listed is not None and len(listed) >= count:
+            return lambda i: listed[i] == word
+    listed = fields.sequence("moe_layers")
+    named = fields.text("moe_layers_enum")
+    if listed is not None or named:
+        chosen = set(listed) if listed is not None else {int(part) for part in (named or "").split(",")}
+        return lambda i: i in chosen
+    first = fields.integer("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers") or 0
+    last = fields.integer("moe_layer_end_index")
+    offset = fields.integer("expert_layer_offset")
+    if offset is not None:
+        period = fields.integer("expert_layer_period", least=1) or 1
+        return lambda i: i % period == offset
+    step = (
+        fields.integer("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval", least=1) or 1
+    )
+    freq = fields.integer("moe_layer_freq", least=1) or 1
+    dense = set(fields.sequence("mlp_only_layers") or ())
+    return lambda i: (
+        i >= first
+        and i not in dense
+        and i % freq == 0
+        and (i + 1) % step == 0
+        and (last is None or i <= last)
+    )
+
+
+def _doubled(fields: Fields, dense: DenseFfn, count: int) -> tuple[DenseFfn, ...]:
+    """Layers that read another's cache have room for a feed-forward part twice as wide (Gemma-4's small models)."""
+    shared = fields.integer("num_kv_shared_layers") or 0
+    wide = DenseFfn(intermediate=2 * dense.intermediate, gated=dense.gated)
+    return (dense,) * (count - shared) + (wide,) * shared
+
+
+def _searched(block: object, hidden: int) -> Ffn | None:
+    """A layer of an architecture found by search: widths by multiplier, some layers without the part."""
+    part = block.get("ffn") if isinstance(block, dict) else None
+    if not isinstance(part, dict):
+        raise ConfigError(
+            "config.json: block_configs must hold an object with `attention` and `ffn` for every layer"
+        )
+    if part.get("no_op"):
+        return None
+    if part.get("replace_with_linear"):
+        return DenseFfn(intermediate=hidden // 2, gated=False)
+    if part.get("intermediate_size"):
+        return DenseFfn(intermediate=int(part["intermediate_size"]))
+    width = int(2 * float(part["ffn_mult"]) * hidden / 3)
+    return DenseFfn(intermediate=-(-width // 256) * 256)

@@ -1,0 +1,278 @@
+"""The mixer of each layer: its heads, its widths and its fixed state, by attention class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from plimsoll.facts.architecture import (
+    Attention,
+    Indexer,
+    LatentAttention,
+    LinearAttention,
+    Mamba,
+    Mixer,
+    Span,
+)
+from plimsoll.facts.configs.fields import ConfigError, Fields
+from plimsoll.facts.configs.kinds import window
+from plimsoll.facts.dtypes import Dtype
+
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")
+_KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "multi_query_group_num")
+_HEAD_DIM = ("head_dim", "kv_channels", "attention_head_dim", "head_size")
+_SPANS = {"full": Span.FULL, "both": Span.FULL, "sliding": Span.SLIDING, "chunked": Span.CHUNKED}
+_ENCODERS = frozenset(
+    "bert roberta xlm-roberta camembert distilbert modernbert nomic_bert gte new electra mpnet".split()
+)
+
+
+def is_encoder(fields: Fields) -> bool:
+    """True for families that read a text at once and keep no cache."""
+    return fields.model_type in _ENCODERS or fields.flag("is_causal") is False
+
+
+def attention_layers(fields: Fields, hidden: int, kinds: Sequence[str]) -> dict[int, Mixer]:
+    """Softmax attention of the layers that have any, by layer number."""
+    blocks = fields.sequence("block_configs")
+    if blocks is not None:
+        return _searched(fields, hidden, blocks)
+    if fields.integer("kv_lora_rank", least=1) and fields.model_type != "minicpm3":
+        return {i: _latent(fields, i) for i, kind in enumerate(kinds) if kind in _SPANS}
+    if fields.sequence("compress_ratios") is not None:
+        return {i: _compressed(fields, i) for i in range(len(kinds))}
+    sharers = len(kinds) - (fields.integer("num_kv_shared_layers") or 0)
+    by_kind = {kind: _softmax(fields, hidden, kind) for kind in set(kinds) & set(_SPANS)}
+    encoder = is_encoder(fields)
+    return {
+        i: replace(by_kind[kind], shares_cache=encoder or i >= sharers, indexer=_block_indexer(fields, i))
+        for i, kind in enumerate(kinds)
+        if kind in by_kind
+    }
+
+
+def _softmax(fields: Fields, hidden: int, kind: str) -> Attention:
+    span = _SPANS[kind]
+    heads = fields.required(*HEADS)
+    kv_heads = _kv_heads(fields, heads)
+    head_dim = fields.integer(*_HEAD_DIM, least=1) or _even_share(hidden, heads)
+    v_head_dim = fields.integer("v_head_dim", least=1) or head_dim
+    keys_are_values = False
+    if span is Span.SLIDING:
+        other = fields.within("attention_other_setting")
+        heads = fields.integer("swa_num_attention_heads") or other.integer("num_attention_heads") or heads
+        kv_heads = (
+            fields.integer("swa_num_key_value_heads") or other.integer("num_attention_groups") or kv_heads
+        )
+        head_dim = fields.integer("swa_head_dim") or head_dim
+        v_head_dim = fields.integer("swa_v_head_dim") or v_head_dim
+    elif fields.integer(
+        "global_head_dim", least=1
+    ):  # Gemma-4: wider and fewer heads where it looks at everything
+        head_dim = v_head_dim = fields.required("global_head_dim")
+        if fields.flag("attention_k_eq_v"):
+            keys_are_values = True
+            kv_heads = fields.integer("num_global_key_value_heads", least=1) or kv_heads
+    if heads % kv_heads:
+        raise ConfigError(
+            f"config.json: num_attention_heads is {heads}, num_key_value_heads {kv_heads}; the second must divide the first"
+        )
+    reach = window(fields) if span is Span.SLIDING else None
+    if span is Span.CHUNKED:
+        reach = fields.required("attention_chunk_size")
+    return Attention(
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        v_head_dim=v_head_dim,
+        span=span,
+        window=reach,
+        values_are_keys=keys_are_values,
+        output_gate=_has_output_gate(fields),
+    )
+
+
+def _has_output_gate(fields: Fields) -> bool:
+    """Qwen3-Next and its heirs gate by default and say so only since 3.5."""
+    stated = fields.flag("attn_output_gate")
+    return fields.model_type == "qwen3_next" if stated is None else stated
+
+
+def _kv_heads(fields: Fields, heads: int) -> int:
+    stated = fields.raw.get("num_key_value_heads")
+    if isinstance(stated, list):  # one number a layer (OpenELM); the widest layer decides
+        return max(int(entry) for entry in stated)
+    found = fields.integer(*_KV_HEADS, least=1)
+    if found is not None and fields.model_type != "falcon":
+        return found
+    if fields.model_type == "falcon":  # before its new decoder the number is ignored and one head is shared
+        return (
+            (found or heads)
+            if fields.flag("new_decoder_architecture")
+            else _multi_query(fields, heads, default=True)
+        )
+    groups = fields.integer("num_attention_groups", least=1)
+    return groups or _multi_query(fields, heads, default=fields.model_type == "gpt_bigcode")
+
+
+def _multi_query(fields: Fields, heads: int, *, default: bool) -> int:
+    stated = fields.flag("multi_query")
+    return 1 if (default if stated is None else stated) else heads
+
+
+def _even_share(hidden: int, heads: int) -> int:
+    if hidden % heads:
+        raise ConfigError(
+            f"config.json: head_dim is missing and hidden_size {hidden} is no multiple of {heads} heads; state head_dim"
+        )
+    return hidden // heads
+
+
+def _latent(fields: Fields, layer: int) -> LatentAttention:
+    return LatentAttention(
+        heads=fields.required(*HEADS),
+        kv_lora_rank=fields.required("kv_lora_rank"),
+        q_lora_rank=fields.integer("q_lora_rank", least=1),
+        qk_nope_head_dim=fields.required("qk_nope_head_dim"),
+        qk_rope_head_dim=fields.required("qk_rope_head_dim"),
+        v_head_dim=fields.required("v_head_dim"),
+        indexer=_indexer(fields, layer),
+        output_gate=fields.flag("mla_use_output_gate") or False,
+    )
+
+
+def _indexer(fields: Fields, layer: int) -> Indexer | None:
+    top_k = fields.integer("index_topk", least=1)
+    kinds = fields.sequence("indexer_types")
+    if top_k is None or (kinds is not None and layer < len(kinds) and kinds[layer] == "shared"):
+        return None
+    return Indexer(
+        heads=fields.required("index_n_heads"), head_dim=fields.required("index_head_dim"), top_k=top_k
+    )
+
+
+def _block_indexer(fields: Fields, layer: int) -> Indexer | None:
+    """MiniMax-M3: ordinary grouped attention that reads only the blocks a scorer picks."""
+    sparse = fields.within("sparse_attention_config")
+    where = sparse.sequence("sparse_attention_freq")
+    if where is None or layer >= len(where) or where[layer] != 1:
+        return None
+    return Indexer(
+        heads=sparse.required("sparse_num_index_heads"),
+        head_dim=sparse.required("sparse_index_dim"),
+        top_k=sparse.required("sparse_topk_blocks") * sparse.required("sparse_block_size"),
+    )
+
+
+def _compressed(fields: Fields, layer: int) -> LatentAttention:
+    """DeepSeek-V4: one shared key-value head, stored as a latent; some layers keep one record for many tokens."""
+    ratios = fields.sequence("compress_ratios") or ()
+    ratio = ratios[layer] if layer < len(ratios) else None
+    if not isinstance(ratio, int) or ratio < 0:
+        raise ConfigError(f"config.json: compress_ratios has no whole number for layer {layer}: {ratio!r}")
+    head_dim, rope = fields.required("head_dim"), fields.required("qk_rope_head_dim")
+    return LatentAttention(
+        heads=fields.required(*HEADS),
+        kv_lora_rank=head_dim - rope,
+        q_lora_rank=fields.integer("q_lora_rank", least=1),
+        qk_nope_head_dim=head_dim - rope,
+        qk_rope_head_dim=rope,
+        v_head_dim=head_dim,
+        indexer=_indexer(fields, layer) if 1 < ratio < 128 else None,
+        compress_ratio=ratio,
+        window=fields.integer("sliding_window", least=1),
+        output_lora_rank=fields.integer("o_lora_rank", least=1),
+        output_groups=fields.integer("o_groups", least=1) or 1,
+    )
+
+
+def state_mixer(fields: Fields, hidden: int, kind: str, dtype: Dtype) -> Mixer:
+    """The mixer of a layer of kind `mamba`, `linear` or `both`: a state of fixed size a sequence."""
+    if kind == "linear":
+        return _linear(fields, dtype)
+    if fields.integer("conv_L_cache", least=1):  # LFM2's short convolutions: a window of inputs and no state
+        return Mamba(
+            heads=hidden, head_dim=1, groups=0, state_size=0,
+            conv_kernel=fields.required("conv_L_cache"), state_dtype=dtype,
+        )  # fmt: skip
+    return _mamba(fields, hidden, dtype)
+
+
+def _state_dtype(fields: Fields, default: Dtype) -> Dtype:
+    return fields.dtype("mamba_ssm_cache_dtype", "mamba_ssm_dtype") or default
+
+
+def _mamba(fields: Fields, hidden: int, dtype: Dtype) -> Mamba:
+    expand = fields.integer("mamba_expand", "expand", least=1) or 2
+    state_size = fields.integer("ssm_state_size", "mamba_d_state", "state_size", least=1)
+    kernel = fields.integer("conv_kernel", "mamba_d_conv", "d_conv", least=1)
+    if state_size is None:
+        raise ConfigError(
+            "config.json: ssm_state_size (mamba_d_state, state_size) is missing for a state-space layer"
+        )
+    heads = fields.integer("mamba_num_heads", "mamba_n_heads", "n_mamba_heads", least=1)
+    if heads is None:
+        inner = fields.integer("mamba_d_ssm", least=1) or expand * hidden
+        rank = fields.integer("mamba_dt_rank", "time_step_rank", least=1) or -(-hidden // 16)
+        return Mamba(
+            heads=inner, head_dim=1, groups=0, state_size=state_size, conv_kernel=kernel or 4,
+            state_dtype=_state_dtype(fields, dtype), dt_rank=rank,
+        )  # fmt: skip
+    stated = fields.raw.get("mamba_d_head")
+    width = (
+        None
+        if stated == "auto"
+        else fields.integer("mamba_head_dim", "mamba_d_head", "mamba_headdim", least=1)
+    )
+    return Mamba(
+        heads=heads,
+        head_dim=width or expand * hidden // heads,
+        groups=fields.integer("n_groups", "mamba_n_groups", "mamba_ngroups", least=1) or 1,
+        state_size=state_size,
+        conv_kernel=kernel or 4,
+        state_dtype=_state_dtype(fields, dtype),
+    )
+
+
+def _linear(fields: Fields, dtype: Dtype) -> LinearAttention:
+    delta = fields.mapping("linear_attn_config")
+    if delta is not None:  # Kimi's delta attention keeps its state in full precision unless told otherwise
+        inner = fields.within("linear_attn_config")
+        heads, width = inner.required("num_heads"), inner.required("head_dim")
+        return LinearAttention(
+            key_heads=heads, value_heads=heads, key_dim=width, value_dim=width,
+            conv_kernel=inner.required("short_conv_kernel_size"),
+            state_dtype=_state_dtype(fields, Dtype.FLOAT32), split_conv=True,
+        )  # fmt: skip
+    if (
+        fields.integer("linear_num_value_heads") is None
+    ):  # lightning attention: heads as in the softmax layers, no convolution
+        heads = fields.required(*HEADS)
+        width = fields.integer(*_HEAD_DIM, least=1) or _even_share(fields.required("hidden_size"), heads)
+        return LinearAttention(
+            key_heads=heads, value_heads=heads, key_dim=width, value_dim=width, conv_kernel=1,
+            state_dtype=_state_dtype(fields, dtype),
+        )  # fmt: skip
+    return LinearAttention(
+        key_heads=fields.required("linear_num_key_heads"),
+        value_heads=fields.required("linear_num_value_heads"),
+        key_dim=fields.required("linear_key_head_dim"),
+        value_dim=fields.required("linear_value_head_dim"),
+        conv_kernel=fields.integer("linear_conv_kernel_dim", "conv_kernel", least=1) or 4,
+        state_dtype=_state_dtype(fields, dtype),
+    )
+
+
+def _searched(fields: Fields, hidden: int, blocks: Sequence[object]) -> dict[int, Mixer]:
+    """Architectures found by search: some layers have lost their attention or share heads more widely."""
+    heads = fields.required(*HEADS)
+    head_dim = fields.integer(*_HEAD_DIM, least=1) or _even_share(hidden, heads)
+    found: dict[int, Mixer] = {}
+    for i, block in enumerate(blocks):
+        part = block.get("attention") if isinstance(block, dict) else None
+        if not isinstance(part, dict) or part.get("no_op") or part.get("replace_with_linear"):
+            continue
+        per_group = part.get("n_heads_in_group")
+        kv_heads = part.get("num_key_value_heads") or (heads // int(per_group) if per_group else heads)
+        found[i] = Attention(heads=heads, kv_heads=int(kv_heads), head_dim=head_dim, v_head_dim=head_dim)
+    return found

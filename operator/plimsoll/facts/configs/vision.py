@@ -1,0 +1,108 @@
+"""The vision encoder beside a language model: its weights and the tokens of the largest single item it makes.
+
+The engine profiles as many largest items as its encoder budget holds, so both figures move the ledger. Processor limits
+are not in config.json; where a family's usual limit is taken instead, `vision.max_item_tokens` is listed as assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from plimsoll.facts.architecture import VisionEncoder
+from plimsoll.facts.configs.fields import Fields
+
+_WHERE = ("vision_config", "vision_tower_config", "visual")
+_HIDDEN = ("hidden_size", "vt_hidden_size", "embed_dim", "width")
+_LAYERS = ("num_hidden_layers", "depth", "vt_num_hidden_layers", "layers", "num_layers")
+_WIDTH = ("intermediate_size", "vt_intermediate_size", "mlp_dim")
+# Most pixels a family's processor lets through, by default; tokens follow from patch and merge sizes.
+_MOST_PIXELS = {
+    "qwen2_vl": 12_845_056,
+    "qwen2_5_vl": 12_845_056,
+    "qwen3_vl": 16_777_216,
+    "qwen3_5": 16_777_216,
+}
+
+
+def vision_encoder(
+    config: Mapping[str, object], text_hidden: int, assumed: list[str]
+) -> VisionEncoder | None:
+    outer = Fields(config, assumed)
+    inner = outer.within(*_WHERE)
+    if not inner.raw:
+        thinker = outer.mapping("thinker_config")
+        return vision_encoder(thinker, text_hidden, assumed) if thinker else None
+    hidden, layers = inner.integer(*_HIDDEN, least=1), inner.integer(*_LAYERS, least=1)
+    if hidden is None or layers is None:
+        assumed.append("vision_config")
+        return None
+    if outer.model_type.startswith(("qwen2_5_vl", "qwen2_vl")) and inner.integer("embed_dim"):
+        hidden = inner.required("embed_dim")
+    width = inner.integer(*_WIDTH, least=1) or int(hidden * _ratio(inner))
+    gated = outer.model_type.startswith(("qwen2_5_vl", "qwen2_5_omni")) or inner.model_type in _GATED
+    attention = inner.integer("qkv_hidden_size", least=1) or hidden
+    block = 4 * hidden * attention + (3 if gated else 2) * hidden * width
+    patch = inner.integer("patch_size", "spatial_patch_size", least=1) or 14
+    time = inner.integer("temporal_patch_size", least=1) or 1
+    embedding = (
+        3 * patch * patch * time * hidden
+        + (inner.integer("num_position_embeddings", "position_embedding_size") or 0) * hidden
+    )
+    merge = _merge(outer, inner)
+    return VisionEncoder(
+        parameters=layers * block + embedding + _projector(outer, inner, hidden, text_hidden, merge),
+        hidden=hidden,
+        layers=layers,
+        max_item_tokens=_largest_item(outer, inner, patch, merge, assumed),
+    )
+
+
+_GATED = frozenset({"gemma4_vision", "pixtral", "mllama_vision_model"})
+
+
+def _ratio(inner: Fields) -> float:
+    found = inner.value("mlp_ratio")
+    return float(found) if isinstance(found, int | float) else 4.0
+
+
+def _merge(outer: Fields, inner: Fields) -> int:
+    """Patches along one side that become one token."""
+    kernel = inner.sequence("merge_kernel_size")
+    if kernel and isinstance(kernel[0], int):
+        return kernel[0]
+    return (
+        inner.integer("spatial_merge_size", "pooling_kernel_size") or outer.integer("spatial_merge_size") or 1
+    )
+
+
+def _projector(outer: Fields, inner: Fields, hidden: int, text: int, merge: int) -> int:
+    """What turns patches into tokens. Deep stacks (Qwen3-VL) have one more of the same for each level."""
+    if outer.model_type.startswith(("gemma3", "gemma4", "paligemma")):
+        return hidden * text
+    if outer.model_type in {"mistral3", "pixtral"}:
+        return hidden * hidden * merge * merge + hidden * text + text * text
+    if outer.model_type.startswith("llava"):
+        return hidden * text + text * text
+    merged = hidden * merge * merge
+    levels = 1 + len(inner.sequence("deepstack_visual_indexes") or ())
+    return levels * (merged * merged + merged * text)
+
+
+def _largest_item(outer: Fields, inner: Fields, patch: int, merge: int, assumed: list[str]) -> int:
+    stated = outer.integer("mm_tokens_per_image", "vision_soft_tokens_per_image", "image_seq_length", least=1)
+    if stated is not None and not outer.model_type.startswith(("llava_next", "minimax")):
+        return stated
+    if outer.model_type == "llama4":  # 16 tiles and the whole picture, a quarter of the patches each
+        side = (inner.integer("image_size", least=1) or 336) // patch
+        return 17 * side * side // 4
+    assumed.append("vision.max_item_tokens")
+    pixels = next((most for name, most in _MOST_PIXELS.items() if outer.model_type.startswith(name)), None)
+    if pixels is not None:
+        return pixels // (patch * merge) ** 2
+    if inner.integer("vt_hidden_size"):  # Kimi's processor stops at 16,384 patches
+        return 16_384 // merge**2
+    side = (inner.integer("image_size", least=1) or 448) // (patch * merge)
+    tiles = (
+        5 if outer.model_type.startswith("llava_next") else 13 if outer.model_type.startswith("intern") else 1
+    )
+    return tiles * side * side

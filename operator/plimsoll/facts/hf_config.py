@@ -1,0 +1,155 @@
+"""A model's config.json as an `Architecture`: the one reader for catalogue, folder, inline text and hub.
+
+The questions are asked one module each under `configs/`: which kind each layer is, its mixer, its feed-forward part, the
+quantization, the vision encoder. A family nobody named here is read by the classic keys, and `assumed` says so. What no
+rule can fill in (layers, widths, heads) is an error that names the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from plimsoll.facts.architecture import Architecture, Layer, Mixer, Quantization
+from plimsoll.facts.configs import kinds as spans
+from plimsoll.facts.configs.families import KNOWN, TIED, WITHOUT_PIPELINE
+from plimsoll.facts.configs.feed_forward import feed_forward
+from plimsoll.facts.configs.fields import ConfigError, Fields, language_model
+from plimsoll.facts.configs.mixers import attention_layers, is_encoder, state_mixer
+from plimsoll.facts.configs.quantization import quantization_named, read_quantization, with_expert_format
+from plimsoll.facts.configs.vision import vision_encoder
+from plimsoll.facts.dtypes import Dtype
+
+__all__ = ["ConfigError", "parse_config"]
+
+_HIDDEN = ("hidden_size", "n_embd", "d_model", "dim", "model_dim")
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+_VOCAB = ("vocab_size", "padded_vocab_size")
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length",
+              "model_max_length", "max_seq_length", "n_ctx")  # fmt: skip
+
+
+def parse_config(config: Mapping[str, object], *, quantization_hint: str | None = None) -> Architecture:
+    """Reads a config.json. `quantization_hint` (fp8, awq, nvfp4, ...) counts where the file itself says nothing."""
+    if not isinstance(config, Mapping):
+        raise ConfigError(f"config.json: the file holds a {type(config).__name__}; it must be one object")
+    fields = language_model(config)
+    hidden, count = fields.required(*_HIDDEN), fields.required(*_LAYERS)
+    dtype = _dtype(fields)
+    layers = _layers(fields, hidden, count, dtype)
+    vision = vision_encoder(config, hidden, fields.assumed)
+    if fields.model_type not in KNOWN:
+        fields.assumed.append("model_type")
+    return Architecture(
+        name=_name(config, fields),
+        layers=layers,
+        hidden=hidden,
+        vocab=fields.required(*_VOCAB),
+        max_positions=_positions(fields),
+        dtype=dtype,
+        tied_embeddings=_tied(fields),
+        quantization=_quantization(config, fields, layers, quantization_hint),
+        vision=vision,
+        mtp_layers=_mtp_layers(fields),
+        attention_bias=_attention_bias(fields),
+        supports_pipeline=fields.model_type not in WITHOUT_PIPELINE,
+        encoder=is_encoder(fields),
+        extra_embedding_parameters=_extra_embeddings(fields, hidden, count),
+        assumed=tuple(dict.fromkeys(fields.assumed)),
+    )
+
+
+def _layers(fields: Fields, hidden: int, count: int, dtype: Dtype) -> tuple[Layer, ...]:
+    kinds = spans.layer_kinds(fields, count)
+    ffns = feed_forward(fields, hidden, count)
+    attention = attention_layers(fields, hidden, kinds)
+    alternating = "feed" in kinds  # one part a layer: a mixer or a feed-forward part, never both
+    layers: list[Layer] = []
+    for i, kind in enumerate(kinds):
+        mixer: Mixer | None = attention.get(i)
+        if (
+            kind == "both"
+        ):  # two layers to the cache: a state beside an attention, one feed-forward part after them
+            layers.append(Layer(mixer=state_mixer(fields, hidden, "mamba", dtype), ffn=None))
+        elif kind in {"mamba", "linear"}:
+            mixer = state_mixer(fields, hidden, kind, dtype)
+        has_ffn = (kind == "feed") if alternating else _mixes_and_feeds(fields, kind)
+        layers.append(Layer(mixer=mixer, ffn=ffns[i] if has_ffn else None))
+    return tuple(layers)
+
+
+def _mixes_and_feeds(fields: Fields, kind: str) -> bool:
+    """Pure state-space models have no feed-forward part at all."""
+    return not (kind == "mamba" and fields.model_type in {"mamba", "mamba2", "falcon_mamba"})
+
+
+def _dtype(fields: Fields) -> Dtype:
+    """What the engine computes in: a checkpoint in full precision is loaded in bfloat16."""
+    stated = fields.dtype("dtype", "torch_dtype")
+    if stated is None:
+        fields.assumed.append("dtype")
+    return stated if stated in {Dtype.BFLOAT16, Dtype.FLOAT16} else Dtype.BFLOAT16
+
+
+def _name(config: Mapping[str, object], fields: Fields) -> str:
+    for source in (config, fields.raw):
+        listed = source.get("architectures")
+        if isinstance(listed, list) and listed and isinstance(listed[0], str):
+            return listed[0]
+    fields.assumed.append("architectures")
+    return fields.model_type or "unknown"
+
+
+def _positions(fields: Fields) -> int:
+    stated = fields.integer(*_POSITIONS, least=1)
+    scaling = fields.mapping("rope_scaling", "rope_parameters") or {}
+    original, factor = scaling.get("original_max_position_embeddings"), scaling.get("factor")
+    if stated is None and isinstance(original, int) and isinstance(factor, int | float):
+        return int(original * factor)
+    return stated if stated is not None else fields.assume("max_position_embeddings", 2048)
+
+
+def _tied(fields: Fields) -> bool:
+    stated = fields.flag("tie_word_embeddings", "tie_embedding")
+    return fields.model_type in TIED if stated is None else stated
+
+
+def _quantization(
+    config: Mapping[str, object], fields: Fields, layers: tuple[Layer, ...], hint: str | None
+) -> Quantization | None:
+    for source in (config, fields.raw):
+        for key in ("quantization_config", "compression_config"):
+            raw = source.get(key)
+            if isinstance(raw, Mapping) and raw:
+                found = read_quantization(raw, layers)
+                return with_expert_format(found, fields.text("expert_dtype"))
+    return quantization_named(hint, layers) if hint else None
+
+
+def _mtp_layers(fields: Fields) -> int:
+    if fields.flag("use_mtp") is False:
+        return 0
+    return (
+        fields.integer(
+            "num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "mtp_num_layers"
+        )
+        or 0
+    )
+
+
+def _attention_bias(fields: Fields) -> bool:
+    stated = fields.flag("attention_bias", "qkv_bias", "use_qkv_bias")
+    return fields.model_type in {"qwen2", "qwen2_moe", "qwen2_vl", "qwen2_5_vl"} if stated is None else stated
+
+
+def _extra_embeddings(fields: Fields, hidden: int, count: int) -> int:
+    """Tables beside the vocabulary's: learned positions, token types, and one narrow embedding a layer (Gemma-3n, -4)."""
+    learned = fields.text("position_embedding_type") == "absolute" or fields.model_type in {
+        "opt",
+        "gpt2",
+        "gpt_bigcode",
+    }
+    positions = (
+        (fields.integer(*_POSITIONS) or 0) + (fields.integer("type_vocab_size") or 0) if learned else 0
+    )
+    narrow = fields.integer("hidden_size_per_layer_input") or 0
+    return positions * hidden + narrow * count * (fields.integer("vocab_size_per_layer_input") or 0)
