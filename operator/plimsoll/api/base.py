@@ -9,16 +9,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    Strict,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from plimsoll.api.quantity import QUANTITY, check_quantity
-
 
 INT_OR_STRING = "x-kubernetes-int-or-string"
 LIST_TYPE = "x-kubernetes-list-type"
 LIST_KEYS = "x-kubernetes-list-map-keys"
+VALIDATIONS = "x-kubernetes-validations"
 SERVER_DEFAULT = "x-plimsoll-server-default"
 
 # Patterns are written in the common subset of Python's and Go's (RE2) expressions: no look-around.
@@ -63,6 +74,13 @@ class Rule:
     message: str
     field: str | None = None  # which field of the guarded object is to blame, as the user spells it
 
+    def to_schema(self) -> dict[str, str]:
+        """The rule as an entry of x-kubernetes-validations."""
+        entry = {"rule": self.cel, "message": self.message}
+        if self.field is None or self.field.startswith("metadata."):  # no path may point into metadata
+            return entry
+        return entry | {"fieldPath": f".{self.field}"}
+
 
 class ApiModel(BaseModel):
     """A frozen value with camelCase names outside and snake_case names inside; unknown fields are errors.
@@ -78,6 +96,24 @@ class ApiModel(BaseModel):
         validate_default=False,
     )
     rules: ClassVar[tuple[Rule, ...]] = ()
+    whole: ClassVar[bool] = False  # merged as one value, because its parts mean little apart
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        if cls.rules:
+            schema[VALIDATIONS] = [rule.to_schema() for rule in cls.rules]
+        return schema
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, given: Any) -> Any:
+        """Optional means absent: the API server prunes a null before it validates, so reading a file does too."""
+        if isinstance(given, dict) and None in given.values():
+            return {key: value for key, value in given.items() if value is not None}
+        return given
 
     @model_validator(mode="after")
     def _obeys_rules(self) -> Self:
@@ -111,26 +147,33 @@ class ApiModel(BaseModel):
                     )
                 seen.add(key)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The object as a user would write it: camelCase, without what is absent and groups that say nothing."""
-        written: dict[str, Any] = {}
+    def to_dict(self, *, defaults: bool = True) -> dict[str, Any]:
+        """The object as the API server stores it: what was written, and the defaults that the user owns.
+
+        Without defaults: only what was written, for merging.
+        """
+        dumped: dict[str, Any] = {}
         for name, info in type(self).model_fields.items():
             value = getattr(self, name)
-            optional = info.default_factory is not None or info.default in (None, ())
-            if value is None or (optional and value == info.get_default(call_default_factory=True)):
-                continue
-            written[info.alias or name] = _plain(value)
-        return written
+            if value is not None and (name in self.model_fields_set or (defaults and is_owned(info))):
+                dumped[info.alias or name] = _plain(value, defaults=defaults)
+        return dumped
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, *, defaults: bool) -> Any:
     if isinstance(value, ApiModel):
-        return value.to_dict()
+        return value.to_dict(defaults=defaults)
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return {key: _plain(item, defaults=defaults) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, defaults=defaults) for item in value]
     return value
+
+
+def is_owned(info: FieldInfo) -> bool:
+    """Whether the API server writes this field's default into the object."""
+    extra = info.json_schema_extra
+    return isinstance(extra, dict) and SERVER_DEFAULT in extra
 
 
 def field(description: str, **constraints: Any) -> Any:

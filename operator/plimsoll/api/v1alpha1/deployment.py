@@ -4,10 +4,15 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field
 
-from plimsoll.api.base import ApiModel, LabelName, Rule
+from plimsoll.api.base import ApiModel, LabelName, Rule, owned
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.names import NAME_MAX
+
+ShortText = Annotated[str, Field(max_length=253)]
+
+
+AnyText = Annotated[str, Field(max_length=262144)]
 
 
 class ObjectMeta(ApiModel):
@@ -18,13 +23,13 @@ class ObjectMeta(ApiModel):
 
     name: Annotated[str, Field(min_length=1, max_length=253)] = Field(description="Name of the object.")
     namespace: LabelName | None = None
-    uid: str | None = None
+    uid: ShortText | None = None
     generation: int | None = None
-    resource_version: str | None = None
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    labels: dict[str, str] = Field(default_factory=dict)
-    annotations: dict[str, str] = Field(default_factory=dict)
+    resource_version: ShortText | None = None
+    creation_timestamp: ShortText | None = None
+    deletion_timestamp: ShortText | None = None
+    labels: Annotated[dict[str, AnyText], Field(max_length=256)] = Field(default_factory=dict)
+    annotations: Annotated[dict[str, AnyText], Field(max_length=256)] = Field(default_factory=dict)
 
 
 class LLMDeployment(ApiModel):
@@ -47,8 +52,8 @@ class LLMDeployment(ApiModel):
         ),
     )
 
-    api_version: Literal["plimsoll.dev/v1alpha1"] = "plimsoll.dev/v1alpha1"
-    kind: Literal["LLMDeployment"] = "LLMDeployment"
+    api_version: Literal["plimsoll.dev/v1alpha1"] = owned("plimsoll.dev/v1alpha1", "plimsoll.dev/v1alpha1.")
+    kind: Literal["LLMDeployment"] = owned("LLMDeployment", "LLMDeployment.")
     metadata: ObjectMeta = Field(description="Kubernetes' object metadata.")
     spec: LLMDeploymentSpec = Field(description="What should be served.")
     status: LLMDeploymentStatus = Field(default_factory=LLMDeploymentStatus, description="What is so.")

@@ -22,6 +22,7 @@ class Adapter(ApiModel):
 class Adapters(ApiModel):
     """LoRA adapters. Their slots cost GPU memory, which the ledger counts."""
 
+    whole: ClassVar[bool] = True
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
             name="adapters-cpu-at-least-gpu",
@@ -148,6 +149,7 @@ class ConfigMapKey(ApiModel):
 class ChatTemplate(ApiModel):
     """A chat template other than the model's own."""
 
+    whole: ClassVar[bool] = True
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
             name="template-one-source",

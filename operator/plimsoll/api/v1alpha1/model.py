@@ -153,6 +153,7 @@ class ImageVolume(ApiModel):
 class Volume(ApiModel):
     """One place for files: exactly one of its kinds."""
 
+    whole: ClassVar[bool] = True
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
             name="volume-one-kind",

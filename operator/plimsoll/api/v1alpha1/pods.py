@@ -1,20 +1,31 @@
 """What a user may say about the pods themselves: a bounded list of patches in place of a pod template."""
 
-from typing import Annotated, Any, ClassVar, Literal
+import json
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import AfterValidator, Field
 
 from plimsoll.api.base import ApiModel, LabelName, LabelValue, ObjectName, Rule, field
 
 
+def _check_json(text: str) -> str:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            "not JSON text; write a string with its quotes, as '\"64Gi\"', or an object"
+        ) from error
+    return text
+
+
 class PodPatch(ApiModel):
-    """One JSON patch (RFC 6902) on the pod that Plimsoll renders, applied last and checked against the admin's lists."""
+    """One JSON patch (RFC 6902) on the rendered pod, applied last and checked against the admin's lists."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
             name="patch-value",
             cel="(self.op == 'remove') != has(self.value)",
-            holds=lambda m: (m.op == "remove") != ("value" in m.model_fields_set),
+            holds=lambda m: (m.op == "remove") != (m.value is not None),
             message="value must be set for add, replace and test, and must be absent for remove",
             field="value",
         ),
@@ -28,10 +39,17 @@ class PodPatch(ApiModel):
         ),
         Rule(
             name="patch-no-host-path",
-            cel="!self.path.contains('hostPath')",
-            holds=lambda m: "hostPath" not in m.path and not _mentions(m.value, "hostPath"),
+            cel="!self.path.contains('hostPath') && (!has(self.value) || !self.value.contains('hostPath'))",
+            holds=lambda m: "hostPath" not in m.path and "hostPath" not in (m.value or ""),
             message="hostPath volumes are not offered; use spec.storage with a claim",
             field="path",
+        ),
+        Rule(
+            name="patch-no-escapes",
+            cel="!has(self.value) || !self.value.contains('\\\\u')",
+            holds=lambda m: "\\u" not in (m.value or ""),
+            message="value must not spell characters as \\u....; write them as they are",
+            field="value",
         ),
     )
 
@@ -39,15 +57,9 @@ class PodPatch(ApiModel):
     path: Annotated[str, Field(min_length=2, max_length=512, pattern=r"^/[!-~]+$")] = Field(
         description="JSON pointer into the pod: /spec/..., /metadata/labels/... or /metadata/annotations/..."
     )
-    value: JsonValue = Field(default=None, description="The value, in the form of the Kubernetes field.")
-
-
-def _mentions(value: Any, key: str) -> bool:
-    if isinstance(value, dict):
-        return key in value or any(_mentions(item, key) for item in value.values())
-    if isinstance(value, list):
-        return any(_mentions(item, key) for item in value)
-    return False
+    value: Annotated[str, Field(min_length=1, max_length=8192), AfterValidator(_check_json)] | None = field(
+        "The value as JSON text, in the form of the Kubernetes field."
+    )
 
 
 class Scheduling(ApiModel):

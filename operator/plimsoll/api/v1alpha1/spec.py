@@ -25,24 +25,9 @@ from plimsoll.api.v1alpha1.topology import Topology
 from plimsoll.api.v1alpha1.workload import SLO, Workload
 
 
-class LLMDeploymentSpec(ApiModel):
-    """What should be served."""
+class ServingSpec(ApiModel):
+    """All that may be said without naming a model; also the form of presets and of defaults by namespace."""
 
-    rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            name="features-need-generate",
-            cel="!has(self.model.task) || self.model.task == 'generate' || (!has(self.speculative) && "
-            "!has(self.toolCalling) && !has(self.reasoning) && !has(self.chatTemplate))",
-            holds=lambda m: (
-                m.model.task in (None, "generate")
-                or all(v is None for v in (m.speculative, m.tool_calling, m.reasoning, m.chat_template))
-            ),
-            message="speculative, toolCalling, reasoning and chatTemplate need model.task generate",
-            field="model.task",
-        ),
-    )
-
-    model: ModelSpec = Field(description="The model to serve.")
     storage: Storage = group(Storage, "Where weights and compile caches live.")
     engine: Engine = group(Engine, "The engine that serves it.")
     workload: Workload = group(Workload, "The traffic it is meant for.")
@@ -76,3 +61,23 @@ class LLMDeploymentSpec(ApiModel):
     scheduling: Scheduling = group(Scheduling, "Scheduler, priority and queue of the pods.")
     cost: Cost = group(Cost, "Limits of cost.")
     paused: Bool | None = field("Freeze everything but status. Absent: false.")
+
+
+class LLMDeploymentSpec(ServingSpec):
+    """What should be served."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            name="features-need-generate",
+            cel="!has(self.model.task) || self.model.task == 'generate' || (!has(self.speculative) && "
+            "!has(self.toolCalling) && !has(self.reasoning) && !has(self.chatTemplate))",
+            holds=lambda m: (
+                m.model.task in (None, "generate")
+                or all(v is None for v in (m.speculative, m.tool_calling, m.reasoning, m.chat_template))
+            ),
+            message="speculative, toolCalling, reasoning and chatTemplate need model.task generate",
+            field="model.task",
+        ),
+    )
+
+    model: ModelSpec = Field(description="The model to serve.")

@@ -22,6 +22,7 @@ def _rises(lower: str, upper: str) -> Rule:
 class TokenPercentiles(ApiModel):
     """Percentiles of a length in tokens: p95, or p50 and p99, or all three."""
 
+    whole: ClassVar[bool] = True
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
             name="percentiles-some",

@@ -1,0 +1,174 @@
+"""Which conditions there are, which reasons each may give, and how a list of them changes.
+
+A reason is a stable word that alerts and GitOps tools match; the message beside it is one sentence with the remedy
+and comes from whoever decided. The tables here are also the source of docs/reference/conditions.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Literal
+
+from plimsoll import names
+from plimsoll.api.v1alpha1.status import Condition
+
+Status = Literal["True", "False", "Unknown"]
+
+TYPES: Final[Mapping[str, str]] = MappingProxyType({
+    names.READY: "As many replicas as wanted serve the current plan. The one to wait for.",
+    names.RECONCILING: "kstatus: something is still on its way; absent when there is nothing to do.",
+    names.STALLED: "kstatus: nothing will change until a person acts; the message says what to do.",
+    names.FITS: "The memory ledger says that the model, its context and its load fit the GPUs.",
+    names.PLACED: "The fleet, present or declared, has room for the plan.",
+    names.PROGRESSING: "A rollout or a start is moving; False says where it stopped.",
+    names.DEGRADED: "It serves, but with less than was asked for.",
+    names.MODEL_FACTS: "The model's architecture and the bytes of its weights are known.",
+    names.BETTER_PLAN: "Another plan would now be better; it is not taken without being asked for.",
+    names.METRICS: "Live metrics are there and fresh; without them nothing is scaled down or retuned.",
+    names.SCALING: "Fewer or more replicas are wanted than the bounds or the fleet allow.",
+    names.SLO: "The promised latency can be kept with this plan.",
+    names.AUTOSCALER_CONFLICT: "Somebody else also writes the number of replicas.",
+    names.AUTOTUNE_PAUSED: "Retuning failed repeatedly and waits for a person.",
+})  # fmt: skip
+
+REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
+    names.READY: {
+        "Serving": "All wanted replicas serve.",
+        "Starting": "Replicas load the model.",
+        "WaitingForGPUs": "Replicas wait for GPUs.",
+        "WaitingForNodes": "A node is being made.",
+        "WaitingForQuota": "A queue or quota holds replicas back.",
+        "RollingOut": "Replicas move to another set.",
+        "ScaledToZero": "Nobody asks; a wake signal brings it back.",
+        "Stopped": "spec.replicas is 0.",
+        "Paused": "spec.paused is true.",
+        "InvalidSpec": "The spec contradicts itself, the model or the admin's config.",
+        "DoesNotFit": "No layout fits any GPU of the fleet.",
+        "StartFailed": "Replicas fail to start.",
+    },
+    names.RECONCILING: {
+        "Planning": "A plan is being made.",
+        "ReadingModel": "The model's facts are being read.",
+        "Applying": "Objects are being written.",
+        "RollingOut": "Replicas move to another set.",
+        "Starting": "Replicas load the model.",
+    },
+    names.STALLED: {
+        "InvalidSpec": "The spec contradicts itself, the model or the admin's config.",
+        "NotTrusted": "The admin's config does not allow something that the spec names.",
+        "NameConflict": "An object of the same name belongs to somebody else.",
+        "StartFailed": "Replicas failed to start, and the safe retry did too.",
+        "ModelUnreadable": "The model cannot be read: source, revision or token is wrong.",
+    },
+    names.FITS: {
+        "Fits": "The upper bound of the ledger fits.",
+        "Tight": "The estimate fits, its upper bound does not.",
+        "DoesNotFit": "Even the lower bound does not fit.",
+        "Measured": "The engine's own report says so.",
+        "UnknownGPU": "A product is not in the catalogue, or a node label is missing.",
+        "ContextInherited": "No context was given, so the model's own limit is used, and it costs memory.",
+    },
+    names.PLACED: {
+        "Placed": "There is room.",
+        "NoGPUs": "No node has GPUs that this plan could use.",
+        "NoFreeGPUs": "The GPUs are there, but used by others.",
+        "BudgetExhausted": "The namespace's GPU budget is used up.",
+        "Outranked": "Deployments of higher priority take the last GPUs.",
+        "NodeDeclared": "A declared node class could hold it; a node is being made.",
+        "GroupHalfScheduled": "Some pods of a group have nodes, others have not.",
+    },
+    names.PROGRESSING: {
+        "RollingOut": "Replicas move to another set.",
+        "Canary": "A part of the replicas tries a change.",
+        "RolledOut": "All replicas are on one set.",
+        "RolledBack": "The new set failed, the old one serves.",
+        "Held": "spec.rollout.hold is true.",
+        "DeadlineExceeded": "A replica took longer than spec.rollout.deadlineSeconds.",
+    },
+    names.DEGRADED: {
+        "FewerReplicas": "Fewer replicas serve than are wanted.",
+        "AdapterFailed": "A LoRA adapter could not be loaded.",
+        "SafeRetry": "A smaller setting is in use since a start failed for memory.",
+        "EngineRestarts": "Engines die and start again.",
+        "Healthy": "Nothing is missing.",
+    },
+    names.MODEL_FACTS: {
+        "Catalogue": "From the built-in catalogue.",
+        "Hub": "Read from the hub.",
+        "Inline": "From spec.model.architecture.",
+        "FactsPod": "Read by a pod with the user's own secret or volume.",
+        "Reading": "Being read.",
+        "Unreadable": "Could not be read.",
+        "EngineVersionUnknown": "The engine's version is unknown; the nearest lower one stands in.",
+    },
+    names.BETTER_PLAN: {
+        "Cheaper": "It would cost less.",
+        "Faster": "It would be faster.",
+        "FewerGPUs": "It would take fewer GPUs.",
+        "WorkloadDiffers": "The observed traffic asks for another declaration.",
+        "None": "The pinned plan is the best one known.",
+    },
+    names.METRICS: {
+        "Fresh": "Metrics are there.",
+        "Missing": "Too few replicas have fresh metrics.",
+        "PrometheusUnreachable": "Prometheus does not answer.",
+    },
+    names.SCALING: {
+        "WithinBounds": "Nothing limits.",
+        "AtMax": "scaling.max is reached.",
+        "AtMin": "scaling.min is reached.",
+        "GPUsUnavailable": "The fleet has no more GPUs for it.",
+        "BudgetExhausted": "The namespace's GPU budget is used up.",
+        "SetReplicas": "An autoscaler targets the resource, but spec.replicas is absent.",
+    },
+    names.SLO: {
+        "Attainable": "The prediction is within the limits.",
+        "Unattainable": "No layout on this fleet keeps the limits.",
+        "NotDeclared": "No limits were declared.",
+    },
+    names.AUTOSCALER_CONFLICT: {
+        "SeveralWriters": "Two autoscalers write the same number.",
+        "None": "Nobody else writes it.",
+    },
+    names.AUTOTUNE_PAUSED: {
+        "RepeatedFailure": "Three retunes failed; clear it by annotation.",
+        "BudgetSpent": "The day's budget of retunes or restarts is spent.",
+        "Active": "Retuning is on.",
+    },
+})  # fmt: skip
+
+
+def set_condition(
+    conditions: Sequence[Condition],
+    kind: str,
+    *,
+    status: Status,
+    reason: str,
+    message: str,
+    now: str,
+    generation: int | None = None,
+) -> tuple[Condition, ...]:
+    """The list with one condition set, sorted by type; the time moves only when the status flips."""
+    if reason not in REASONS.get(kind, {}):
+        known = ", ".join(REASONS.get(kind, {})) or "none: the type itself is unknown"
+        raise ValueError(f"condition {kind} has no reason {reason!r}; known: {known}")
+    old = get_condition(conditions, kind)
+    since = old.last_transition_time if old is not None and old.status == status else now
+    new = Condition(
+        type=kind,
+        status=status,
+        reason=reason,
+        message=message,
+        last_transition_time=since,
+        observed_generation=generation,
+    )
+    return tuple(sorted((*(c for c in conditions if c.type != kind), new), key=lambda c: c.type))
+
+
+def drop_condition(conditions: Sequence[Condition], kind: str) -> tuple[Condition, ...]:
+    """The list without one condition; kstatus wants Reconciling and Stalled absent rather than False."""
+    return tuple(c for c in conditions if c.type != kind)
+
+
+def get_condition(conditions: Sequence[Condition], kind: str) -> Condition | None:
+    """The condition of one type, if it is there."""
+    return next((c for c in conditions if c.type == kind), None)

@@ -1,0 +1,71 @@
+"""A YAML loader for text that nobody vouches for: plain data, every key once, a bound on depth.
+
+What YAML 1.1 would turn into dates or base-60 numbers stays text, since the API server reads it so.
+"""
+
+import re
+from typing import Any, Final
+
+import yaml
+
+MAX_DEPTH: Final = 64
+
+_TAG: Final = "tag:yaml.org,2002:"
+_PLAIN: Final = ("null", "bool", "int", "float", "str", "seq", "map")
+_INT: Final = re.compile(r"[-+]?(0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$")
+_FLOAT: Final = re.compile(
+    r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9]+|[0-9][0-9_]*)([eE][-+]?[0-9]+)?$|[-+]?\.(inf|nan)$"
+)
+
+
+class PlainLoader(yaml.SafeLoader):
+    """SafeLoader without tags, dates, sets and binary, and with errors where it would take the last of two keys."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            raise _refused(f"nested deeper than {MAX_DEPTH} levels", event)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if key.tag == f"{_TAG}merge":
+                continue
+            if key.tag != f"{_TAG}str":
+                raise _refused(f"a key must be text; put {getattr(key, 'value', 'it')!r} in quotes", key)
+            if key.value in seen:
+                raise _refused(f"{key.value!r} stands there twice; keep one", key)
+            seen.add(key.value)
+        result: dict[Any, Any] = super().construct_mapping(node, deep)
+        return result
+
+    def construct_undefined(self, node: yaml.Node) -> Any:
+        raise _refused(f"tag {node.tag!r} is not allowed; write plain YAML", node)
+
+
+def _refused(problem: str, where: Any) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(None, None, problem, where.start_mark)
+
+
+def _resolvers() -> dict[Any, Any]:
+    kept: dict[Any, Any] = {}
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items():
+        kept[first] = [pair for pair in resolvers if pair[0].removeprefix(_TAG) in ("null", "bool", "merge")]
+    for first in "-+0123456789":
+        kept.setdefault(first, []).append((f"{_TAG}int", _INT))
+    for first in "-+.0123456789":
+        kept.setdefault(first, []).append((f"{_TAG}float", _FLOAT))
+    return kept
+
+
+PlainLoader.yaml_implicit_resolvers = _resolvers()
+PlainLoader.yaml_constructors = {
+    **{f"{_TAG}{kind}": yaml.SafeLoader.yaml_constructors[f"{_TAG}{kind}"] for kind in _PLAIN},
+    None: PlainLoader.construct_undefined,
+}

@@ -1,0 +1,140 @@
+"""What is wrong with something a person wrote: which field, which value, and what would be right."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+SHOWN: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to put right: the field as the user spells it, the value found there, and what would be right."""
+
+    field: str
+    value: str
+    message: str
+
+    def __str__(self) -> str:
+        found = f" (found {self.value})" if self.value else ""
+        return f"{self.field or 'document'}: {self.message}{found}"
+
+
+class SpecError(ValueError):
+    """Something that a person wrote cannot be used; carries every problem that was found."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems: tuple[Problem, ...] = problems
+
+
+def show(value: object) -> str:
+    """A value for a message: short, on one line, with every unprintable character spelled out."""
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+def problems_of(error: ValidationError, model: type[BaseModel]) -> tuple[Problem, ...]:
+    """The problems that a failed validation found, in the order of the file's fields."""
+    return tuple(_problem(detail, model) for detail in error.errors(include_url=False))
+
+
+def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
+    path = _path(detail["loc"])
+    context: Mapping[str, Any] = detail.get("ctx", {})
+    if detail["type"] in ("rule", "duplicate") and context.get("field"):
+        path = f"{path}.{context['field']}" if path else context["field"]
+        found = _dig(detail["input"], context["field"])
+        return Problem(path, "" if found is None else show(found), _message(detail, model))
+    value = "" if detail["type"] in ("missing", "rule", "extra_forbidden") else show(detail["input"])
+    return Problem(path, value, _message(detail, model))
+
+
+def _path(location: Sequence[str | int]) -> str:
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif part != "[key]":
+            path += f".{part}" if path else part
+    return path
+
+
+def _dig(value: Any, path: str) -> Any:
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+_MESSAGES: Final[Mapping[str, str]] = {
+    "missing": "must be set",
+    "string_pattern_mismatch": "has not the form {pattern}",
+    "literal_error": "must be one of {expected}",
+    "int_type": "must be a whole number, written without quotes or a point",
+    "bool_type": "must be true or false, written without quotes",
+    "string_type": "must be text; put it in quotes",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_too_short": "must have at least {min_length} characters",
+    "too_long": "must have at most {max_length} entries",
+    "too_short": "must have at least {min_length} entries",
+    "model_type": "must be a group of fields",
+    "dict_type": "must be a group of fields",
+    "tuple_type": "must be a list",
+    "value_error": "{error}",
+}
+
+
+def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    if detail["type"] == "extra_forbidden":
+        return _unknown_field(detail["loc"], model)
+    if detail["type"] in _MESSAGES:
+        return _MESSAGES[detail["type"]].format(**detail.get("ctx", {}))
+    return detail["msg"][0].lower() + detail["msg"][1:]
+
+
+def _unknown_field(location: Sequence[str | int], model: type[BaseModel]) -> str:
+    """An unknown field, with the nearest known one: of the same group, else of the whole resource."""
+    *parents, name = location
+    known = _fields_at(model, [part for part in parents if isinstance(part, str)])
+    near = get_close_matches(str(name), known, n=1, cutoff=0.6)
+    if near:
+        return f"is no known field; did you mean {near[0]}?"
+    elsewhere = [path for path in all_fields(model) if path.rpartition(".")[2] == name]
+    if elsewhere:
+        return f"is no field of this group; did you mean {min(elsewhere, key=lambda p: (p.count('.'), p))}?"
+    return f"is no known field; known here: {', '.join(sorted(known)) or 'none'}"
+
+
+def _fields_at(model: type[BaseModel], parents: Sequence[str]) -> list[str]:
+    for part in parents:
+        children = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
+        inner = model_of(children.get(part))
+        if inner is None:
+            return []
+        model = inner
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def model_of(annotation: Any) -> type[BaseModel] | None:
+    """The model inside an annotation: itself, or within an optional, a list or an annotated type."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := model_of(part)) is not None), None)
+
+
+def all_fields(model: type[BaseModel], prefix: str = "") -> list[str]:
+    """Every field of a model and of the models inside it, by the path that a user would write."""
+    paths = []
+    for name, info in model.model_fields.items():
+        path = f"{prefix}{info.alias or name}"
+        paths.append(path)
+        inner = model_of(info.annotation)
+        if inner is not None:
+            paths += all_fields(inner, f"{path}.")
+    return paths
