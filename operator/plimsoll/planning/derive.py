@@ -1,0 +1,183 @@
+"""Engine settings that do not wait for the cache: utilization, batched tokens, prefix caching, and what features ask.
+
+Each comes with the reason that `explain` prints. How many sequences may run, and what follows from that, is `sequences`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.api.quantity import format_gib, parse_bytes
+from plimsoll.facts.architecture import MoeFfn
+from plimsoll.facts.gpus import Gpu
+from plimsoll.facts.model import ModelFacts
+from plimsoll.planning.features import kv_dtype, lora_slots, multimodal_items, speculation
+from plimsoll.planning.layout import Layout
+from plimsoll.planning.plan import Origin, Value
+from plimsoll.planning.settings import EngineSettings
+from plimsoll.planning.task import Task
+from plimsoll.planning.values import as_set, explained
+
+RESERVE_BYTES: Final = 4 * 2**30
+"""Left outside the engine's share of a large device: what drivers, allocators and late buffers take after profiling."""
+MOST_UTILIZATION: Final = 0.95
+UNIFIED_UTILIZATION: Final = 0.80
+"""Where the host lives in the same memory, the pod and the kernel need theirs."""
+PREFIX_PAYS: Final = 0.35
+"""Shared-prefix share from which caching prefixes is worth its bookkeeping where it costs something."""
+LEAST_BATCHED: Final = 512
+COMPUTE_SHARE: Final = 0.5
+"""Of the peak rate, reached by a large prefill step."""
+
+
+def base_settings(
+    task: Task, gpu: Gpu, device_bytes: int, layout: Layout
+) -> tuple[EngineSettings, tuple[Value, ...]]:
+    """Everything but the number of sequences, which starts as the engine's default or the user's word."""
+    spec, memory, architecture = task.intent.spec, task.intent.spec.memory, task.model.architecture
+    tokens_default, sequences_default = task.engine.batch_defaults(
+        device_bytes, gpu.architecture, unified_memory=gpu.unified_memory
+    )
+    utilization, why_utilization = _utilization(task, gpu, device_bytes)
+    batched, why_batched = _batched(task, gpu, layout, tokens_default)
+    caching, why_caching = _prefix_caching(task)
+    dtype, why_dtype = kv_dtype(task.intent, architecture)
+    asked = spec.engine.max_sequences
+    settings = EngineSettings(
+        max_model_len=task.context.tokens,
+        max_num_seqs=min(asked if asked is not None else sequences_default, batched),
+        max_num_batched_tokens=batched,
+        utilization=utilization,
+        kv_cache_bytes=None if memory.kv_cache_size is None else parse_bytes(memory.kv_cache_size),
+        kv_dtype=dtype,
+        block_size=spec.engine.block_tokens,
+        prefix_caching=caching,
+        eager=bool(spec.engine.eager),
+        lora=lora_slots(spec),
+        speculation=speculation(spec, task.model, task.draft),
+        multimodal_items=multimodal_items(spec),
+        kv_offload_bytes=0 if memory.kv_offload is None else parse_bytes(memory.kv_offload.size),
+        weight_offload_bytes=0 if memory.cpu_offload is None else parse_bytes(memory.cpu_offload),
+    )
+    return settings, (task.context.value, why_utilization, why_batched, why_caching, why_dtype)
+
+
+def _utilization(task: Task, gpu: Gpu, device_bytes: int) -> tuple[float, Value]:
+    intent, field, default = task.intent, "memory.utilizationPercent", task.engine.utilization_default
+    asked = intent.spec.memory.utilization_percent
+    if asked is not None:
+        return asked / 100, as_set(intent, "utilization", field, f"{asked}%")
+    keep = max(RESERVE_BYTES, intent.headroom_bytes or 0)
+    if gpu.unified_memory:
+        chosen, formula = UNIFIED_UTILIZATION, "unified memory: the host lives in it too"
+    elif not task.engine.graphs_in_budget:
+        chosen = default
+        formula = "the engine's default: this version takes CUDA graphs from outside its share"
+    else:
+        chosen = min(MOST_UTILIZATION, max(default, 1 - keep / device_bytes))
+        formula = f"1 - reserve / device, within {default:.0%} and {MOST_UTILIZATION:.0%}"
+    if intent.headroom_bytes is not None:
+        chosen = min(chosen, 1 - intent.headroom_bytes / device_bytes)
+    if intent.share is not None and chosen > intent.share:
+        chosen, formula = float(intent.share), "the tenancy share"
+    # Whole percent, and down: 0.95 as a float is a hair less than 95 hundredths.
+    chosen = max(1, int(chosen * 100 + 1e-9)) / 100
+    return chosen, explained(
+        "utilization",
+        f"{chosen:.0%}",
+        formula,
+        inputs={
+            "device": format_gib(device_bytes),
+            "reserve": format_gib(keep),
+            "engine default": f"{default:.0%}",
+        },
+        origin=Origin.DERIVED,
+        source="GPU memory",
+        changes=f"{field}, memory.headroom or memory.tenancySharePercent",
+        field=field,
+    )
+
+
+def _batched(task: Task, gpu: Gpu, layout: Layout, default: int) -> tuple[int, Value]:
+    name, field, intent = "max_num_batched_tokens", "engine.maxBatchedTokens", task.intent
+    asked = intent.spec.engine.max_batched_tokens
+    if asked is not None:
+        return asked, as_set(intent, name, field, str(asked))
+    inputs = {"engine default": str(default)}
+    if intent.itl_ms is None:
+        return default, explained(
+            name,
+            str(default),
+            "the engine's default for this GPU",
+            inputs=inputs,
+            origin=Origin.ENGINE,
+            source=f"{task.engine.name} {task.engine.version}",
+            changes=f"slo.itlP99Ms or {field}",
+            field=field,
+        )
+    rate = prefill_tokens_per_second(task.model, gpu, layout)
+    chosen = default
+    while chosen > LEAST_BATCHED and chosen > rate * intent.itl_ms / 1000:
+        chosen //= 2
+    return chosen, explained(
+        name,
+        str(chosen),
+        "the default, halved while one step of that many prompt tokens lasts longer than the ITL target, "
+        f"at least {LEAST_BATCHED}",
+        inputs=inputs | {"prefill tokens/s": f"{rate:,.0f}", "slo.itlP99Ms": str(intent.itl_ms)},
+        origin=Origin.DERIVED,
+        source="slo.itlP99Ms",
+        changes=f"slo.itlP99Ms, the layout or {field}",
+        field=field,
+    )
+
+
+def prefill_tokens_per_second(model: ModelFacts, gpu: Gpu, layout: Layout) -> float:
+    """Prompt tokens a rank group works through in a second: for sizing a step, and nothing finer."""
+    quantization = model.architecture.quantization
+    operand = model.architecture.dtype
+    if quantization is not None and quantization.activations in gpu.flops:
+        operand = quantization.activations or operand
+    flops = gpu.flops.get(operand) or max(gpu.flops.values())
+    return flops * COMPUTE_SHARE * layout.tensor / (2 * active_parameters(model))
+
+
+def active_parameters(model: ModelFacts) -> float:
+    """Parameters that one token goes through, from the checkpoint's bytes."""
+    weights, architecture = model.weights, model.architecture
+    quantization = architecture.quantization
+    width = architecture.dtype.bytes if quantization is None else quantization.weights.bytes
+    routed = [layer.ffn for layer in architecture.layers if isinstance(layer.ffn, MoeFfn)]
+    share = sum(ffn.top_k / ffn.experts for ffn in routed) / len(routed) if routed else 0.0
+    plain = weights.attention_sharded + weights.attention_replicated + weights.ffn
+    return max(1.0, (plain + weights.experts * share) / width)
+
+
+def _prefix_caching(task: Task) -> tuple[bool, Value]:
+    name, field, intent = "prefix_caching", "engine.prefixCaching", task.intent
+    asked, share = intent.spec.engine.prefix_caching, intent.shared_prefix
+    if asked is not None:
+        return asked, as_set(intent, name, field, str(asked).lower())
+    changes = f"workload.sharedPrefixPercent or {field}"
+    if share is not None:
+        chosen = share >= PREFIX_PAYS
+        return chosen, explained(
+            name,
+            str(chosen).lower(),
+            f"on from {PREFIX_PAYS:.0%} shared prefix",
+            inputs={"shared": f"{share:.0%}"},
+            origin=Origin.DERIVED,
+            source="workload.sharedPrefixPercent",
+            changes=changes,
+            field=field,
+        )
+    chosen = task.engine.prefix_caching_default and not task.model.architecture.is_hybrid
+    return chosen, explained(
+        name,
+        str(chosen).lower(),
+        "the engine's default; off where layers of fixed state would have to keep copies of it",
+        origin=Origin.ENGINE,
+        source=f"{task.engine.name} {task.engine.version}",
+        changes=changes,
+        field=field,
+    )

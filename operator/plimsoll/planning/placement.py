@@ -1,0 +1,239 @@
+"""Which devices a deployment may use, and how many replicas of a layout they hold.
+
+Pools that planning cannot tell apart by device, price or the way a pod reaches them are one slot: a set runs on a slot,
+on whichever of its pools has room. Frees are counted by node size, so the work grows with the kinds of nodes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from plimsoll.api.v1alpha1.topology import Toleration
+from plimsoll.facts.gpus import Gpu, Vendor
+from plimsoll.facts.inventory import Pool, Taint
+from plimsoll.planning.layout import Layout
+from plimsoll.planning.plan import Hardware, Placement
+from plimsoll.planning.rules import Site
+
+PRODUCT_LABELS: Final = (
+    "nvidia.com/gpu.product",
+    "amd.com/gpu.product-name",
+    "beta.amd.com/gpu.product-name",
+    "gpu.intel.com/product",
+    "habana.ai/product",
+)
+RDMA_LABEL: Final = "feature.node.kubernetes.io/rdma.available"
+BLOCKING: Final = ("NoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """Devices of one kind at one price, in all the pools that have them."""
+
+    hardware: Hardware
+    gpu: Gpu
+    pools: tuple[Pool, ...]
+
+    @property
+    def part(self) -> Fraction:
+        """How much of a whole device one schedulable device is."""
+        return device_part(self.hardware)
+
+    def site(self) -> Site:
+        return Site(
+            gpu=self.gpu,
+            devices_per_node=max(pool.devices_per_node for pool in self.pools),
+            devices=max(pool_devices(pool) for pool in self.pools),
+            fabric_devices=max((pool_devices(pool) for pool in self.pools if pool.fabric), default=0),
+            sharing=self.hardware.sharing,
+            partition=self.hardware.partition,
+            rdma=all(pool.labels.get(RDMA_LABEL) == "true" for pool in self.pools),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a replica is cut into pods."""
+
+    pods: int
+    devices: int
+    """Of each pod."""
+
+
+def pool_devices(pool: Pool) -> int:
+    """Devices whether free or not."""
+    return pool.nodes * pool.devices_per_node
+
+
+def device_part(hardware: Hardware) -> Fraction:
+    part = Fraction(1, hardware.sharing)
+    head = (hardware.partition or "").partition("g.")[0]
+    if hardware.vendor == Vendor.NVIDIA and head.isdigit():
+        # A MIG profile's number is compute slices of seven.
+        part *= Fraction(int(head), 7)
+    return part
+
+
+def slots(
+    pools: Iterable[Pool],
+    *,
+    selector: Mapping[str, str],
+    tolerations: tuple[Toleration, ...],
+    products: frozenset[str] | None,
+    on_cpu: bool,
+) -> tuple[Slot, ...]:
+    """The devices a deployment may use, grouped; `products` are catalogue names and label values."""
+    grouped: dict[tuple[object, ...], list[Pool]] = {}
+    for pool in pools:
+        if (
+            refusal(pool, selector=selector, tolerations=tolerations, products=products, on_cpu=on_cpu)
+            is None
+        ):
+            grouped.setdefault(_slot_key(pool), []).append(pool)
+    return tuple(_slot(tuple(grouped[key]), selector) for key in sorted(grouped, key=repr))
+
+
+def refusal(
+    pool: Pool,
+    *,
+    selector: Mapping[str, str],
+    tolerations: tuple[Toleration, ...],
+    products: frozenset[str] | None,
+    on_cpu: bool,
+) -> str | None:
+    """Why a deployment may not use a pool, or None."""
+    if on_cpu != (pool.gpu.vendor is Vendor.CPU):
+        return (
+            "topology.cpu asks for CPUs" if on_cpu else "CPUs are used only where topology.cpu asks for them"
+        )
+    if products is not None and not _is_product(pool, products):
+        return f"{pool.gpu.name} is not among topology.gpuProducts"
+    for key in sorted(selector):
+        if pool.labels.get(key) != selector[key]:
+            found = pool.labels.get(key)
+            return f"topology.nodeSelector wants {key}={selector[key]}, the nodes have {found or 'no such label'}"
+    for taint in pool.taints:
+        if taint.effect in BLOCKING and not (
+            is_device_taint(taint, pool.resource) or tolerated(taint, tolerations)
+        ):
+            return f"its nodes are tainted {taint.key}={taint.value}:{taint.effect}; add it to topology.tolerations"
+    return None
+
+
+def is_device_taint(taint: Taint, resource: str) -> bool:
+    """Taints that keep pods without devices away are borne by every pod that asks for the device."""
+    domain = resource.partition("/")[0]
+    return taint.key in (resource, f"{domain}/gpu")
+
+
+def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
+    return any(
+        (toleration.key is None or toleration.key == taint.key)
+        and (toleration.effect is None or toleration.effect == taint.effect)
+        and (toleration.operator == "Exists" or (toleration.value or "") == taint.value)
+        for toleration in tolerations
+    )
+
+
+def shape_of(layout: Layout, pools: Iterable[Pool]) -> Shape | None:
+    """One pod where the largest node holds a replica, else the fewest alike pods; tensor ranks stay in a node or fabric."""
+    pools = tuple(pools)
+    largest = max((pool.devices_per_node for pool in pools), default=0)
+    if layout.gpus <= largest:
+        return Shape(1, layout.gpus)
+    joined = any(pool.fabric for pool in pools)
+    for devices in range(min(largest, layout.gpus), 0, -1):
+        whole = devices % layout.tensor == 0 or (joined and layout.tensor % devices == 0)
+        if layout.gpus % devices == 0 and whole:
+            return Shape(layout.gpus // devices, devices)
+    return None
+
+
+def room(pool: Pool, shape: Shape, layout: Layout) -> int:
+    """Replicas that find free devices in a pool."""
+    return _count(pool, shape, layout, pool.free)
+
+
+def room_when_empty(pool: Pool, shape: Shape, layout: Layout) -> int:
+    """Replicas that a pool would hold if nothing else ran there."""
+    return _count(pool, shape, layout, {pool.devices_per_node: pool.nodes})
+
+
+def take(free: Mapping[int, int], shape: Shape, replicas: int) -> dict[int, int]:
+    """What stays free after placing replicas on the fullest nodes that can hold a pod: large holes are kept."""
+    left = dict(free)
+    for _ in range(replicas * shape.pods):
+        size = min(
+            (size for size, nodes in left.items() if size >= shape.devices and nodes > 0), default=None
+        )
+        if size is None:
+            raise ValueError("no node has room for the pod")
+        left[size] -= 1
+        if not left[size]:
+            del left[size]
+        left[size - shape.devices] = left.get(size - shape.devices, 0) + 1
+    return dict(sorted(left.items(), reverse=True))
+
+
+def spread(slot: Slot, shape: Shape, layout: Layout, replicas: int) -> tuple[Placement, ...]:
+    """Where replicas are expected: pools with the most room first, so that few pools are touched."""
+    rooms = sorted(
+        ((room(pool, shape, layout), pool.key) for pool in slot.pools), key=lambda pair: (-pair[0], pair[1])
+    )
+    placed: list[Placement] = []
+    for free, key in rooms:
+        count = min(free, replicas)
+        if count:
+            placed.append(Placement(pool=key, replicas=count))
+            replicas -= count
+    return tuple(placed)
+
+
+def _count(pool: Pool, shape: Shape, layout: Layout, free: Mapping[int, int]) -> int:
+    if layout.tensor > shape.devices and pool.fabric is None:
+        return 0
+    pods = sum((size // shape.devices) * nodes for size, nodes in free.items())
+    return pods // shape.pods
+
+
+def _is_product(pool: Pool, products: frozenset[str]) -> bool:
+    return pool.gpu.name in products or any(pool.labels.get(label) in products for label in PRODUCT_LABELS)
+
+
+def _slot_key(pool: Pool) -> tuple[object, ...]:
+    return (
+        pool.gpu.name,
+        pool.memory_bytes,
+        pool.resource,
+        pool.sharing,
+        pool.partition or "",
+        pool.via_dra,
+        pool.price_per_hour or "",
+        tuple(sorted(_product_labels(pool).items())),
+    )
+
+
+def _product_labels(pool: Pool) -> dict[str, str]:
+    return {label: pool.labels[label] for label in PRODUCT_LABELS if label in pool.labels}
+
+
+def _slot(pools: tuple[Pool, ...], selector: Mapping[str, str]) -> Slot:
+    first = min(pools, key=lambda pool: pool.key)
+    return Slot(
+        hardware=Hardware(
+            gpu=first.gpu.name,
+            vendor=first.gpu.vendor.value,
+            resource=first.resource,
+            memory_bytes=first.memory_bytes,
+            sharing=first.sharing,
+            partition=first.partition,
+            via_dra=first.via_dra,
+            selector=dict(sorted({**_product_labels(first), **selector}.items())),
+            price_per_hour=first.price_per_hour,
+        ),
+        gpu=first.gpu,
+        pools=tuple(sorted(pools, key=lambda pool: pool.key)),
+    )

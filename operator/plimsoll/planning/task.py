@@ -1,0 +1,22 @@
+"""All that planning one deployment knows before it looks at a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.learned import Learned
+from plimsoll.facts.model import ModelFacts
+from plimsoll.planning.context_length import ContextLength
+from plimsoll.planning.intent import Intent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    intent: Intent
+    model: ModelFacts
+    """As it will be in memory: online quantization is already applied."""
+    draft: ModelFacts | None
+    engine: EngineFacts
+    learned: Learned
+    context: ContextLength
