@@ -72,6 +72,15 @@ class Tunable(_Data):
     """What goes up when the lever goes up."""
 
 
+class StaleFlag(_Data):
+    """A flag that older texts still carry."""
+
+    flag: str
+    words: int
+    """How many words follow it."""
+    instead: str
+
+
 class EngineProfile(_Data):
     """What holds for every version of an engine: where it listens and what it calls the concepts all engines share."""
 
@@ -96,6 +105,12 @@ class EngineProfile(_Data):
     tunables: tuple[Tunable, ...] = ()
     metrics: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """Logical name to exported names, for engines whose versions are not told apart."""
+    owned: tuple[str, ...] = ()
+    """Flags that Plimsoll writes itself; they have no place among a user's extra arguments."""
+    stale_flags: tuple[StaleFlag, ...] = ()
+    stale_environment: Mapping[str, str] = Field(default_factory=dict)
+    stale_values: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
+    """Flag and value to what to use instead, where the version's own list does not hold the value."""
 
 
 class _Band(_Data):
@@ -126,6 +141,8 @@ class EngineFacts:
     flags: FlagTable
     flags_version: str | None
     """The version whose parser listed the flags: the nearest one below with a list, else the oldest list."""
+    environment: frozenset[str]
+    """Variables that this version reads; it warns of others that begin like them."""
     utilization_default: float
     kv_tokens_line: KvTokensLine
     """What the log's KV tokens count: the whole pool, or what requests of the maximal length can hold (concurrency
@@ -207,6 +224,7 @@ def engine_facts(name: str = "vllm", version: str | None = None) -> EngineFacts:
         approximated_from=note,
         flags=flags,
         flags_version=str(flags_version) if flags_version else None,
+        environment=_environment(name, str(flags_version)) if flags_version else frozenset(),
         utilization_default=float(_said(band.utilization_default, name, "utilizationDefault")),
         kv_tokens_line=_said(band.kv_tokens_line, name, "kvTokensLine"),
         graphs_in_budget=_said(band.graphs_in_budget, name, "graphsInBudget"),
@@ -252,7 +270,7 @@ def _stems() -> tuple[tuple[str, str], ...]:
     """(name, suffix) of every data file: ("vllm-0.20.2", "flags.json")."""
     found = []
     for entry in _DATA.iterdir():
-        for suffix in ("flags.json", "yaml"):
+        for suffix in ("flags.json", "environment.json", "yaml"):
             if entry.name.endswith(f".{suffix}"):
                 found.append((entry.name.removesuffix(f".{suffix}"), suffix))
                 break
@@ -301,6 +319,11 @@ def _flags(name: str, version: str) -> FlagTable:
         (_DATA / f"{name}-{version}.flags.json").read_text("utf-8")
     )
     return FlagTable(dict(_each_flag(listed)))
+
+
+@cache
+def _environment(name: str, version: str) -> frozenset[str]:
+    return frozenset(json.loads((_DATA / f"{name}-{version}.environment.json").read_text("utf-8")))
 
 
 def _each_flag(listed: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Flag]]:
