@@ -1,0 +1,193 @@
+"""Fits the constants of `planning/data/performance.yaml` to measured points: few numbers, deterministic, in plain Python.
+
+A constant is one value and multipliers by class, so everything is fitted in logarithms: residuals are relative, nothing can
+turn negative, and a pull towards "no change" (a prior, in the units of a standard deviation) shrinks a class to the mean of
+all where its points say little. Gauss-Newton steps on the sum of squares, with the weight of far points reduced (Huber).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from plimsoll.planning.performance import Case
+from plimsoll.planning.rates import Constant, Dimension, Key, keys_of
+from plimsoll.planning.roofline import Amounts, Cost
+
+US = 1e-6
+START: Mapping[Cost, float] = {
+    Cost.DENSE_WEIGHTS: 1.2,
+    Cost.EXPERT_WEIGHTS: 1.2,
+    Cost.EXPERT_TILES: 1.0,
+    Cost.CACHE_READ: 1.2,
+    Cost.DECODE_MATH: 1.5,
+    Cost.LAYER: 60 * US,
+    Cost.EXPERT_LAYER: 20 * US,
+    Cost.SCALED_LAYER: 20 * US,
+    Cost.ALL_REDUCE: 5 * US,
+    Cost.ALL_REDUCE_BYTES: 10.0,
+    Cost.SEQUENCE: 5 * US,
+    Cost.SEQUENCE_LAYER: 0.2 * US,
+    Cost.PROMPT_DENSE: 1.7,
+    Cost.PROMPT_EXPERTS: 4.0,
+    Cost.PROMPT_ATTENTION: 2.0,
+    Cost.PROMPT_LINK: 2.0,
+    Cost.PROMPT_ACTIVATIONS: 10.0,
+    Cost.REQUEST: 0.02,
+    Cost.REQUEST_TOKEN: 5 * US,
+    Cost.REQUEST_BESIDE: 3e-4,
+}
+"""Where the fit starts, from the mechanism: efficiencies near what libraries reach, launches of some ten kernels a layer."""
+TIGHT = {Cost.DENSE_WEIGHTS, Cost.EXPERT_WEIGHTS, Cost.CACHE_READ, Cost.DECODE_MATH}
+"""Shares of a peak: they cannot be far from one."""
+LOOSE_PRIOR, TIGHT_PRIOR, CLASS_PRIOR = 1.0, 0.5, 0.2
+NOISE = 0.08
+"""Spread of a point that the priors are weighed against; larger than one run's, since points of a pair err together."""
+TPOT_KNEE, TTFT_KNEE, TTFT_WEIGHT = 0.04, 0.12, 0.3
+STARVED_WEIGHT = 0.3
+ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    case: Case
+    tpot: float
+    ttft: float
+
+
+Terms = list[tuple[float, tuple[int, ...]]]
+Gradient = dict[int, float]
+
+
+class Fit:
+    def __init__(self, points: Sequence[Point]) -> None:
+        keys: set[Key] = {(cost, None, "") for cost in Cost}
+        for point in points:
+            for cost in Cost:
+                keys.update(keys_of(cost, point.case.classes))
+        self._keys = sorted(keys, key=lambda key: (key[0], key[1] or "", key[2]))
+        self._index = {key: place for place, key in enumerate(self._keys)}
+        self._points = points
+        self._terms = [self._of(point.case) for point in points]
+        self.logs = [0.0] * len(self._keys)
+
+    def run(self) -> dict[Cost, Constant]:
+        for _ in range(ROUNDS):
+            self._step()
+        return self.constants()
+
+    def constants(self) -> dict[Cost, Constant]:
+        by: dict[Cost, dict[Dimension, dict[str, float]]] = {cost: {} for cost in Cost}
+        value = dict(START)
+        for key, log in zip(self._keys, self.logs, strict=True):
+            cost, dimension, name = key
+            if dimension is None:
+                value[cost] = _short(START[cost] * math.exp(log))
+            else:
+                by[cost].setdefault(dimension, {})[name] = _short(math.exp(log))
+        return {cost: Constant(value=value[cost], by=by[cost]) for cost in Cost}
+
+    def _of(self, case: Case) -> tuple[Terms, Terms, Terms]:
+        return self._side(case, case.decode), self._side(case, case.prompt), self._side(case, case.request)
+
+    def _side(self, case: Case, amounts: Amounts) -> Terms:
+        return [
+            (amount * START[cost], tuple(self._index[key] for key in keys_of(cost, case.classes)))
+            for cost, amount in amounts.items()
+            if amount
+        ]
+
+    def _step(self) -> None:
+        size = len(self._keys)
+        matrix = [[0.0] * size for _ in range(size)]
+        target = [0.0] * size
+        for place, (cost, dimension, _) in enumerate(self._keys):
+            spread = CLASS_PRIOR if dimension else TIGHT_PRIOR if cost in TIGHT else LOOSE_PRIOR
+            weight = (NOISE / spread) ** 2
+            matrix[place][place] += weight
+            target[place] -= weight * self.logs[place]
+        for point, terms in zip(self._points, self._terms, strict=True):
+            self._add(point, terms, matrix, target)
+        step = solve(matrix, target)
+        largest = max(abs(value) for value in step)
+        damping = min(1.0, 1.0 / largest) if largest else 1.0
+        self.logs = [log + damping * value for log, value in zip(self.logs, step, strict=True)]
+
+    def _add(
+        self, point: Point, terms: tuple[Terms, Terms, Terms], matrix: list[list[float]], target: list[float]
+    ) -> None:
+        (decode, by_decode), (prompt, by_prompt), (rest, by_rest) = (self._value(side) for side in terms)
+        share = point.case.shares(decode, prompt)
+        prompts = share.tpot_prompts / point.case.pipeline
+        tpot = decode + prompts * prompt
+        starved = share.cache_wait_rounds > 0
+        residual = math.log(point.tpot / tpot)
+        weight = _huber(residual, TPOT_KNEE) * (STARVED_WEIGHT if starved else 1.0)
+        _accumulate(_mix((1.0, by_decode), (prompts, by_prompt)), tpot, residual, weight, matrix, target)
+        if starved:
+            return  # the wait for room says more about the pool than about these constants
+        ttft = share.ttft_prompts * prompt + share.ttft_steps * decode + rest
+        residual = math.log(point.ttft / ttft)
+        weight = _huber(residual, TTFT_KNEE) * TTFT_WEIGHT**2
+        gradient = _mix((share.ttft_prompts, by_prompt), (share.ttft_steps, by_decode), (1.0, by_rest))
+        _accumulate(gradient, ttft, residual, weight, matrix, target)
+
+    def _value(self, terms: Terms) -> tuple[float, Gradient]:
+        total, gradient = 0.0, Gradient()
+        for amount, places in terms:
+            value = amount * math.exp(sum(self.logs[place] for place in places))
+            total += value
+            for place in places:
+                gradient[place] = gradient.get(place, 0.0) + value
+        return total, gradient
+
+
+def _huber(residual: float, knee: float) -> float:
+    return min(1.0, knee / abs(residual)) if residual else 1.0
+
+
+def _mix(*parts: tuple[float, Gradient]) -> Gradient:
+    mixed = Gradient()
+    for weight, gradient in parts:
+        for place, value in gradient.items():
+            mixed[place] = mixed.get(place, 0.0) + weight * value
+    return mixed
+
+
+def _accumulate(
+    gradient: Gradient,
+    scale: float,
+    residual: float,
+    weight: float,
+    matrix: list[list[float]],
+    target: list[float],
+) -> None:
+    entries = [(place, value / scale) for place, value in gradient.items()]
+    for place, value in entries:
+        row, pull = matrix[place], weight * value
+        target[place] += pull * residual
+        for other, second in entries:
+            row[other] += pull * second
+
+
+def solve(matrix: list[list[float]], target: list[float]) -> list[float]:
+    """A symmetric positive definite system by Cholesky's decomposition."""
+    size = len(target)
+    lower = [[0.0] * size for _ in range(size)]
+    for i in range(size):
+        for j in range(i + 1):
+            rest = matrix[i][j] - sum(map(float.__mul__, lower[i][:j], lower[j][:j]))
+            lower[i][j] = math.sqrt(rest) if i == j else rest / lower[j][j]
+    forward: list[float] = []
+    for i in range(size):
+        forward.append((target[i] - sum(map(float.__mul__, lower[i][:i], forward))) / lower[i][i])
+    result = [0.0] * size
+    for i in reversed(range(size)):
+        rest = forward[i] - sum(lower[j][i] * result[j] for j in range(i + 1, size))
+        result[i] = rest / lower[i][i]
+    return result
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")

@@ -1,0 +1,215 @@
+"""How far predicted latencies are from measured ones: `latency_accuracy.py FILE... [--json] [--rows] [--fit]`.
+
+Points are scored with constants that never saw their model on their hardware: for every such pair the whole fit is made
+again from the other points given. The in-sample score beside it uses all of them. `--fit` writes the constants of the product.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import yaml
+
+from fitting import Fit, Point
+from latency_rows import Row, read_rows
+from plimsoll.planning.rates import Constants, Fitted, Spread, committed
+
+DATA = Path(__file__).parent.parent / "operator/plimsoll/planning/data/performance.yaml"
+UNFITTED_CLASS = 1.25
+"""One standard deviation of a class's multiplier is 0.2 in the fit; two constants depend on most classes."""
+HELD = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    row: Row
+    tpot: float
+    ttft: float
+    """Predicted, in seconds."""
+
+    @property
+    def tpot_error(self) -> float:
+        return 100 * (self.tpot / self.row.tpot - 1)
+
+    @property
+    def ttft_error(self) -> float:
+        return 100 * (self.ttft / self.row.ttft - 1)
+
+
+def fitted(rows: Iterable[Row]) -> Constants:
+    """Constants from these rows alone; their spread is not known yet."""
+    points = [Point(case=row.case, tpot=row.tpot, ttft=row.ttft) for row in rows]
+    return Constants(
+        fitted=Fitted(on="", rows=len(points), pairs=0, in_sample={}, left_out={}),
+        spread=Spread(tpot=1.0, ttft=1.0, unfitted_class=1.0),
+        constants=Fit(points).run(),
+    )
+
+
+def score(rows: Sequence[Row], constants: Constants) -> list[Scored]:
+    return [Scored(row, *row.case.times(constants)) for row in rows]
+
+
+def left_out(rows: Sequence[Row]) -> dict[tuple[str, str], Constants]:
+    """For each model on each hardware the constants that its points had no part in."""
+    pairs = sorted({row.pair for row in rows})
+    if len(pairs) == 1:  # nothing else to fit on: the product's constants serve, if they never saw the pair
+        return {pairs[0]: committed()}
+    return {pair: fitted(row for row in rows if row.pair != pair) for pair in pairs}
+
+
+def score_left_out(rows: Sequence[Row]) -> list[Scored]:
+    constants = left_out(rows)
+    return [Scored(row, *row.case.times(constants[row.pair])) for row in rows]
+
+
+def summary(scored: Sequence[Scored], error: Callable[[Scored], float]) -> dict[str, Any]:
+    errors = [abs(error(item)) for item in scored]
+    by_model: dict[str, dict[str, Any]] = {}
+    for pair in sorted({item.row.pair for item in scored}):
+        mine = [error(item) for item in scored if item.row.pair == pair]
+        by_model[" ".join(pair)] = {
+            "rows": len(mine),
+            "median_pct": round(median(map(abs, mine)), 1),
+            "p90_pct": round(quantile(map(abs, mine), 0.9), 1),
+            "bias_pct": round(median(mine), 1),
+        }
+    return {
+        "rows": len(errors),
+        "median_pct": round(median(errors), 1),
+        "p90_pct": round(quantile(errors, 0.9), 1),
+        "by_model": by_model,
+    }
+
+
+def quantile(values: Iterable[float], share: float) -> float:
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+
+def report(rows: Sequence[Row], skipped: Mapping[str, int]) -> dict[str, Any]:
+    held, seen = score_left_out(rows), score(rows, fitted(rows))
+    return {
+        "tpot": summary(held, lambda item: item.tpot_error),
+        "ttft": summary(held, lambda item: item.ttft_error),
+        "in_sample": {
+            "tpot": summary(seen, lambda item: item.tpot_error),
+            "ttft": summary(seen, lambda item: item.ttft_error),
+        },
+        "skipped": dict(sorted(skipped.items())),
+    }
+
+
+def print_tables(result: Mapping[str, Any]) -> None:
+    for name, aim in (("tpot", "median 6, p90 15"), ("ttft", "median 20")):
+        whole, seen = result[name], result["in_sample"][name]
+        print(
+            f"\n{name.upper()} error in % of the measured value, model and hardware left out of the fit (aim: {aim})"
+        )
+        print(
+            f"{'model and hardware':48} {'rows':>5} {'median':>7} {'p90':>7} {'bias':>7} | in sample {'median':>7} {'p90':>7}"
+        )
+        for pair, line in whole["by_model"].items():
+            inside = seen["by_model"][pair]
+            print(
+                f"{pair:48} {line['rows']:5} {line['median_pct']:7} {line['p90_pct']:7} {line['bias_pct']:+7} |"
+                f"           {inside['median_pct']:7} {inside['p90_pct']:7}"
+            )
+        print(
+            f"{'all':48} {whole['rows']:5} {whole['median_pct']:7} {whole['p90_pct']:7} {'':7} |"
+            f"           {seen['median_pct']:7} {seen['p90_pct']:7}"
+        )
+    print("\nskipped:", ", ".join(f"{n} {why}" for why, n in result["skipped"].items()) or "none")
+
+
+def print_rows(scored: Sequence[Scored]) -> None:
+    print(
+        "model system precision version layout in/out concurrency running: TTFT measured predicted %, TPOT measured predicted %"
+    )
+    for item in scored:
+        row, load = item.row, item.row.load
+        print(
+            f"{row.model_name} {row.system} {row.precision or '-'} {row.version or '-'} {row.layout} "
+            f"{load.input_tokens}/{load.output_tokens} {load.concurrency} {row.case.demand.running:.0f}: "
+            f"{1000 * row.ttft:.0f} {1000 * item.ttft:.0f} {item.ttft_error:+.0f}%, "
+            f"{1000 * row.tpot:.1f} {1000 * item.tpot:.1f} {item.tpot_error:+.0f}%"
+        )
+
+
+def write_fit(rows: Sequence[Row], names: Sequence[str]) -> None:
+    constants, held = fitted(rows), score_left_out(rows)
+    seen = score(rows, constants)
+    spread = {
+        name: math.exp(quantile((abs(math.log(value(item))) for item in held), HELD))
+        for name, value in (
+            ("tpot", lambda item: item.tpot / item.row.tpot),
+            ("ttft", lambda item: item.ttft / item.row.ttft),
+        )
+    }
+    whole = constants.model_copy(
+        update={
+            "fitted": Fitted(
+                on=", ".join(names),
+                rows=len(rows),
+                pairs=len({row.pair for row in rows}),
+                in_sample=_medians(seen),
+                left_out=_medians(held),
+            ),
+            "spread": Spread(
+                tpot=round(spread["tpot"], 3), ttft=round(spread["ttft"], 3), unfitted_class=UNFITTED_CLASS
+            ),
+        }
+    )
+    header = (
+        "# Written by benchmarks/latency_accuracy.py --fit; planning/rates.py says what the numbers mean.\n"
+    )
+    DATA.write_text(header + yaml.safe_dump(whole.model_dump(mode="json"), sort_keys=False), encoding="utf-8")
+
+
+def _medians(scored: Sequence[Scored]) -> dict[str, float]:
+    tpot, ttft = summary(scored, lambda s: s.tpot_error), summary(scored, lambda s: s.ttft_error)
+    return {
+        "tpot_median_pct": tpot["median_pct"],
+        "tpot_p90_pct": tpot["p90_pct"],
+        "ttft_median_pct": ttft["median_pct"],
+        "ttft_p90_pct": ttft["p90_pct"],
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--json", action="store_true", help="one object on stdout")
+    parser.add_argument("--rows", action="store_true", help="every row with predicted, measured and error")
+    parser.add_argument("--fit", action="store_true", help="write the product's constants from these points")
+    asked = parser.parse_args(arguments)
+    rows, skipped = read_rows(asked.files)
+    if not rows:
+        print(f"no usable rows: {dict(Counter(skipped))}", file=sys.stderr)
+        return 1
+    if asked.fit:
+        write_fit(rows, [path.name for path in asked.files])
+    result = report(rows, skipped)
+    if asked.json:
+        print(json.dumps(result, indent=2))
+        return 0
+    if asked.rows:
+        print_rows(score_left_out(rows))
+    print_tables(result)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

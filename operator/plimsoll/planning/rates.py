@@ -1,0 +1,173 @@
+"""What each amount of work costs: fitted constants, one value for all and multipliers for classes of hardware and format.
+
+The constants are in data/performance.yaml, written by `benchmarks/latency_accuracy.py --fit` and never by hand. A class is a
+GPU architecture, a weight format, a cache format or a band of engine versions, never a model or a product; a class that
+nothing was fitted on has no multiplier and gets the value for all, with a wider interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from plimsoll.facts.architecture import Part
+from plimsoll.facts.engine_versions import parse_version, release
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.planning.roofline import Amounts, Cost, Work, compute_format, is_native, stored_format
+
+
+class Dimension(StrEnum):
+    """What constants may depend on."""
+
+    GPU = "gpu"
+    DENSE = "dense"
+    EXPERTS = "experts"
+    CACHE = "cache"
+    VERSION = "version"
+
+
+DEPENDS: Mapping[Cost, tuple[Dimension, ...]] = {
+    Cost.DENSE_WEIGHTS: (Dimension.GPU, Dimension.DENSE),
+    Cost.EXPERT_WEIGHTS: (Dimension.GPU, Dimension.EXPERTS),
+    Cost.EXPERT_TILES: (),
+    Cost.CACHE_READ: (Dimension.CACHE,),
+    Cost.DECODE_MATH: (),
+    Cost.LAYER: (Dimension.GPU,),
+    Cost.EXPERT_LAYER: (Dimension.EXPERTS,),
+    Cost.SCALED_LAYER: (Dimension.VERSION,),
+    Cost.ALL_REDUCE: (),
+    Cost.ALL_REDUCE_BYTES: (Dimension.GPU,),
+    Cost.SEQUENCE: (),
+    Cost.SEQUENCE_LAYER: (),
+    Cost.PROMPT_DENSE: (Dimension.GPU, Dimension.DENSE),
+    Cost.PROMPT_EXPERTS: (Dimension.EXPERTS,),
+    Cost.PROMPT_ATTENTION: (),
+    Cost.PROMPT_LINK: (),
+    Cost.PROMPT_ACTIVATIONS: (),
+    Cost.REQUEST: (),
+    Cost.REQUEST_TOKEN: (),
+    Cost.REQUEST_BESIDE: (),
+}
+
+SCALED_KERNELS_FUSED = release("0.18.0")
+"""Before it, block-scaled layers took about twice the fixed time (fitted: MiniMax-M2.5 on 0.16 and 0.17 against 0.18, 0.19)."""
+
+Classes = Mapping[Dimension, str]
+Key = tuple[Cost, Dimension | None, str]
+
+
+def classes_of(work: Work, engine: EngineFacts) -> Classes:
+    found = {
+        Dimension.GPU: work.gpu.architecture,
+        Dimension.DENSE: format_class(work, Part.FFN if _has_dense(work) else Part.ATTENTION),
+        Dimension.CACHE: "narrow" if work.kv_dtype.bits <= 8 else "wide",
+    }
+    if work.architecture.is_moe:
+        found[Dimension.EXPERTS] = format_class(work, Part.EXPERTS)
+    version = parse_version(engine.version)
+    if version is not None and version < SCALED_KERNELS_FUSED:
+        found[Dimension.VERSION] = f"before {SCALED_KERNELS_FUSED}"
+    return found
+
+
+def _has_dense(work: Work) -> bool:
+    return not work.architecture.is_moe
+
+
+def format_class(work: Work, part: Part) -> str:
+    """Bits of the multiplication, or `unpacked` where weights are widened before it."""
+    if not is_native(stored_format(work.architecture, part), work.gpu):
+        return "unpacked"
+    return f"{round(compute_format(work.architecture, part, work.gpu).bits)}-bit"
+
+
+class Constant(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    value: float
+    by: Mapping[Dimension, Mapping[str, float]] = {}
+
+
+class Spread(BaseModel):
+    """Half-widths, as factors, that held 90% of the measured points when their model and hardware were left out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tpot: float
+    ttft: float
+    unfitted_class: float
+    """A further factor for each class that nothing was fitted on."""
+
+
+class Fitted(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    on: str
+    rows: int
+    pairs: int
+    in_sample: Mapping[str, float]
+    left_out: Mapping[str, float]
+
+
+class Constants(BaseModel):
+    """The whole of data/performance.yaml."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    fitted: Fitted
+    spread: Spread
+    constants: Mapping[Cost, Constant]
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Constants resolved for one set of classes."""
+
+    seconds_each: Mapping[Cost, float]
+
+    def of(self, amounts: Amounts) -> float:
+        return sum(amount * self.seconds_each[cost] for cost, amount in amounts.items())
+
+
+def keys_of(cost: Cost, classes: Classes) -> tuple[Key, ...]:
+    """The constants whose product a cost's rate is: the value for all first."""
+    depends = ((dimension, classes.get(dimension)) for dimension in DEPENDS[cost])
+    return ((cost, None, ""), *((cost, dimension, name) for dimension, name in depends if name is not None))
+
+
+def rates_for(constants: Constants, classes: Classes) -> Rates:
+    return Rates({cost: _rate(constants, cost, classes) for cost in Cost})
+
+
+def _rate(constants: Constants, cost: Cost, classes: Classes) -> float:
+    constant = constants.constants[cost]
+    rate = constant.value
+    for _, dimension, name in keys_of(cost, classes):
+        if dimension is not None:
+            rate *= constant.by.get(dimension, {}).get(name, 1.0)
+    return rate
+
+
+def unfitted(constants: Constants, classes: Classes) -> tuple[str, ...]:
+    """Classes that no measured point had, so that the value for all stands in."""
+    known: dict[Dimension, set[str]] = {}
+    for constant in constants.constants.values():
+        for dimension, names in constant.by.items():
+            known.setdefault(dimension, set()).update(names)
+    return tuple(
+        f"{dimension} {name}"
+        for dimension, name in sorted(classes.items())
+        if dimension is not Dimension.VERSION and name not in known.get(dimension, set())
+    )
+
+
+@cache
+def committed() -> Constants:
+    text = resources.files("plimsoll.planning").joinpath("data/performance.yaml").read_text("utf-8")
+    return Constants.model_validate(yaml.safe_load(text))
