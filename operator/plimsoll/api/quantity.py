@@ -4,7 +4,7 @@ Everything is integer or decimal arithmetic: a quantity that went through here c
 """
 
 import re
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Final
 
 QUANTITY: Final = r"^[0-9]{1,18}(\.[0-9]{1,9})?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
@@ -15,6 +15,7 @@ _SCALE: Final[dict[str, Decimal]] = {
     **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)},
     **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
 }
+_EXACT: Final = Context(prec=64)  # eighteen digits, nine places and the largest unit take 47
 _PARTS: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([a-zA-Z]*)")
 
 
@@ -23,7 +24,7 @@ def parse_quantity(text: str | int) -> Decimal:
     match = _PARTS.fullmatch(str(text))
     if match is None or match[2] not in _SCALE:
         raise ValueError(f"{text!r} is not a quantity; write a number and a unit, as 24Gi, 500M, 4 or 1500m")
-    return Decimal(match[1]) * _SCALE[match[2]]
+    return _EXACT.multiply(Decimal(match[1]), _SCALE[match[2]])
 
 
 def parse_bytes(text: str | int) -> int:
@@ -33,7 +34,7 @@ def parse_bytes(text: str | int) -> int:
 
 def parse_millicores(text: str | int) -> int:
     """A quantity of CPU as thousandths of a core, rounded up."""
-    return int((parse_quantity(text) * 1000).to_integral_value(rounding=ROUND_CEILING))
+    return int(_EXACT.multiply(parse_quantity(text), Decimal(1000)).to_integral_value(rounding=ROUND_CEILING))
 
 
 def parse_decimal(text: str) -> Decimal:
@@ -65,8 +66,7 @@ def format_gib(count: int, places: int = 1) -> str:
 
 def check_quantity(value: object) -> str:
     """What the API takes as a quantity: text in Kubernetes' form, or a whole number; kept as text."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return str(value)
-    if isinstance(value, str) and re.fullmatch(QUANTITY[1:-1], value) is not None:
-        return value
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(text, str) and re.fullmatch(QUANTITY[1:-1], text) is not None:
+        return text
     raise ValueError("not a quantity; write a number and a unit, as 24Gi, 500M, 4 or 1500m")

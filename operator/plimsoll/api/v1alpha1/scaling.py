@@ -109,9 +109,9 @@ class Canary(ApiModel):
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
             name="canary-rises",
-            cel="self.percents.all(i, p, i == 0 || self.percents[i - 1] < p)",
-            holds=lambda m: list(m.percents) == sorted(set(m.percents)),
-            message="percents must rise from step to step",
+            cel="self.percents.isSorted()",
+            holds=lambda m: list(m.percents) == sorted(m.percents),
+            message="percents must not fall from step to step",
             field="percents",
         ),
     )

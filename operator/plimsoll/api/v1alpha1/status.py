@@ -134,7 +134,7 @@ class EngineStatus(ApiModel):
 class Progress(ApiModel):
     """How far the slowest starting replica is."""
 
-    phase: Word | None = field("Download, load, compile, capture, ...")
+    step: Word | None = field("Download, load, compile, capture, ...")
     bytes_done: Count | None = field("Bytes so far.")
     bytes_total: Count | None = field("Bytes in all.")
     seconds_left: Count | None = field("Estimate.")

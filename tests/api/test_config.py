@@ -1,0 +1,100 @@
+"""The admin's config: a complete example reads, each rule refuses its case, an empty file trusts nobody."""
+
+import json
+from typing import Any
+
+import pytest
+
+from plimsoll.api.loading import load_config
+from plimsoll.api.problems import SpecError
+
+EXAMPLE = """
+apiVersion: plimsoll.dev/v1alpha1
+kind: OperatorConfig
+nodeClasses:
+  - name: h100
+    gpuProduct: NVIDIA-H100-80GB-HBM3
+    gpusPerNode: 8
+    maxNodes: 16
+    pricePerHour: "24.5"
+    labels: {node.example.com/class: h100}
+    taints: [{key: nvidia.com/gpu, value: present}]
+    interconnect: nvlink
+    rdma: true
+  - {name: cpu, cpu: 32, memory: 128Gi, maxNodes: 4, spot: true, provisionSeconds: 90}
+prices:
+  currency: EUR
+  gpuHour: [{product: H200, perHour: "3.10"}]
+  cpuCoreHour: "0.04"
+registry: {mirror: registry.example.com/mirror, pullSecrets: [registry]}
+network: {httpsProxy: http://proxy.example.com:3128, noProxy: [.svc, 10.0.0.0/8], hubEndpoint: https://hub.example.com}
+trust:
+  remoteCode: [{source: hf://deepseek-ai/*, revision: abc123}]
+  images: [registry.example.com/*]
+  extraArgs: {allow: [--generation-config], deny: [--load-format]}
+  env: {deny: [LD_*]}
+  podPatches: {allow: [/metadata/*]}
+  serviceAccounts: [{namespace: team-a, names: [chat]}]
+budgets:
+  - {namespace: team-a, gpus: 32, priority: 10}
+  - {namespace: "*", gpus: 8, gpusByProduct: [{product: H200, gpus: 4}]}
+restarts: {retunesPerDay: 1}
+storage: {weights: {claimTemplate: {storageClass: fast}}}
+engines: {defaultVersion: 0.33.0, versions: [{version: 0.33.0, cpuImage: registry.example.com/vllm-cpu}], upgrade: operator}
+presets: [{name: ours, description: Ours., spec: {engine: {maxSequences: 32}}}]
+defaults: [{namespace: team-a, spec: {workload: {preset: ours}}}]
+"""
+HEAD = {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "OperatorConfig"}
+
+
+def test_a_complete_example_is_read() -> None:
+    config = load_config(EXAMPLE)
+    assert config.node_classes[0].gpus_per_node == 8
+    assert config.node_classes[1].cpu == "32"
+    assert config.restarts.retunes_per_day == 1
+    assert config.restarts.restarts_per_day == 6
+    assert config.defaults[0].spec.workload.preset == "ours"
+    assert config.engines.upgrade == "operator"
+
+
+def test_what_was_read_writes_back_the_same() -> None:
+    config = load_config(EXAMPLE)
+    assert type(config).model_validate(config.to_dict()) == config
+
+
+def test_an_empty_config_trusts_nobody() -> None:
+    trust = load_config("").trust
+    assert trust.remote_code == ()
+    assert trust.images == ()
+    assert trust.pod_patches is None
+    assert trust.service_accounts == ()
+
+
+NODES = {"name": "a", "maxNodes": 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        pytest.param({"nodeClasses": [{**NODES, "gpuProduct": "H100"}]}, "nodeClasses[0].gpusPerNode", id="class-gpus"),
+        pytest.param({"nodeClasses": [NODES]}, "nodeClasses[0].cpu", id="class-cpu-size"),
+        pytest.param(
+            {"nodeClasses": [{**NODES, "cpu": 4, "memory": "8Gi", "nodesPerNvlinkDomain": 4}]},
+            "nodeClasses[0].nodesPerNvlinkDomain",
+            id="class-domain",
+        ),
+        pytest.param(
+            {"engines": {"defaultVersion": "0.33.0", "versions": [{"version": "0.20.2"}]}},
+            "engines.defaultVersion",
+            id="default-version-listed",
+        ),
+        pytest.param({"budgets": [{"namespace": "a"}, {"namespace": "a"}]}, "budgets", id="a namespace twice"),
+        pytest.param({"presets": [{"name": "a", "description": "x", "spec": {"model": {}}}]}, "presets[0].spec.model", id="a preset with a model"),
+        pytest.param({"prices": {"cpuCoreHour": 0.04}}, "prices.cpuCoreHour", id="a price that is a float"),
+        pytest.param({"network": {"httpProxy": "proxy:3128"}}, "network.httpProxy", id="a proxy without a scheme"),
+    ],
+)  # fmt: skip
+def test_a_contradiction_is_named(given: dict[str, Any], field: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        load_config(json.dumps(HEAD | given))
+    assert [problem.field for problem in caught.value.problems] == [field]
