@@ -22,7 +22,7 @@ class Certainty(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightBytes:
-    """Checkpoint bytes by the way tensor parallelism treats them; the sum is what is read from storage."""
+    """Bytes as the engine loads them, by the way tensor parallelism treats them; padding and replicas are the ledger's."""
 
     embedding: int
     lm_head: int
@@ -38,6 +38,9 @@ class WeightBytes:
     router_and_norms: int
     vision: int = 0
     mtp: int = 0
+    """Draft layers: on storage, but loaded only where the engine speculates with them."""
+    stored: int | None = None
+    """Bytes on storage, where they differ: a checkpoint in full precision is loaded at half its size."""
     certainty: Certainty = Certainty.ASSUMED
 
     @property
@@ -53,6 +56,10 @@ class WeightBytes:
             + self.vision
             + self.mtp
         )
+
+    @property
+    def on_storage(self) -> int:
+        return self.total if self.stored is None else self.stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,16 @@ by `model_names`; a match that is not the exact repository says so in `origin`, 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from plimsoll.facts.hf_config import parse_config
 from plimsoll.facts.model import ModelFacts
+from plimsoll.facts.model_codec import model_facts
 from plimsoll.facts.model_names import Match, match_name
 from plimsoll.facts.weights import weights_from_architecture
 
@@ -29,24 +30,31 @@ def catalogue_names() -> tuple[str, ...]:
     return tuple(sorted(_entries()))
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    config: Mapping[str, object]
+    assumed: tuple[str, ...]
+
+
 @cache
-def _entries() -> Mapping[str, Mapping[str, object]]:
+def _entries() -> Mapping[str, _Entry]:
     text = resources.files("plimsoll.facts").joinpath("data/models.json").read_text("utf-8")
     found = json.loads(text)["models"]
     return {name: _resolved(name, found) for name in sorted(found)}
 
 
-def _resolved(name: str, entries: Mapping[str, Mapping[str, object]]) -> Mapping[str, object]:
-    """An entry that is `like` another is that one with its own keys on top; a null takes a key away."""
+def _resolved(name: str, entries: Mapping[str, Mapping[str, Any]]) -> _Entry:
+    """An entry that is `like` another is that one with its own keys on top."""
     entry = entries[name]
-    base = entry.get("like")
-    if not isinstance(base, str):
-        return entry
-    merged = _merged(_resolved(base, entries), entry)
-    return {key: value for key, value in merged.items() if key != "like"}
+    own = _Entry(entry.get("config", {}), tuple(entry.get("assumed", ())))
+    if "like" not in entry:
+        return own
+    base = _resolved(entry["like"], entries)
+    return _Entry(_merged(base.config, own.config), (*base.assumed, *own.assumed))
 
 
 def _merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
+    """Objects are merged key by key, save a quantization, which is one whole; a null takes a key away."""
     result = dict(below)
     for key, value in above.items():
         under = result.get(key)
@@ -62,21 +70,15 @@ def _merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[st
 @cache
 def _facts(name: str, match: Match) -> ModelFacts:
     entry = _entries()[match.entry]
-    config = entry["config"]
-    assert isinstance(config, dict)
+    config = entry.config
     if match.quantization is not None:
         config = {key: value for key, value in config.items() if key != "quantization_config"}
     arch = parse_config(config, quantization_hint=match.quantization)
-    stated = entry.get("assumed", [])
-    assert isinstance(stated, list)
-    arch = replace(arch, assumed=tuple(dict.fromkeys((*stated, *arch.assumed))))
-    weights = weights_from_architecture(arch)
-    digest = hashlib.sha256(repr((arch, weights)).encode()).hexdigest()[:16]
-    return ModelFacts(
+    arch = replace(arch, assumed=tuple(dict.fromkeys((*entry.assumed, *arch.assumed))))
+    return model_facts(
         source=f"hf://{match.entry if match.exact else name}",
         revision=None,
         architecture=arch,
-        weights=weights,
+        weights=weights_from_architecture(arch),
         origin="catalogue" if match.exact else f"catalogue: {match.note}",
-        digest=digest,
     )

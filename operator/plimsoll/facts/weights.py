@@ -8,8 +8,6 @@ repacking, replicas) belongs to the ledger.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from plimsoll.facts.architecture import (
@@ -207,3 +205,21 @@ def _mtp_bytes(arch: Architecture, size: _Sizes) -> int:
     )  # fmt: skip
     weights = weights_from_architecture(one)
     return arch.mtp_layers * (weights.total - weights.embedding + size.plain(2 * arch.hidden * arch.hidden))
+
+
+def scaled_to(weights: WeightBytes, total: int) -> WeightBytes:
+    """The same parts in the same proportions, adding up to a total that somebody stated."""
+    parts = (
+        "lm_head",
+        "attention_sharded",
+        "attention_replicated",
+        "ffn",
+        "experts",
+        "router_and_norms",
+        "vision",
+        "mtp",
+    )
+    sizes = {part: getattr(weights, part) * total // weights.total for part in parts}
+    return replace(
+        weights, **sizes, embedding=total - sum(sizes.values()), stored=None, certainty=Certainty.CALIBRATED
+    )

@@ -30,8 +30,29 @@ _EXPERT_WIDTH = (
 
 # Families whose feed-forward part is two matrices, not three; the others gate.
 _PLAIN = frozenset(
-    "gpt2 opt falcon bloom gpt_neox gptj phi starcoder2 mpt gpt_bigcode nemotron nemotron_h bert roberta xlm-roberta"
-    " camembert distilbert arcee gpt_neo codegen persimmon".split()
+    [
+        "gpt2",
+        "opt",
+        "falcon",
+        "bloom",
+        "gpt_neox",
+        "gptj",
+        "phi",
+        "starcoder2",
+        "mpt",
+        "gpt_bigcode",
+        "nemotron",
+        "nemotron_h",
+        "bert",
+        "roberta",
+        "xlm-roberta",
+        "camembert",
+        "distilbert",
+        "arcee",
+        "gpt_neo",
+        "codegen",
+        "persimmon",
+    ]
 )
 
 
@@ -74,7 +95,7 @@ def _experts(fields: Fields, experts: int, gated: bool) -> MoeFfn:
     top_k = _first(fields, _TOP_K)
     return MoeFfn(
         experts=experts,
-        top_k=top_k if top_k else fields.assume("num_experts_per_tok", 2),
+        top_k=top_k or fields.assume("num_experts_per_tok", 2),
         intermediate=width,
         shared_intermediate=_shared_width(fields, width),
         gated=gated,
@@ -113,7 +134,8 @@ def _sparse_layers(fields: Fields, count: int) -> Callable[[int], bool]:
     for name, word in (("mlp_layer_types", "sparse"), ("moe_layer_freq", 1)):
         listed = fields.sequence(name)
         if listed is not None and len(listed) >= count:
-            return lambda i: listed[i] == word
+            kinds = listed
+            return lambda i: kinds[i] == word
     listed = fields.sequence("moe_layers")
     named = fields.text("moe_layers_enum")
     if listed is not None or named:

@@ -87,8 +87,8 @@ def _lettered(fields: Fields) -> list[str] | None:
 def _numbered(fields: Fields, count: int) -> list[str] | None:
     """Lists of layer numbers, or one number a layer that says which of two kinds it is."""
     linear = fields.mapping("linear_attn_config")
-    if linear is not None and isinstance(linear.get("full_attn_layers"), Sequence):
-        full = set(linear["full_attn_layers"])  # counted from one
+    full = linear.get("full_attn_layers") if linear is not None else None
+    if isinstance(full, Sequence):  # counted from one
         return ["full" if i + 1 in full else "linear" for i in range(count)]
     indices = fields.sequence("attn_layer_indices", "full_attn_idxs")
     if indices is not None:

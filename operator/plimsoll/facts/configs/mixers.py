@@ -23,7 +23,19 @@ _KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "
 _HEAD_DIM = ("head_dim", "kv_channels", "attention_head_dim", "head_size")
 _SPANS = {"full": Span.FULL, "both": Span.FULL, "sliding": Span.SLIDING, "chunked": Span.CHUNKED}
 _ENCODERS = frozenset(
-    "bert roberta xlm-roberta camembert distilbert modernbert nomic_bert gte new electra mpnet".split()
+    [
+        "bert",
+        "roberta",
+        "xlm-roberta",
+        "camembert",
+        "distilbert",
+        "modernbert",
+        "nomic_bert",
+        "gte",
+        "new",
+        "electra",
+        "mpnet",
+    ]
 )
 
 

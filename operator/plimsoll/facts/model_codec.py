@@ -1,0 +1,124 @@
+"""Model facts as compact JSON and back: for status, snapshots, and the few KiB a facts pod may answer with.
+
+Layers repeat, so distinct mixers and feed-forward parts are written once and the stack as runs of their numbers. What is
+read back comes from outside, so types and ranges are checked, and the digest is made anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from plimsoll.facts.architecture import Architecture, Ffn, Layer, Mixer
+from plimsoll.facts.model import ModelFacts, WeightBytes
+
+_ARCHITECTURE: TypeAdapter[Architecture] = TypeAdapter(Architecture)
+_WEIGHTS: TypeAdapter[WeightBytes] = TypeAdapter(WeightBytes)
+_MIXER: TypeAdapter[Mixer] = TypeAdapter(Mixer)
+_FFN: TypeAdapter[Ffn] = TypeAdapter(Ffn)
+_MOST_LAYERS = 4096
+_MOST = 1 << 50
+
+
+class ModelCodecError(ValueError):
+    """Text that is no exported model."""
+
+
+def digest_of(architecture: Architecture, weights: WeightBytes) -> str:
+    text = json.dumps(
+        [_packed(architecture), _plain(_WEIGHTS, weights)], sort_keys=True, separators=(",", ":")
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def model_facts(
+    *, source: str, revision: str | None, architecture: Architecture, weights: WeightBytes, origin: str
+) -> ModelFacts:
+    """Facts with their digest; the only way they are made."""
+    return ModelFacts(
+        source=source,
+        revision=revision,
+        architecture=architecture,
+        weights=weights,
+        origin=origin,
+        digest=digest_of(architecture, weights),
+    )
+
+
+def export_model(facts: ModelFacts) -> str:
+    """One line of JSON with sorted keys: the same facts give the same bytes."""
+    body = {
+        "source": facts.source,
+        "revision": facts.revision,
+        "origin": facts.origin,
+        "architecture": _packed(facts.architecture),
+        "weights": _plain(_WEIGHTS, facts.weights),
+    }
+    return json.dumps(body, sort_keys=True, separators=(",", ":"))
+
+
+def import_model(text: str) -> ModelFacts:
+    try:
+        body = json.loads(text)
+        architecture = _unpacked(body["architecture"])
+        weights = _WEIGHTS.validate_python(body["weights"])
+        facts = model_facts(
+            source=str(body["source"]),
+            revision=body.get("revision"),
+            architecture=architecture,
+            weights=weights,
+            origin=str(body["origin"]),
+        )
+    except (KeyError, TypeError, IndexError, AttributeError, ValidationError, json.JSONDecodeError) as error:
+        raise ModelCodecError(f"model facts cannot be read: {type(error).__name__}: {error}") from error
+    for name, number in _numbers(facts.architecture, "architecture"):
+        if not 0 <= number <= _MOST:
+            raise ModelCodecError(f"model facts: {name} is {number}; it must be between 0 and {_MOST}")
+    return facts
+
+
+def _plain(adapter: TypeAdapter[Any], value: object) -> Any:
+    return adapter.dump_python(value, mode="json", exclude_defaults=True)
+
+
+def _packed(architecture: Architecture) -> dict[str, object]:
+    mixers = list(dict.fromkeys(layer.mixer for layer in architecture.layers))
+    ffns = list(dict.fromkeys(layer.ffn for layer in architecture.layers))
+    pairs = [(mixers.index(layer.mixer), ffns.index(layer.ffn)) for layer in architecture.layers]
+    packed: dict[str, object] = _plain(_ARCHITECTURE, dataclasses.replace(architecture, layers=()))
+    packed["mixers"] = [None if mixer is None else _plain(_MIXER, mixer) for mixer in mixers]
+    packed["ffns"] = [None if ffn is None else _plain(_FFN, ffn) for ffn in ffns]
+    packed["layers"] = [[*pair, len(list(run))] for pair, run in groupby(pairs)]
+    return packed
+
+
+def _unpacked(packed: dict[str, Any]) -> Architecture:
+    mixers = [None if mixer is None else _MIXER.validate_python(mixer) for mixer in packed["mixers"]]
+    ffns = [None if ffn is None else _FFN.validate_python(ffn) for ffn in packed["ffns"]]
+    runs: Sequence[Sequence[int]] = packed["layers"]
+    if not 0 < sum(run[2] for run in runs) <= _MOST_LAYERS or min(min(run) for run in runs) < 0:
+        raise ModelCodecError(f"model facts: layers must be runs of numbers, {_MOST_LAYERS} layers at most")
+    layers = [Layer(mixer=mixers[mixer], ffn=ffns[ffn]) for mixer, ffn, length in runs for _ in range(length)]
+    rest = {key: value for key, value in packed.items() if key not in {"mixers", "ffns"}}
+    bare = _ARCHITECTURE.validate_python({**rest, "layers": ()})
+    return dataclasses.replace(bare, layers=tuple(layers))
+
+
+def _numbers(value: object, name: str) -> Iterator[tuple[str, float]]:
+    """Every number inside, with the path to it."""
+    if isinstance(value, bool):
+        return
+    if isinstance(value, int | float):
+        yield name, value
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for part in dataclasses.fields(value):
+            yield from _numbers(getattr(value, part.name), f"{name}.{part.name}")
+    elif isinstance(value, tuple):
+        for inner in dict.fromkeys(value):
+            yield from _numbers(inner, name)

@@ -1,0 +1,352 @@
+"""Where facts about a model come from: inline text, the built-in catalogue, a folder, or the hub.
+
+The one module of the core that opens files and speaks to the network, and only for what describes a model: config.json
+and tensor headers, never weights. Every way that fails says what would help, since a plan without a model is none.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO, Final
+
+import httpx2
+from huggingface_hub import HfApi, set_client_factory
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    NotASafetensorsRepoError,
+    OfflineModeIsEnabled,
+    RemoteEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+    SafetensorsParsingError,
+)
+
+from plimsoll.api.quantity import parse_bytes
+from plimsoll.api.v1alpha1.model import ModelSpec
+from plimsoll.facts.hf_config import ConfigError, parse_config
+from plimsoll.facts.model import ModelFacts
+from plimsoll.facts.model_codec import model_facts
+from plimsoll.facts.models import lookup
+from plimsoll.facts.tensors import weights_from_tensors
+from plimsoll.facts.weights import scaled_to, weights_from_architecture
+
+_INLINE: Final = "write the model's config.json into spec.model.architecture.config"
+_FOLDER: Final = "point to a local folder that holds the model's config.json"
+_CATALOGUE: Final = "use a model that `plimsoll models` lists"
+_LARGEST_HEADER: Final = 256 << 20
+_LARGEST_CONFIG: Final = 16 << 20
+
+Tensors = dict[str, tuple[str, Sequence[int]]]
+
+
+class ModelUnknown(LookupError):
+    """No way led to the model's facts; says why, and what would help."""
+
+    def __init__(self, source: str, reason: str, helps: Sequence[str]) -> None:
+        self.source = source
+        self.reason = reason
+        self.helps = tuple(helps)
+        super().__init__(f"model {source}: {reason}. What helps: {'; or '.join(self.helps)}")
+
+
+class ModelNeedsFactsPod(ModelUnknown):
+    """The model lies where only a pod with the user's secret or volume can read it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubAccess:
+    """How the hub is reached: a mirror's address, a proxy, a token; absent values are the client's own defaults."""
+
+    endpoint: str | None = None
+    proxy: str | None = None
+    token: str | None = None
+    timeout_seconds: float = 10.0
+
+
+class Resolver:
+    """Finds the facts of a model; without `hub` it stays offline, without `folders` it reads no local path."""
+
+    def __init__(self, *, hub: HubAccess | None = None, folders: bool = False) -> None:
+        self._hub = hub
+        self._folders = folders
+
+    def resolve(self, model: ModelSpec) -> ModelFacts:
+        """Inline text first, since the user wrote it; then by the source's scheme."""
+        if model.architecture is not None:
+            size = model.architecture.weight_bytes
+            return _inline(
+                model.source, model.architecture.config, None if size is None else parse_bytes(size)
+            )
+        if model.scheme == "hf":
+            return self._repository(model.location, model.revision, model.source)
+        if model.scheme == "path":
+            return self._path(model.location)
+        return self._elsewhere(model)
+
+    def resolve_name(self, name: str, revision: str | None = None) -> ModelFacts:
+        """A source as a person types it: a catalogue name, a repository, a folder, or a source with its scheme."""
+        if "://" in name:
+            return self.resolve(ModelSpec(source=name, revision=revision))
+        if self._folders and (name.startswith(("/", ".", "~")) or Path(name).is_dir()):
+            return self._path(str(Path(name).expanduser()))
+        if name.startswith("/"):
+            return self._path(name)
+        return self._repository(name, revision, name)
+
+    def _repository(self, name: str, revision: str | None, source: str) -> ModelFacts:
+        """An exact catalogue entry beats the network; the network beats a match by variant."""
+        known = lookup(name)
+        if known is not None and known.origin == "catalogue" and revision is None:
+            return known
+        if self._hub is None:
+            if known is not None:
+                return known
+            reason = "the built-in catalogue does not know it and the hub may not be asked (offline)"
+            raise ModelUnknown(source, reason, ("allow the network", _INLINE, _FOLDER, _CATALOGUE))
+        try:
+            return _from_hub(name, revision, self._hub)
+        except ModelUnknown as unknown:
+            if known is None:
+                raise
+            return replace(known, origin=f"{known.origin} ({unknown.reason})")
+
+    def _path(self, path: str) -> ModelFacts:
+        folder = Path(path)
+        if self._folders and folder.is_dir():
+            return facts_from_folder(folder)
+        known = lookup(_last_name(path))
+        if known is not None:
+            return _by_last_name(known, path)
+        reason = (
+            "there is no such folder on this machine"
+            if self._folders
+            else "the path is inside the engine's image"
+        )
+        raise ModelNeedsFactsPod(
+            path, f"{reason}, and the catalogue does not know {_last_name(path)!r}", (_INLINE, _FOLDER)
+        )
+
+    def _elsewhere(self, model: ModelSpec) -> ModelFacts:
+        known = lookup(_last_name(model.location))
+        if known is not None:
+            return _by_last_name(known, model.source)
+        reason = (
+            f"{model.scheme}:// is readable only with the user's own secret or volume, and the catalogue does not know "
+            f"{_last_name(model.location)!r}"
+        )
+        raise ModelNeedsFactsPod(model.source, reason, (_INLINE, _FOLDER))
+
+
+def _last_name(location: str) -> str:
+    """The name a path most likely carries: its last folder, a hub cache's folder, an image without its tag."""
+    parts = [part for part in location.partition("@")[0].split("/") if part]
+    cached = next((part for part in parts if part.startswith("models--")), None)
+    if cached is not None:
+        return cached.removeprefix("models--").replace("--", "/")
+    return parts[-1].partition(":")[0] if parts else location
+
+
+def _by_last_name(known: ModelFacts, source: str) -> ModelFacts:
+    note = "" if known.origin == "catalogue" else f", {known.origin.removeprefix('catalogue: ')}"
+    return replace(known, source=source, origin=f"catalogue: by the last part of the path{note}")
+
+
+def _inline(source: str, text: str, weight_bytes: int | None) -> ModelFacts:
+    facts = _facts(source, _object(source, "spec.model.architecture.config", text), None, "inline")
+    if weight_bytes is None:
+        return facts
+    weights = scaled_to(facts.weights, weight_bytes)
+    return model_facts(
+        source=source, revision=None, architecture=facts.architecture, weights=weights, origin="inline"
+    )
+
+
+def facts_from_folder(folder: Path) -> ModelFacts:
+    """Facts of a checkpoint on this machine, from its config.json and the headers of its safetensors files."""
+    config = _config_of(folder)
+    return _facts(str(folder), config, _folder_tensors(folder), "folder")
+
+
+def _config_of(folder: Path) -> Mapping[str, object]:
+    path = next((folder / name for name in ("config.json", "params.json") if (folder / name).is_file()), None)
+    if path is None:
+        raise ModelUnknown(
+            str(folder), "the folder holds no config.json", ("name the folder of the model itself", _INLINE)
+        )
+    config = _object(str(folder), path.name, _read(str(folder), path))
+    extra = folder / "hf_quant_config.json"
+    if "quantization_config" not in config and extra.is_file():
+        return {**config, "quantization_config": _object(str(folder), extra.name, _read(str(folder), extra))}
+    return config
+
+
+def _read(source: str, path: Path) -> str:
+    try:
+        if path.stat().st_size > _LARGEST_CONFIG:
+            raise ModelUnknown(source, f"{path.name} is larger than {_LARGEST_CONFIG >> 20} MiB", (_INLINE,))
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelUnknown(source, f"{path.name} cannot be read: {error}", (_INLINE,)) from error
+
+
+def _object(source: str, name: str, text: str) -> Mapping[str, object]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelUnknown(source, f"{name} is not JSON: {error}", ("copy config.json whole",)) from error
+    if not isinstance(found, dict):
+        raise ModelUnknown(
+            source, f"{name} holds a {type(found).__name__}, not an object", ("copy config.json whole",)
+        )
+    return found
+
+
+def _facts(
+    source: str,
+    config: Mapping[str, object],
+    tensors: Tensors | None,
+    origin: str,
+    revision: str | None = None,
+) -> ModelFacts:
+    try:
+        architecture = parse_config(config)
+        weights = (
+            weights_from_tensors(tensors, architecture)
+            if tensors
+            else weights_from_architecture(architecture)
+        )
+    except ConfigError as error:
+        raise ModelUnknown(source, str(error), ("check the config.json", _INLINE)) from error
+    return model_facts(
+        source=source, revision=revision, architecture=architecture, weights=weights, origin=origin
+    )
+
+
+def _folder_tensors(folder: Path) -> Tensors | None:
+    """Headers of the files that the index names, else of all; None where there is no safetensors file."""
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        listed = _object(str(folder), index.name, _read(str(folder), index)).get("weight_map")
+        names = sorted({str(name) for name in listed.values()}) if isinstance(listed, dict) else []
+        files = [folder / name for name in names if Path(name).name == name]
+    else:
+        files = sorted(folder.glob("model*.safetensors")) or sorted(folder.glob("*.safetensors"))
+    if not files or not all(file.is_file() for file in files):
+        return None
+    tensors: Tensors = {}
+    for file in files:
+        with file.open("rb") as stream:
+            tensors.update(_header(str(folder), file.name, stream))
+    return tensors
+
+
+def _header(source: str, name: str, stream: BinaryIO) -> Tensors:
+    """A safetensors file begins with the length of a JSON header that names every tensor's dtype and shape."""
+    start = stream.read(8)
+    length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+    if not 2 <= length <= _LARGEST_HEADER:
+        raise ModelUnknown(
+            source, f"{name} is no safetensors file: its header would have {length} bytes", (_INLINE,)
+        )
+    listed = _object(source, f"the header of {name}", stream.read(length).decode("utf-8", "replace"))
+    tensors: Tensors = {}
+    for tensor, about in listed.items():
+        if tensor == "__metadata__" or not isinstance(about, dict):
+            continue
+        shape = about.get("shape")
+        tensors[tensor] = (
+            str(about.get("dtype")),
+            [int(size) for size in shape] if isinstance(shape, list) else [],
+        )
+    return tensors
+
+
+def _from_hub(name: str, revision: str | None, access: HubAccess) -> ModelFacts:
+    source = f"hf://{name}"
+    set_client_factory(_client(access))
+    api = HfApi(endpoint=access.endpoint, token=access.token)
+    with _said_plainly(name, revision, access):
+        info = api.model_info(name, revision=revision, timeout=access.timeout_seconds)
+        files = {sibling.rfilename for sibling in info.siblings or ()}
+        config = _hub_config(api, name, info.sha, files)
+        tensors = _hub_tensors(api, name, info.sha, files, access)
+    return _facts(source, config, tensors, "hub", info.sha)
+
+
+def _client(access: HubAccess) -> Callable[[], httpx2.Client]:
+    return lambda: httpx2.Client(proxy=access.proxy, follow_redirects=True, timeout=access.timeout_seconds)
+
+
+def _hub_config(api: HfApi, name: str, revision: str | None, files: set[str]) -> Mapping[str, object]:
+    wanted = [file for file in ("config.json", "params.json", "hf_quant_config.json") if file in files]
+    with TemporaryDirectory(prefix="plimsoll-") as folder:
+        for file in wanted:
+            api.hf_hub_download(name, file, revision=revision, local_dir=folder)
+        return _config_of(Path(folder))
+
+
+def _hub_tensors(
+    api: HfApi, name: str, revision: str | None, files: set[str], access: HubAccess
+) -> Tensors | None:
+    if not any(file.endswith(".safetensors") for file in files):
+        return None
+    try:
+        found = api.get_safetensors_metadata(name, revision=revision, timeout=access.timeout_seconds)
+    except (NotASafetensorsRepoError, SafetensorsParsingError):
+        return None
+    return {
+        tensor: (str(about.dtype), about.shape)
+        for file in found.files_metadata.values()
+        for tensor, about in file.tensors.items()
+    }
+
+
+@contextmanager
+def _said_plainly(name: str, revision: str | None, access: HubAccess) -> Iterator[None]:
+    """The hub client's many errors as one, with what would help in each case."""
+    hub = access.endpoint or "the hub"
+
+    def unknown(reason: str, *helps: str) -> ModelUnknown:
+        return ModelUnknown(f"hf://{name}", f"{hub} {reason}", helps)
+
+    try:
+        yield
+    except GatedRepoError as error:
+        raise unknown(
+            "shows it only to accounts that accepted its licence",
+            "accept the licence on the model's page and give a token (spec.model.tokenSecret)",
+            _INLINE,
+        ) from error
+    except RevisionNotFoundError as error:
+        raise unknown(
+            f"has no revision {revision!r} of it", "name a branch, tag or commit that exists"
+        ) from error
+    except RepositoryNotFoundError as error:
+        raise unknown(
+            "has no such repository",
+            "check the spelling, ORG/NAME",
+            "give a token if it is private (spec.model.tokenSecret)",
+            _INLINE,
+        ) from error
+    except HFValidationError as error:
+        raise unknown("takes no such name", "write ORG/NAME") from error
+    except (OfflineModeIsEnabled, LocalEntryNotFoundError, httpx2.TransportError) as error:
+        raise unknown(
+            f"did not answer ({type(error).__name__})",
+            "check network, proxy and mirror",
+            _INLINE,
+            _FOLDER,
+            _CATALOGUE,
+        ) from error
+    except (RemoteEntryNotFoundError, HfHubHTTPError) as error:
+        status = getattr(error.response, "status_code", "an error")
+        raise unknown(f"answered {status}", "try again later", _INLINE, _FOLDER) from error
