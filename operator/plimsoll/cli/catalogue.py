@@ -1,0 +1,53 @@
+"""`plimsoll gpus` and `plimsoll models`: the names that can be written without being told more."""
+
+from __future__ import annotations
+
+import click
+
+from plimsoll.cli import drawing
+from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.gpus import Gpu, all_gpus
+from plimsoll.facts.models import catalogue_names
+
+
+@click.command("gpus")
+def gpus_command() -> None:
+    """List the accelerators that are known: names for --gpu, --fleet and topology.gpuProducts.
+
+    \b
+    Example:
+      plimsoll gpus | grep -i h100
+    """
+    rows = [_row(gpu) for gpu in all_gpus()]
+    heads = ("NAME", "VENDOR", "ARCHITECTURE", "GIB", "KNOWN", "GB/S", "BF16 TFLOPS", "FP8", "LINK")
+    drawing.show([drawing.table(heads, rows, left=(0, 1, 2, 4, 8))])
+
+
+def _row(gpu: Gpu) -> tuple[str, ...]:
+    return (
+        gpu.name,
+        gpu.vendor.value,
+        gpu.architecture,
+        drawing.gib(gpu.memory_bytes),
+        "measured" if gpu.memory_measured else "datasheet",
+        drawing.count(gpu.bandwidth / 1e9),
+        drawing.count(gpu.flops[Dtype.BFLOAT16] / 1e12) if Dtype.BFLOAT16 in gpu.flops else "-",
+        drawing.count(gpu.flops[Dtype.FP8] / 1e12) if Dtype.FP8 in gpu.flops else "-",
+        gpu.link.kind.value + (f" x{gpu.link.domain}" if gpu.link.domain > 1 else ""),
+    )
+
+
+@click.command("models")
+@click.argument("part", default="")
+def models_command(part: str) -> None:
+    """List the models that are known without a network, or those whose name holds PART.
+
+    Quantized variants of these names (-FP8, -AWQ, -GPTQ-Int4, ...) are known too.
+
+    \b
+    Example:
+      plimsoll models qwen3
+    """
+    for name in catalogue_names():
+        if part.casefold() in name.casefold():
+            click.echo(name)

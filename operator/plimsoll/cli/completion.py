@@ -1,0 +1,34 @@
+"""`plimsoll completion`: the script that teaches a shell the commands, options and known names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
+
+_SHELLS: Final[Mapping[str, type[ShellComplete]]] = {
+    "bash": BashComplete,
+    "zsh": ZshComplete,
+    "fish": FishComplete,
+}
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(list(_SHELLS)))
+@click.pass_context
+def completion_command(ctx: click.Context, shell: str) -> None:
+    """Print the completion script for SHELL.
+
+    \b
+    Example, for the shell you are in:
+      source <(plimsoll completion bash)
+    For good:
+      plimsoll completion bash > ~/.local/share/bash-completion/completions/plimsoll
+      plimsoll completion zsh  > "${fpath[1]}/_plimsoll"
+      plimsoll completion fish > ~/.config/fish/completions/plimsoll.fish
+    """
+    # The template alone: `source()` would also run a bash to look at its version, wherever the script is to be used.
+    maker = _SHELLS[shell](ctx.find_root().command, {}, "plimsoll", "_PLIMSOLL_COMPLETE")
+    click.echo(maker.source_template % maker.source_vars())

@@ -1,0 +1,178 @@
+"""How things look: the console, the ledger bar, tables, and numbers as people read them.
+
+Colours and block characters are for terminals only; in a pipe or a file the same text is plain, at a fixed width, so
+that it can be compared byte for byte.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+import click
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from plimsoll.planning.interval import Interval
+from plimsoll.planning.ledger import Ledger, Verdict
+
+GIB: Final = 1 << 30
+PLAIN_WIDTH: Final = 110
+WIDEST: Final = 130
+BAR_WIDTH: Final = 60
+
+# Letter and colour of each term in the bar, in the order a ledger lists them.
+_TERMS: Final[Mapping[str, tuple[str, str]]] = {
+    "weights": ("W", "blue"),
+    "draft": ("D", "bright_blue"),
+    "encoder": ("E", "bright_cyan"),
+    "lora": ("L", "cyan"),
+    "activation": ("A", "yellow"),
+    "graphs": ("G", "bright_yellow"),
+    "context": ("C", "magenta"),
+    "kv": ("K", "green"),
+    "headroom": (".", "bright_black"),
+}
+VERDICT_STYLE: Final[Mapping[str, str]] = {
+    Verdict.FITS: "bold green",
+    Verdict.TIGHT: "bold yellow",
+    Verdict.DOES_NOT_FIT: "bold red",
+}
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console for one command's output: rich decides on colours (terminal, NO_COLOR), the width is ours."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = min(Console(file=stream).width, WIDEST) if stream.isatty() else PLAIN_WIDTH
+    return Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
+
+
+def show(parts: Iterable[RenderableType]) -> None:
+    """Print the parts, one below the other; in a pipe without the spaces that fill lines up."""
+    target = console()
+    if target.is_terminal:
+        for part in parts:
+            target.print(part)
+        return
+    with target.capture() as captured:
+        for part in parts:
+            target.print(part)
+    lines = (line.rstrip() for line in captured.get().splitlines())
+    click.echo("".join(f"{line}\n" for line in lines), nl=False)
+
+
+def is_colourful() -> bool:
+    """Whether blocks and colours may be drawn on stdout."""
+    target = console()
+    return target.is_terminal and not target.no_color and target.color_system is not None
+
+
+def gib(size: float, places: int = 1) -> str:
+    return f"{size / GIB:,.{places}f}"
+
+
+def count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def short(value: float) -> str:
+    """Three digits that matter, for latencies and rates."""
+    if value >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def spread(interval: Interval, unit: str = "", show: Callable[[float], str] = short) -> str:
+    """The expectation and the range that holds 90% of real outcomes: 28 ms (24 to 33)."""
+    middle = f"{show(interval.mid)}{unit}"
+    if show(interval.low) == show(interval.high):
+        return middle
+    return f"{middle} ({show(interval.low)} to {show(interval.high)})"
+
+
+def bar(ledger: Ledger, *, colour: bool, width: int = BAR_WIDTH) -> Text:
+    """One GPU's memory as a line of cells, with the load line `|` after what the engine may take.
+
+    Every term that takes anything gets a cell; what stands right of the load line is over it.
+    """
+    sizes = {term.name: max(0.0, term.bytes.mid) for term in ledger.terms}
+    drawn = Text()
+    for name, cells in _cells(sizes, ledger.device_bytes, width).items():
+        letter, style = _TERMS.get(name, ("?", "white"))
+        drawn.append(("█" if colour and letter != "." else letter) * cells, style=style)
+    line = min(width, round(ledger.budget_bytes / ledger.device_bytes * width))
+    over = sum(size for name, size in sizes.items() if name != "headroom") > ledger.device_bytes
+    end = Text("] >" if over else "]", style="bold red" if over else "")
+    return Text.assemble("[", drawn[:line], ("|", "bold"), drawn[line:], end)
+
+
+def _cells(sizes: Mapping[str, float], total: float, width: int) -> dict[str, int]:
+    """Cells by term: in proportion, at least one each, cut where the sum is more than the GPU has."""
+    wanted = {
+        name: max(1, round(size / total * width))
+        for name, size in sizes.items()
+        if size > 0 and name != "headroom"
+    }
+    largest = max(wanted, key=lambda name: wanted[name], default=None)
+    used = sum(wanted.values())
+    if largest is not None and used > width and sum(sizes.values()) <= total * 1.001:
+        wanted[largest] -= used - width  # only rounding up made it too long
+    cells, left = {}, width
+    for name, number in wanted.items():
+        cells[name] = min(number, left)
+        left -= cells[name]
+    return cells | ({"headroom": left} if left else {})
+
+
+def legend(ledger: Ledger, *, colour: bool) -> Text:
+    """What the bar's parts are, with their GiB."""
+    parts = []
+    for term in ledger.terms:
+        if term.bytes.mid <= 0 and term.name != "headroom":
+            continue
+        letter, style = _TERMS.get(term.name, ("?", "white"))
+        mark = Text("█" if colour and letter != "." else letter, style=style)
+        parts.append(
+            Text.assemble(mark, f" {_SPOKEN.get(term.name, term.name)} {gib(max(0, term.bytes.mid))}")
+        )
+    return Text("   ").join(parts)
+
+
+_SPOKEN: Final[Mapping[str, str]] = {"kv": "KV pool", "headroom": "free", "lora": "LoRA"}
+
+
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    left: Iterable[int] = (0,),
+    fold: int | None = None,
+) -> Table:
+    """A plain table: numbers to the right, the columns in `left` to the left; column `fold` takes what space there is."""
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    lefts = set(left)
+    for index, head in enumerate(heads):
+        wraps = index == fold
+        grid.add_column(
+            head,
+            justify="left" if index in lefts else "right",
+            no_wrap=not wraps,
+            overflow="fold" if wraps else "ellipsis",
+            ratio=1 if wraps else None,
+        )
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
+def facts(rows: Iterable[tuple[str, str | Text]], *, indent: int = 2, width: int = 12) -> Padding:
+    """Lines of a name and what is said of it; long ones are folded under themselves."""
+    grid = Table.grid(padding=(0, 1, 0, 0), pad_edge=False)
+    grid.add_column(style="bold", no_wrap=True, width=width)
+    grid.add_column(overflow="fold", ratio=1)
+    for name, said in rows:
+        grid.add_row(name, said)
+    return Padding(grid, (0, 0, 0, indent), expand=False)

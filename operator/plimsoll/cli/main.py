@@ -1,0 +1,88 @@
+"""The group of commands: which there are, how errors end, what `--help` opens with.
+
+A command's module is loaded when it is asked for, so that completion and `--help` stay fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+
+import plimsoll
+from plimsoll.cli.errors import BAD_INPUT
+
+COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    # name: (module, its one line in the list of commands)
+    "plan": ("plan", "What will run where, why, and what it will do."),
+    "explain": ("explain", "Where one value of a plan comes from."),
+    "memory": ("memory", "Tables of what fits a GPU: by utilization, context, TP, KV dtype."),
+    "import": ("bring", "Turn a vLLM command line or another operator's resource into an LLMDeployment."),
+    "snapshot": ("snapshot", "Write all that a plan needs of a cluster into one file."),
+    "crd": ("crd", "Print the CustomResourceDefinition."),
+    "gpus": ("catalogue", "List the accelerators that are known."),
+    "models": ("catalogue", "List the models that are known without a network."),
+    "completion": ("completion", "Print the completion script of a shell."),
+}
+
+
+class Commands(click.Group):
+    """Commands in the order a newcomer needs them, each loaded when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"plimsoll.cli.{COMMANDS[name][0]}")
+        command: click.Command = getattr(module, f"{name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(plimsoll.__version__, prog_name="plimsoll")
+def cli() -> None:
+    """Say what a language model needs, what fits where and why: without a GPU, without a cluster.
+
+    \b
+    What fits one GPU, as a table:
+      plimsoll memory Qwen/Qwen3-32B --gpu H100
+    A plan for a resource, on a fleet that you only describe:
+      plimsoll plan -f llm.yaml --fleet 8xH100,16xL4
+    The same on the nodes you have:
+      kubectl get nodes -o yaml > nodes.yaml
+      plimsoll plan -f llm.yaml --nodes nodes.yaml
+    Why a value is what it is:
+      plimsoll explain -f llm.yaml --nodes nodes.yaml max_model_len
+    From a command line you run today:
+      plimsoll import "vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2" > llm.yaml
+
+    Exit codes: 0 fits (a tight fit is said), 2 does not fit, 3 something in the input is wrong.
+    """
+
+
+def main() -> None:
+    """The entry point: every error that is the user's ends as a line on stderr and exit code 3."""
+    called = Path(sys.argv[0]).name
+    program = "kubectl plimsoll" if called.startswith("kubectl-") else "plimsoll"
+    try:
+        code = cli.main(prog_name=program, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = BAD_INPUT
+    except click.Abort:
+        code = 130
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; closing stderr keeps Python from complaining at exit.
+        sys.stderr.close()
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,266 @@
+"""A plan as text for people: the answer first, then memory, speed, settings, what else was looked at, what to know.
+
+Everything printed is in the plan; here it is only put in order and shortened. `everything` shortens nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from plimsoll.cli import drawing
+from plimsoll.cli.drawing import count, gib, short, spread
+from plimsoll.planning.ledger import Ledger
+from plimsoll.planning.plan import (
+    Alternative,
+    Cost,
+    Finding,
+    FleetPlan,
+    Outcome,
+    Plan,
+    PlanSet,
+    Rejected,
+    Severity,
+    Value,
+)
+
+_OUTCOME_STYLE: Final = {
+    Outcome.FITS: "bold green",
+    Outcome.TIGHT: "bold yellow",
+    Outcome.SHORT: "bold red",
+    Outcome.DOES_NOT_FIT: "bold red",
+    Outcome.INVALID: "bold red",
+}
+_SEVERITY: Final = {
+    Severity.ERROR: ("Error", "bold red"),
+    Severity.WARNING: ("Warning", "yellow"),
+    Severity.INFO: ("Note", "dim"),
+}
+FEW: Final = 6
+"""Lines of a list that are shown when not everything is."""
+
+
+def fleet_report(fleet: FleetPlan, *, everything: bool, colour: bool) -> Iterator[RenderableType]:
+    """All plans, the most important first, and what they leave of the pools."""
+    by_name = {f"{plan.namespace}/{plan.name}": plan for plan in fleet.plans}
+    for place, name in enumerate(fleet.order):
+        if place:
+            yield ""
+        yield from plan_report(by_name[name], everything=everything, colour=colour)
+    if len(fleet.plans) > 1 or everything:
+        yield ""
+        yield Text("Free devices, before and after", style="bold")
+        rows = [
+            (use.pool, count(use.devices), count(use.free_before), count(use.free_after))
+            for use in fleet.pools
+            if everything or use.free_before != use.free_after
+        ]
+        yield drawing.table(
+            ("  POOL", "DEVICES", "BEFORE", "AFTER"), [(f"  {row[0]}", *row[1:]) for row in rows]
+        )
+
+
+def plan_report(plan: Plan, *, everything: bool, colour: bool) -> Iterator[RenderableType]:
+    yield _headline(plan)
+    yield _second_line(plan)
+    for chosen in plan.sets:
+        yield from _set(chosen, alone=len(plan.sets) == 1, everything=everything, colour=colour)
+    if not plan.sets and plan.nearest:
+        yield ""
+        yield Text(f"  Nearest: {_where(plan.nearest)}", style="bold")
+        yield from _memory(plan.nearest.ledger, colour=colour, everything=everything)
+    for title, block in (
+        ("Settings", _settings(plan.values, everything=everything)),
+        ("Alternatives", _alternatives(plan.alternatives)),
+        ("Rejected", _rejected(plan.rejected, everything=everything)),
+        ("To know", _to_know(plan, everything=everything)),
+    ):
+        if block is not None:
+            yield ""
+            yield Text(title, style="bold")
+            yield block
+
+
+def _headline(plan: Plan) -> Text:
+    mark = Text(f"{plan.outcome.value.upper()}  ", style=_OUTCOME_STYLE[plan.outcome])
+    mark.append(f"{plan.namespace}/{plan.name}", style="bold")
+    if plan.sets:
+        said = " + ".join(f"{chosen.replicas} x {_where(chosen)}" for chosen in plan.sets)
+        mark.append(
+            f"  {said}, {plan.devices} {'device' if plan.devices == 1 else 'devices'}{_money(plan.cost)}"
+        )
+    return mark
+
+
+def _where(chosen: PlanSet) -> str:
+    return f"{chosen.layout} on {chosen.hardware}"
+
+
+def _money(cost: Cost | None) -> str:
+    return f", {cost.per_hour} an hour" if cost and cost.per_hour is not None else ""
+
+
+def _second_line(plan: Plan) -> RenderableType:
+    known = f"{plan.model} ({plan.model_origin})" if plan.model_origin else plan.model
+    parts = [known, f"{plan.engine} {plan.engine_version}", plan.replicas_reason, plan.choice]
+    if plan.pinning:
+        parts += [plan.pinning.message, plan.pinning.better or ""]
+    return Text(". ".join(part.rstrip(".") for part in parts if part), style="dim")
+
+
+def _set(chosen: PlanSet, *, alone: bool, everything: bool, colour: bool) -> Iterator[RenderableType]:
+    yield ""
+    if not alone:
+        yield Text(f"{chosen.replicas} x {_where(chosen)}", style="bold")
+    yield from _memory(chosen.ledger, colour=colour, everything=everything)
+    yield drawing.facts([*_cache(chosen.ledger), *_speed(chosen), ("Pod", _pod(chosen))])
+
+
+def _memory(ledger: Ledger, *, colour: bool, everything: bool) -> Iterator[RenderableType]:
+    drawn = drawing.bar(ledger, colour=colour)
+    drawn.append(f"  {gib(ledger.device_bytes)} GiB, {gib(ledger.budget_bytes)} for the engine")
+    yield drawing.facts([("GPU memory", drawn), ("", drawing.legend(ledger, colour=colour))])
+    style = drawing.VERDICT_STYLE[ledger.verdict]
+    verdict = Text.assemble(
+        (ledger.verdict.value, style), f", risk of running out {ledger.risk.value}: {ledger.reason}"
+    )
+    yield drawing.facts([("Verdict", verdict)])
+    if everything:
+        rows = [
+            (
+                f"  {term.name}",
+                gib(term.bytes.mid, 2),
+                f"{gib(term.bytes.low, 2)} to {gib(term.bytes.high, 2)}",
+                term.certainty.value,
+                f"{term.formula}{_inputs(term.inputs)}",
+            )
+            for term in ledger.terms
+        ]
+        yield ""
+        heads = ("  TERM", "GIB", "90% WITHIN", "KNOWN", "FORMULA")
+        yield drawing.table(heads, rows, left=(0, 3, 4), fold=4)
+        yield ""
+
+
+def _inputs(inputs: Mapping[str, str]) -> str:
+    listed = ", ".join(f"{name} {value}" for name, value in inputs.items())
+    return f"  [{listed}]" if listed else ""
+
+
+def _cache(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    capacity = ledger.capacity
+    if capacity is None:
+        return
+    tokens = spread(capacity.tokens, show=count)
+    blocks = spread(capacity.blocks, show=count)
+    yield "KV cache", f"{tokens} tokens in {blocks} blocks of {capacity.block_size}"
+    longest, usual = capacity.concurrency_at_max_len.mid, capacity.concurrency_at_workload.mid
+    yield "", f"{short(longest)} requests at full length, {short(usual)} at the workload's"
+
+
+def _speed(chosen: PlanSet) -> Iterator[tuple[str, str | Text]]:
+    predicted, load = chosen.performance, chosen.load
+    if predicted is not None:
+        met = {True: ", target met", False: ", TARGET MISSED", None: ""}[chosen.meets_slo]
+        first, then = spread(predicted.ttft_ms, " ms"), spread(predicted.tpot_ms, " ms")
+        yield "Latency", f"first token {first}, then {then} a token{met}"
+        lengths = f"{count(load.input_tokens)} + {count(load.output_tokens)} tokens"
+        flight = f"with {count(load.concurrency)} requests of {lengths} in flight on each replica"
+        yield "", f"{flight}, {count(predicted.running)} of them decoding"
+        tokens, requests = count(predicted.output_tokens_per_second), short(predicted.requests_per_second)
+        rate = f"{tokens} tokens/s and {requests} requests/s on each replica"
+        yield "Throughput", f"{rate}; {predicted.bound} binds"
+    cost = chosen.cost
+    said = [f"{short(cost.gpu_hours_per_hour)} GPU-hours an hour"]
+    said.append("price unknown" if cost.per_hour is None else f"{cost.per_hour} an hour")
+    if cost.per_million_output_tokens is not None:
+        said.append(f"{cost.per_million_output_tokens} per million output tokens")
+    yield "Cost", ", ".join(said)
+
+
+def _pod(chosen: PlanSet) -> str:
+    asks = chosen.resources
+    many = f"{chosen.pods_per_replica} pods a replica, each " if chosen.pods_per_replica > 1 else ""
+    disk = f", {gib(asks.disk_bytes, 0)} GiB disk" if asks.disk_bytes else ""
+    return (
+        f"{many}{asks.devices} x {asks.resource}, {short(asks.cpu_millis / 1000)} cores, "
+        f"{gib(asks.memory_bytes, 0)} GiB memory ({gib(asks.shm_bytes, 0)} GiB of it /dev/shm){disk}"
+    )
+
+
+def _settings(values: Sequence[Value], *, everything: bool) -> RenderableType | None:
+    if not values:
+        return None
+    rows = [
+        (
+            f"  {value.name}",
+            value.value,
+            value.source,
+            f"{value.formula}{_inputs(value.inputs) if everything else ''}",
+        )
+        for value in values
+        if everything or value.name not in _POD_VALUES
+    ]
+    return drawing.table(("  NAME", "VALUE", "FROM", "BECAUSE"), rows, left=(0, 2, 3), fold=3)
+
+
+_POD_VALUES: Final = frozenset({"cpu_millis", "memory_bytes", "shm_bytes", "disk_bytes"})
+
+
+def _alternatives(alternatives: Sequence[Alternative]) -> RenderableType | None:
+    if not alternatives:
+        return None
+    rows = [
+        (
+            f"  {' + '.join(other.sets)}",
+            short(other.gpus),
+            other.cost.per_hour or "?",
+            short(other.ttft_ms.mid) if other.ttft_ms else "?",
+            short(other.tpot_ms.mid) if other.tpot_ms else "?",
+            count(other.output_tokens_per_second) if other.output_tokens_per_second else "?",
+            other.reason,
+        )
+        for other in alternatives
+    ]
+    heads = ("  LAYOUT", "GPUS", "COST/H", "TTFT MS", "TPOT MS", "TOKENS/S", "NOT TAKEN BECAUSE")
+    return drawing.table(heads, rows, left=(0, 6), fold=6)
+
+
+def _rejected(rejected: Sequence[Rejected], *, everything: bool) -> RenderableType | None:
+    if not rejected:
+        return None
+    if everything:
+        rows = [(f"  {one.layout}", ", ".join(one.hardware), one.rule, one.message) for one in rejected]
+        return drawing.table(("  LAYOUT", "ON", "RULE", "BECAUSE"), rows, left=(0, 1, 2, 3), fold=3)
+    ordered = sorted(rejected, key=lambda one: one.rule)
+    grouped = [(rule, list(group)) for rule, group in groupby(ordered, key=lambda one: one.rule)]
+    counted = [
+        (f"  {rule}", count(len(group)), f"{group[0].layout}: {group[0].message}")
+        for rule, group in sorted(grouped, key=lambda pair: (-len(pair[1]), pair[0]))
+    ]
+    return drawing.table(("  RULE", "LAYOUTS", "FOR EXAMPLE"), counted, left=(0, 2), fold=2)
+
+
+def _to_know(plan: Plan, *, everything: bool) -> RenderableType | None:
+    order = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+    findings = sorted(plan.findings, key=lambda finding: order[finding.severity])
+    lines = [_finding(finding) for finding in findings]
+    lines += [("Advice", Text(f"{advice.message} {advice.takes}".strip())) for advice in plan.advice]
+    if not lines:
+        return None
+    hidden = 0 if everything else max(0, len(lines) - FEW)
+    if hidden:
+        lines = [*lines[:FEW], ("", Text(f"{hidden} more with --all"))]
+    return drawing.facts(lines, width=8)
+
+
+def _finding(finding: Finding) -> tuple[str, Text]:
+    word, style = _SEVERITY[finding.severity]
+    said = Text(finding.message)
+    if finding.remedy:
+        said.append(f" {finding.remedy}")
+    return word, Text.assemble((f"{finding.reason}: ", style), said)
