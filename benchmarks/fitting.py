@@ -124,14 +124,15 @@ class Fit:
         starved = share.cache_wait_rounds > 0
         residual = math.log(point.tpot / tpot)
         weight = _huber(residual, TPOT_KNEE) * (STARVED_WEIGHT if starved else 1.0)
-        _accumulate(_mix((1.0, by_decode), (prompts, by_prompt)), tpot, residual, weight, matrix, target)
+        entries = _relative(_mix((1.0, by_decode), (prompts, by_prompt)), tpot)
+        _accumulate(entries, residual, weight, matrix, target)
         if starved:
             return  # the wait for room says more about the pool than about these constants
         ttft = share.ttft_prompts * prompt + share.ttft_steps * decode + rest
         residual = math.log(point.ttft / ttft)
         weight = _huber(residual, TTFT_KNEE) * TTFT_WEIGHT**2
         gradient = _mix((share.ttft_prompts, by_prompt), (share.ttft_steps, by_decode), (1.0, by_rest))
-        _accumulate(gradient, ttft, residual, weight, matrix, target)
+        _accumulate(_relative(gradient, ttft), residual, weight, matrix, target)
 
     def _value(self, terms: Terms) -> tuple[float, Gradient]:
         total, gradient = 0.0, Gradient()
@@ -155,15 +156,17 @@ def _mix(*parts: tuple[float, Gradient]) -> Gradient:
     return mixed
 
 
+def _relative(gradient: Gradient, scale: float) -> list[tuple[int, float]]:
+    return [(place, value / scale) for place, value in gradient.items()]
+
+
 def _accumulate(
-    gradient: Gradient,
-    scale: float,
+    entries: list[tuple[int, float]],
     residual: float,
     weight: float,
     matrix: list[list[float]],
     target: list[float],
 ) -> None:
-    entries = [(place, value / scale) for place, value in gradient.items()]
     for place, value in entries:
         row, pull = matrix[place], weight * value
         target[place] += pull * residual

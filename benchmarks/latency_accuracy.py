@@ -151,13 +151,6 @@ def print_rows(scored: Sequence[Scored]) -> None:
 def write_fit(rows: Sequence[Row], names: Sequence[str]) -> None:
     constants, held = fitted(rows), score_left_out(rows)
     seen = score(rows, constants)
-    spread = {
-        name: math.exp(quantile((abs(math.log(value(item))) for item in held), HELD))
-        for name, value in (
-            ("tpot", lambda item: item.tpot / item.row.tpot),
-            ("ttft", lambda item: item.ttft / item.row.ttft),
-        )
-    }
     whole = constants.model_copy(
         update={
             "fitted": Fitted(
@@ -167,15 +160,20 @@ def write_fit(rows: Sequence[Row], names: Sequence[str]) -> None:
                 in_sample=_medians(seen),
                 left_out=_medians(held),
             ),
-            "spread": Spread(
-                tpot=round(spread["tpot"], 3), ttft=round(spread["ttft"], 3), unfitted_class=UNFITTED_CLASS
-            ),
+            "spread": spread_of(held),
         }
     )
     header = (
         "# Written by benchmarks/latency_accuracy.py --fit; planning/rates.py says what the numbers mean.\n"
     )
     DATA.write_text(header + yaml.safe_dump(whole.model_dump(mode="json"), sort_keys=False), encoding="utf-8")
+
+
+def spread_of(scored: Sequence[Scored]) -> Spread:
+    """Factors around the prediction that hold 90% of these points."""
+    tpot = quantile((abs(math.log(item.tpot / item.row.tpot)) for item in scored), HELD)
+    ttft = quantile((abs(math.log(item.ttft / item.row.ttft)) for item in scored), HELD)
+    return Spread(tpot=round(math.exp(tpot), 3), ttft=round(math.exp(ttft), 3), unfitted_class=UNFITTED_CLASS)
 
 
 def _medians(scored: Sequence[Scored]) -> dict[str, float]:
