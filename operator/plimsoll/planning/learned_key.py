@@ -1,4 +1,4 @@
-"""The word under which one start teaches another: what moves memory, and nothing that does not."""
+"""Under which key a start teaches and a plan learns: the model, the GPU, the engine, and the flags that move memory."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from plimsoll.planning.settings import EngineSettings
 
 
 def learned_key(
-    model: ModelFacts, gpu: Gpu, engine: EngineFacts, layout: Layout, settings: EngineSettings
+    model: ModelFacts, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
 ) -> LearnedKey:
-    """Exact: this model, this GPU, this engine version, these flags."""
+    """What must be equal for one start to say something about another: this very model under these flags."""
+    return _key(model.digest, gpu, layout, engine, settings)
+
+
+def class_key(
+    model: ModelFacts, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
+) -> LearnedKey:
+    """The same for any model of this architecture's kind: weaker, and asked second."""
+    return _key(f"class:{model.architecture.name}", gpu, layout, engine, settings)
+
+
+def _key(model: str, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings) -> LearnedKey:
+    words = [
+        str(layout),
+        f"t{settings.max_num_batched_tokens}",
+        f"s{settings.max_num_seqs}",
+        *(["eager"] if settings.eager else []),
+        *([f"lora{settings.lora.max_loras}x{settings.lora.max_rank}"] if settings.lora else []),
+        *([f"{settings.speculation.method}{settings.speculation.tokens}"] if settings.speculation else []),
+        *([f"mm{settings.multimodal_items}"] if settings.multimodal_items is not None else []),
+    ]
     return LearnedKey(
-        model=model.digest,
-        gpu=gpu.name,
-        engine=f"{engine.name}-{engine.version}",
-        flags=memory_flags(layout, settings),
+        model=model, gpu=gpu.name, engine=f"{engine.name}-{engine.version}", flags="-".join(words)
     )
-
-
-def memory_flags(layout: Layout, settings: EngineSettings) -> str:
-    """Layout and settings that move a ledger term; length and utilization do not (they only share out what is left)."""
-    words = [str(layout), f"t{settings.max_num_batched_tokens}", f"s{settings.max_num_seqs}"]
-    if settings.kv_dtype is not None:
-        words.append(f"kv-{settings.kv_dtype}")
-    if settings.eager:
-        words.append("eager")
-    if settings.lora is not None:
-        words.append(f"lora{settings.lora.max_loras}x{settings.lora.max_rank}")
-    if settings.speculation is not None:
-        words.append(f"{settings.speculation.method}{settings.speculation.tokens}")
-    if settings.multimodal_items is not None:
-        words.append(f"mm{settings.multimodal_items}")
-    return " ".join(words)

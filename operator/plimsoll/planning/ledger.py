@@ -1,13 +1,36 @@
-"""The memory ledger of one GPU: every term with its formula, inputs and source, and what is left for the cache."""
+"""The memory ledger of one GPU: every term with its formula, inputs and source, and what is left for the cache.
+
+Terms come from `rank_weights` and `overheads`, blocks and tokens from `kv_groups`; this module adds them up, keeps the
+interval that holds 90% of real starts, and says whether the engine starts: it fits when even the unfavourable end of the
+interval leaves room for one longest request, and does not when even the favourable end leaves none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
+from math import ceil, hypot
 
-from plimsoll.facts.model import Certainty
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.gpus import Gpu, Vendor
+from plimsoll.facts.learned import Learned
+from plimsoll.facts.model import Certainty, ModelFacts
+from plimsoll.planning import overheads
+from plimsoll.planning.constants import Constants, fitted_constants
 from plimsoll.planning.interval import Interval
+from plimsoll.planning.kv_groups import CachePlan
+from plimsoll.planning.kv_rules import cache_plan
+from plimsoll.planning.layout import Layout
+from plimsoll.planning.learned_key import class_key, learned_key
+from plimsoll.planning.overheads import GIB, Estimate, Situation
+from plimsoll.planning.rank_weights import rank_weight_bytes
+from plimsoll.planning.settings import EngineSettings
+
+CONTEXT_AT_START = 0.4 * GIB
+"""What a device has lost to the driver and the process before the engine looks at what is free."""
+NOTHING_LEFT = Interval.exact(0)
 
 
 class Verdict(StrEnum):
@@ -62,9 +85,267 @@ class Ledger:
     risk: OomRisk
     reason: str
     """One sentence: why this verdict, with the figures that decided and what would change it."""
+    left: Interval = NOTHING_LEFT
+    """Bytes the other terms leave for the cache on the rank that binds; negative where they do not fit themselves."""
 
     def term(self, name: str) -> Term:
         for term in self.terms:
             if term.name == name:
                 return term
         raise KeyError(name)
+
+
+def build_ledger(
+    *,
+    model: ModelFacts,
+    gpu: Gpu,
+    layout: Layout,
+    engine: EngineFacts,
+    settings: EngineSettings,
+    device_bytes: int | None = None,
+    learned: Learned | None = None,
+    workload_tokens: int | None = None,
+    share: Fraction | None = None,
+    constants: Constants | None = None,
+) -> Ledger:
+    """The ledger of the rank that binds: of a pipeline, the stage whose bytes hold the fewest blocks."""
+    now = Situation(
+        model=model,
+        gpu=gpu,
+        layout=layout,
+        engine=engine,
+        settings=settings,
+        constants=constants or fitted_constants(),
+        device_bytes=device_bytes or gpu.memory_bytes,
+    )
+    plan = cache_plan(model.architecture, gpu=gpu, layout=layout, engine=engine, settings=settings)
+    budget = _budget(now, share)
+    stages = [_estimates(now, stage, learned) for stage in range(layout.pipeline)]
+    pools = [_pool(now, budget, estimates) for estimates in stages]
+    binding = min(range(layout.pipeline), key=lambda stage: _worth(plan, pools, stage))
+    blocks = Interval(*(plan.blocks([end(pool) for pool in pools]) for end in (_low, _mid, _high)))
+    capacity = _capacity(plan, blocks, settings.max_model_len, workload_tokens or settings.max_model_len)
+    judged = _judge(now, plan, blocks, pools[binding], stages[binding], budget=budget)
+    return Ledger(
+        budget_bytes=budget,
+        device_bytes=now.device_bytes,
+        left=pools[binding],
+        terms=_terms(now, stages[binding], pools[binding], plan, budget),
+        capacity=capacity if blocks.mid > 0 or not plan.groups else None,
+        verdict=judged.verdict,
+        risk=judged.risk,
+        reason=judged.reason,
+    )
+
+
+def _budget(now: Situation, share: Fraction | None) -> int:
+    """The engine's part of the device. A fixed pool ignores the utilization, so then only a share limits it."""
+    part = share if share is not None else Fraction(1)
+    if now.settings.kv_cache_bytes is None:
+        part = min(part, Fraction(str(now.settings.utilization)))
+    return ceil(now.device_bytes * part)
+
+
+def _estimates(now: Situation, stage: int, learned: Learned | None) -> dict[str, Estimate]:
+    """Terms of one stage's rank, in the order a bar is drawn."""
+    ranks = rank_weight_bytes(now.model, now.layout)
+    last = stage == now.layout.pipeline - 1
+    found = {
+        "weights": overheads.loaded_weights(now, ranks.stages[stage], ranks.experts[stage]),
+        "context": overheads.context(now),
+        "lora": overheads.lora(now),
+        "draft": overheads.draft(now, ranks.draft if last else 0),
+        "activation": overheads.activation(now, last_stage=last),
+        "graphs": overheads.graphs(now),
+    }
+    if learned is None:
+        return found
+    return {name: _taught(now, name, estimate, learned) for name, estimate in found.items()}
+
+
+def _taught(now: Situation, name: str, estimate: Estimate, learned: Learned) -> Estimate:
+    """What real starts of this model said about a term, else what those of its kind did."""
+    situation = (now.model, now.gpu, now.layout, now.engine, now.settings)
+    for key in (learned_key(*situation), class_key(*situation)):
+        found = learned.find(name, key)
+        if found is not None:
+            return Estimate(
+                bytes=max(0.0, estimate.bytes + found.bytes),
+                spread=found.half_width,
+                formula=f"{estimate.formula} + learned residual",
+                inputs={
+                    **estimate.inputs,
+                    "residual": overheads.gib_text(found.bytes),
+                    "starts": str(found.starts),
+                },
+                certainty=Certainty.LEARNED,
+            )
+    return estimate
+
+
+def _taken(now: Situation, estimates: Mapping[str, Estimate]) -> list[Estimate]:
+    """Terms that come out of the budget before the cache does; graphs only from the version that counts them."""
+    return [
+        estimate
+        for name, estimate in estimates.items()
+        if name != "graphs" or now.engine.graphs_in_budget or now.settings.kv_cache_bytes is not None
+    ]
+
+
+def _pool(now: Situation, budget: int, estimates: Mapping[str, Estimate]) -> Interval:
+    """Bytes left for the cache on one stage; may be negative. Independent errors add as squares."""
+    if now.settings.kv_cache_bytes is not None:
+        return Interval.exact(now.settings.kv_cache_bytes)
+    taken = _taken(now, estimates)
+    left = budget - sum(estimate.bytes for estimate in taken)
+    return Interval.around(left, hypot(*(estimate.spread for estimate in taken)))
+
+
+def _low(pool: Interval) -> float:
+    return pool.low
+
+
+def _mid(pool: Interval) -> float:
+    return pool.mid
+
+
+def _high(pool: Interval) -> float:
+    return pool.high
+
+
+def _worth(plan: CachePlan, pools: Sequence[Interval], stage: int) -> float:
+    return pools[stage].mid / max(plan.block_bytes[stage], 1)
+
+
+def _capacity(plan: CachePlan, blocks: Interval, longest: int, workload: int) -> Capacity:
+    def each(of: Callable[[int], float]) -> Interval:
+        return Interval(of(int(blocks.low)), of(int(blocks.mid)), of(int(blocks.high)))
+
+    return Capacity(
+        blocks=blocks,
+        block_size=plan.block_tokens,
+        tokens=each(lambda count: plan.tokens_line(count, longest)),
+        concurrency_at_max_len=each(lambda count: float(plan.concurrency(count, longest))),
+        concurrency_at_workload=each(lambda count: float(plan.concurrency(count, workload))),
+        bytes_per_token=plan.bytes_per_token,
+    )
+
+
+def _terms(
+    now: Situation, estimates: Mapping[str, Estimate], pool: Interval, plan: CachePlan, budget: int
+) -> tuple[Term, ...]:
+    terms = [
+        Term(
+            name=name,
+            bytes=Interval.around(estimate.bytes, estimate.spread).clamped(0),
+            formula=estimate.formula,
+            inputs=estimate.inputs,
+            certainty=estimate.certainty,
+        )
+        for name, estimate in estimates.items()
+    ]
+    fixed = now.settings.kv_cache_bytes is not None
+    terms.append(
+        Term(
+            name="kv",
+            bytes=pool.clamped(0),
+            formula="as set" if fixed else "budget - all terms within it",
+            inputs={"groups": str(len(plan.groups)), "block": f"{max(plan.block_bytes, default=0)} B"},
+            certainty=Certainty.EXACT if fixed else Certainty.CALIBRATED,
+        )
+    )
+    within = sum(estimate.bytes for estimate in _taken(now, estimates)) + pool.mid
+    terms.append(
+        Term(
+            name="headroom",
+            bytes=Interval.exact(max(0.0, now.device_bytes - max(budget, within))),
+            formula="device - budget",
+            inputs={"device": overheads.gib_text(now.device_bytes), "budget": overheads.gib_text(budget)},
+            certainty=Certainty.EXACT,
+        )
+    )
+    return tuple(terms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    verdict: Verdict
+    risk: OomRisk
+    reason: str
+
+
+def _judge(
+    now: Situation,
+    plan: CachePlan,
+    blocks: Interval,
+    pool: Interval,
+    estimates: Mapping[str, Estimate],
+    *,
+    budget: int,
+) -> _Judged:
+    """The verdict by the interval's ends, with the figures that decided."""
+    settings = now.settings
+    taken = _taken(now, estimates)
+    need = sum(estimate.bytes for estimate in taken)
+    spread = hypot(*(estimate.spread for estimate in taken))
+    fixed = settings.kv_cache_bytes
+    figures = (
+        f"{overheads.gib_text(need)} (up to {overheads.gib_text(need + spread)}) of {overheads.gib_text(budget)} "
+        f"go to weights and overheads"
+    )
+    if fixed is not None and need - spread + fixed > budget:
+        return _Judged(
+            Verdict.DOES_NOT_FIT,
+            OomRisk.CERTAIN,
+            f"{figures}, which leaves no room for the fixed pool of {overheads.gib_text(fixed)}",
+        )
+    length, seqs = settings.max_model_len, settings.max_num_seqs
+
+    def starts(count: float) -> bool:
+        return not plan.groups or plan.admits(int(count), length, seqs)
+
+    room = f"one request of {length} tokens needs {overheads.gib_text(plan.bytes_for(length))} of cache"
+    if not starts(blocks.high):
+        return _Judged(
+            Verdict.DOES_NOT_FIT, OomRisk.CERTAIN, f"{figures}; {room}, {_left(plan, blocks, pool, now)}"
+        )
+    doubts = [] if starts(blocks.low) else [f"{room}, and between {_range(pool)} are left"]
+    if fixed is not None and need + spread + fixed > budget:
+        doubts.append(f"with the fixed pool of {overheads.gib_text(fixed)} the upper end is above the budget")
+    doubts += _outside(now, estimates, budget)
+    if doubts:
+        return _Judged(Verdict.TIGHT, OomRisk.HIGH, f"{figures}; {'; '.join(doubts)}")
+    risky = not now.engine.graphs_in_budget and estimates["graphs"].bytes * 2 > now.device_bytes - budget
+    risk = OomRisk.MODERATE if risky or settings.utilization > 0.95 else OomRisk.LOW
+    return _Judged(Verdict.FITS, risk, f"{figures}; {room}, and between {_range(pool)} are left")
+
+
+def _left(plan: CachePlan, blocks: Interval, pool: Interval, now: Situation) -> str:
+    """What there is instead of what is needed, and what would make it fit."""
+    if pool.high <= 0:
+        return f"and {overheads.gib_text(-pool.mid)} are missing before any cache"
+    if plan.has_state and now.settings.max_num_seqs > blocks.high:
+        return f"and max_num_seqs must be at most {int(blocks.high)}, the blocks that states have"
+    longest = plan.longest(int(blocks.high), now.settings.max_model_len)
+    return f"between {_range(pool)} are left, which would do for {longest} tokens at most"
+
+
+def _outside(now: Situation, estimates: Mapping[str, Estimate], budget: int) -> list[str]:
+    """Doubts about what lies beyond the budget: the device's own part, and graphs where no budget counts them."""
+    if now.gpu.vendor is Vendor.CPU or now.settings.kv_cache_bytes is not None:
+        return []
+    beyond = now.device_bytes - budget
+    graphs = estimates["graphs"]
+    if not now.engine.graphs_in_budget and graphs.bytes + graphs.spread > beyond:
+        return [
+            f"graphs of up to {overheads.gib_text(graphs.bytes + graphs.spread)} come out of {overheads.gib_text(beyond)}"
+        ]
+    if beyond < CONTEXT_AT_START:
+        return [
+            f"only {overheads.gib_text(beyond)} stay outside the budget, less than the driver takes before the start"
+        ]
+    return []
+
+
+def _range(pool: Interval) -> str:
+    return f"{overheads.gib_text(max(0.0, pool.low))} and {overheads.gib_text(max(0.0, pool.high))}"
