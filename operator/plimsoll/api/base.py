@@ -56,7 +56,7 @@ Word = Annotated[
 Quantity = Annotated[
     str,
     BeforeValidator(check_quantity),
-    WithJsonSchema({INT_OR_STRING: True, "maxLength": 32, "pattern": QUANTITY}),
+    WithJsonSchema({INT_OR_STRING: True, "minimum": 0, "maxLength": 32, "pattern": QUANTITY}),
 ]
 LabelKey = Annotated[str, Field(min_length=1, max_length=316, pattern=LABEL_KEY)]
 LabelValue = Annotated[str, Field(max_length=63, pattern=LABEL_VALUE)]

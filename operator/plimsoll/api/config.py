@@ -4,6 +4,7 @@ It has the resource's quality and form (typed, unknown fields refused, rules dec
 operator's configuration, so it is never a CRD. An empty file is a valid one; it trusts nobody with anything unusual.
 """
 
+from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -155,7 +156,7 @@ class TrustedRepository(ApiModel):
     revision: Revision | None = field("Only this commit. Absent: any, which trusts its owners for good.")
 
 
-class Rules(ApiModel):
+class AllowDeny(ApiModel):
     """What passes: what allow names (all, when it is empty) and deny does not. * stands for any characters."""
 
     allow: tuple[Glob, ...] = listing("Patterns that pass. Absent: all.", most=256)
@@ -176,9 +177,12 @@ class Trust(ApiModel):
         "Repositories whose code may run. Absent: none.", most=256, atomic=True
     )
     images: tuple[Glob, ...] = listing("Engine images of users' own. Absent: none.", most=256)
-    extra_args: Rules = group(Rules, "Further engine flags, by their long name.")
-    env: Rules = group(Rules, "Further environment variables, by name.")
-    pod_patches: Rules | None = field("Paths that pod patches may touch. Absent: no patches.")
+    extra_args: AllowDeny = group(AllowDeny, "Further engine flags, by their long name.")
+    env: AllowDeny = group(AllowDeny, "Further environment variables, by name.")
+    pod_patches: AllowDeny | None = field(
+        "Paths that pod patches may touch. Absent: no patches. What weakens a pod's isolation (securityContext, "
+        "hostNetwork, serviceAccountName, ...) also needs a pattern that names it."
+    )
     secrets: tuple[NamedInNamespace, ...] = listing(
         "Secrets that resources may name. Absent: any of their own namespace.", most=256, keys=("namespace",)
     )
@@ -315,3 +319,13 @@ class OperatorConfig(ApiModel):
     prometheus_url: Url | None = field(
         "Prometheus that scrapes the engines. Absent: pods are scraped directly."
     )
+
+    def budget_of(self, namespace: str) -> Budget | None:
+        """What counts for a namespace: its own budget, else the one with the longest pattern that matches."""
+        matching = [budget for budget in self.budgets if fnmatchcase(namespace, budget.namespace)]
+        return min(matching, key=lambda budget: specificity(budget.namespace, namespace), default=None)
+
+
+def specificity(pattern: str, namespace: str) -> tuple[bool, int, str]:
+    """Sorts patterns that match a namespace: the exact name first, then the longest."""
+    return pattern != namespace, -len(pattern.replace("*", "")), pattern

@@ -1,0 +1,209 @@
+"""What a deployment names against what the admin allows: code, images, arguments, variables, secrets, patches.
+
+Pure and complete for what the admin's file can say. Which flags belong to Plimsoll is the engine's knowledge and is
+checked with it; what the user's own rights are is asked of the API server by admission.
+"""
+
+import json
+from collections.abc import Collection, Iterator
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from plimsoll.api.config import AllowDeny, NamedInNamespace, OperatorConfig
+from plimsoll.api.problems import Problem, show
+from plimsoll.api.v1alpha1.pods import PodPatch
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+
+# vLLM before 0.18 ran code of a model's repository although it was told not to (CVE-2026-22807, CVE-2026-27893).
+LEAST_ENGINE_VERSION: Final = "0.18.0"
+
+# Variables that redirect what is loaded or where traffic goes; no list of the admin's lets them pass.
+DENIED_ENV: Final = (
+    "ALL_PROXY", "HF_ENDPOINT", "HF_TOKEN", "HTTPS_PROXY", "HTTP_PROXY", "KUBERNETES_*", "LD_*", "NO_PROXY", "PATH",
+    "PYTHON*", "VLLM_API_KEY", "VLLM_SERVER_DEV_MODE",
+)  # fmt: skip
+
+# Fields of a pod that weaken its isolation; a pattern must name them to let them pass.
+GUARDED_FIELDS: Final = frozenset({
+    "allowPrivilegeEscalation", "automountServiceAccountToken", "capabilities", "ephemeralContainers", "hostIPC",
+    "hostNetwork", "hostPID", "hostPath", "hostPort", "hostUsers", "initContainers", "nodeName", "privileged",
+    "procMount", "runtimeClassName", "securityContext", "serviceAccount", "serviceAccountName", "shareProcessNamespace",
+})  # fmt: skip
+
+
+def untrusted(
+    spec: LLMDeploymentSpec, namespace: str, config: OperatorConfig, *, flags: Collection[str] = ()
+) -> tuple[Problem, ...]:
+    """Everything in a deployment that the admin's config does not allow; flags are those that the engine knows."""
+    return (
+        *_remote_code(spec, config),
+        *_engine(spec, config),
+        *_arguments(spec, config, flags),
+        *_variables(spec, config),
+        *_patches(spec, config),
+        *_names(spec, namespace, config),
+    )
+
+
+def passes(text: str, lists: AllowDeny) -> bool:
+    """Whether a text passes a pair of lists: allowed (by an empty list: all) and not denied."""
+    allowed = not lists.allow or any(fnmatchcase(text, pattern) for pattern in lists.allow)
+    return allowed and not any(fnmatchcase(text, pattern) for pattern in lists.deny)
+
+
+def _remote_code(spec: LLMDeploymentSpec, config: OperatorConfig) -> Iterator[Problem]:
+    if not spec.model.trust_remote_code:
+        return
+    source = f"{spec.model.scheme}://{spec.model.location}"
+    entries = [entry for entry in config.trust.remote_code if fnmatchcase(source, entry.source)]
+    if any(entry.revision in (None, spec.model.revision) for entry in entries):
+        return
+    if entries:
+        pins = ", ".join(str(entry.revision) for entry in entries)
+        yield Problem(
+            "spec.model.revision", show(spec.model.revision or ""), f"code of {source} may run only at {pins}"
+        )
+    else:
+        yield Problem(
+            "spec.model.trustRemoteCode", "true", f"the admin's trust.remoteCode does not list {source}"
+        )
+
+
+def _engine(spec: LLMDeploymentSpec, config: OperatorConfig) -> Iterator[Problem]:
+    image, version = spec.engine.image, spec.engine.version
+    if image is not None and not any(fnmatchcase(image, pattern) for pattern in config.trust.images):
+        yield Problem("spec.engine.image", show(image), "the admin's trust.images does not allow it")
+    if version is None:
+        return
+    least = config.trust.least_engine_version or LEAST_ENGINE_VERSION
+    if _release(version) < _release(least):
+        yield Problem(
+            "spec.engine.version", show(version), f"must be at least {least}: older ones are not safe"
+        )
+    listed = [entry.version for entry in config.engines.versions]
+    if listed and image is None and version not in listed:
+        yield Problem(
+            "spec.engine.version", show(version), f"must be one of the admin's: {', '.join(listed)}"
+        )
+
+
+def _release(version: str) -> tuple[int, ...]:
+    numbers = [part for part in version.split(".")[:3] if part.isdigit()]
+    return tuple(int(part) for part in (*numbers, "0", "0"))[:3]
+
+
+def _arguments(spec: LLMDeploymentSpec, config: OperatorConfig, flags: Collection[str]) -> Iterator[Problem]:
+    lists = config.trust.extra_args
+    for number, word in enumerate(spec.engine.extra_args):
+        name = word.partition("=")[0].partition(".")[0].replace("_", "-")
+        if not name.startswith("-") or name.lstrip("-")[:1].isdigit():
+            continue
+        if _may_mean(name, "--trust-remote-code", flags):
+            message = "use spec.model.trustRemoteCode"
+        elif (lists.allow or lists.deny) and not name.startswith("--"):
+            message = (
+                "write the flag's long name, so that it can be compared with the admin's trust.extraArgs"
+            )
+        elif not passes(name, lists) or any(_may_mean(name, pattern, flags) for pattern in lists.deny):
+            message = "the admin's trust.extraArgs does not allow it"
+        else:
+            continue
+        yield Problem(f"spec.engine.extraArgs[{number}]", show(name), message)
+
+
+def _may_mean(name: str, flag: str, flags: Collection[str]) -> bool:
+    """Engines take unambiguous beginnings for the whole flag, so an unknown name may be a known one cut short."""
+    return name == flag or (name not in flags and flag.startswith(name))
+
+
+def _variables(spec: LLMDeploymentSpec, config: OperatorConfig) -> Iterator[Problem]:
+    for number, variable in enumerate(spec.engine.env):
+        field = f"spec.engine.env[{number}].name"
+        if any(fnmatchcase(variable.name.upper(), pattern) for pattern in DENIED_ENV):
+            yield Problem(field, show(variable.name), "is never passed on: it redirects code or traffic")
+        elif not passes(variable.name, config.trust.env):
+            yield Problem(field, show(variable.name), "the admin's trust.env does not allow it")
+
+
+def _patches(spec: LLMDeploymentSpec, config: OperatorConfig) -> Iterator[Problem]:
+    lists = config.trust.pod_patches
+    for number, patch in enumerate(spec.pod_patches):
+        field = f"spec.podPatches[{number}].path"
+        if lists is None:
+            yield Problem(
+                field, show(patch.path), "the admin's config has no trust.podPatches, so none are allowed"
+            )
+            continue
+        for path in _touched(patch):
+            guarded = next((part for part in path.split("/") if part in GUARDED_FIELDS), None)
+            if not passes(path, lists):
+                yield Problem(field, show(path), "the admin's trust.podPatches does not allow it")
+            elif guarded and not any(
+                guarded in pattern and fnmatchcase(path, pattern) for pattern in lists.allow
+            ):
+                yield Problem(
+                    field, show(path), f"the admin's trust.podPatches must name {guarded} to allow it"
+                )
+            else:
+                continue
+            break
+
+
+def _touched(patch: PodPatch) -> Iterator[str]:
+    """The patch's own path, and the path of every field inside its value, with the pointer's escapes undone."""
+    path = "/".join(part.replace("~1", "/").replace("~0", "~") for part in patch.path.split("/"))
+    yield path
+    if patch.value is not None:
+        yield from _inside(json.loads(patch.value), path)
+
+
+def _inside(value: Any, path: str) -> Iterator[str]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield f"{path}/{key}"
+        yield from _inside(item, f"{path}/{key}")
+
+
+def _names(spec: LLMDeploymentSpec, namespace: str, config: OperatorConfig) -> Iterator[Problem]:
+    if config.trust.secrets:
+        for field, name in secrets_of(spec):
+            if not _listed(name, namespace, config.trust.secrets):
+                yield Problem(
+                    field, show(name), f"the admin's trust.secrets does not list it for {namespace}"
+                )
+    account = spec.scheduling.service_account
+    if account is not None and not _listed(account, namespace, config.trust.service_accounts):
+        yield Problem(
+            "spec.scheduling.serviceAccount",
+            show(account),
+            f"the admin's trust.serviceAccounts does not list it for {namespace}",
+        )
+
+
+def secrets_of(spec: LLMDeploymentSpec) -> tuple[tuple[str, str], ...]:
+    """Every Secret that a deployment names, with the field that names it."""
+    networking = spec.networking
+    named = [
+        ("spec.model.tokenSecret.name", spec.model.token_secret and spec.model.token_secret.name),
+        ("spec.networking.apiKeySecret.name", networking.api_key_secret and networking.api_key_secret.name),
+        ("spec.networking.tlsSecret", networking.tls_secret),
+        ("spec.networking.ingress.tlsSecret", networking.ingress and networking.ingress.tls_secret),
+    ]
+    if spec.adapters is not None and spec.adapters.token_secret is not None:
+        named.append(("spec.adapters.tokenSecret.name", spec.adapters.token_secret.name))
+    named += [
+        (f"spec.engine.imagePullSecrets[{n}]", name) for n, name in enumerate(spec.engine.image_pull_secrets)
+    ]
+    named += [
+        (f"spec.engine.env[{n}].secret.name", variable.secret.name)
+        for n, variable in enumerate(spec.engine.env)
+        if variable.secret is not None
+    ]
+    return tuple((field, name) for field, name in named if isinstance(name, str))
+
+
+def _listed(name: str, namespace: str, entries: tuple[NamedInNamespace, ...]) -> bool:
+    return any(
+        fnmatchcase(namespace, entry.namespace) and any(fnmatchcase(name, pattern) for pattern in entry.names)
+        for entry in entries
+    )

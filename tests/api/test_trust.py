@@ -1,0 +1,135 @@
+"""What the admin's lists let pass: each list with what it allows and what it refuses."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.trust import DENIED_ENV, secrets_of, untrusted
+from plimsoll.api.v1alpha1 import LLMDeploymentSpec
+
+MODEL = {"source": "Qwen/Qwen3-8B"}
+REMOTE = {**MODEL, "trustRemoteCode": True}
+
+
+def refused(
+    spec: dict[str, Any], trust: dict[str, Any], namespace: str = "team-a", **config: Any
+) -> list[str]:
+    problems = untrusted(
+        LLMDeploymentSpec.model_validate({"model": MODEL, **spec}),
+        namespace,
+        OperatorConfig.model_validate({"trust": trust, **config}),
+    )
+    assert all(problem.message for problem in problems)
+    return [problem.field.removeprefix("spec.") for problem in problems]
+
+
+def patch(path: str, value: str | None = '"x"', op: str = "add") -> dict[str, Any]:
+    return {"podPatches": [{"op": op, "path": path, **({} if value is None else {"value": value})}]}
+
+
+def args(*words: str) -> dict[str, Any]:
+    return {"engine": {"extraArgs": list(words)}}
+
+
+def env(name: str) -> dict[str, Any]:
+    return {"engine": {"env": [{"name": name, "value": "x"}]}}
+
+
+ANY_PATCH: dict[str, Any] = {"podPatches": {}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "trust", "fields"),
+    [
+        pytest.param({}, {}, [], id="a plain deployment needs no trust"),
+        pytest.param({"model": REMOTE}, {}, ["model.trustRemoteCode"], id="remote code of nobody"),
+        pytest.param({"model": REMOTE}, {"remoteCode": [{"source": "hf://Qwen/*"}]}, [], id="remote code of an organisation"),
+        pytest.param({"model": REMOTE}, {"remoteCode": [{"source": "hf://Qwen/Qwen3-8B", "revision": "abc"}]}, ["model.revision"], id="remote code at a commit, none given"),
+        pytest.param({"model": {**REMOTE, "revision": "abc"}}, {"remoteCode": [{"source": "hf://Qwen/*", "revision": "abc"}]}, [], id="remote code at that commit"),
+        pytest.param({"model": REMOTE}, {"remoteCode": [{"source": "s3://Qwen/*"}]}, ["model.trustRemoteCode"], id="the same path in another store"),
+        pytest.param({"engine": {"image": "evil.example.com/vllm"}}, {"images": ["good.example.com/*"]}, ["engine.image"], id="an image from elsewhere"),
+        pytest.param({"engine": {"image": "good.example.com/vllm"}}, {"images": ["good.example.com/*"]}, [], id="an image from the right place"),
+        pytest.param({"engine": {"version": "0.17.3"}}, {}, ["engine.version"], id="an unsafe version"),
+        pytest.param({"engine": {"version": "0.18"}}, {}, [], id="the least safe version"),
+        pytest.param({"engine": {"version": "0.17.3"}}, {"leastEngineVersion": "0.10"}, [], id="an unsafe version at the admin's word"),
+        pytest.param(args("--seed", "1", "-1"), {}, [], id="arguments without lists"),
+        pytest.param(args("--seed", "1"), {"extraArgs": {"allow": ["--generation-*"]}}, ["engine.extraArgs[0]"], id="an argument not on the list"),
+        pytest.param(args("--generation-config=vllm"), {"extraArgs": {"allow": ["--generation-*"]}}, [], id="an argument on the list"),
+        pytest.param(args("--load_format=dummy"), {"extraArgs": {"deny": ["--load-format"]}}, ["engine.extraArgs[0]"], id="a denied argument with underscores"),
+        pytest.param(args("--compilation-config.mode", "3"), {"extraArgs": {"deny": ["--compilation-config"]}}, ["engine.extraArgs[0]"], id="a denied argument by its inner key"),
+        pytest.param(args("--trust-remote-code"), {"extraArgs": {"allow": ["*"]}}, ["engine.extraArgs[0]"], id="remote code through the back door"),
+        pytest.param(args("--trust-remote"), {}, ["engine.extraArgs[0]"], id="remote code by a beginning"),
+        pytest.param(args("--load-f", "dummy"), {"extraArgs": {"deny": ["--load-format"]}}, ["engine.extraArgs[0]"], id="a denied argument by a beginning"),
+        pytest.param(args("-q", "awq"), {"extraArgs": {"deny": ["--quantization"]}}, ["engine.extraArgs[0]"], id="a short flag beside lists"),
+        pytest.param(args("-q", "awq"), {}, [], id="a short flag without lists"),
+        pytest.param(env("VLLM_LOGGING_LEVEL"), {}, [], id="a variable without lists"),
+        pytest.param(env("FOO"), {"env": {"deny": ["F*"]}}, ["engine.env[0].name"], id="a denied variable"),
+        pytest.param(env("ld_preload"), {"env": {"allow": ["*"]}}, ["engine.env[0].name"], id="a variable that loads code"),
+        pytest.param(env("https_proxy"), {"env": {"allow": ["*"]}}, ["engine.env[0].name"], id="a variable that redirects traffic"),
+        pytest.param(patch("/spec/hostname"), {}, ["podPatches[0].path"], id="a patch without lists"),
+        pytest.param(patch("/spec/hostname"), ANY_PATCH, [], id="a patch with empty lists"),
+        pytest.param(patch("/spec/hostname"), {"podPatches": {"allow": ["/metadata/*"]}}, ["podPatches[0].path"], id="a patch elsewhere"),
+        pytest.param(patch("/spec/hostNetwork", "true"), ANY_PATCH, ["podPatches[0].path"], id="the host's network"),
+        pytest.param(patch("/spec/hostNetwork", "true"), {"podPatches": {"allow": ["/spec/hostNetwork"]}}, [], id="the host's network at the admin's word"),
+        pytest.param(patch("/spec/hostNetwork", "true"), {"podPatches": {"allow": ["/spec/*"]}}, ["podPatches[0].path"], id="the host's network by a wide pattern"),
+        pytest.param(patch("/spec/containers/0", '{"securityContext": {"privileged": true}}', "replace"), ANY_PATCH, ["podPatches[0].path"], id="privileges inside a value"),
+        pytest.param(patch("/spec/containers/-", '{"name": "x", "ports": [{"hostPort": 1}]}'), ANY_PATCH, ["podPatches[0].path"], id="a host's port in a list"),
+        pytest.param(patch("/spec/securityContext", None, "remove"), ANY_PATCH, ["podPatches[0].path"], id="a protection removed"),
+        pytest.param(patch("/metadata/labels/example.com~1team"), {"podPatches": {"allow": ["/metadata/labels/example.com/*"]}}, [], id="an escaped pointer"),
+        pytest.param({"model": {**MODEL, "tokenSecret": {"name": "hub"}}}, {}, [], id="a secret without a list"),
+        pytest.param({"model": {**MODEL, "tokenSecret": {"name": "hub"}}}, {"secrets": [{"namespace": "*", "names": ["hub"]}]}, [], id="a secret on the list"),
+        pytest.param({"model": {**MODEL, "tokenSecret": {"name": "hub"}}}, {"secrets": [{"namespace": "team-b", "names": ["hub"]}]}, ["model.tokenSecret.name"], id="a secret of another namespace"),
+        pytest.param({"scheduling": {"serviceAccount": "chat"}}, {}, ["scheduling.serviceAccount"], id="a service account of nobody"),
+        pytest.param({"scheduling": {"serviceAccount": "chat"}}, {"serviceAccounts": [{"namespace": "team-*", "names": ["ch*"]}]}, [], id="a service account on the list"),
+    ],
+)  # fmt: skip
+def test_the_lists_decide(spec: dict[str, Any], trust: dict[str, Any], fields: list[str]) -> None:
+    assert refused(spec, trust) == fields
+
+
+def test_a_known_flag_is_not_taken_for_the_beginning_of_another() -> None:
+    spec = LLMDeploymentSpec.model_validate({"model": MODEL, **args("--tokenizer", "x")})
+    config = OperatorConfig.model_validate({"trust": {"extraArgs": {"deny": ["--tokenizer-mode"]}}})
+    assert not untrusted(spec, "a", config, flags={"--tokenizer", "--tokenizer-mode"})
+    assert untrusted(spec, "a", config)
+
+
+def test_a_version_outside_the_admins_is_refused() -> None:
+    engines = {"versions": [{"version": "0.33.0"}]}
+    assert refused({"engine": {"version": "0.20.2"}}, {}, engines=engines) == ["engine.version"]
+    assert refused({"engine": {"version": "0.33.0"}}, {}, engines=engines) == []
+
+
+@pytest.mark.parametrize("pattern", DENIED_ENV)
+def test_some_variables_never_pass(pattern: str) -> None:
+    assert refused(env(pattern.replace("*", "X")), {"env": {"allow": ["*"]}}) == ["engine.env[0].name"]
+
+
+def test_every_secret_of_a_deployment_is_known() -> None:
+    secret = {"name": "a"}
+    spec = LLMDeploymentSpec.model_validate({
+        "model": {**MODEL, "tokenSecret": secret},
+        "engine": {"imagePullSecrets": ["a"], "env": [{"name": "X", "secret": secret}]},
+        "adapters": {"runtimeLoading": True, "tokenSecret": secret},
+        "networking": {
+            "apiKeySecret": secret, "tlsSecret": "a", "ingress": {"hosts": ["x.example.com"], "tlsSecret": "a"}
+        },
+    })  # fmt: skip
+    assert len(secrets_of(spec)) == 7
+
+
+def test_the_budget_of_a_namespace_is_its_own_else_the_longest_pattern() -> None:
+    budgets = [
+        {"namespace": "*", "gpus": 1},
+        {"namespace": "team-*", "gpus": 2},
+        {"namespace": "team-a", "gpus": 3},
+    ]
+    config = OperatorConfig.model_validate({"budgets": budgets})
+    found = {name: config.budget_of(name) for name in ("team-a", "team-b", "other")}
+    assert {name: budget.gpus for name, budget in found.items() if budget} == {
+        "team-a": 3,
+        "team-b": 2,
+        "other": 1,
+    }
+    assert OperatorConfig().budget_of("team-a") is None
