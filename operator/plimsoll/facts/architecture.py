@@ -29,6 +29,8 @@ class Indexer:
     heads: int
     head_dim: int
     top_k: int
+    pool: int = 1
+    """Tokens that share one cached key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +182,8 @@ class VisionEncoder:
     layers: int
     max_item_tokens: int
     """Tokens of the largest single image or video the processor makes; the profile run encodes as many as fit."""
+    sharded: bool = False
+    """True where tensor parallelism cuts the encoder too, instead of every rank holding it whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +204,8 @@ class Architecture:
     """True for models that pool instead of generating (embedders, rerankers of the BERT kind): no cache at all."""
     extra_embedding_parameters: int = 0
     """Learned positions, token types, per-layer embeddings: tables beside the vocabulary's."""
+    position_table_bytes: int = 0
+    """Rotary tables: no part of the checkpoint, but every rank holds them and the engine counts them as weights."""
     supports_pipeline: bool = True
     assumed: tuple[str, ...] = ()
     """Fields the source did not state and a rule filled in; they widen the plan's intervals and are shown to users."""

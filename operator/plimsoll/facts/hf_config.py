@@ -15,6 +15,7 @@ from plimsoll.facts.configs.families import KNOWN, TIED, WITHOUT_PIPELINE
 from plimsoll.facts.configs.feed_forward import feed_forward
 from plimsoll.facts.configs.fields import ConfigError, Fields, language_model
 from plimsoll.facts.configs.mixers import attention_layers, is_encoder, state_mixer
+from plimsoll.facts.configs.positions import position_table_bytes
 from plimsoll.facts.configs.quantization import quantization_named, read_quantization, with_expert_format
 from plimsoll.facts.configs.vision import vision_encoder
 from plimsoll.facts.dtypes import Dtype
@@ -33,7 +34,7 @@ def parse_config(config: Mapping[str, object], *, quantization_hint: str | None 
     if not isinstance(config, Mapping):
         raise ConfigError(f"config.json: the file holds a {type(config).__name__}; it must be one object")
     fields = language_model(config)
-    hidden, count = fields.required(*_HIDDEN), fields.required(*_LAYERS)
+    hidden, count = fields.required(*_HIDDEN), _layer_count(fields)
     dtype = _dtype(fields)
     layers = _layers(fields, hidden, count, dtype)
     vision = vision_encoder(config, hidden, fields.assumed)
@@ -54,8 +55,18 @@ def parse_config(config: Mapping[str, object], *, quantization_hint: str | None 
         supports_pipeline=fields.model_type not in WITHOUT_PIPELINE,
         encoder=is_encoder(fields),
         extra_embedding_parameters=_extra_embeddings(fields, hidden, count),
+        position_table_bytes=position_table_bytes(fields, layers, dtype),
         assumed=tuple(dict.fromkeys(fields.assumed)),
     )
+
+
+def _layer_count(fields: Fields) -> int:
+    """Patterns that name every layer count them too; some configs rely on it."""
+    listed = fields.sequence("layers_block_type", "layer_types", "block_configs")
+    pattern = fields.text("hybrid_override_pattern")
+    if fields.integer(*_LAYERS, least=1) is None and (listed or pattern):
+        return len(listed or pattern or "")
+    return fields.required(*_LAYERS)
 
 
 def _layers(fields: Fields, hidden: int, count: int, dtype: Dtype) -> tuple[Layer, ...]:

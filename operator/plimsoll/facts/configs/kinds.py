@@ -18,7 +18,7 @@ _SPELLINGS = {
     "mamba": "mamba", "mamba2": "mamba", "conv": "mamba",
     "moe": "feed", "mlp": "feed",
     "deepseek_sparse_attention": "full", "compressed_sparse_attention": "full", "heavily_compressed_attention": "full",
-    "minimax_m3_sparse": "full",
+    "minimax_m3_sparse": "full", "indexed_attention": "full", "kda": "linear",
 }  # fmt: skip
 _LETTERS = {"M": "mamba", "*": "full", "-": "feed", "E": "feed"}
 

@@ -146,7 +146,7 @@ def _latent(fields: Fields, layer: int) -> LatentAttention:
         kv_lora_rank=fields.required("kv_lora_rank"),
         q_lora_rank=fields.integer("q_lora_rank", least=1),
         qk_nope_head_dim=fields.required("qk_nope_head_dim"),
-        qk_rope_head_dim=fields.required("qk_rope_head_dim"),
+        qk_rope_head_dim=fields.integer("qk_rope_head_dim") or 0,
         v_head_dim=fields.required("v_head_dim"),
         indexer=_indexer(fields, layer),
         output_gate=fields.flag("mla_use_output_gate") or False,
@@ -159,7 +159,10 @@ def _indexer(fields: Fields, layer: int) -> Indexer | None:
     if top_k is None or (kinds is not None and layer < len(kinds) and kinds[layer] == "shared"):
         return None
     return Indexer(
-        heads=fields.required("index_n_heads"), head_dim=fields.required("index_head_dim"), top_k=top_k
+        heads=fields.required("index_n_heads"),
+        head_dim=fields.required("index_head_dim"),
+        top_k=top_k,
+        pool=fields.integer("index_kpool", least=1) or 1,
     )
 
 
@@ -254,6 +257,14 @@ def _linear(fields: Fields, dtype: Dtype) -> LinearAttention:
         return LinearAttention(
             key_heads=heads, value_heads=heads, key_dim=width, value_dim=width,
             conv_kernel=inner.required("short_conv_kernel_size"),
+            state_dtype=_state_dtype(fields, Dtype.FLOAT32), split_conv=True,
+        )  # fmt: skip
+    named = fields.integer("linear_num_heads", least=1)
+    if named is not None:  # the same, spelled without the nested object
+        width = fields.required("linear_head_dim")
+        return LinearAttention(
+            key_heads=named, value_heads=named, key_dim=width, value_dim=width,
+            conv_kernel=fields.integer("linear_conv_kernel_dim", least=1) or 4,
             state_dtype=_state_dtype(fields, Dtype.FLOAT32), split_conv=True,
         )  # fmt: skip
     if (

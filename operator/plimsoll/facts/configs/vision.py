@@ -54,10 +54,13 @@ def vision_encoder(
         hidden=hidden,
         layers=layers,
         max_item_tokens=_largest_item(outer, inner, patch, merge, assumed),
+        sharded=outer.model_type.startswith(_SHARDED),
     )
 
 
-_GATED = frozenset({"gemma4_vision", "pixtral", "mllama_vision_model"})
+_GATED = frozenset({"gemma4_vision", "pixtral"})
+# Encoders whose matrices the engine cuts over ranks in every version known here; of others each rank holds a copy.
+_SHARDED = ("qwen", "llava", "llama4", "kimi_k25", "gemma3", "glm4v", "intern")
 
 
 def _ratio(inner: Fields) -> float:
@@ -83,6 +86,12 @@ def _projector(outer: Fields, inner: Fields, hidden: int, text: int, merge: int)
         return hidden * hidden * merge * merge + hidden * text + text * text
     if outer.model_type.startswith("llava"):
         return hidden * text + text * text
+    if outer.model_type == "mllama":
+        return (inner.integer("vision_output_dim") or hidden) * text
+    wide = inner.integer("projection_intermediate_size", least=1)
+    if wide is not None:  # GLM-5: a convolution that merges, then a gated projection
+        out = inner.required("out_hidden_size")
+        return hidden * out * merge * merge + out * out + 3 * out * wide
     merged = hidden * merge * merge
     levels = 1 + len(inner.sequence("deepstack_visual_indexes") or ())
     return levels * (merged * merged + merged * text)

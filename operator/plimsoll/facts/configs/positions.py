@@ -1,0 +1,92 @@
+"""Bytes of the position tables that every rank holds beside its weights: cosines and sines for each position.
+
+They are no part of the checkpoint, yet the engine counts them as weights: 0.03 GiB for a Llama, 0.25 for a model with
+multimodal positions over 262,144 tokens, whose table is four times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from plimsoll.facts.architecture import Attention, LatentAttention, Layer, Span
+from plimsoll.facts.configs.fields import Fields
+from plimsoll.facts.dtypes import Dtype
+
+_WITHOUT = frozenset(
+    [
+        "opt",
+        "gpt2",
+        "gpt_bigcode",
+        "bloom",
+        "mpt",
+        "nemotron_h",
+        "jamba",
+        "bert",
+        "roberta",
+        "xlm-roberta",
+        "camembert",
+        "distilbert",
+        "electra",
+        "mpnet",
+    ]
+)
+_MULTIMODAL_POSITIONS = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen2_5_omni", "qwen3_omni")
+_BY_SPAN = ("gemma3", "gemma4", "modernbert", "olmo3", "mimo_v2", "gemma3n")
+"""Families with a table each for near and far layers."""
+
+
+def position_table_bytes(fields: Fields, layers: Sequence[Layer], dtype: Dtype) -> int:
+    if fields.model_type in _WITHOUT or fields.text("position_embedding_type") in {"absolute", "nope"}:
+        return 0
+    if fields.flag("mla_use_nope"):
+        return 0
+    scaling = fields.mapping("rope_scaling", "rope_parameters") or {}
+    kind = str(scaling.get("rope_type") or scaling.get("type") or "")
+    width = dtype.bytes
+    positions = _positions(fields, scaling, kind)
+    if kind.endswith("yarn") and any(isinstance(layer.mixer, LatentAttention) for layer in layers):
+        width = Dtype.FLOAT32.bytes
+    if scaling.get("mrope_section") is not None or fields.model_type.startswith(_MULTIMODAL_POSITIONS):
+        positions *= 4
+    return int(_rotated_channels(fields, scaling, layers) * positions * width)
+
+
+def _rotated_channels(fields: Fields, scaling: Mapping[str, object], layers: Sequence[Layer]) -> int:
+    """Channels of one position over all distinct tables."""
+    widths: dict[Span | None, int] = {}
+    by_span = fields.model_type.startswith(_BY_SPAN)
+    share = _rotated_share(fields, scaling)
+    for layer in layers:
+        match layer.mixer:
+            case LatentAttention(qk_rope_head_dim=width):
+                widths[None] = width
+            case Attention(head_dim=width, span=span):
+                stated = fields.integer("rotary_dim", least=1)
+                widths[span if by_span else None] = stated or int(width * share)
+    return sum(widths.values())
+
+
+def _rotated_share(fields: Fields, scaling: Mapping[str, object]) -> float:
+    """Part of each head that turns; Gemma-4 tables hold the part that does not, too."""
+    if fields.model_type.startswith("gemma4"):
+        return 1.0
+    for found in (
+        scaling.get("partial_rotary_factor"),
+        fields.value("partial_rotary_factor", "rotary_pct", "rotary_percent"),
+    ):
+        if isinstance(found, int | float) and not isinstance(found, bool):
+            return float(found)
+    return 1.0
+
+
+def _positions(fields: Fields, scaling: Mapping[str, object], kind: str) -> int:
+    """Yarn lays its table out for the stretched context; a long-context pair holds the short table too."""
+    stated = (
+        fields.integer("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length") or 0
+    )
+    original, factor = scaling.get("original_max_position_embeddings"), scaling.get("factor")
+    if kind.endswith("yarn") and isinstance(original, int) and isinstance(factor, int | float):
+        return int(original * factor)
+    if kind in {"longrope", "su"}:
+        return stated + (fields.integer("original_max_position_embeddings") or 0)
+    return stated
