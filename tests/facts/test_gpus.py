@@ -54,8 +54,10 @@ class Entry(Strict):
     gb_s: Positive
     tflops: Annotated[dict[Dtype, Positive], Field(min_length=1)]
     link: LinkEntry
+    bridge: LinkEntry | None = None
     pcie_gb_s: Positive
     mig: Literal[4, 7] | None = None
+    dies: Literal[4, 6, 8] | None = None
     unified: Literal[True] | None = None
     names: list[str]
 

@@ -1,181 +1,245 @@
 """The inventory kept current node by node and pod by pod, so that a change costs what it touches and not the fleet.
 
 A mutable thing on purpose, owned by whoever watches the cluster (or by `observe`, which fills one and throws it away).
-Nodes, pods, slices and claims may come in any order and twice; the inventory is a function of what is there, never of how
-it came: building from scratch and keeping current give equal values.
+Objects may come in any order and twice; the inventory is a function of what is there, never of how it came: building from
+scratch and keeping current give equal values. Pools while they are kept are `groups`; what pods take is `usage`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from plimsoll.facts.inventory import Inventory, InventoryProblem, Pool
-from plimsoll.facts.nodes import Node, NodeParser, Shape
-from plimsoll.facts.pods import PodUse, parse_pod
-
-Pair = tuple[str, str]
-
-
-@dataclass(slots=True)
-class _Use:
-    """What pods take of one node, all owners together."""
-
-    devices: Counter[str] = field(default_factory=Counter)
-    cpu_millis: int = 0
-    memory_bytes: int = 0
+from plimsoll.api.config import NodeClass, OperatorConfig
+from plimsoll.facts.groups import NOBODY, Group, Reservation
+from plimsoll.facts.inventory import Inventory, InventoryProblem, Pool, Taint
+from plimsoll.facts.labels import ProblemReason, dra
+from plimsoll.facts.node_classes import BadNodeClass, declared_device, host_size, price_of
+from plimsoll.facts.nodes import NodeParser
+from plimsoll.facts.shapes import Node, Pair, Place, Shape, size_class
+from plimsoll.facts.usage import Usage
 
 
-@dataclass(slots=True)
-class _Group:
-    """The nodes of one pool while it is being kept; `pool` is its frozen value, None once something changed."""
-
-    shape: Shape
-    key: str
-    members: dict[str, Node] = field(default_factory=dict)
-    shared: set[Pair] | None = None
-    """Labels all members carry; None where a leaving member may have widened them."""
-    pool: Pool | None = None
+@dataclass(frozen=True, slots=True)
+class _Present:
+    node: Node
+    groups: tuple[Group, ...]
 
 
 class Fleet:
-    """Feed it objects as the API gives them; ask it for the inventory."""
+    """Feed it objects as the API gives them; ask it for the inventory.
 
-    def __init__(self, *, selectors: Iterable[Mapping[str, str]] = ()) -> None:
-        self._parser = NodeParser()
-        self._nodes: dict[str, Node] = {}
-        self._pods: dict[str, PodUse] = {}
-        self._uses: dict[str, _Use] = {}
-        self._groups: dict[str, _Group] = {}
+    `selectors` are the node selectors of all resources to be planned. Nodes that differ in nothing planning reads form one
+    pool whatever their labels; where a selector names a label, those that carry it form a pool of their own.
+    """
+
+    def __init__(
+        self, config: OperatorConfig | None = None, *, selectors: Iterable[Mapping[str, str]] = ()
+    ) -> None:
+        self._config = config or OperatorConfig()
+        self._parser = NodeParser(self._config.node_classes)
+        self._classes = {one.name: one for one in self._config.node_classes}
+        self._present: dict[str, _Present] = {}
+        self._troubled: dict[str, Node] = {}
+        self._nodes_of: Counter[str] = Counter()
+        """Present nodes by node class."""
+        self._groups: dict[str, Group] = {}
+        self._usage = Usage()
+        self._slices: dict[str, dra.Slice] = {}
+        self._slices_of: dict[str, dict[str, dra.Slice]] = {}
+        self._reservations: tuple[Reservation, ...] = ()
         self._wanted = _pairs(selectors)
         self._pods_seen = False
         self._inventory: Inventory | None = None
 
     def add_node(self, node: Mapping[str, Any]) -> None:
         """A node that is new or changed."""
-        parsed = self._parser.parse(node)
-        before = self._nodes.get(parsed.name)
-        if before == parsed:
-            return
-        if before is not None:
-            self._leave(before)
-        self._nodes[parsed.name] = parsed
-        self._enter(parsed)
+        name = (node.get("metadata") or {}).get("name", "")
+        self._replace(self._parser.parse(node, self._slices_on(name)))
 
     def remove_node(self, name: str) -> None:
-        node = self._nodes.pop(name, None)
-        if node is not None:
-            self._leave(node)
+        present = self._present.pop(name, None)
+        if present is None:
+            return
+        for group in present.groups:
+            group.leave(name)
+            if group.empty:
+                del self._groups[group.key]
+        self._troubled.pop(name, None)
+        if present.node.place.node_class:
+            self._nodes_of[present.node.place.node_class] -= 1
+        self._inventory = None
 
     def add_pod(self, pod: Mapping[str, Any]) -> None:
         """A pod that is new or changed, whatever its phase."""
-        self._pods_seen = True
-        use = parse_pod(pod)
-        if use is None:
-            metadata = pod.get("metadata") or {}
-            self.remove_pod(f"{metadata.get('namespace', 'default')}/{metadata.get('name', '')}")
-            return
-        if self._pods.get(use.key) == use:
-            return
-        self.remove_pod(use.key)
-        self._pods[use.key] = use
-        self._count(use, 1)
+        self.pods_are_known()
+        self._touch(self._usage.add_pod(pod))
 
     def remove_pod(self, key: str) -> None:
         """`key` is namespace/name."""
-        use = self._pods.pop(key, None)
-        if use is not None:
-            self._count(use, -1)
+        self._touch(self._usage.remove_pod(key))
 
     def pods_are_known(self) -> None:
         """Pods were listed, even if there were none: free is then what they leave, no assumption."""
-        self._pods_seen = True
+        if not self._pods_seen:
+            self._pods_seen, self._inventory = True, None
+
+    def add_slice(self, item: Mapping[str, Any]) -> None:
+        """A ResourceSlice that is new or changed."""
+        parsed = dra.parse_slice(item)
+        name = (item.get("metadata") or {}).get("name", "")
+        if parsed == self._slices.get(name):
+            return
+        self.remove_slice(name)
+        if parsed is not None:
+            self._slices[name] = parsed
+            self._slices_of.setdefault(parsed.node, {})[name] = parsed
+            self._read_again(parsed.node)
+
+    def remove_slice(self, name: str) -> None:
+        gone = self._slices.pop(name, None)
+        if gone is not None:
+            del self._slices_of[gone.node][name]
+            self._read_again(gone.node)
+
+    def add_claim(self, item: Mapping[str, Any]) -> None:
+        """A ResourceClaim that is new or changed; one without an allocation takes nothing."""
+        self._usage.add_claim(item)
+        self._claims_changed()
+
+    def remove_claim(self, key: str) -> None:
+        """`key` is namespace/name."""
+        self._usage.remove_claim(key)
+        self._claims_changed()
+
+    def reserve(self, reservations: Iterable[Reservation]) -> None:
+        """Devices promised to pods that are not there yet; replaces all earlier reservations."""
+        self._reservations = tuple(sorted(reservations))
         self._inventory = None
 
-    def inventory(self) -> Inventory:
+    def select(self, selectors: Iterable[Mapping[str, str]]) -> None:
+        """Divide pools by these node selectors from now on; costs one pass over the fleet, if they are other ones."""
+        wanted = _pairs(selectors)
+        if wanted != self._wanted:
+            self._wanted = wanted
+            for present in list(self._present.values()):
+                self.remove_node(present.node.name)
+                self._enter(present.node)
+
+    def inventory(self, *, without: Collection[str] = ()) -> Inventory:
+        """What is there now. `without` names deployments (namespace/name) whose pods are taken as not there."""
+        if without:
+            return self._value(frozenset(without))
         if self._inventory is None:
-            pools = [group.pool or self._freeze(group) for group in self._groups.values()]
-            problems = [
-                InventoryProblem(node=node.name, reason=problem.reason, message=problem.message)
-                for node in self._nodes.values()
-                for problem in node.problems
-            ]
-            self._inventory = Inventory(
-                pools=tuple(sorted(pools, key=lambda pool: pool.key)),
-                problems=tuple(sorted(problems, key=lambda item: (item.node, item.reason, item.message))),
-                free_is_assumed=not self._pods_seen,
-            )
+            self._inventory = self._value(NOBODY)
         return self._inventory
 
+    def _slices_on(self, name: str) -> tuple[dra.Slice, ...]:
+        return tuple(part for _, part in sorted(self._slices_of.get(name, {}).items()))
+
+    def _read_again(self, name: str) -> None:
+        present = self._present.get(name)
+        if present is not None:
+            self._replace(self._parser.with_slices(present.node, self._slices_on(name)))
+
+    def _replace(self, node: Node) -> None:
+        present = self._present.get(node.name)
+        if present is None or present.node != node:
+            self.remove_node(node.name)
+            self._enter(node)
+
     def _enter(self, node: Node) -> None:
-        pairs = set(zip(node.keys, node.values, strict=True))
-        selected = sorted(pairs & self._wanted)
-        for shape in node.shapes:
-            key = shape.pool_key(selected)
+        pairs = node.pairs
+        selected = tuple(sorted(pairs & self._wanted)) if self._wanted else ()
+        groups = []
+        for offer in node.offers:
+            key = offer.shape.pool_key(selected)
             group = self._groups.get(key)
             if group is None:
-                group = self._groups[key] = _Group(shape, key, shared=set(pairs))
-            elif group.shared is not None:
-                group.shared &= pairs
-            group.members[node.name] = node
-            group.pool = None
+                group = self._groups[key] = self._group(offer.shape, key)
+            group.enter(node, offer, pairs)
+            groups.append(group)
+        self._present[node.name] = _Present(node, tuple(groups))
+        if node.problems:
+            self._troubled[node.name] = node
+        if node.place.node_class:
+            self._nodes_of[node.place.node_class] += 1
         self._inventory = None
 
-    def _leave(self, node: Node) -> None:
-        selected = sorted(set(zip(node.keys, node.values, strict=True)) & self._wanted)
-        for shape in node.shapes:
-            group = self._groups[shape.pool_key(selected)]
-            del group.members[node.name]
-            group.shared = group.pool = None
-            if not group.members:
-                del self._groups[group.key]
+    def _group(self, shape: Shape, key: str) -> Group:
+        one = self._classes.get(shape.place.node_class or "")
+        price = price_of(shape.device, shape.place.host_cpus, one, self._config)
+        return Group(shape, key, price=price, rdma=one.rdma if one else None)
+
+    def _touch(self, names: Iterable[str]) -> None:
+        for name in names:
+            present = self._present.get(name)
+            if present is not None:
+                for group in present.groups:
+                    group.changed()
+                self._inventory = None
+
+    def _claims_changed(self) -> None:
+        for group in self._groups.values():
+            if group.shape.device.via_dra:
+                group.changed()
         self._inventory = None
 
-    def _count(self, use: PodUse, sign: int) -> None:
-        total = self._uses.setdefault(use.node, _Use())
-        for resource, count in use.devices:
-            total.devices[resource] += sign * count
-        total.cpu_millis += sign * use.cpu_millis
-        total.memory_bytes += sign * use.memory_bytes
-        node = self._nodes.get(use.node)
-        if node is not None:
-            selected = sorted(set(zip(node.keys, node.values, strict=True)) & self._wanted)
-            for shape in node.shapes:
-                self._groups[shape.pool_key(selected)].pool = None
-        self._inventory = None
-
-    def _freeze(self, group: _Group) -> Pool:
-        if group.shared is None:
-            group.shared = set.intersection(
-                *(set(zip(node.keys, node.values, strict=True)) for node in group.members.values())
-            )
-        device = group.shape.device
-        free: Counter[int] = Counter()
-        for node in group.members.values():
-            if not node.away:
-                used = self._uses[node.name].devices[device.resource] if node.name in self._uses else 0
-                free[max(0, device.count - used)] += 1
-        group.pool = Pool(
-            key=group.key,
-            gpu=device.gpu,
-            memory_bytes=device.memory_bytes,
-            resource=device.resource,
-            devices_per_node=device.count,
-            free=dict(sorted(free.items())),
-            sharing=device.sharing,
-            partition=device.partition,
-            via_dra=device.via_dra,
-            zone=group.shape.zone,
-            fabric=device.fabric,
-            labels=dict(sorted(group.shared)),
-            taints=group.shape.taints,
-            driver=device.driver,
-            host_memory_bytes=group.shape.host_memory_bytes,
-            host_cpus=group.shape.host_cpus,
+    def _value(self, without: frozenset[str]) -> Inventory:
+        pools = {key: group.freeze(self._usage, without) for key, group in self._groups.items()}
+        for reservation in self._reservations:
+            if reservation.pool in pools and reservation.deployment not in without:
+                pools[reservation.pool] = reservation.taken_from(pools[reservation.pool])
+        problems = [
+            InventoryProblem(node=node.name, reason=problem.reason, message=problem.message)
+            for node in self._troubled.values()
+            for problem in node.problems
+        ]
+        for one in self._config.node_classes:
+            try:
+                self._declare(one, pools)
+            except BadNodeClass as error:
+                reason = ProblemReason.CONTRADICTORY_LABELS
+                problems.append(
+                    InventoryProblem(node=f"node class {one.name}", reason=reason, message=str(error))
+                )
+        return Inventory(
+            pools=tuple(pools[key] for key in sorted(pools)),
+            problems=tuple(sorted(problems, key=lambda item: (item.node, item.reason, item.message))),
+            free_is_assumed=not self._pods_seen,
         )
-        return group.pool
+
+    def _declare(self, one: NodeClass, pools: dict[str, Pool]) -> None:
+        """Lend the nodes a class may still make to a pool of its present ones, else to a pool of their own."""
+        device = declared_device(one)
+        nodes = one.max_nodes - self._nodes_of[one.name]
+        if nodes <= 0:
+            return
+        alike = [
+            pool.key
+            for pool in pools.values()
+            if (pool.node_class, pool.gpu.name, pool.devices_per_node)
+            == (one.name, device.gpu.name, device.count)
+        ]
+        if alike:
+            pools[min(alike)] = replace(pools[min(alike)], declared_nodes=nodes)
+            return
+        memory, cpus = host_size(one)
+        place = Place(
+            zone=one.zones[0] if len(one.zones) == 1 else None,
+            taints=tuple(
+                Taint(key=taint.key, value=taint.value or "", effect=taint.effect) for taint in one.taints
+            ),
+            host_memory_bytes=size_class(memory or 0),
+            host_cpus=size_class(cpus or 0),
+            node_class=one.name,
+        )
+        shape = Shape(device, place)
+        selected = sorted(set(one.labels.items()) & self._wanted)
+        empty = self._group(shape, shape.pool_key(selected)).declared(one.labels, nodes)
+        pools[empty.key] = empty
 
 
 def _pairs(selectors: Iterable[Mapping[str, str]]) -> set[Pair]:

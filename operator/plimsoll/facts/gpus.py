@@ -75,6 +75,10 @@ class Gpu:
     """Label values and everyday names that mean this entry."""
     mig_slices: int = 0
     """Compute slices a card can be cut into: 7 (of 8 of memory), 4 (of 4); 0 where it cannot be cut."""
+    bridge: Link | None = None
+    """The link of machines that have the optional bridge, which no label shows."""
+    dies: int = 1
+    """Compute dies, where partition modes can make each a device of its own (AMD's CPX)."""
 
     @property
     def data_centre(self) -> bool:
@@ -160,16 +164,18 @@ def _parse(entry: Mapping[str, Any]) -> Gpu:
         memory_measured="measured_gib" in entry["memory"],
         bandwidth=entry["gb_s"] * _GIGA,
         flops={Dtype(dtype): value * _TERA for dtype, value in entry["tflops"].items()},
-        link=Link(
-            kind=LinkKind(entry["link"]["kind"]),
-            bytes_per_second=entry["link"]["gb_s"] * _GIGA,
-            domain=entry["link"]["domain"],
-        ),
+        link=_link(entry["link"]),
+        bridge=_link(entry["bridge"]) if "bridge" in entry else None,
         pcie_bytes_per_second=entry["pcie_gb_s"] * _GIGA,
         unified_memory=entry.get("unified", False),
         aliases=tuple(entry["names"]),
         mig_slices=entry.get("mig", 0),
+        dies=entry.get("dies", 1),
     )
+
+
+def _link(link: Mapping[str, Any]) -> Link:
+    return Link(kind=LinkKind(link["kind"]), bytes_per_second=link["gb_s"] * _GIGA, domain=link["domain"])
 
 
 def _memory(memory: Mapping[str, Any], vendor: Vendor) -> int:

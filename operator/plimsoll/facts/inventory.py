@@ -37,6 +37,8 @@ class Pool:
     """Pods that may share one device by time slicing or MPS; devices_per_node and free count the shares then."""
     partition: str | None = None
     """MIG or compute-partition profile, e.g. 3g.40gb."""
+    card: str | None = None
+    """Catalogue name of the card that a partition is a part of."""
     via_dra: bool = False
     zone: str | None = None
     fabric: str | None = None
@@ -48,9 +50,23 @@ class Pool:
     host_memory_bytes: int | None = None
     host_cpus: int | None = None
     declared_nodes: int = 0
-    """Nodes that do not exist yet but may be made on demand (the admin's node classes); they count as wholly free."""
+    """Nodes that do not exist yet but may be made on demand (the admin's node classes); they count as wholly free, and are
+    not in `free`, which is what is there now."""
     price_per_hour: str | None = None
     """A device-hour, a decimal string as the admin wrote it; None is unknown, never zero."""
+    node_class: str | None = None
+    """The admin's node class these nodes belong to."""
+    rdma: bool | None = None
+    """Whether nodes reach each other by RDMA, as the node class says; None is unknown."""
+    unavailable: Mapping[str, int] = field(default_factory=dict)
+    """Nodes that are there but take nothing new, by why: {"cordoned": 2, "not ready": 1}. They are not in `free`."""
+    held: Mapping[str, int] = field(default_factory=dict)
+    """Devices that pods of this operator's deployments hold here, by namespace/name."""
+    host_free_memory_bytes: int | None = None
+    """On the node of most: memory that no pod has asked for."""
+    host_free_cpu_millis: int | None = None
+    notes: tuple[str, ...] = ()
+    """What a reader of this pool should be told, e.g. a memory label believed against the catalogue."""
 
     @property
     def nodes(self) -> int:

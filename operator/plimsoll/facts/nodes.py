@@ -1,144 +1,147 @@
-"""A Kubernetes node as the small record an inventory is kept from, and the parts in which nodes can be alike.
+"""Kubernetes nodes, as the API gives them, into the small records an inventory is kept from.
 
-Everything planning tells nodes apart by is in `Shape`, so nodes of one shape form one pool. Labels are no part of it:
-thousands of nodes differ in labels nobody selects by. They are kept beside it, and `fleet` divides pools by those that a
-node selector names.
+Nodes share whatever they have in common (place, devices, label keys), so that ten thousand alike cost little more than
+their names. What labels mean is `labels`, what the admin says of nodes is `node_classes`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
+from plimsoll.api.config import NodeClass
 from plimsoll.api.quantity import parse_bytes, parse_millicores
 from plimsoll.facts.inventory import Taint
-from plimsoll.facts.labels import Device, NodeFacts, Problem, ProblemReason, read_node
+from plimsoll.facts.labels import (
+    DEVICE_LABELS,
+    Device,
+    NodeFacts,
+    Problem,
+    ProblemReason,
+    Reading,
+    cpu,
+    dra,
+    nvidia,
+    read_node,
+)
+from plimsoll.facts.node_classes import BadNodeClass, class_of, linked
+from plimsoll.facts.shapes import Node, Offer, Place, Shape, size_class
 
 ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
-_LEAVING_TAINTS = frozenset(
-    {"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted"}
-)
+_LEAVING_TAINTS = frozenset({"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"})
+_STATE_TAINTS = ("node.kubernetes.io/", "DeletionCandidateOfClusterAutoscaler")
+_MOST_READINGS = 4096
+"""Distinct readings kept for sharing; a label that differs on every node must not make this a second fleet."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """All that planning can tell nodes apart by, for one kind of device on them. Equal shapes have equal digests."""
-
-    device: Device
-    zone: str | None
-    taints: tuple[Taint, ...]
-    host_memory_bytes: int | None
-    host_cpus: int | None
-    node_class: str | None
-    digest: str = field(init=False, default="")
-
-    def __post_init__(self) -> None:
-        device = self.device
-        identity = (
-            (device.gpu.name, device.memory_bytes, device.resource, device.count, device.sharing),
-            (device.partition, device.via_dra, device.driver, device.fabric, device.notes),
-            (self.zone, tuple((taint.key, taint.value, taint.effect) for taint in self.taints)),
-            (self.host_memory_bytes, self.host_cpus, self.node_class),
-        )
-        object.__setattr__(self, "digest", hashlib.sha256(repr(identity).encode()).hexdigest())
-
-    def pool_key(self, selected: Sequence[tuple[str, str]] = ()) -> str:
-        """Readable first, then as much of a digest as tells two pools apart; fits a label's value."""
-        digest = self.digest
-        if selected:
-            digest = hashlib.sha256((digest + repr(sorted(selected))).encode()).hexdigest()
-        head = f"{self.device.gpu.name}-x{self.device.count}" + (f"-{self.zone}" if self.zone else "")
-        plain = re.sub(r"[^a-z0-9.]+", "-", head.lower())[:52].strip("-.")
-        return f"{plain}-{digest[:10]}"
-
-
-@dataclass(slots=True)
-class Node:
-    """One node, parsed. `away` says why nothing new may go there; empty where it may."""
-
-    name: str
-    shapes: tuple[Shape, ...]
-    keys: tuple[str, ...]
-    values: tuple[str, ...]
-    away: str
-    cpu_millis: int
-    memory_bytes: int
-    problems: tuple[Problem, ...]
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return dict(zip(self.keys, self.values, strict=True))
+T = TypeVar("T")
 
 
 class NodeParser:
-    """Parses nodes and shares what they have in common, so that ten thousand alike cost little more than their names."""
+    """Parses nodes one by one and remembers what they share."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: Sequence[NodeClass] = ()) -> None:
+        self._classes = {one.name: one for one in classes}
+        self._readings: dict[tuple[object, ...], Reading] = {}
         self._shapes: dict[str, Shape] = {}
+        self._places: dict[Place, Place] = {}
         self._keys: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def parse(self, node: Mapping[str, Any], extra_devices: Sequence[Device] = ()) -> Node:
+    def parse(self, node: Mapping[str, Any], slices: Sequence[dra.Slice] = ()) -> Node:
         metadata, spec, status = (node.get(part) or {} for part in ("metadata", "spec", "status"))
-        labels: dict[str, str] = metadata.get("labels") or {}
-        allocatable = status.get("allocatable") or {}
-        devices, problems = _devices(labels, allocatable)
-        memory, cpu = parse_bytes(allocatable.get("memory", 0)), parse_millicores(allocatable.get("cpu", 0))
+        labels: dict[str, str] = {key: str(value) for key, value in (metadata.get("labels") or {}).items()}
+        one = class_of(labels, tuple(self._classes.values()))
+        memory, cores, reading = self._read(labels, status.get("allocatable") or {}, one)
         taints, leaving = _taints(spec.get("taints") or ())
-        zone = next((labels[key] for key in ZONE if labels.get(key)), None)
-        shapes = tuple(
-            self._share(
-                Shape(
-                    device=device,
-                    zone=zone,
-                    taints=taints,
-                    host_memory_bytes=size_class(memory),
-                    host_cpus=size_class(cpu // 1000),
-                    node_class=None,
-                )
-            )
-            for device in (*devices, *extra_devices)
+        place = Place(
+            zone=next((labels[key] for key in ZONE if labels.get(key)), None),
+            taints=taints,
+            host_memory_bytes=size_class(memory),
+            host_cpus=size_class(cores // 1000),
+            node_class=one.name if one else None,
         )
-        names = tuple(sorted(labels))
-        return Node(
+        keys = tuple(sorted(labels))
+        parsed = Node(
             name=metadata.get("name", ""),
-            shapes=shapes,
-            keys=self._keys.setdefault(names, names),
-            values=tuple(sys.intern(str(labels[name])) for name in names),
+            place=_shared(self._places, place, place),
+            reading=reading,
+            offers=(),
+            problems=(),
+            keys=_shared(self._keys, keys, keys),
+            values=tuple(sys.intern(labels[key]) for key in keys),
             away=leaving or _away(metadata, spec, status),
-            cpu_millis=cpu,
+            cpu_millis=cores,
             memory_bytes=memory,
-            problems=problems,
         )
+        return self.with_slices(parsed, slices)
 
-    def _share(self, shape: Shape) -> Shape:
-        return self._shapes.setdefault(shape.digest, shape)
+    def with_slices(self, node: Node, slices: Sequence[dra.Slice]) -> Node:
+        """The node with what these ResourceSlices add to its labels' devices."""
+        found, problems = _devices(node, slices, self._classes.get(node.place.node_class or ""))
+        offers = tuple(Offer(self._shape(kind.device, node.place), kind.identities) for kind in found)
+        return replace(node, offers=offers, problems=problems)
+
+    def _shape(self, device: Device, place: Place) -> Shape:
+        shape = Shape(device, place)
+        return _shared(self._shapes, shape.digest, shape)
+
+    def _read(
+        self, labels: Mapping[str, str], allocatable: Mapping[str, Any], one: NodeClass | None
+    ) -> tuple[int, int, Reading]:
+        """Memory, millicores, and what the labels say of the devices."""
+        try:
+            memory = parse_bytes(allocatable.get("memory", 0))
+            cores = parse_millicores(allocatable.get("cpu", 0))
+            extended = {name: parse_bytes(value) for name, value in allocatable.items() if "/" in name}
+        except ValueError as error:
+            bad = Problem(ProblemReason.INVALID_VALUE, f"status.allocatable: {error}")
+            return 0, 0, Reading(problems=(bad,))
+        product = one.gpu_product if one else None
+        telling = tuple(sorted(item for item in labels.items() if item[0].startswith(DEVICE_LABELS)))
+        key = (telling, tuple(sorted(extended.items())), product)
+        if key not in self._readings:
+            facts = NodeFacts(labels=dict(telling), allocatable=extended, declared_product=product)
+            _shared(self._readings, key, read_node(facts))
+        return memory, cores, self._readings[key]
 
 
-def size_class(amount: int) -> int | None:
-    """The amount cut to five binary digits, so that hosts of one make fall together; None where it is not known."""
-    if amount <= 0:
-        return None
-    step = max(1, 1 << (amount.bit_length() - 5))
-    return amount // step * step
+def _shared(known: dict[Any, T], key: object, value: T) -> T:
+    """The value first seen under this key, from a table that starts over before it outgrows the fleet."""
+    if len(known) >= _MOST_READINGS and key not in known:
+        known.clear()
+    return known.setdefault(key, value)
 
 
 def _devices(
-    labels: Mapping[str, str], allocatable: Mapping[str, Any]
-) -> tuple[tuple[Device, ...], tuple[Problem, ...]]:
-    extended: dict[str, int] = {}
-    for name, value in allocatable.items():
-        if "/" in name:
-            try:
-                extended[name] = parse_bytes(value)
-            except ValueError as error:
-                bad = Problem(ProblemReason.INVALID_VALUE, f"status.allocatable[{name}]: {error}")
-                return (), (bad,)
-    reading = read_node(NodeFacts(labels=labels, allocatable=extended))
-    return reading.devices, reading.problems
+    node: Node, slices: Sequence[dra.Slice], one: NodeClass | None
+) -> tuple[list[dra.Claimable], tuple[Problem, ...]]:
+    by_claim, problems = dra.read(slices) if slices else ((), ())
+    problems += node.reading.problems
+    found = [dra.Claimable(device, ()) for device in node.reading.devices]
+    labels = dict(zip(node.keys, node.values, strict=True))
+    # A card that both a device plugin and a driver for claims hand out is one card; the plugin's count is taken.
+    plugged = {device.gpu.vendor for device in node.reading.devices}
+    fabric = labels.get(nvidia.CLIQUE)
+    found += (dra.with_fabric(kind, fabric) for kind in by_claim if kind.device.gpu.vendor not in plugged)
+    if not found and not problems:
+        device, problems = _host(labels, node.memory_bytes)
+        found = [dra.Claimable(device, ())] if device else []
+    try:
+        return [dra.Claimable(linked(kind.device, one), kind.identities) for kind in found], problems
+    except BadNodeClass as error:
+        return [], (*problems, Problem(ProblemReason.CONTRADICTORY_LABELS, str(error)))
+
+
+def _host(labels: dict[str, str], memory: int) -> tuple[Device | None, tuple[Problem, ...]]:
+    """A host without accelerators; one whose labels claim some that nothing hands out is a problem, not a CPU node."""
+    if label := labels.get(nvidia.PRODUCT):
+        message = (
+            f"label {nvidia.PRODUCT} is {label}, but the node offers no {nvidia.RESOURCE} and no ResourceSlice: the "
+            "device plugin does not run there, or all its devices are unhealthy"
+        )
+        return None, (Problem(ProblemReason.CONTRADICTORY_LABELS, message),)
+    return cpu.host(labels, size_class(memory)), ()
 
 
 def _taints(taints: Sequence[Mapping[str, Any]]) -> tuple[tuple[Taint, ...], str]:
@@ -148,7 +151,7 @@ def _taints(taints: Sequence[Mapping[str, Any]]) -> tuple[tuple[Taint, ...], str
         key = taint.get("key", "")
         if key in _LEAVING_TAINTS:
             leaving = "deleting"
-        elif not key.startswith("node.kubernetes.io/"):
+        elif not key.startswith(_STATE_TAINTS):
             kept.append(Taint(key=key, value=taint.get("value") or "", effect=taint.get("effect", "")))
     return tuple(sorted(kept, key=lambda taint: (taint.key, taint.value, taint.effect))), leaving
 

@@ -1,6 +1,7 @@
 """From Kubernetes objects as the API gives them, plain dicts, to the inventory that planning reads.
 
-No client and no clock here: whoever calls has the objects, from a cluster or from a file.
+No client and no clock here: whoever calls has the objects, from a cluster or from a file. To follow a cluster as it
+changes, keep a `fleet.Fleet` instead; the values are equal.
 """
 
 from __future__ import annotations
@@ -8,25 +9,48 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.fleet import Fleet
 from plimsoll.facts.inventory import Inventory
 
+Object = Mapping[str, Any]
+
 
 def observe(
-    nodes: Iterable[Mapping[str, Any]],
-    pods: Iterable[Mapping[str, Any]] | None = None,
+    nodes: Iterable[Object],
+    pods: Iterable[Object] | None = None,
+    slices: Iterable[Object] = (),
+    config: OperatorConfig | None = None,
     *,
+    claims: Iterable[Object] = (),
     selectors: Iterable[Mapping[str, str]] = (),
 ) -> Inventory:
     """The inventory of these objects. Without `pods` (None, not empty) free is allocatable, and the value says so.
 
     `selectors` are the node selectors of all resources to be planned: pools are divided by what these name.
     """
-    fleet = Fleet(selectors=selectors)
+    return fleet_of(nodes, pods, slices, config, claims=claims, selectors=selectors).inventory()
+
+
+def fleet_of(
+    nodes: Iterable[Object],
+    pods: Iterable[Object] | None = None,
+    slices: Iterable[Object] = (),
+    config: OperatorConfig | None = None,
+    *,
+    claims: Iterable[Object] = (),
+    selectors: Iterable[Mapping[str, str]] = (),
+) -> Fleet:
+    """The same, to be kept current."""
+    fleet = Fleet(config, selectors=selectors)
+    for item in slices:
+        fleet.add_slice(item)
     for node in nodes:
         fleet.add_node(node)
     if pods is not None:
         fleet.pods_are_known()
         for pod in pods:
             fleet.add_pod(pod)
-    return fleet.inventory()
+    for claim in claims:
+        fleet.add_claim(claim)
+    return fleet

@@ -1,13 +1,40 @@
-"""The vendors' node labels, one reader a vendor; a new vendor is one file and one line in `READERS`."""
+"""What a node's labels and resources say about its devices, one reader a vendor.
+
+A new vendor is one file with a `read` and one line in `READERS`.
+"""
 
 from __future__ import annotations
 
-from plimsoll.facts.labels import nvidia
+from plimsoll.facts.labels import amd, gaudi, intel, nvidia
 from plimsoll.facts.labels.device import Device, NodeFacts, Problem, ProblemReason, Reading
 
-__all__ = ["READERS", "Device", "NodeFacts", "Problem", "ProblemReason", "Reading", "read_node"]
+__all__ = [
+    "DEVICE_LABELS",
+    "READERS",
+    "Device",
+    "NodeFacts",
+    "Problem",
+    "ProblemReason",
+    "Reading",
+    "read_node",
+]
 
-READERS = (nvidia.read,)
+DEVICE_LABELS = (
+    "nvidia.com/gpu.",
+    "nvidia.com/mig-",
+    "nvidia.com/cuda.driver",
+    "amd.com/gpu.",
+    "beta.amd.com/gpu.",
+    "gpu.intel.com/",
+    "feature.node.kubernetes.io/pci-",
+    "node.kubernetes.io/instance-type",
+    "cloud.google.com/gke-accelerator",
+    "karpenter.k8s.aws/instance-gpu-",
+    "eks.amazonaws.com/instance-gpu-",
+)
+"""Starts of all label keys that a reader looks at; the others cannot change a reading."""
+
+READERS = (nvidia.read, amd.read, intel.read, gaudi.read)
 
 
 def read_node(node: NodeFacts) -> Reading:

@@ -42,6 +42,8 @@ class Device:
     count: int
     sharing: int = 1
     partition: str | None = None
+    card: str | None = None
+    """Catalogue name of the card that a partition is a part of."""
     via_dra: bool = False
     driver: str | None = None
     fabric: str | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from plimsoll.facts.gpus import MIB, Gpu, UnknownGpu, Vendor, gpu_named, runtime_total
+from plimsoll.facts.gpus import MIB, Gpu, Vendor, runtime_total
 from plimsoll.facts.labels.device import (
     Device,
     NodeFacts,
@@ -20,6 +20,7 @@ from plimsoll.facts.labels.device import (
     whole_number,
 )
 from plimsoll.facts.labels.mig import MigProfile, slice_of
+from plimsoll.facts.labels.product import DECLARED, named, unnamed
 
 RESOURCE = "nvidia.com/gpu"
 RESOURCE_SHARED = "nvidia.com/gpu.shared"
@@ -87,36 +88,18 @@ def _product(node: NodeFacts) -> tuple[Gpu, MigProfile | None] | Reading:
             return found
         return _agreeing(found, labels) or (found, MigProfile.parse(mig["profile"]) if mig else None)
     if node.declared_product:
-        found = _named(node.declared_product, "the admin's node class")
+        found = _named(node.declared_product, DECLARED)
         return found if isinstance(found, Reading) else (found, None)
     for key, memory_key in _CLOUD_PRODUCTS:
         if value := labels.get(key):
             memory = whole_number(labels, memory_key) if memory_key else None
             found = _cloud(value, memory, f"label {key}={value}")
             return found if isinstance(found, Reading) else (found, None)
-    return problem(
-        ProblemReason.MISSING_LABEL,
-        f"the node offers {RESOURCE} but carries no label {PRODUCT}; run GPU feature discovery, set the label, or "
-        "declare a node class that covers the node",
-    )
+    return unnamed(RESOURCE, PRODUCT, "run GPU feature discovery")
 
 
 def _named(name: str, source: str) -> Gpu | Reading:
-    try:
-        gpu = gpu_named(name)
-    except UnknownGpu as unknown:
-        near = f"; near are {', '.join(unknown.near)}" if unknown.near else ""
-        return problem(
-            ProblemReason.UNKNOWN_PRODUCT,
-            f"{source} names a product that the catalogue lacks{near}. An entry in facts/data/gpus.yaml adds it; until "
-            "then the node is left out",
-        )
-    if gpu.vendor is not Vendor.NVIDIA:
-        return problem(
-            ProblemReason.CONTRADICTORY_LABELS,
-            f"{source} names {gpu.name}, which is not by NVIDIA, but the node offers {RESOURCE}",
-        )
-    return gpu
+    return named(name, source=source, vendor=Vendor.NVIDIA, resource=RESOURCE)
 
 
 def _cloud(value: str, memory_mib: int | None, source: str) -> Gpu | Reading:
@@ -208,6 +191,7 @@ def _partition(
         count=count,
         sharing=sharing,
         partition=str(profile),
+        card=gpu.name,
         driver=driver_version(node.labels),
     )
     return Reading((device,))

@@ -1,0 +1,166 @@
+"""One pool while it is being kept: its nodes, and the frozen value made from them when someone asks.
+
+A change only drops the value; making it again looks at this pool's nodes and no others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from plimsoll.facts.inventory import Pool
+from plimsoll.facts.shapes import Node, Offer, Pair, Shape
+from plimsoll.facts.usage import Usage
+
+NOBODY: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Reservation:
+    """Devices promised to pods that are not there yet: without it, two turns would give the same devices away."""
+
+    deployment: str
+    """namespace/name."""
+    pool: str
+    devices: int
+    """Of each pod."""
+    pods: int
+
+    def taken_from(self, pool: Pool) -> Pool:
+        """The pool with these devices gone, from the fullest nodes that have room; what finds no room takes nothing."""
+        free = Counter(pool.free)
+        for _ in range(self.pods):
+            room = min((size for size, nodes in free.items() if nodes and size >= self.devices), default=None)
+            if room is None:
+                break
+            free[room] -= 1
+            free[room - self.devices] += 1
+        return replace(pool, free=_counts(free))
+
+
+class Group:
+    """The nodes that carry one shape (and agree on all labels that selectors name)."""
+
+    def __init__(self, shape: Shape, key: str, *, price: str | None = None, rdma: bool | None = None) -> None:
+        self.shape = shape
+        self.key = key
+        self._price = price
+        self._rdma = rdma
+        self._members: dict[str, tuple[Node, Offer]] = {}
+        self._shared: set[Pair] | None = None
+        """Labels that all members carry; None when a member that left may have been what narrowed them."""
+        self._pool: Pool | None = None
+
+    @property
+    def empty(self) -> bool:
+        return not self._members
+
+    def enter(self, node: Node, offer: Offer, pairs: set[Pair]) -> None:
+        if not self._members:
+            self._shared = set(pairs)
+        elif self._shared is not None:
+            self._shared &= pairs
+        self._members[node.name] = node, offer
+        self._pool = None
+
+    def leave(self, name: str) -> None:
+        del self._members[name]
+        self._shared = self._pool = None
+
+    def changed(self) -> None:
+        """What pods or claims take of a member is not what it was."""
+        self._pool = None
+
+    def freeze(self, usage: Usage, without: frozenset[str] = NOBODY) -> Pool:
+        """The pool as it is; `without` leaves out the pods of some deployments."""
+        if self._pool is None:
+            self._pool = self._make(usage, NOBODY)
+        return self._pool if without.isdisjoint(self._pool.held) else self._make(usage, without)
+
+    def declared(self, labels: Mapping[str, str], nodes: int) -> Pool:
+        """A pool of nodes of which none is there yet; they will carry these labels."""
+        pool = self._make(Usage(), NOBODY)
+        return replace(
+            pool,
+            labels=dict(sorted(labels.items())),
+            declared_nodes=nodes,
+            host_free_memory_bytes=pool.host_memory_bytes,
+            host_free_cpu_millis=pool.host_cpus * 1000 if pool.host_cpus else None,
+        )
+
+    def _make(self, usage: Usage, without: frozenset[str]) -> Pool:
+        device, place = self.shape.device, self.shape.place
+        free: Counter[int] = Counter()
+        away: Counter[str] = Counter()
+        held: Counter[str] = Counter()
+        most_cpu: int | None = None
+        most_memory: int | None = None
+        for node, offer in self._members.values():
+            used = self._taken(usage, node, offer, held, without)
+            if node.away:
+                away[node.away] += 1
+                continue
+            free[max(0, device.count - used)] += 1
+            cpu, memory = usage.host(node.name, without)
+            if most_memory is None or node.memory_bytes - memory > most_memory:
+                most_memory = max(0, node.memory_bytes - memory)
+            most_cpu = max(most_cpu or 0, node.cpu_millis - cpu)
+        return Pool(
+            key=self.key,
+            gpu=device.gpu,
+            memory_bytes=device.memory_bytes,
+            resource=device.resource,
+            devices_per_node=device.count,
+            free=_counts(free),
+            sharing=device.sharing,
+            partition=device.partition,
+            card=device.card,
+            via_dra=device.via_dra,
+            zone=place.zone,
+            fabric=device.fabric,
+            labels=dict(sorted(self._labels())),
+            taints=place.taints,
+            driver=device.driver,
+            host_memory_bytes=place.host_memory_bytes,
+            host_cpus=place.host_cpus,
+            price_per_hour=self._price,
+            node_class=place.node_class,
+            rdma=self._rdma,
+            unavailable=dict(sorted(away.items())),
+            held=dict(sorted(held.items())),
+            host_free_memory_bytes=most_memory if place.host_memory_bytes else None,
+            host_free_cpu_millis=most_cpu if place.host_cpus else None,
+            notes=device.notes,
+        )
+
+    def _taken(
+        self, usage: Usage, node: Node, offer: Offer, held: Counter[str], without: frozenset[str]
+    ) -> int:
+        """Devices taken on a node; adds what deployments of ours hold to `held`."""
+        if not offer.identities:
+            resource = offer.shape.device.resource
+            for owner, count in usage.held(node.name, resource):
+                if owner not in without:
+                    held[owner] += count
+            return usage.devices(node.name, resource, without)
+        taken = 0
+        for identities in offer.identities:
+            owners = usage.claimants(identities)
+            if owners is not None and not owners <= without:
+                taken += 1
+                held.update(owner for owner in owners - without if owner)
+        return taken
+
+    def _labels(self) -> set[Pair]:
+        if self._shared is None:
+            members = iter(self._members.values())
+            shared = next(members)[0].pairs if self._members else set()
+            for node, _ in members:
+                shared &= node.pairs
+            self._shared = shared
+        return self._shared
+
+
+def _counts(free: Mapping[int, int]) -> dict[int, int]:
+    return {size: nodes for size, nodes in sorted(free.items()) if nodes}

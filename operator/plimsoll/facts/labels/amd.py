@@ -1,0 +1,130 @@
+"""AMD nodes: the node labeller's labels, under its present prefix or the older one, which counts devices in its keys.
+
+No label says how many devices there are; what the node can allocate does. Partition modes cut a card into logical
+devices of equal parts; the labeller names the mode for a node whose cards are all cut alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from plimsoll.facts.gpus import GIB, Gpu, Vendor
+from plimsoll.facts.labels.device import Device, NodeFacts, ProblemReason, Reading, problem
+from plimsoll.facts.labels.product import DECLARED, named, unnamed
+
+RESOURCE = "amd.com/gpu"
+PRODUCT = "amd.com/gpu.product-name"
+VRAM = "amd.com/gpu.vram"
+PARTITION = "amd.com/gpu.compute-memory-partition"
+_PREFIXES = ("amd.com/gpu.", "beta.amd.com/gpu.")
+_MODE = re.compile(r"(?P<compute>spx|dpx|tpx|qpx|cpx)(_nps\d+)?")
+_PARTS = {"spx": 1, "dpx": 2, "tpx": 3, "qpx": 4}
+_TOLERANCE = 0.025
+
+
+def read(node: NodeFacts) -> Reading:
+    result = Reading()
+    for resource, count in sorted(node.allocatable.items()):
+        if count <= 0 or not resource.startswith("amd.com/"):
+            continue
+        mode = resource.removeprefix("amd.com/")
+        if resource == RESOURCE:
+            result += _read(node, resource, count, _label(node.labels, "compute-memory-partition"))
+        elif _MODE.fullmatch(mode):  # the plugin's naming strategy "mixed" puts the mode in the resource
+            result += _read(node, resource, count, mode)
+    return result
+
+
+def part_of(gpu: Gpu, mode: str) -> Gpu | None:
+    """The logical device that a partition mode makes of a card; None where the card has no such mode."""
+    match = _MODE.fullmatch(mode.lower())
+    if match is None:
+        return None
+    parts = _PARTS.get(match["compute"], gpu.dies)
+    if parts == 1:
+        return gpu
+    if parts > gpu.dies or gpu.dies % parts:
+        return None
+    return replace(
+        gpu,
+        name=f"{gpu.name}-{mode.upper()}",
+        memory_bytes=gpu.memory_bytes // parts,
+        memory_measured=False,
+        bandwidth=gpu.bandwidth // parts,
+        flops={dtype: rate // parts for dtype, rate in gpu.flops.items()},
+        aliases=(),
+        dies=gpu.dies // parts,
+    )
+
+
+def _read(node: NodeFacts, resource: str, count: int, mode: str | None) -> Reading:
+    card = _product(node, resource)
+    if isinstance(card, Reading):
+        return card
+    gpu = part_of(card, mode) if mode else card
+    if gpu is None:
+        return problem(
+            ProblemReason.CONTRADICTORY_LABELS,
+            f"{card.name} has no partition mode {mode}, which {PARTITION if resource == RESOURCE else resource} names",
+        )
+    partition = mode if gpu is not card else None
+    memory, notes = _memory(gpu, _label(node.labels, "vram"), partition)
+    driver = _label(node.labels, "driver-version")
+    return Reading(
+        (
+            Device(
+                gpu=gpu,
+                memory_bytes=memory,
+                resource=resource,
+                count=count,
+                partition=partition,
+                card=card.name if partition else None,
+                driver=driver,
+                notes=notes,
+            ),
+        )
+    )
+
+
+def _label(labels: Mapping[str, str], name: str) -> str | None:
+    return next((labels[prefix + name] for prefix in _PREFIXES if labels.get(prefix + name)), None)
+
+
+def _counted(labels: Mapping[str, str], name: str) -> list[str]:
+    """Values that the older labeller wrote into keys: beta.amd.com/gpu.product-name.AMD_Instinct_MI300X=8."""
+    stem = f"beta.amd.com/gpu.{name}."
+    return sorted(key.removeprefix(stem) for key in labels if key.startswith(stem))
+
+
+def _product(node: NodeFacts, resource: str) -> Gpu | Reading:
+    names = _counted(node.labels, "product-name")
+    if len(names) > 1:
+        return problem(
+            ProblemReason.MIXED_DEVICES,
+            f"the node holds different GPUs ({', '.join(names)} by its labels beta.amd.com/gpu.product-name.*), and "
+            f"{resource} does not tell them apart",
+        )
+    if name := _label(node.labels, "product-name") or next(iter(names), None):
+        return named(name, source=f"label {PRODUCT}", vendor=Vendor.AMD, resource=resource)
+    if node.declared_product:
+        return named(node.declared_product, source=DECLARED, vendor=Vendor.AMD, resource=resource)
+    ids = _counted(node.labels, "device-id")
+    if device := _label(node.labels, "device-id") or (ids[0] if len(ids) == 1 else None):
+        source = f"label amd.com/gpu.device-id={device}"
+        return named(f"1002:{device}", source=source, vendor=Vendor.AMD, resource=resource)
+    return unnamed(resource, PRODUCT, "run the AMD node labeller")
+
+
+def _memory(gpu: Gpu, vram: str | None, partition: str | None) -> tuple[int, tuple[str, ...]]:
+    """What the label says where it contradicts the catalogue. Of partitions it is not believed: labellers divide by
+    compute parts whatever the memory mode is."""
+    match = re.fullmatch(r"(\d+)(G|Gi|GB|GiB)", vram or "")
+    if match is None or partition:
+        return gpu.memory_bytes, ()
+    labelled = int(match[1]) * GIB
+    if abs(labelled - gpu.memory_bytes) <= _TOLERANCE * gpu.memory_bytes:
+        return gpu.memory_bytes, ()
+    note = f"{VRAM}={vram} contradicts the catalogue, where {gpu.name} has {gpu.memory_bytes // GIB} GiB; the label is believed"
+    return labelled, (note,)

@@ -1,0 +1,139 @@
+"""Kubernetes objects cut down to what an inventory reads of them, in their own shape.
+
+What is cut is as much the point as what is kept: images, environment, annotations and addresses stay in the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from plimsoll import names
+from plimsoll.api.problems import Problem, SpecError, show
+from plimsoll.facts.labels.dra import DRIVERS, claimed
+from plimsoll.facts.pods import parse_pod
+
+Object = Mapping[str, Any]
+
+
+def node(item: Object) -> dict[str, Any]:
+    metadata, spec, status = (item.get(part) or {} for part in ("metadata", "spec", "status"))
+    ready = [
+        {"type": "Ready", "status": one.get("status")}
+        for one in status.get("conditions") or ()
+        if one.get("type") == "Ready"
+    ]
+    result: dict[str, Any] = {
+        "metadata": _some(metadata, ("name", "labels", "deletionTimestamp")),
+        "spec": _some(spec, ("unschedulable",)),
+        "status": {"allocatable": _sorted(status.get("allocatable") or {})},
+    }
+    if taints := spec.get("taints"):
+        result["spec"]["taints"] = [_some(taint, ("key", "value", "effect")) for taint in taints]
+    if status.get("conditions") is not None:
+        result["status"]["conditions"] = ready
+    return {key: value for key, value in result.items() if value}
+
+
+def pod(item: Object) -> dict[str, Any] | None:
+    """The pod as one container with the sum that the scheduler counts; None where it takes nothing of a node."""
+    use = parse_pod(item)
+    if use is None:
+        return None
+    metadata = item.get("metadata") or {}
+    requests = {resource: str(count) for resource, count in use.devices}
+    if use.cpu_millis:
+        requests["cpu"] = f"{use.cpu_millis}m"
+    if use.memory_bytes:
+        requests["memory"] = str(use.memory_bytes)
+    kept = _some(metadata, ("name", "namespace"))
+    owner = (metadata.get("labels") or {}).get(names.LABEL_DEPLOYMENT)
+    if owner:
+        kept["labels"] = {names.LABEL_DEPLOYMENT: owner}
+    container = {"resources": {"requests": _sorted(requests)}} if requests else {}
+    return {"metadata": kept, "spec": {"nodeName": use.node, "containers": [container]}}
+
+
+def resource_slice(item: Object) -> dict[str, Any] | None:
+    """A slice of GPUs; None for other drivers' devices."""
+    spec = item.get("spec") or {}
+    if spec.get("driver") not in DRIVERS:
+        return None
+    return {
+        "metadata": _some(item.get("metadata") or {}, ("name",)),
+        "spec": _some(spec, ("driver", "nodeName", "pool", "devices")),
+    }
+
+
+def claim(item: Object) -> dict[str, Any] | None:
+    """A claim with its allocation; None where nothing was allocated."""
+    devices, pods = claimed(item)
+    if not devices:
+        return None
+    results = [{"driver": driver, "pool": pool, "device": device} for driver, pool, device in devices]
+    consumers = [{"resource": "pods", "name": name.partition("/")[2]} for name in pods]
+    return {
+        "metadata": _some(item.get("metadata") or {}, ("name", "namespace")),
+        "status": {"allocation": {"devices": {"results": results}}, "reservedFor": consumers},
+    }
+
+
+def deployment(item: Object) -> dict[str, Any]:
+    """A resource without what the API server keeps for itself."""
+    metadata = _some(item.get("metadata") or {}, ("name", "namespace", "labels", "annotations", "generation"))
+    metadata.get("annotations", {}).pop("kubectl.kubernetes.io/last-applied-configuration", None)
+    return {**_some(item, ("apiVersion", "kind")), "metadata": metadata, **_some(item, ("spec", "status"))}
+
+
+def check(item: Object, where: str) -> None:
+    """That the parts an inventory walks through have the types it expects; the API server's objects always do."""
+    for path, expected in _TYPES.items():
+        value: Any = item
+        for part in path.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value is not None and not _is(value, expected):
+            raise SpecError(Problem(f"{where}.{path}", show(value), f"must be {expected}"))
+    name = (item.get("metadata") or {}).get("name")
+    if not isinstance(name, str) or not name:
+        raise SpecError(Problem(f"{where}.metadata.name", show(name), f"must be {_TEXT}"))
+
+
+_OBJECT, _OBJECTS, _TEXT = "an object", "a list of objects", "text"
+_TYPES = {
+    "metadata": _OBJECT,
+    "metadata.labels": _OBJECT,
+    "spec": _OBJECT,
+    "spec.taints": _OBJECTS,
+    "spec.containers": _OBJECTS,
+    "spec.initContainers": _OBJECTS,
+    "spec.overhead": _OBJECT,
+    "spec.nodeName": _TEXT,
+    "spec.driver": _TEXT,
+    "spec.pool": _OBJECT,
+    "spec.devices": _OBJECTS,
+    "status": _OBJECT,
+    "status.allocatable": _OBJECT,
+    "status.conditions": _OBJECTS,
+    "status.allocation": _OBJECT,
+    "status.allocation.devices": _OBJECT,
+    "status.allocation.devices.results": _OBJECTS,
+    "status.reservedFor": _OBJECTS,
+}
+
+
+def _is(value: object, expected: str) -> bool:
+    if expected == _OBJECTS:
+        return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+    return isinstance(value, dict if expected == _OBJECT else str)
+
+
+def _some(item: Object, keys: Iterable[str]) -> dict[str, Any]:
+    return {
+        key: _sorted(item[key]) if isinstance(item[key], Mapping) else item[key]
+        for key in keys
+        if item.get(key) is not None
+    }
+
+
+def _sorted(item: Object) -> dict[str, Any]:
+    return {key: item[key] for key in sorted(item)}

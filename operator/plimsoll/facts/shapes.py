@@ -1,0 +1,104 @@
+"""What nodes can be alike in. Everything planning tells nodes apart by is here, so nodes of one shape form one pool.
+
+Labels are no part of a shape: thousands of nodes differ in labels that nobody selects by. They are kept beside it, and
+`fleet` divides pools by those that a node selector names. Reading nodes into these values is `nodes`'s work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from plimsoll.facts.inventory import Taint
+from plimsoll.facts.labels import Device, Problem, Reading
+from plimsoll.facts.labels.dra import Identity
+
+Pair = tuple[str, str]
+"""A label's key and value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A node apart from its devices."""
+
+    zone: str | None = None
+    taints: tuple[Taint, ...] = ()
+    host_memory_bytes: int | None = None
+    host_cpus: int | None = None
+    node_class: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A kind of device in its place. Equal shapes have equal digests."""
+
+    device: Device
+    place: Place
+    digest: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        device, place = self.device, self.place
+        identity = (
+            (device.gpu.name, device.memory_bytes, device.resource, device.count, device.sharing),
+            (str(device.gpu.link.kind), device.gpu.link.domain, device.partition, device.via_dra),
+            (
+                device.driver,
+                device.fabric,
+                device.notes,
+                place.zone,
+                place.host_memory_bytes,
+                place.host_cpus,
+            ),
+            (place.node_class, *((taint.key, taint.value, taint.effect) for taint in place.taints)),
+        )
+        object.__setattr__(self, "digest", hashlib.sha256(repr(identity).encode()).hexdigest())
+
+    def pool_key(self, selected: Sequence[Pair] = ()) -> str:
+        """Readable first, then as much of a digest as tells two pools apart; fits a label's value."""
+        digest = self.digest
+        if selected:
+            digest = hashlib.sha256((digest + repr(sorted(selected))).encode()).hexdigest()
+        zone = f"-{self.place.zone}" if self.place.zone else ""
+        head = f"{self.device.gpu.name}-x{self.device.count}{zone}"
+        plain = re.sub(r"[^a-z0-9.]+", "-", head.lower())[:52].strip("-.")
+        return f"{plain}-{digest[:10]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One kind of device on one node. Devices handed out by claims have names, those of device plugins only a number."""
+
+    shape: Shape
+    identities: tuple[tuple[Identity, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node, parsed. `away` says why nothing new may go there; empty where it may."""
+
+    name: str
+    place: Place
+    reading: Reading
+    """What its labels say, apart from ResourceSlices, which come and go without the node changing."""
+    offers: tuple[Offer, ...]
+    problems: tuple[Problem, ...]
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+    away: str
+    cpu_millis: int
+    memory_bytes: int
+
+    @property
+    def pairs(self) -> set[Pair]:
+        """Its labels."""
+        return set(zip(self.keys, self.values, strict=True))
+
+
+def size_class(amount: int) -> int | None:
+    """The amount cut to five binary digits, so that hosts of one make fall together; None where it is not known."""
+    if amount <= 0:
+        return None
+    step = 1 << max(0, amount.bit_length() - 5)
+    return amount // step * step

@@ -1,0 +1,276 @@
+"""One file with all that a plan needs: with it, planning without a cluster gives what the operator gives.
+
+Written whole from a cluster (`take_snapshot`), or read from less: the output of `kubectl get nodes -o yaml` (free is then
+allocatable, and the inventory says so), or a fleet file written by hand. Objects are cut down to what is read of them, so
+no image, environment or secret travels. Plans, sets and resources are carried as they are; what they mean is said where
+they are made. Equal clusters give equal bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import yaml
+from pydantic import ValidationError
+
+from plimsoll import names
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.loading import parse_documents
+from plimsoll.api.problems import Problem, SpecError, problems_of, show
+from plimsoll.facts import fleet_file, reduced
+from plimsoll.facts.fleet import Fleet
+from plimsoll.facts.inventory import Inventory
+from plimsoll.facts.learned import NOTHING, Learned, LearnedError, export_learned, import_learned
+from plimsoll.facts.observe import fleet_of
+
+KIND = "Snapshot"
+Object = Mapping[str, Any]
+
+_DEEPEST = 1000
+"""The fast YAML reader is native code without a bound of its own; real objects nest some twenty levels."""
+_LISTED = {
+    "Node": "nodes",
+    "Pod": "pods",
+    "ResourceSlice": "resourceSlices",
+    "ResourceClaim": "resourceClaims",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    nodes: tuple[Object, ...] = ()
+    pods: tuple[Object, ...] | None = None
+    """None where they were not seen: free is then allocatable."""
+    slices: tuple[Object, ...] = ()
+    claims: tuple[Object, ...] = ()
+    config: OperatorConfig = field(default_factory=OperatorConfig)
+    learned: Learned = NOTHING
+    deployments: tuple[Object, ...] = ()
+    """LLMDeployments as the API server stores them."""
+    plans: Mapping[str, Object] = field(default_factory=dict)
+    """Pinned plans by namespace/name, as their ConfigMaps hold them."""
+    sets: tuple[Object, ...] = ()
+    """Serving sets that are there, as the operator describes them."""
+    models: tuple[Object, ...] = ()
+    """Facts of models that no catalogue knows, as the facts pods returned them."""
+
+    def fleet(self, *, selectors: Iterable[Mapping[str, str]] = ()) -> Fleet:
+        return fleet_of(
+            self.nodes, self.pods, self.slices, self.config, claims=self.claims, selectors=selectors
+        )
+
+    def inventory(self, *, selectors: Iterable[Mapping[str, str]] = ()) -> Inventory:
+        """The inventory, its pools divided by these node selectors of the resources to be planned."""
+        return self.fleet(selectors=selectors).inventory()
+
+
+def take_snapshot(
+    nodes: Iterable[Object],
+    pods: Iterable[Object] | None,
+    *,
+    slices: Iterable[Object] = (),
+    claims: Iterable[Object] = (),
+    config: OperatorConfig | None = None,
+    learned: Learned = NOTHING,
+    deployments: Iterable[Object] = (),
+    plans: Mapping[str, Object] | None = None,
+    sets: Iterable[Object] = (),
+    models: Iterable[Object] = (),
+) -> Snapshot:
+    """A snapshot of objects as the API gives them: cut down, and in an order that says nothing of how they came."""
+    return Snapshot(
+        nodes=_ordered(reduced.node(item) for item in nodes),
+        pods=None if pods is None else _ordered(cut for item in pods if (cut := reduced.pod(item))),
+        slices=_ordered(cut for item in slices if (cut := reduced.resource_slice(item))),
+        claims=_ordered(cut for item in claims if (cut := reduced.claim(item))),
+        config=config or OperatorConfig(),
+        learned=learned,
+        deployments=_ordered(reduced.deployment(item) for item in deployments),
+        plans=dict(sorted((plans or {}).items())),
+        sets=_ordered(sets),
+        models=_ordered(models),
+    )
+
+
+def write_snapshot(snapshot: Snapshot, form: Literal["yaml", "json"] = "yaml") -> str:
+    """The file's text. JSON is read many times faster; both hold the same."""
+    document: dict[str, Any] = {
+        "apiVersion": names.API_VERSION,
+        "kind": KIND,
+        "nodes": list(snapshot.nodes),
+        "pods": None if snapshot.pods is None else list(snapshot.pods),
+        "resourceSlices": list(snapshot.slices),
+        "resourceClaims": list(snapshot.claims),
+        "config": snapshot.config.to_dict(),
+        "learned": json.loads(export_learned(snapshot.learned)) if snapshot.learned.residuals else None,
+        "deployments": list(snapshot.deployments),
+        "plans": dict(snapshot.plans),
+        "sets": list(snapshot.sets),
+        "models": list(snapshot.models),
+    }
+    kept = {key: value for key, value in document.items() if value or (key == "pods" and value is not None)}
+    if form == "json":
+        return json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(
+        _copied(kept), Dumper=dumper, sort_keys=False, width=200, allow_unicode=True, default_flow_style=None
+    )
+    return text
+
+
+def read_snapshot(text: str | bytes) -> Snapshot:
+    """A snapshot, a fleet file, or a list of nodes (and pods, slices, claims) as kubectl prints it.
+
+    Raises SpecError, which names the field, the value and what would be right.
+    """
+    document = _load(text)
+    if not isinstance(document, dict):
+        raise SpecError(
+            Problem("", show(document), f"must be a {KIND}, a Fleet, or what kubectl get nodes prints")
+        )
+    kind = document.get("kind")
+    if kind == KIND:
+        return _whole(document)
+    if kind == fleet_file.KIND:
+        written = fleet_file.read_fleet_file(parse_documents(text)[0])
+        return Snapshot(nodes=written.nodes, pods=written.pods, config=written.config)
+    if kind in _LISTED or isinstance(document.get("items"), list):
+        return _listed(document)
+    raise SpecError(
+        Problem(
+            "kind", show(kind), f"must be {KIND}, {fleet_file.KIND}, or List as kubectl get nodes prints it"
+        )
+    )
+
+
+def inventory_from_nodes(text: str | bytes) -> Inventory:
+    """The inventory of `kubectl get nodes -o yaml` (or json) alone, or of any other file that read_snapshot takes."""
+    return read_snapshot(text).inventory()
+
+
+def _whole(document: Mapping[str, Any]) -> Snapshot:
+    version = document.get("apiVersion")
+    if version != names.API_VERSION:
+        message = f"must be {names.API_VERSION}; this file was written by another version of plimsoll"
+        raise SpecError(Problem("apiVersion", show(version), message))
+    known = {"apiVersion", "kind", "nodes", "pods", "config", "learned", "deployments", "plans", "sets"}
+    known |= {"models", "resourceSlices", "resourceClaims"}
+    for key in sorted(set(document) - known):
+        raise SpecError(Problem(key, "", f"is no part of a {KIND}; known are {', '.join(sorted(known))}"))
+    plans = document.get("plans") or {}
+    if not isinstance(plans, dict):
+        raise SpecError(Problem("plans", show(plans), "must be an object by namespace/name"))
+    return Snapshot(
+        nodes=_objects(document, "nodes"),
+        pods=_objects(document, "pods") if document.get("pods") is not None else None,
+        slices=_objects(document, "resourceSlices"),
+        claims=_objects(document, "resourceClaims"),
+        config=_config(document.get("config") or {}),
+        learned=_learned(document.get("learned")),
+        deployments=_objects(document, "deployments"),
+        plans=plans,
+        sets=_objects(document, "sets"),
+        models=_objects(document, "models"),
+    )
+
+
+def _listed(document: Mapping[str, Any]) -> Snapshot:
+    """What kubectl prints: one object, or a list of objects of several kinds."""
+    items = document["items"] if isinstance(document.get("items"), list) else [document]
+    default = str(document.get("kind", "")).removesuffix("List")
+    found: dict[str, list[Object]] = {}
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise SpecError(Problem(f"items[{index}]", show(item), "must be an object"))
+        kind = item.get("kind", default)
+        if kind not in _LISTED:
+            message = f"must be one of {', '.join(_LISTED)}; other kinds say nothing of a fleet"
+            raise SpecError(Problem(f"items[{index}].kind", show(kind), message))
+        found.setdefault(_LISTED[kind], []).append(item)
+    checked = {key: _objects(found, key) for key in found}
+    return take_snapshot(
+        checked.get("nodes", ()),
+        checked.get("pods"),
+        slices=checked.get("resourceSlices", ()),
+        claims=checked.get("resourceClaims", ()),
+    )
+
+
+def _objects(document: Mapping[str, Any], key: str) -> tuple[Object, ...]:
+    items = document.get(key) or []
+    if not isinstance(items, list):
+        raise SpecError(Problem(key, show(items), "must be a list of objects"))
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise SpecError(Problem(f"{key}[{index}]", show(item), "must be an object"))
+        if key in _LISTED.values():
+            reduced.check(item, f"{key}[{index}]")
+    return tuple(items)
+
+
+def _config(document: object) -> OperatorConfig:
+    try:
+        return OperatorConfig.model_validate(document)
+    except ValidationError as error:
+        problems = problems_of(error, OperatorConfig)
+        raise SpecError(
+            *(Problem(f"config.{one.field}", one.value, one.message) for one in problems)
+        ) from None
+
+
+def _learned(document: object) -> Learned:
+    if not document:
+        return NOTHING
+    try:
+        return import_learned(json.dumps(document))
+    except LearnedError as error:
+        raise SpecError(Problem("learned", "", str(error))) from None
+
+
+def _load(text: str | bytes) -> Any:
+    """JSON or YAML as plain data. Machines write these files, and long ones, so the fast reader is used."""
+    try:
+        text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        if text.lstrip().startswith("{"):
+            return json.loads(text)
+        if _depth(text) > _DEEPEST:
+            raise SpecError(Problem("", "", f"nested deeper than {_DEEPEST} levels"))
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        return yaml.load(text, Loader=loader)  # noqa: S506 - both are safe
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise SpecError(Problem(line, "", error.problem or "not YAML")) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise SpecError(Problem("", "", f"neither YAML nor JSON: {show(str(error))}")) from None
+
+
+def _depth(text: str) -> int:
+    """At least how deep a text nests: brackets that are open at once, and the deepest indentation or row of dashes."""
+    deepest = depth = 0
+    for match in re.finditer(r"[\[{]|[\]}]", text):
+        depth += 1 if match[0] in "[{" else -1
+        deepest = max(deepest, depth)
+    widest = max((len(match[0]) for match in re.finditer(r"^[ \-?]+", text, re.MULTILINE)), default=0)
+    return deepest + widest
+
+
+def _ordered(items: Iterable[Object]) -> tuple[Object, ...]:
+    def key(item: Object) -> tuple[str, str, str]:
+        metadata = item.get("metadata") or {}
+        order = json.dumps(item, sort_keys=True) if not metadata else ""
+        return str(metadata.get("namespace", "")), str(metadata.get("name", "")), order
+
+    return tuple(sorted(items, key=key))
+
+
+def _copied(value: Any) -> Any:
+    """The same data without shared parts, which YAML would write as anchors and aliases."""
+    if isinstance(value, Mapping):
+        return {key: _copied(value[key]) for key in value}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_copied(item) for item in value]
+    return value
