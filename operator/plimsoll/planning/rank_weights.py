@@ -55,12 +55,13 @@ def rank_weight_bytes(model: ModelFacts, layout: Layout) -> RankWeights:
     for layer, stage in zip(layers, stage_of_layers(len(layers), layout.pipeline), strict=True):
         held[stage].add(layer, totals, weights, layout, expert_share)
     vocabulary = _vocabulary_share(arch.vocab, layout.tensor)
-    held[0].others += weights.embedding * vocabulary + weights.vision
+    encoder_share = 1 / layout.tensor if arch.vision is not None and arch.vision.sharded else 1
+    held[0].others += weights.embedding * vocabulary + weights.vision * encoder_share
     if layout.pipeline > 1 and not weights.lm_head and arch.tied_embeddings:
         held[-1].others += weights.embedding * vocabulary
     held[-1].others += weights.lm_head * vocabulary
     return RankWeights(
-        stages=tuple(ceil(parts.others + parts.experts) for parts in held),
+        stages=tuple(ceil(parts.others + parts.experts) + arch.position_table_bytes for parts in held),
         experts=tuple(ceil(parts.experts) for parts in held),
         draft=ceil(weights.mtp * (expert_share if arch.is_moe else 1 / layout.tensor)),
     )
