@@ -1,8 +1,9 @@
 """The resource as a whole: identity, spec and status."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ValidationError
 
 from plimsoll.api.base import ApiModel, LabelName, Rule, owned
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
@@ -67,9 +68,18 @@ class LLMDeployment(ApiModel):
         return self.metadata.namespace or "default"
 
     @classmethod
-    def observed(cls, body: dict[str, Any]) -> Self:
-        """Read an object from the API server: fields that a newer version wrote are let through unread."""
-        return cls.model_validate(body, extra="ignore")
+    def observed(cls, body: Mapping[str, Any]) -> Self:
+        """Read an object from the API server, which a newer version may have written.
+
+        Fields that are not known here are let through unread. A status that cannot be read counts as none: it is
+        recomputable, and must never keep a spec from being served.
+        """
+        try:
+            return cls.model_validate(body, extra="ignore")
+        except ValidationError as error:
+            if any(detail["loc"][:1] != ("status",) for detail in error.errors(include_url=False)):
+                raise
+        return cls.model_validate({**body, "status": {}}, extra="ignore")
 
 
 def _is_label(name: str) -> bool:
