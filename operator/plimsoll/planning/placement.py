@@ -29,13 +29,15 @@ RDMA_LABEL: Final = "feature.node.kubernetes.io/rdma.available"
 BLOCKING: Final = ("NoSchedule", "NoExecute")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Slot:
     """Devices of one kind at one price, in all the pools that have them."""
 
     hardware: Hardware
     gpu: Gpu
     pools: tuple[Pool, ...]
+    price: Fraction | None
+    """Of a device-hour; None is unknown."""
 
     @property
     def part(self) -> Fraction:
@@ -50,7 +52,7 @@ class Slot:
             fabric_devices=max((pool_devices(pool) for pool in self.pools if pool.fabric), default=0),
             sharing=self.hardware.sharing,
             partition=self.hardware.partition,
-            rdma=all(pool.labels.get(RDMA_LABEL) == "true" for pool in self.pools),
+            rdma=all(pool.rdma or pool.labels.get(RDMA_LABEL) == "true" for pool in self.pools),
         )
 
 
@@ -64,8 +66,8 @@ class Shape:
 
 
 def pool_devices(pool: Pool) -> int:
-    """Devices whether free or not."""
-    return pool.nodes * pool.devices_per_node
+    """Devices whether free or not, nodes that may be made included."""
+    return (pool.nodes + pool.declared_nodes) * pool.devices_per_node
 
 
 def device_part(hardware: Hardware) -> Fraction:
@@ -152,14 +154,16 @@ def shape_of(layout: Layout, pools: Iterable[Pool]) -> Shape | None:
     return None
 
 
-def room(pool: Pool, shape: Shape, layout: Layout) -> int:
-    """Replicas that find free devices in a pool."""
-    return _count(pool, shape, layout, pool.free)
+def room(pool: Pool, shape: Shape, layout: Layout, owner: str = "") -> int:
+    """Replicas that find devices in a pool: free ones, those of nodes that may be made, and those the owner holds."""
+    free = dict(pool.free)
+    free[pool.devices_per_node] = free.get(pool.devices_per_node, 0) + pool.declared_nodes
+    return _count(pool, shape, layout, free, pool.held.get(owner, 0))
 
 
 def room_when_empty(pool: Pool, shape: Shape, layout: Layout) -> int:
     """Replicas that a pool would hold if nothing else ran there."""
-    return _count(pool, shape, layout, {pool.devices_per_node: pool.nodes})
+    return _count(pool, shape, layout, {pool.devices_per_node: pool.nodes + pool.declared_nodes})
 
 
 def take(free: Mapping[int, int], shape: Shape, replicas: int) -> dict[int, int]:
@@ -178,10 +182,11 @@ def take(free: Mapping[int, int], shape: Shape, replicas: int) -> dict[int, int]
     return dict(sorted(left.items(), reverse=True))
 
 
-def spread(slot: Slot, shape: Shape, layout: Layout, replicas: int) -> tuple[Placement, ...]:
+def spread(slot: Slot, shape: Shape, layout: Layout, replicas: int, owner: str = "") -> tuple[Placement, ...]:
     """Where replicas are expected: pools with the most room first, so that few pools are touched."""
     rooms = sorted(
-        ((room(pool, shape, layout), pool.key) for pool in slot.pools), key=lambda pair: (-pair[0], pair[1])
+        ((room(pool, shape, layout, owner), pool.key) for pool in slot.pools),
+        key=lambda pair: (-pair[0], pair[1]),
     )
     placed: list[Placement] = []
     for free, key in rooms:
@@ -192,10 +197,11 @@ def spread(slot: Slot, shape: Shape, layout: Layout, replicas: int) -> tuple[Pla
     return tuple(placed)
 
 
-def _count(pool: Pool, shape: Shape, layout: Layout, free: Mapping[int, int]) -> int:
+def _count(pool: Pool, shape: Shape, layout: Layout, free: Mapping[int, int], held: int = 0) -> int:
+    """Replicas by whole pods. Held devices are taken as lying together: where they lie is not known here."""
     if layout.tensor > shape.devices and pool.fabric is None:
         return 0
-    pods = sum((size // shape.devices) * nodes for size, nodes in free.items())
+    pods = sum((size // shape.devices) * nodes for size, nodes in free.items()) + held // shape.devices
     return pods // shape.pods
 
 
@@ -234,6 +240,7 @@ def _slot(pools: tuple[Pool, ...], selector: Mapping[str, str]) -> Slot:
             selector=dict(sorted({**_product_labels(first), **selector}.items())),
             price_per_hour=first.price_per_hour,
         ),
+        price=None if first.price_per_hour is None else Fraction(first.price_per_hour),
         gpu=first.gpu,
         pools=tuple(sorted(pools, key=lambda pool: pool.key)),
     )

@@ -1,0 +1,190 @@
+"""From chosen candidates to the sets of a plan: the load each replica carries, its pods, its cost, its digest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+
+from plimsoll.api.quantity import format_decimal
+from plimsoll.planning import codec
+from plimsoll.planning.candidate import Candidate, attains, load_of, predictor
+from plimsoll.planning.choice import Chosen, Demand, Option, costs_money
+from plimsoll.planning.intent import ASSUMED_CONCURRENCY
+from plimsoll.planning.load import Performance
+from plimsoll.planning.placement import spread
+from plimsoll.planning.plan import SCHEMA, Alternative, Cost, Origin, PlanSet, Value
+from plimsoll.planning.pod_resources import pod_resources
+from plimsoll.planning.sequences import queue_limit
+from plimsoll.planning.task import Task
+from plimsoll.planning.values import explained
+
+MOST_ALTERNATIVES = 3
+
+
+def build_sets(task: Task, chosen: Chosen, demand: Demand, owner: str) -> tuple[PlanSet, ...]:
+    total = sum((option.capacity * count for option, count in chosen.sets), Fraction(0))
+    return tuple(
+        build_set(
+            task, option.candidate, count, concurrency_of(task, option, demand, total, chosen.replicas), owner
+        )
+        for option, count in chosen.sets
+    )
+
+
+def concurrency_of(task: Task, option: Option, demand: Demand, total: Fraction, replicas: int) -> int:
+    """Requests in flight expected on one replica: its part of what was declared, else a modest load."""
+    most = max(1, option.candidate.most)
+    intent = task.intent
+    if demand.unit == "concurrency":
+        wanted = ceil(demand.amount * option.capacity / total)
+    elif demand.unit == "rate":
+        wanted = ceil(most * min(Fraction(1), demand.amount / total))
+    elif intent.concurrency is not None:
+        wanted = ceil(Fraction(intent.concurrency, max(1, replicas)))
+    else:
+        wanted = ASSUMED_CONCURRENCY
+    return max(1, min(most, wanted))
+
+
+def build_set(task: Task, candidate: Candidate, replicas: int, concurrency: int, owner: str) -> PlanSet:
+    limit, why = queue_limit(task, candidate.at_most.requests_per_second if candidate.at_most else None)
+    settings = replace(candidate.settings, max_queued_requests=limit)
+    resources, reasons = pod_resources(task, candidate.slot, candidate.shape, candidate.layout, settings)
+    performance: Performance | None = None
+    if candidate.at_most is not None:
+        performance = predictor(task, candidate.slot, candidate.layout, settings, candidate.ledger)(
+            concurrency
+        )
+    hardware, engine = candidate.slot.hardware, task.engine
+    identity = (SCHEMA, hardware, candidate.layout, engine.name, engine.version, settings, resources)
+    has_target = task.intent.has_target
+    return PlanSet(
+        digest=codec.digest(identity),
+        hardware=hardware,
+        layout=candidate.layout,
+        settings=settings,
+        replicas=replicas,
+        pods_per_replica=candidate.shape.pods,
+        resources=resources,
+        ledger=candidate.ledger,
+        load=load_of(task.intent, concurrency),
+        performance=performance,
+        max_concurrency=candidate.most,
+        meets_slo=attains(task.intent, performance) if has_target and performance is not None else None,
+        cost=cost_of(candidate, replicas, performance),
+        values=(*candidate.values, why, *reasons, _layout_value(candidate)),
+        placements=spread(candidate.slot, candidate.shape, candidate.layout, replicas, owner),
+    )
+
+
+def cost_of(candidate: Candidate, replicas: int, performance: Performance | None) -> Cost:
+    price = candidate.price
+    money = None if price is None else price * replicas
+    each_million = None
+    if price is not None and performance is not None and performance.output_tokens_per_second > 0:
+        tokens = Fraction(int(performance.output_tokens_per_second * 1000), 1000) * 3600
+        each_million = _text(price / tokens * 1_000_000) if tokens else None
+    return Cost(
+        gpu_hours_per_hour=float(candidate.gpu_hours * replicas),
+        per_hour=None if money is None else _text(money),
+        per_million_output_tokens=each_million,
+    )
+
+
+def total_cost(sets: Sequence[PlanSet]) -> Cost | None:
+    if not sets:
+        return None
+    prices = [chosen.cost.per_hour for chosen in sets]
+    known = [Decimal(price) for price in prices if price is not None]
+    return Cost(
+        gpu_hours_per_hour=sum(chosen.cost.gpu_hours_per_hour for chosen in sets),
+        per_hour=format_decimal(sum(known, Decimal(0)), places=4) if len(known) == len(prices) else None,
+    )
+
+
+def alternatives(
+    task: Task, offered: Sequence[Option], chosen: Chosen, demand: Demand
+) -> tuple[Alternative, ...]:
+    """The best single layouts that were not taken, with what they would have cost."""
+    taken = {id(option) for option, _ in chosen.sets}
+    money = costs_money([option.candidate for option in offered])
+    rows = []
+    for option in offered:
+        if id(option) in taken:
+            continue
+        count = max(demand.least, ceil(demand.amount / option.capacity))
+        total = option.cost * count
+        rows.append((option.room < count or _over(demand, count), total, option.order, option, count))
+    rows.sort(key=lambda row: row[:3])
+    return tuple(
+        _alternative(task, option, count, best=chosen.cost, demand=demand, money=money)
+        for _, _, _, option, count in rows[:MOST_ALTERNATIVES]
+    )
+
+
+def _alternative(
+    task: Task, option: Option, count: int, *, best: Fraction, demand: Demand, money: bool
+) -> Alternative:
+    candidate = option.candidate
+    concurrency = concurrency_of(task, option, demand, option.capacity * count, count)
+    performance = candidate.at_most
+    if performance is not None and concurrency != candidate.most:
+        performance = predictor(task, candidate.slot, candidate.layout, candidate.settings, candidate.ledger)(
+            concurrency
+        )
+    has_target = task.intent.has_target and performance is not None
+    return Alternative(
+        sets=(f"{count} x {candidate.layout} on {candidate.slot.hardware}",),
+        replicas=count,
+        gpus=float(candidate.gpu_hours * count),
+        cost=cost_of(candidate, count, performance),
+        verdict=candidate.ledger.verdict,
+        tpot_ms=performance.tpot_ms if performance else None,
+        ttft_ms=performance.ttft_ms if performance else None,
+        output_tokens_per_second=performance.output_tokens_per_second * count if performance else None,
+        meets_slo=attains(task.intent, performance) if has_target and performance else None,
+        reason=_why_not(option, count, best, demand, money),
+    )
+
+
+def _why_not(option: Option, count: int, best: Fraction, demand: Demand, money: bool) -> str:
+    if _over(demand, count):
+        return f"would need {count} replicas, and at most {demand.most} are allowed"
+    if option.room < count:
+        return f"would need room for {count} replicas, and there is room for {option.room}"
+    total = option.cost * count
+    unit = "cost" if money else "GPU-hours"
+    per = " for each output token" if demand.unit == "replicas" else ""
+    if total > best > 0:
+        return f"{float((total / best - 1) * 100):.0f}% more {unit}{per}"
+    return f"the same {unit}{per}; more devices a replica, a less simple layout or a larger GPU"
+
+
+def _over(demand: Demand, count: int) -> bool:
+    return demand.most is not None and count > demand.most
+
+
+def _layout_value(candidate: Candidate) -> Value:
+    layout = candidate.layout
+    return explained(
+        "layout",
+        str(layout),
+        "the cheapest that passes all rules and the ledger; see the choice and the rejected ones",
+        inputs={
+            "tensor": str(layout.tensor),
+            "pipeline": str(layout.pipeline),
+            "data": str(layout.data),
+            "pods": str(candidate.shape.pods),
+        },
+        origin=Origin.DERIVED,
+        source="rules, ledger and cost",
+        changes="topology, slo, workload, GPUs or prices",
+        field="topology",
+    )
+
+
+def _text(value: Fraction) -> str:
+    return format_decimal(Decimal(value.numerator) / Decimal(value.denominator), places=4)

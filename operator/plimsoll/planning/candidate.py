@@ -1,0 +1,211 @@
+"""One layout on one kind of device, worked out: its settings, its ledger, and how much it can carry within the target.
+
+Settings and ledger depend on each other: the cache decides how many sequences may run, and their number takes memory
+from the cache. Two ledgers settle it, because more sequences than the first one counted are never allowed by the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+from plimsoll.api.quantity import format_gib
+from plimsoll.planning.derive import base_settings
+from plimsoll.planning.intent import Intent
+from plimsoll.planning.layout import Layout
+from plimsoll.planning.layouts import Refusal
+from plimsoll.planning.ledger import Ledger, Verdict, build_ledger
+from plimsoll.planning.load import Load, Performance
+from plimsoll.planning.performance import predict
+from plimsoll.planning.placement import Shape, Slot
+from plimsoll.planning.plan import Value
+from plimsoll.planning.rank_weights import rank_weight_bytes
+from plimsoll.planning.sequences import held_sequences, sequences, watermark
+from plimsoll.planning.settings import EngineSettings
+from plimsoll.planning.task import Task
+
+LEAST_SEQUENCES: Final = 8
+"""What a start is tried with where the engine's default leaves no cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Candidate:
+    slot: Slot
+    layout: Layout
+    shape: Shape
+    settings: EngineSettings
+    ledger: Ledger
+    values: tuple[Value, ...]
+    most: int
+    """Requests in flight that one replica carries within the target; 0 where not even one meets it."""
+    at_most: Performance | None
+    """Prediction for that many; None where none is possible."""
+
+    @property
+    def fits(self) -> bool:
+        return self.ledger.verdict is Verdict.FITS
+
+    @property
+    def devices(self) -> int:
+        return self.layout.gpus
+
+    @property
+    def gpu_hours(self) -> Fraction:
+        return self.slot.part * self.devices
+
+    @property
+    def price(self) -> Fraction | None:
+        """Of a replica-hour."""
+        return None if self.slot.price is None else self.slot.price * self.devices
+
+
+def load_of(intent: Intent, concurrency: int) -> Load:
+    return Load(
+        input_tokens=intent.lengths.input_typical,
+        output_tokens=intent.lengths.output_typical,
+        concurrency=concurrency,
+        shared_prefix_share=intent.shared_prefix or 0.0,
+    )
+
+
+def attains(intent: Intent, performance: Performance) -> bool:
+    """Whether the target holds at the unfavourable end of the prediction."""
+    return (intent.ttft_ms is None or performance.ttft_ms.high <= intent.ttft_ms) and (
+        intent.itl_ms is None or performance.tpot_ms.high <= intent.itl_ms
+    )
+
+
+def evaluate(task: Task, slot: Slot, shape: Shape, layout: Layout) -> Candidate | Refusal:
+    settings, values = base_settings(task, slot.gpu, slot.hardware.memory_bytes, layout)
+    missing = too_heavy(task, slot, layout, settings)
+    if missing is not None:
+        return Refusal(layout, "memory", missing)
+    default, batched = settings.max_num_seqs, settings.max_num_batched_tokens
+    ledger = ledger_of(task, slot, layout, settings)
+    if ledger.verdict is Verdict.DOES_NOT_FIT and task.intent.spec.engine.max_sequences is None:
+        # The sampler's buffers grow with the sequences: few of them may be what makes a small card start.
+        settings = replace(settings, max_num_seqs=min(default, LEAST_SEQUENCES))
+        ledger = ledger_of(task, slot, layout, settings)
+        default = settings.max_num_seqs
+    if ledger.verdict is Verdict.DOES_NOT_FIT or (
+        ledger.capacity is None and not task.model.architecture.encoder
+    ):
+        return Refusal(layout, "memory", ledger.reason)
+    most, best = _carried(task, slot, layout, settings, ledger)
+    if ledger.capacity is not None:
+        target = most if task.intent.itl_ms is not None and best is not None and most > 0 else None
+        count, why = sequences(task, default, batched, ledger.capacity, target)
+        if count < settings.max_num_seqs:
+            settings = replace(settings, max_num_seqs=count)
+            ledger = ledger_of(task, slot, layout, settings)
+        values += (why,)
+        if ledger.capacity is not None:
+            permille, why = watermark(task, settings, ledger.capacity)
+            settings = replace(settings, watermark_permille=permille)
+            values += (why,)
+    return Candidate(
+        slot=slot,
+        layout=layout,
+        shape=shape,
+        settings=settings,
+        ledger=ledger,
+        values=values,
+        most=most,
+        at_most=best,
+    )
+
+
+def too_heavy(task: Task, slot: Slot, layout: Layout, settings: EngineSettings) -> str | None:
+    """Weights alone beyond the engine's share: said without a ledger, since most layouts of a large model end here."""
+    if settings.weight_offload_bytes:
+        return None
+    device = slot.hardware.memory_bytes
+    weights = rank_weight_bytes(task.model, layout).largest
+    budget = device * settings.utilization
+    if weights <= budget:
+        return None
+    return (
+        f"{format_gib(weights)} of weights on each GPU, and the engine may take {format_gib(int(budget))} "
+        f"({settings.utilization:.0%} of {format_gib(device)})"
+    )
+
+
+def ledger_of(task: Task, slot: Slot, layout: Layout, settings: EngineSettings) -> Ledger:
+    return build_ledger(
+        model=task.model,
+        gpu=slot.gpu,
+        layout=layout,
+        engine=task.engine,
+        settings=settings,
+        device_bytes=slot.hardware.memory_bytes,
+        learned=task.learned,
+        workload_tokens=min(task.intent.lengths.live, task.context.tokens),
+        share=task.intent.share,
+    )
+
+
+def predictor(
+    task: Task, slot: Slot, layout: Layout, settings: EngineSettings, ledger: Ledger
+) -> Callable[[int], Performance]:
+    """Performance of a replica by the requests in flight on it."""
+    tokens = ledger.capacity.tokens.mid if ledger.capacity is not None else None
+
+    def at(concurrency: int) -> Performance:
+        return predict(
+            model=task.model,
+            gpu=slot.gpu,
+            layout=layout,
+            engine=task.engine,
+            settings=settings,
+            load=load_of(task.intent, concurrency),
+            kv_tokens=tokens,
+        )
+
+    return at
+
+
+def _carried(
+    task: Task, slot: Slot, layout: Layout, settings: EngineSettings, ledger: Ledger
+) -> tuple[int, Performance | None]:
+    """The most requests in flight within the target, and what is predicted for them.
+
+    Latency rises with concurrency, so a bisection finds the edge; without a target the cache is the only bound.
+    """
+    limit = settings.max_num_seqs * layout.data
+    if ledger.capacity is not None:
+        limit = max(1, min(limit, held_sequences(ledger.capacity) * layout.data))
+    at = predictor(task, slot, layout, settings, ledger)
+    top = at(limit)
+    if not task.intent.has_target or attains(task.intent, top):
+        return limit, top
+    first = at(1)
+    if limit == 1 or not attains(task.intent, first):
+        return 0, first
+    low, high, best = 1, limit, first
+    while high - low > max(1, low // 16):
+        middle = (low + high) // 2
+        found = at(middle)
+        if attains(task.intent, found):
+            low, best = middle, found
+        else:
+            high = middle
+    return low, best
+
+
+def unfitting(task: Task, slot: Slot, shape: Shape, layout: Layout) -> Candidate:
+    """A layout that memory turned down, worked out as far as its ledger: to show what is missing."""
+    settings, values = base_settings(task, slot.gpu, slot.hardware.memory_bytes, layout)
+    if task.intent.spec.engine.max_sequences is None:
+        settings = replace(settings, max_num_seqs=min(settings.max_num_seqs, LEAST_SEQUENCES))
+    return Candidate(
+        slot=slot,
+        layout=layout,
+        shape=shape,
+        settings=settings,
+        ledger=ledger_of(task, slot, layout, settings),
+        values=values,
+        most=0,
+        at_most=None,
+    )

@@ -1,0 +1,275 @@
+"""Which candidates to run, and how many replicas of each: the cheapest sets that carry the load within the bounds.
+
+Costs are money where every candidate has a price, else GPU-hours. With a declared load the cheapest cover of it wins;
+without one, the lowest cost of the work done at a modest load. An exact search over at most one layout a slot finds mixed
+sets; a fixed order breaks every tie, so equal inputs choose alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from typing import Final
+
+from plimsoll.planning.budgets import UNLIMITED, Limits
+from plimsoll.planning.candidate import Candidate
+from plimsoll.planning.intent import ASSUMED_CONCURRENCY, Intent
+
+PER_SLOT: Final = 3
+"""Candidates of one slot that enter the search: cheapest replica, cheapest work, largest replica."""
+MANY: Final = 10**9
+MOST_STEPS: Final = 20_000
+"""Of the search; beyond it the best found so far stands. A fixed count, never a clock, so that answers repeat."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Option:
+    """A candidate with what the search needs of it."""
+
+    candidate: Candidate
+    capacity: Fraction
+    """In units of the demand that one replica carries."""
+    cost: Fraction
+    """Of one replica, in the unit all options share."""
+    room: int
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Ties: fewer devices, simpler layouts, smaller GPUs, then names."""
+        candidate = self.candidate
+        return (
+            self.cost,
+            candidate.devices,
+            candidate.layout.decode_context,
+            candidate.layout.pipeline,
+            candidate.layout.data,
+            candidate.layout,
+            candidate.slot.hardware.memory_bytes,
+            str(candidate.slot.hardware),
+            candidate.slot.pools[0].key,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What the sets must carry together."""
+
+    amount: Fraction
+    """Requests in flight, requests a second, or replicas."""
+    unit: str
+    """concurrency, rate or replicas."""
+    least: int
+    most: int | None
+    limits: Limits = UNLIMITED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    sets: tuple[tuple[Option, int], ...]
+    """Cheapest first."""
+    cost: Fraction
+    covered: Fraction
+
+    @property
+    def replicas(self) -> int:
+        return sum(count for _, count in self.sets)
+
+
+def demand_of(intent: Intent, limits: Limits) -> Demand:
+    """The declared load within the bounds; a fixed number of replicas is obeyed exactly."""
+    bounds = intent.bounds
+    if intent.most_per_hour is not None:
+        per_hour = (
+            intent.most_per_hour if limits.per_hour is None else min(intent.most_per_hour, limits.per_hour)
+        )
+        limits = replace(limits, per_hour=per_hour)
+    least, most = max(1, bounds.least), bounds.most
+    if bounds.fixed is None and intent.concurrency is not None:
+        return Demand(
+            amount=Fraction(intent.concurrency), unit="concurrency", least=least, most=most, limits=limits
+        )
+    if bounds.fixed is None and intent.rate is not None:
+        return Demand(amount=intent.rate, unit="rate", least=least, most=most, limits=limits)
+    # Zero replicas are planned as one, so that the plan is there when they come back.
+    count = least if bounds.fixed is None else max(1, bounds.fixed)
+    return Demand(amount=Fraction(count), unit="replicas", least=count, most=count, limits=limits)
+
+
+def capacity(candidate: Candidate, demand: Demand) -> Fraction:
+    if demand.unit == "concurrency":
+        return Fraction(candidate.most)
+    if demand.unit == "rate":
+        # Floats of the prediction are cut to thousandths: enough, and exact from here on.
+        rate = candidate.at_most.requests_per_second if candidate.at_most is not None else 0.0
+        return Fraction(int(rate * 1000), 1000) if candidate.most else Fraction(0)
+    return Fraction(1)
+
+
+def costs_money(candidates: Sequence[Candidate]) -> bool:
+    return bool(candidates) and all(candidate.price is not None for candidate in candidates)
+
+
+def options(
+    candidates: Sequence[Candidate],
+    demand: Demand,
+    room: Callable[[Candidate], int],
+    rate: Callable[[Candidate, int], float | None],
+) -> tuple[Option, ...]:
+    """Candidates that carry anything, best first. `rate` is output tokens a second at a given load on one replica."""
+    money = costs_money(candidates)
+    found = []
+    for candidate in candidates:
+        carries = capacity(candidate, demand)
+        if carries <= 0:
+            continue
+        cost = candidate.price if money and candidate.price is not None else candidate.gpu_hours
+        if demand.unit == "replicas":
+            work = rate(candidate, min(ASSUMED_CONCURRENCY, max(1, candidate.most)))
+            # Cost of a thousand output tokens a second; without a prediction the cost of a replica.
+            cost = cost * 1000 / Fraction(max(1, int(work))) if work is not None else cost
+        found.append(
+            Option(
+                candidate=candidate,
+                capacity=carries,
+                cost=cost,
+                room=min(room(candidate), allowed(candidate, demand)),
+            )
+        )
+    return tuple(sorted(found, key=lambda option: option.order))
+
+
+def allowed(candidate: Candidate, demand: Demand) -> int:
+    """Replicas of a candidate alone that the limits allow; a mix is held to them by the search."""
+    limits, most = demand.limits, MANY
+    each = candidate.gpu_hours
+    product = limits.by_product.get(candidate.slot.hardware.gpu)
+    for limit in (limits.devices, product):
+        if limit is not None and each:
+            most = min(most, int(limit / each))
+    if limits.per_hour is not None and candidate.price:
+        most = min(most, int(limits.per_hour / candidate.price))
+    if limits.replicas is not None:
+        most = min(most, limits.replicas)
+    return most
+
+
+def choose(offered: Sequence[Option], demand: Demand) -> Chosen | None:
+    """The cheapest sets that cover the demand within the bounds, or the most that finds room, or None."""
+    slots = _by_slot([option for option in offered if option.room > 0], demand)
+    search = _Search(slots, demand)
+    search.run(0, demand.amount, 0, Fraction(0), ())
+    if search.best is not None:
+        return _chosen(search.best)
+    return _as_much_as_possible(slots, demand)
+
+
+def _by_slot(offered: Sequence[Option], demand: Demand) -> list[list[Option]]:
+    """A few options of each slot, slots in the order of their cheapest work."""
+    grouped: dict[int, list[Option]] = {}
+    for option in offered:
+        grouped.setdefault(id(option.candidate.slot), []).append(option)
+    slots = []
+    for group in grouped.values():
+        picks = [
+            min(group, key=lambda option: (option.cost / option.capacity, option.order)),
+            min(group, key=lambda option: option.order),
+            # One replica that carries all, or the largest there is.
+            min(group, key=lambda option: (-min(option.capacity, demand.amount), option.order)),
+        ]
+        slots.append(list(dict.fromkeys(picks))[:PER_SLOT])
+    return sorted(slots, key=lambda group: min((o.cost / o.capacity, o.order) for o in group))
+
+
+class _Search:
+    """Depth first over slots, most replicas of the best work first, cut off where even ideal work costs too much."""
+
+    def __init__(self, slots: list[list[Option]], demand: Demand) -> None:
+        self.slots = slots
+        self.demand = demand
+        self.steps = 0
+        self.best: tuple[tuple[Option, int], ...] | None = None
+        self.best_rank: tuple[object, ...] | None = None
+        ideal = [min(option.cost / option.capacity for option in group) for group in slots]
+        self.ideal = [min(ideal[index:]) for index in range(len(ideal))]
+
+    def run(
+        self, index: int, left: Fraction, replicas: int, cost: Fraction, taken: tuple[tuple[Option, int], ...]
+    ) -> None:
+        self.steps += 1
+        if left <= 0 and replicas >= self.demand.least:
+            self._keep(cost, taken)
+            return
+        if index == len(self.slots) or self.steps > MOST_STEPS or self._hopeless(index, left, cost):
+            return
+        for option in self.slots[index]:
+            for count in self._counts(option, left, replicas, taken):
+                self.run(
+                    index + 1,
+                    left - count * option.capacity,
+                    replicas + count,
+                    cost + count * option.cost,
+                    (*taken, (option, count)),
+                )
+        self.run(index + 1, left, replicas, cost, taken)
+
+    def _hopeless(self, index: int, left: Fraction, cost: Fraction) -> bool:
+        if self.best_rank is None:
+            return False
+        floor = cost + max(Fraction(0), left) * self.ideal[index]
+        best = self.best_rank[0]
+        return isinstance(best, Fraction) and floor > best
+
+    def _counts(
+        self, option: Option, left: Fraction, replicas: int, taken: tuple[tuple[Option, int], ...]
+    ) -> range:
+        need = max(ceil(left / option.capacity) if left > 0 else 0, self.demand.least - replicas)
+        top = min(need, option.room, _still_allowed(self.demand, taken, option))
+        return range(top, max(0, top - 8), -1)
+
+    def _keep(self, cost: Fraction, taken: tuple[tuple[Option, int], ...]) -> None:
+        devices = sum(option.candidate.devices * count for option, count in taken)
+        rank = (cost, len(taken), devices, tuple(sorted((option.order, count) for option, count in taken)))
+        if self.best_rank is None or rank < self.best_rank:
+            self.best, self.best_rank = taken, rank
+
+
+def _as_much_as_possible(slots: list[list[Option]], demand: Demand) -> Chosen | None:
+    """Where the demand cannot be covered: the cheapest work first, until room or bounds end."""
+    taken: list[tuple[Option, int]] = []
+    left, replicas = demand.amount, 0
+    for group in slots:
+        option = min(group, key=lambda option: (option.cost / option.capacity, option.order))
+        need = max(ceil(left / option.capacity) if left > 0 else 0, demand.least - replicas)
+        count = min(need, option.room, _still_allowed(demand, taken, option))
+        if count > 0:
+            taken.append((option, count))
+            left -= count * option.capacity
+            replicas += count
+    return _chosen(tuple(taken)) if taken else None
+
+
+def _still_allowed(demand: Demand, taken: Sequence[tuple[Option, int]], option: Option) -> int:
+    """Replicas of an option beside what a mix has taken already."""
+    most = MANY
+    replicas = sum(count for _, count in taken)
+    for bound in (demand.most, demand.limits.replicas):
+        if bound is not None:
+            most = min(most, bound - replicas)
+    limits, candidate = demand.limits, option.candidate
+    if limits.devices is not None and candidate.gpu_hours:
+        used = sum((other.candidate.gpu_hours * count for other, count in taken), Fraction(0))
+        most = min(most, int((limits.devices - used) / candidate.gpu_hours))
+    if limits.per_hour is not None and candidate.price:
+        spent = sum(((other.candidate.price or Fraction(0)) * count for other, count in taken), Fraction(0))
+        most = min(most, int((limits.per_hour - spent) / candidate.price))
+    return max(0, most)
+
+
+def _chosen(taken: tuple[tuple[Option, int], ...]) -> Chosen:
+    return Chosen(
+        sets=tuple(sorted(taken, key=lambda pair: (-pair[1] * pair[0].capacity, pair[0].order))),
+        cost=sum((option.cost * count for option, count in taken), Fraction(0)),
+        covered=sum((option.capacity * count for option, count in taken), Fraction(0)),
+    )

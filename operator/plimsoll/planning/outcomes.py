@@ -1,0 +1,164 @@
+"""The words for how a plan came out: what is missing, who has it, what would help."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from plimsoll.facts.inventory import Inventory
+from plimsoll.planning.choice import Chosen, Demand, Option
+from plimsoll.planning.intent import Intent
+from plimsoll.planning.placement import refusal, room_when_empty
+from plimsoll.planning.plan import Finding, Severity
+
+MOST_NAMED = 3
+
+
+def no_devices(intent: Intent, inventory: Inventory, products: frozenset[str] | None) -> Finding:
+    """No pool may be used: why the largest ones were refused."""
+    topology = intent.spec.topology
+    cpu = topology.cpu is not None
+    reasons: list[str] = []
+    for pool in sorted(inventory.pools, key=lambda pool: (-pool.nodes - pool.declared_nodes, pool.key)):
+        why = refusal(
+            pool,
+            selector=topology.node_selector,
+            tolerations=topology.tolerations,
+            products=products,
+            on_cpu=cpu,
+        )
+        if why is not None and why not in reasons:
+            reasons.append(why)
+    if not inventory.pools:
+        message = "the inventory holds no GPU nodes, present or declared"
+        if inventory.problems:
+            first = inventory.problems[0]
+            message += f"; {len(inventory.problems)} nodes could not be read, the first: {first.node}: {first.message}"
+        remedy = "nodes with GPUs and their vendor's labels, or nodeClasses in the admin's config"
+    else:
+        message = f"none of {len(inventory.pools)} pools may be used: {'; '.join(reasons[:MOST_NAMED])}"
+        remedy = "topology.gpuProducts, topology.nodeSelector, topology.tolerations or topology.cpu"
+    return Finding(severity=Severity.ERROR, reason="NoGPUs", message=message, field="topology", remedy=remedy)
+
+
+def no_room(option: Option, demand: Demand, placed: int, owner: str) -> Finding:
+    """A layout is known, but not all replicas find devices now."""
+    candidate = option.candidate
+    wanted = replicas_for(option, demand)
+    slot = candidate.slot
+    empty = sum(room_when_empty(pool, candidate.shape, candidate.layout) for pool in slot.pools)
+    free = sum(pool.free_devices for pool in slot.pools)
+    holders = sorted(
+        {
+            name: None
+            for pool in slot.pools
+            for name, count in sorted(pool.held.items())
+            if count and name != owner
+        }
+    )
+    others = f"; held by {', '.join(holders[:MOST_NAMED])}" if holders else ""
+    if empty >= wanted:
+        reason = "NoFreeGPUs"
+        message = (
+            f"{placed} of {wanted} replicas of {candidate.layout} find free GPUs: {free} {slot.hardware} are free, each "
+            f"pod needs {candidate.shape.devices} on one node{others}"
+        )
+        remedy = "free those GPUs, a higher priority, or fewer replicas"
+    else:
+        reason = "NoGPUs"
+        message = f"{placed} of {wanted} replicas of {candidate.layout} find GPUs: all {slot.hardware} together would hold {empty}"
+        remedy = "more nodes, or fewer replicas"
+    return Finding(
+        severity=Severity.WARNING,
+        reason=reason,
+        message=message,
+        field="replicas",
+        value=str(wanted),
+        remedy=remedy,
+    )
+
+
+def replicas_for(option: Option, demand: Demand) -> int:
+    """Replicas of one option alone that the demand takes."""
+    return max(demand.least, -(-demand.amount // option.capacity))
+
+
+def replicas_reason(intent: Intent) -> str:
+    """Who decides the number of replicas."""
+    bounds = intent.bounds
+    if bounds.fixed is not None:
+        return "spec.replicas, obeyed exactly"
+    most = f"at most scaling.max {bounds.most}" if bounds.most is not None else "without scaling.max"
+    if intent.concurrency is not None:
+        return f"as many as {intent.concurrency:,} requests in flight need, at least {bounds.least}, {most}"
+    if intent.rate is not None:
+        return f"as many as {float(intent.rate):g} requests a second need, at least {bounds.least}, {most}"
+    return f"no load is declared: scaling.min, at least 1, {most}"
+
+
+def over_budget(option: Option, demand: Demand, room: int) -> Finding:
+    """Devices are there, but the namespace may not take them."""
+    limits = demand.limits
+    said = []
+    if limits.devices is not None:
+        said.append(f"{float(limits.devices):g} GPUs")
+    product = limits.by_product.get(option.candidate.slot.hardware.gpu)
+    if product is not None:
+        said.append(f"{float(product):g} {option.candidate.slot.hardware.gpu}")
+    if limits.per_hour is not None:
+        said.append(f"{float(limits.per_hour):g} an hour")
+    if limits.replicas is not None:
+        said.append(f"{limits.replicas} replicas")
+    return Finding(
+        severity=Severity.WARNING,
+        reason="BudgetExhausted",
+        message=(
+            f"the budget leaves {' and '.join(said) or 'nothing'}, which is {room} replicas of "
+            f"{option.candidate.layout} on {option.candidate.slot.hardware}; {replicas_for(option, demand)} are wanted"
+        ),
+        field="cost.maxPerHour" if limits.per_hour is not None else "replicas",
+        remedy="a larger budget in the admin's config, or fewer replicas",
+    )
+
+
+def inventory_findings(inventory: Inventory, money: bool) -> tuple[Finding, ...]:
+    found = []
+    if inventory.free_is_assumed:
+        found.append(
+            Finding(
+                severity=Severity.INFO,
+                reason="FreeAssumed",
+                message="pods were not seen, so every allocatable GPU is taken as free",
+                remedy="a snapshot of the cluster",
+            )
+        )
+    if not money:
+        found.append(
+            Finding(
+                severity=Severity.INFO,
+                reason="PricesUnknown",
+                message="not every GPU that could be used has a price, so costs are compared in GPU-hours",
+                remedy="prices.gpuHour or nodeClasses with pricePerHour in the admin's config",
+            )
+        )
+    return tuple(found)
+
+
+def why_chosen(chosen: Chosen, demand: Demand, money: bool, slots: int, layouts: int) -> str:
+    """The objective and what it was weighed against."""
+    unit = "money" if money else "GPU-hours"
+    if demand.unit == "replicas":
+        aim = f"the least {unit} for each output token at a modest load"
+    elif demand.unit == "concurrency":
+        aim = f"the least {unit} that carries {int(demand.amount):,} requests in flight"
+    else:
+        aim = f"the least {unit} that carries {float(demand.amount):g} requests a second"
+    covered = (
+        ""
+        if chosen.covered >= demand.amount
+        else f"; {_part(chosen.covered, demand.amount)} of it is carried"
+    )
+    return f"{aim}, among {layouts} layouts that fit on {slots} kinds of GPU{covered}"
+
+
+def _part(covered: Fraction, amount: Fraction) -> str:
+    return f"{float(covered / amount):.0%}"

@@ -1,0 +1,114 @@
+"""Keep the pinned plan or replace it: what serves is disturbed only for a reason that is named.
+
+A plan stands until a field that planning reads has changed, a set failed to start for memory or layout, no device present
+or declared could hold it, a retune, or a person asked. Everything else (new nodes, learned facts, a newer planner) can at
+most make it known that a better plan is to be had. What happened outside (failures, waiting times) is handed in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any, Final
+
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.planning import codec
+from plimsoll.planning.plan import Pinning, Plan
+
+UNREAD: Final[tuple[tuple[str, ...], ...]] = (
+    ("replicas",),
+    ("scaling",),
+    ("paused",),
+    ("rollout",),
+    ("tuning",),
+    ("networking",),
+    ("cost",),
+    ("podLabels",),
+    ("podAnnotations",),
+    ("slo", "availabilityPercent"),
+    ("workload", "preset"),
+    ("model", "servedNames"),
+    ("model", "tokenSecret"),
+    ("engine", "upgrade"),
+    ("engine", "imagePullPolicy"),
+    ("engine", "imagePullSecrets"),
+    ("rollout",),
+)
+"""Fields that change no set: numbers of replicas, how requests reach them, how changes reach them, limits of alerts."""
+
+
+class Event(StrEnum):
+    """Why a caller wants a new plan whatever the pinned one says."""
+
+    SET_FAILED = "SetFailed"
+    RETUNED = "Retuned"
+    REQUESTED = "Requested"
+    LOST_HARDWARE = "LostHardware"
+    """Nothing present or declared could hold the plan for as long as the caller waits (ten minutes)."""
+
+
+def spec_digest(spec: LLMDeploymentSpec) -> str:
+    """Of what planning reads, presets and defaults filled in."""
+    data = spec.to_dict()
+    for path in UNREAD:
+        _drop(data, path)
+    return codec.digest(data)
+
+
+def replacing(pinned: Plan | None, digest: str, event: Event | None, *, holdable: bool) -> Pinning | None:
+    """Why the pinned plan must go, or None where it stands.
+
+    `holdable`: some device that is there or declared could hold each of its sets, were it free.
+    """
+    if pinned is None or not pinned.sets:
+        return Pinning(kept=False, reason="FirstPlan", message="there was no plan yet")
+    if event is not None and (event is not Event.LOST_HARDWARE or not holdable):
+        return Pinning(kept=False, reason=event.value, message=_EVENTS[event])
+    if pinned.spec_digest != digest:
+        return Pinning(kept=False, reason="SpecChanged", message="a field that planning reads was changed")
+    return None
+
+
+_EVENTS: Final = {
+    Event.SET_FAILED: "a set failed to start for memory or layout",
+    Event.RETUNED: "a retune changed its settings",
+    Event.REQUESTED: "a person asked for a new plan",
+    Event.LOST_HARDWARE: "no device that is there or declared could hold it",
+}
+
+
+def kept(pinned: Plan, fresh: Plan) -> Plan:
+    """The pinned plan with today's findings about it, and what a fresh one would save."""
+    better = saving(pinned, fresh)
+    pinning = Pinning(
+        kept=True, reason="Pinned", message="nothing happened that would justify a restart", better=better
+    )
+    return replace(pinned, pinning=pinning)
+
+
+def saving(pinned: Plan, fresh: Plan) -> str | None:
+    """What a fresh plan would do better, in words; None where it would run the same or nothing better."""
+    if not fresh.sets or {s.digest for s in fresh.sets} == {s.digest for s in pinned.sets}:
+        return None
+    now, then = pinned.cost, fresh.cost
+    if now is None or then is None or pinned.replicas == 0 or fresh.replicas < fresh.replicas_wanted:
+        return None
+    what = " + ".join(f"{s.replicas} x {s.layout} on {s.hardware}" for s in fresh.sets)
+    if now.per_hour is not None and then.per_hour is not None and float(then.per_hour) < float(now.per_hour):
+        return f"{what} would cost {then.per_hour} instead of {now.per_hour} an hour"
+    if then.gpu_hours_per_hour < now.gpu_hours_per_hour:
+        return f"{what} would take {then.gpu_hours_per_hour:g} GPUs instead of {now.gpu_hours_per_hour:g}"
+    old, new = pinned.output_tokens_per_second, fresh.output_tokens_per_second
+    same_bill = then.gpu_hours_per_hour == now.gpu_hours_per_hour and then.per_hour == now.per_hour
+    if same_bill and old is not None and new is not None and new > old * 1.05:
+        return f"{what} would give {new:,.0f} instead of {old:,.0f} output tokens a second for the same GPUs"
+    return None
+
+
+def _drop(data: dict[str, Any], path: tuple[str, ...]) -> None:
+    inner: Any = data
+    for part in path[:-1]:
+        inner = inner.get(part)
+        if not isinstance(inner, dict):
+            return
+    inner.pop(path[-1], None)

@@ -1,0 +1,276 @@
+"""plan(): from a resource, an inventory and facts to one Plan. Pure: the same inputs give the same bytes.
+
+The steps are small and each has a module: `reading` (what is asked, and contradictions), `weighing` (layouts on devices),
+`choice` (which, and how many), `assemble` (sets), `pinning` (keep what serves). Nothing raises on user input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.facts.inventory import Inventory
+from plimsoll.facts.learned import NOTHING, Learned
+from plimsoll.planning.assemble import alternatives, build_set, build_sets, total_cost
+from plimsoll.planning.budgets import Limits, limits_of
+from plimsoll.planning.candidate import Candidate, unfitting
+from plimsoll.planning.checks import products_of
+from plimsoll.planning.choice import Chosen, Demand, Option, choose, costs_money, demand_of, options
+from plimsoll.planning.context_length import LEAST_SHORTENED, shortened
+from plimsoll.planning.ledger import Verdict
+from plimsoll.planning.outcomes import (
+    inventory_findings,
+    no_devices,
+    no_room,
+    over_budget,
+    replicas_for,
+    replicas_reason,
+    why_chosen,
+)
+from plimsoll.planning.pinning import Event, kept, replacing
+from plimsoll.planning.placement import Shape, Slot, room, room_when_empty, shape_of
+from plimsoll.planning.plan import SCHEMA, Alternative, Cost, Finding, Outcome, Plan, PlanSet
+from plimsoll.planning.reading import PlanFacts, Reading, read
+from plimsoll.planning.targets import nearest_to_target, rate_at
+from plimsoll.planning.task import Task
+from plimsoll.planning.weighing import Weighed, rejected, weigh
+
+__all__ = ["PlanFacts", "plan"]
+
+
+def plan(
+    deployment: LLMDeployment,
+    inventory: Inventory,
+    facts: PlanFacts,
+    *,
+    learned: Learned = NOTHING,
+    config: OperatorConfig | None = None,
+    pinned: Plan | None = None,
+    event: Event | None = None,
+    limits: Limits | None = None,
+) -> Plan:
+    """`limits` is what others of the namespace leave of its budget; None is the whole budget of the config."""
+    config = config if config is not None else OperatorConfig()
+    reading = read(deployment, inventory, facts, learned, config)
+    if reading.task is None:
+        return _ended(reading, Outcome.INVALID)
+    bounds = limits if limits is not None else limits_of(deployment.namespace, config)
+    fresh = _fresh(reading, reading.task, inventory, bounds)
+    why = replacing(pinned, fresh.spec_digest, event, holdable=_holdable(pinned, reading.slots))
+    return replace(fresh, pinning=why) if why is not None or pinned is None else kept(pinned, fresh)
+
+
+def _fresh(reading: Reading, task: Task, inventory: Inventory, limits: Limits) -> Plan:
+    if not reading.slots:
+        products, _ = products_of(task.intent, inventory)
+        missing = no_devices(task.intent, inventory, products)
+        return _ended(reading, Outcome.DOES_NOT_FIT, *reading.findings, missing)
+    task, weighed, findings = _weighed(task, reading.slots, limits)
+    findings = (*reading.findings, *findings)
+    if not weighed.candidates:
+        nearest = _nearest(task, weighed)
+        return _ended(reading, Outcome.DOES_NOT_FIT, *findings, weighed=weighed, nearest=nearest)
+    usable = weighed.usable
+    missed = nearest_to_target(task, usable)
+    if missed is not None:
+        usable, finding = missed
+        findings = (*findings, finding)
+    demand = demand_of(task.intent, limits)
+    offered = options(
+        usable,
+        demand,
+        lambda candidate: _room(candidate, reading.owner),
+        lambda candidate, load: rate_at(task, candidate, load),
+    )
+    chosen = choose(offered, demand)
+    money = costs_money(usable)
+    findings = (*findings, *inventory_findings(inventory, money))
+    if chosen is None:
+        return _without_room(
+            reading, task, weighed=weighed, offered=offered, demand=demand, findings=findings
+        )
+    return _with_sets(
+        reading, task, weighed=weighed, offered=offered, chosen=chosen, demand=demand, findings=findings
+    )
+
+
+def _weighed(task: Task, slots: Sequence[Slot], limits: Limits) -> tuple[Task, Weighed, tuple[Finding, ...]]:
+    """Layouts weighed; a context that nobody asked for is cut until one fits, if any does."""
+    largest = None if limits.devices is None else int(limits.devices)
+    weighed = weigh(task, slots, largest)
+    first = task.context
+    tokens = first.tokens // 2
+    while not weighed.candidates and first.inherited and tokens >= LEAST_SHORTENED:
+        shorter = shortened(first, tokens)
+        task = replace(task, context=shorter)
+        weighed = weigh(task, slots, largest)
+        if weighed.candidates:
+            return task, weighed, shorter.findings
+        tokens //= 2
+    return replace(task, context=first), weighed, ()
+
+
+def _room(candidate: Candidate, owner: str) -> int:
+    return sum(room(pool, candidate.shape, candidate.layout, owner) for pool in candidate.slot.pools)
+
+
+def _with_sets(
+    reading: Reading,
+    task: Task,
+    *,
+    weighed: Weighed,
+    offered: Sequence[Option],
+    chosen: Chosen,
+    demand: Demand,
+    findings: tuple[Finding, ...],
+) -> Plan:
+    sets = build_sets(task, chosen, demand, reading.owner)
+    lead = chosen.sets[0][0]
+    wanted = chosen.replicas
+    short = chosen.covered < demand.amount or chosen.replicas < demand.least
+    if short:
+        rest = demand.amount - chosen.covered
+        wanted += max(demand.least - chosen.replicas, -(-rest // lead.capacity))
+        findings = (*findings, _shortage(reading, lead, demand, chosen.replicas))
+    if reading.task is not None and task.intent.bounds.fixed == 0:
+        sets, wanted, short = tuple(_stopped(chosen_set) for chosen_set in sets), 0, False
+    tight = any(chosen_set.ledger.verdict is Verdict.TIGHT for chosen_set in sets)
+    money = costs_money([option.candidate for option in offered])
+    return _plan(
+        reading,
+        task,
+        outcome=Outcome.SHORT if short else Outcome.TIGHT if tight else Outcome.FITS,
+        wanted=wanted,
+        findings=findings,
+        weighed=weighed,
+        sets=sets,
+        alternatives=alternatives(task, offered, chosen, demand),
+        choice=why_chosen(chosen, demand, money, len(reading.slots), len(weighed.candidates)),
+        cost=total_cost(sets),
+    )
+
+
+def _without_room(
+    reading: Reading,
+    task: Task,
+    *,
+    weighed: Weighed,
+    offered: Sequence[Option],
+    demand: Demand,
+    findings: tuple[Finding, ...],
+) -> Plan:
+    """Something fits, but nothing is free (or allowed): the best layout is shown with no replica."""
+    if not offered:
+        return _ended(
+            reading, Outcome.DOES_NOT_FIT, *findings, weighed=weighed, nearest=_nearest(task, weighed)
+        )
+    best = offered[0]
+    shown = build_set(task, best.candidate, 0, max(1, best.candidate.most), reading.owner)
+    return _plan(
+        reading,
+        task,
+        outcome=Outcome.SHORT,
+        wanted=replicas_for(best, demand),
+        findings=(*findings, _shortage(reading, best, demand, 0)),
+        weighed=weighed,
+        nearest=shown,
+        choice=f"{best.candidate.layout} on {best.candidate.slot.hardware} would be chosen if there were room",
+    )
+
+
+def _shortage(reading: Reading, option: Option, demand: Demand, placed: int) -> Finding:
+    free = _room(option.candidate, reading.owner)
+    if option.room < free and option.room < replicas_for(option, demand):
+        return over_budget(option, demand, option.room)
+    return no_room(option, demand, placed, reading.owner)
+
+
+def _stopped(chosen: PlanSet) -> PlanSet:
+    return replace(
+        chosen, replicas=0, placements=(), cost=replace(chosen.cost, gpu_hours_per_hour=0.0, per_hour=None)
+    )
+
+
+def _nearest(task: Task, weighed: Weighed) -> PlanSet | None:
+    """The layout that memory alone turned down with the most memory behind it."""
+    heavy = [(slot, refusal.layout) for slot, refusal in weighed.refusals if refusal.rule == "memory"]
+    if not heavy:
+        return None
+    slot, layout = max(
+        heavy, key=lambda pair: (pair[1].gpus * pair[0].hardware.memory_bytes, str(pair[0].hardware), pair[1])
+    )
+    shape = shape_of(layout, slot.pools)
+    if shape is None:
+        return None
+    return build_set(task, unfitting(task, slot, shape, layout), 0, 1, "")
+
+
+def _holdable(pinned: Plan | None, slots: Sequence[Slot]) -> bool:
+    """Whether devices that are there or declared could hold each set of the pinned plan, were they free."""
+    if pinned is None:
+        return False
+    for chosen in pinned.sets:
+        fitting = [slot for slot in slots if slot.hardware == chosen.hardware]
+        shape = Shape(chosen.pods_per_replica, chosen.resources.devices)
+        if not any(room_when_empty(pool, shape, chosen.layout) for slot in fitting for pool in slot.pools):
+            return False
+    return True
+
+
+def _ended(
+    reading: Reading,
+    outcome: Outcome,
+    *findings: Finding,
+    weighed: Weighed | None = None,
+    nearest: PlanSet | None = None,
+) -> Plan:
+    """A plan without sets: its findings say why."""
+    return _plan(
+        reading,
+        reading.task,
+        outcome=outcome,
+        wanted=0,
+        findings=findings or reading.findings,
+        weighed=weighed,
+        nearest=nearest,
+    )
+
+
+def _plan(
+    reading: Reading,
+    task: Task | None,
+    *,
+    outcome: Outcome,
+    wanted: int,
+    findings: Sequence[Finding],
+    weighed: Weighed | None = None,
+    sets: tuple[PlanSet, ...] = (),
+    alternatives: tuple[Alternative, ...] = (),
+    nearest: PlanSet | None = None,
+    choice: str = "",
+    cost: Cost | None = None,
+) -> Plan:
+    model, engine = reading.facts.model, reading.engine
+    return Plan(
+        schema=SCHEMA,
+        name=reading.deployment.name,
+        namespace=reading.deployment.namespace,
+        model=reading.deployment.spec.model.source,
+        model_digest=model.digest if model is not None else "",
+        model_origin=model.origin if model is not None else "",
+        engine=engine.name if engine is not None else "",
+        engine_version=engine.version if engine is not None else "",
+        spec_digest=reading.digest,
+        outcome=outcome,
+        replicas_wanted=wanted,
+        replicas_reason=replicas_reason(task.intent) if task is not None else "",
+        sets=sets,
+        findings=tuple(findings),
+        rejected=rejected(weighed.refusals) if weighed is not None else (),
+        alternatives=alternatives,
+        nearest=nearest,
+        choice=choice,
+        cost=cost,
+    )

@@ -1,0 +1,87 @@
+"""What `quantization.method` does to a checkpoint: nothing, quantize it while loading, or fail.
+
+Methods that read a quantized checkpoint need one of their own kind; online methods need one that is not quantized. Both
+mistakes end a start after minutes of loading, so they are found here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from plimsoll.facts.architecture import Quantization
+from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.model import Certainty, ModelFacts
+from plimsoll.facts.weights import weights_from_architecture
+from plimsoll.planning.plan import Finding, Severity
+
+FIELD: Final = "quantization.method"
+
+ONLINE: Final = {
+    "fp8": Quantization(method="fp8", weights=Dtype.FP8, activations=Dtype.FP8),
+    "fp8_per_tensor": Quantization(method="fp8_per_tensor", weights=Dtype.FP8, activations=Dtype.FP8),
+    "fp8_per_channel": Quantization(method="fp8_per_channel", weights=Dtype.FP8, activations=Dtype.FP8),
+    "fp8_per_block": Quantization(
+        method="fp8_per_block", weights=Dtype.FP8, activations=Dtype.FP8, block=(128, 128)
+    ),
+    "mxfp8": Quantization(method="mxfp8", weights=Dtype.FP8, activations=Dtype.FP8),
+    "int8_per_channel_weight_only": Quantization(method="int8_per_channel_weight_only", weights=Dtype.INT8),
+    "experts_int8": Quantization(method="experts_int8", weights=Dtype.INT8, experts_only=True),
+    "bitsandbytes": Quantization(method="bitsandbytes", weights=Dtype.INT4),
+    "nvfp4_per_token": Quantization(
+        method="nvfp4_per_token", weights=Dtype.NVFP4, activations=Dtype.NVFP4, group_size=16
+    ),
+}
+"""Methods that quantize a 16-bit checkpoint while it loads, and what then lies in memory."""
+
+_KINS: Final = (
+    {"awq", "awq_marlin", "auto_awq", "cpu_awq", "moe_wna16"},
+    {"gptq", "gptq_marlin", "auto_gptq", "moe_wna16"},
+    {"mxfp4", "gpt_oss_mxfp4"},
+    {"modelopt", "modelopt_fp4", "modelopt_mixed", "modelopt_mxfp8"},
+    {"inc", "auto-round", "auto_round"},
+    {"fp8", "deepseek_v4_fp8"},
+    {"bitsandbytes"},
+)
+"""Spellings of one checkpoint format."""
+
+
+def as_served(
+    model: ModelFacts, method: str | None, engine: EngineFacts
+) -> tuple[ModelFacts, tuple[Finding, ...]]:
+    """The model as it will lie in memory, and what is wrong with the method."""
+    if method is None:
+        return model, ()
+    own = model.architecture.quantization
+    if method not in engine.quantizations:
+        known = ", ".join(engine.quantizations)
+        message = (
+            f"{FIELD} is {method!r}, which {engine.name} {engine.version} does not know; it knows {known}"
+        )
+        return model, (_error("UnknownQuantization", message, method, "leave it out, or one of these"),)
+    if own is not None:
+        if method == own.method or any(method in kin and own.method in kin for kin in _KINS):
+            return model, ()
+        message = (
+            f"{FIELD} is {method!r}, but the checkpoint is quantized with {own.method!r}; leave the field out, or name "
+            f"a checkpoint of that kind"
+        )
+        return model, (_error("QuantizationMismatch", message, method, f"leave it out, or {own.method}"),)
+    online = ONLINE.get(method)
+    if online is None:
+        message = (
+            f"{FIELD} is {method!r}, which reads a checkpoint that is quantized so already; {model.source} holds "
+            f"{model.architecture.dtype.value} weights. Name a quantized checkpoint, or quantize while loading with "
+            f"fp8_per_tensor"
+        )
+        return model, (_error("QuantizationNeedsCheckpoint", message, method, "a quantized checkpoint"),)
+    architecture = replace(model.architecture, quantization=online)
+    weights = replace(weights_from_architecture(architecture), certainty=Certainty.CALIBRATED)
+    return replace(model, architecture=architecture, weights=weights, digest=f"{model.digest}-{method}"), ()
+
+
+def _error(reason: str, message: str, value: str, remedy: str) -> Finding:
+    return Finding(
+        severity=Severity.ERROR, reason=reason, message=message, field=FIELD, value=value, remedy=remedy
+    )

@@ -1,0 +1,171 @@
+"""The first half of a plan: what is asked, merged and checked, or the findings that end it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.defaults import Effective, effective
+from plimsoll.api.problems import SpecError
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.facts.engines import EngineFacts, engine_facts
+from plimsoll.facts.inventory import Inventory
+from plimsoll.facts.learned import Learned
+from plimsoll.facts.model import ModelFacts
+from plimsoll.planning.checks import check_spec, products_of
+from plimsoll.planning.context_length import context_length
+from plimsoll.planning.intent import Source, SourceOf, read_intent
+from plimsoll.planning.pinning import spec_digest
+from plimsoll.planning.placement import Slot, slots
+from plimsoll.planning.plan import Finding, Origin, Severity
+from plimsoll.planning.quantize import as_served
+from plimsoll.planning.task import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFacts:
+    """What must be looked up before planning; a model that could not be read carries the resolver's sentence."""
+
+    model: ModelFacts | None
+    draft: ModelFacts | None = None
+    engine: EngineFacts | None = None
+    """None: by engine.version of the resource, else the admin's default, else the newest known."""
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    deployment: LLMDeployment
+    facts: PlanFacts
+    engine: EngineFacts | None
+    digest: str
+    """Of the spec as planning reads it."""
+    task: Task | None
+    """None where a finding is an error."""
+    slots: tuple[Slot, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def owner(self) -> str:
+        return f"{self.deployment.namespace}/{self.deployment.name}"
+
+
+def read(
+    deployment: LLMDeployment,
+    inventory: Inventory,
+    facts: PlanFacts,
+    learned: Learned,
+    config: OperatorConfig,
+) -> Reading:
+    try:
+        merged = effective(deployment.spec, deployment.namespace, config)
+    except SpecError as error:
+        return _stopped(deployment, facts, None, "", _problems(error))
+    intent = read_intent(deployment.namespace, deployment.name, merged.spec, source_of(merged))
+    digest = spec_digest(merged.spec)
+    version = merged.spec.engine.version or config.engines.default_version
+    engine = facts.engine or engine_facts(merged.spec.engine.name, version)
+    if facts.model is None:
+        return _stopped(deployment, facts, engine, digest, (_unreadable(deployment, facts),))
+    model, findings = as_served(facts.model, merged.spec.quantization.method, engine)
+    products, unknown = products_of(intent, inventory)
+    context = context_length(model.architecture, intent)
+    findings = (
+        *_yielded(merged),
+        *findings,
+        *unknown,
+        *check_spec(intent, model, engine),
+        *context.findings,
+    )
+    if any(finding.severity is Severity.ERROR for finding in findings):
+        return _stopped(deployment, facts, engine, digest, findings)
+    topology = merged.spec.topology
+    return Reading(
+        deployment=deployment,
+        facts=facts,
+        engine=engine,
+        digest=digest,
+        task=Task(
+            intent=intent, model=model, draft=facts.draft, engine=engine, learned=learned, context=context
+        ),
+        slots=slots(
+            inventory.pools,
+            selector=topology.node_selector,
+            tolerations=topology.tolerations,
+            products=products,
+            on_cpu=topology.cpu is not None,
+        ),
+        findings=findings,
+    )
+
+
+def source_of(merged: Effective) -> SourceOf:
+    """Where a value came from, in the words of a plan."""
+
+    def find(field: str) -> Source:
+        source = merged.source_of(field)
+        words = f"{source.kind} {source.name}" if source.name else source.kind
+        return _ORIGINS[source.kind], words
+
+    return find
+
+
+_ORIGINS: Final = {
+    "user": Origin.USER,
+    "preset": Origin.PRESET,
+    "admin preset": Origin.PRESET,
+    "namespace default": Origin.NAMESPACE,
+    "admin config": Origin.CONFIG,
+    "open": Origin.DERIVED,
+}
+
+
+def _stopped(
+    deployment: LLMDeployment,
+    facts: PlanFacts,
+    engine: EngineFacts | None,
+    digest: str,
+    findings: tuple[Finding, ...],
+) -> Reading:
+    return Reading(
+        deployment=deployment, facts=facts, engine=engine, digest=digest, task=None, findings=findings
+    )
+
+
+def _problems(error: SpecError) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(
+            severity=Severity.ERROR,
+            reason="InvalidSpec",
+            message=problem.message,
+            field=problem.field,
+            value=problem.value,
+        )
+        for problem in error.problems
+    )
+
+
+def _unreadable(deployment: LLMDeployment, facts: PlanFacts) -> Finding:
+    source = deployment.spec.model.source
+    return Finding(
+        severity=Severity.ERROR,
+        reason="ModelUnreadable",
+        message=facts.problem or f"nothing is known of the model {source}",
+        field="model.source",
+        value=source,
+        remedy="model.architecture.config with the text of its config.json, or a source that can be read",
+    )
+
+
+def _yielded(merged: Effective) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(
+            severity=Severity.INFO,
+            reason="DefaultYielded",
+            message=f"{item.field} of the {item.source.kind} {item.source.name} is left out: {item.reason}",
+            field=item.field,
+            value=str(item.value),
+        )
+        for item in merged.yielded
+    )
