@@ -29,6 +29,20 @@ class LoraSlots:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RopeScaling:
+    """The model's context stretched beyond what it was trained for."""
+
+    kind: str
+    factor: str
+    """A decimal, as the user wrote it."""
+    original: int | None = None
+    theta: float | None = None
+    """The base of the model's own rotation, which an override must repeat."""
+    nested: bool = False
+    """True where the language model's config is a part of a larger one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
     max_model_len: int
     max_num_seqs: int
@@ -50,5 +64,6 @@ class EngineSettings:
     speculation: Speculation | None = None
     multimodal_items: int | None = None
     """Most images or videos a prompt; 0 is text only, None the engine's default."""
+    rope: RopeScaling | None = None
     kv_offload_bytes: int = 0
     weight_offload_bytes: int = 0

@@ -1,0 +1,50 @@
+"""What starts one replica of an engine: words and variables as data, never a shell line.
+
+Secrets stay references here and are resolved by the kubelet; files are named by the path at which a pod finds them.
+Which pod that is, its volumes and its probes, is left to `render`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.planning.plan import PlanSet
+
+PORT: Final = 8000
+MODEL_FOLDER: Final = "/models"
+"""Where a volume with the model is mounted."""
+ADAPTER_FOLDER: Final = "/adapters"
+TEMPLATE_FILE: Final = "/etc/plimsoll/chat-template.jinja"
+TLS_FOLDER: Final = "/etc/plimsoll/tls"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretRef:
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsaid:
+    """A setting that this version of the engine has no word for; the plan's ledger counts it all the same."""
+
+    flag: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineCommand:
+    argv: tuple[str, ...]
+    """The program first. A JSON value is one word."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: Mapping[str, SecretRef] = field(default_factory=dict)
+    port: int = PORT
+    unsaid: tuple[Unsaid, ...] = ()
+
+
+class Engine(Protocol):
+    def __call__(self, spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts) -> EngineCommand: ...

@@ -1,0 +1,335 @@
+"""vLLM's command line: every decided setting and every field of the resource as the flag of the version at hand.
+
+Each concern is a function that yields flags in the order a person would write them. What the version does not know is
+left out and said, what equals the engine's default is written all the same where the plan decided it: a later release
+with another default must not change a running fleet. Groups over nodes add their rank and address where they are made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from plimsoll.api.v1alpha1.model import ModelSpec
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.engines.command import (
+    ADAPTER_FOLDER,
+    MODEL_FOLDER,
+    PORT,
+    TEMPLATE_FILE,
+    TLS_FOLDER,
+    EngineCommand,
+    SecretRef,
+    Unsaid,
+)
+from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.planning.layout import Layout
+from plimsoll.planning.plan import PlanSet
+from plimsoll.planning.settings import EngineSettings
+
+GIB: Final = 2**30
+KV_WORDS: Final = {
+    Dtype.FP8: "fp8",
+    Dtype.BFLOAT16: "bfloat16",
+    Dtype.FLOAT16: "float16",
+    Dtype.NVFP4: "nvfp4",
+    Dtype.INT8: "int8_per_token_head",
+    Dtype.INT4: "int4_per_token_head",
+}
+TASKS: Final = {
+    "generate": ("generate", "none"),
+    "embed": ("pooling", "embed"),
+    "rerank": ("pooling", "classify"),
+    "classify": ("pooling", "classify"),
+}
+SPECULATION: Final = {"draft": "draft_model"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """All that the flags are made from."""
+
+    spec: LLMDeploymentSpec
+    settings: EngineSettings
+    layout: Layout
+    on_cpu: bool
+
+
+Flag = tuple[str, ...]
+"""A flag and its words."""
+
+
+def command(spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts) -> EngineCommand:
+    told = _Told(
+        spec=spec,
+        settings=chosen.settings,
+        layout=chosen.layout,
+        on_cpu=chosen.hardware.vendor == "cpu",
+    )
+    words: list[str] = ["vllm", "serve", model_word(spec.model)]
+    unsaid: list[Unsaid] = []
+    for concern in CONCERNS:
+        for flag in concern(told):
+            if facts.has(flag[0]):
+                words += flag
+            else:
+                why = f"{facts.name} {facts.version} has no such flag"
+                unsaid.append(Unsaid(flag=" ".join(flag), why=why))
+    return EngineCommand(
+        argv=(*words, *spec.engine.extra_args),
+        env=_environment(told),
+        secret_env=_secrets(spec),
+        port=PORT,
+        unsaid=tuple(unsaid),
+    )
+
+
+def model_word(model: ModelSpec) -> str:
+    """What the engine is given to load: a repository, a bucket, or the folder where a volume is mounted."""
+    match model.scheme:
+        case "pvc":
+            _, _, path = model.location.partition("/")
+            return f"{MODEL_FOLDER}/{path}".rstrip("/")
+        case "oci":
+            return MODEL_FOLDER
+        case "s3":
+            return model.source
+    return model.location
+
+
+def served_names(model: ModelSpec) -> tuple[str, ...]:
+    return model.served_names or (model.location.rstrip("/"),)
+
+
+def _model(told: _Told) -> Iterator[Flag]:
+    model = told.spec.model
+    yield ("--served-model-name", *served_names(model))
+    yield "--port", str(PORT)
+    if model.revision is not None and model.scheme in ("hf", "modelscope"):
+        yield "--revision", model.revision
+    if model.task is not None:
+        runner, convert = TASKS[model.task]
+        yield "--runner", runner
+        if convert != "none":
+            yield "--convert", convert
+    if model.tokenizer is not None:
+        yield "--tokenizer", model.tokenizer.removeprefix("hf://")
+    if model.trust_remote_code:
+        yield ("--trust-remote-code",)
+    if model.load_format is not None:
+        yield "--load-format", model.load_format
+    if told.spec.quantization.method is not None:
+        yield "--quantization", told.spec.quantization.method
+
+
+def _parallel(told: _Told) -> Iterator[Flag]:
+    layout, topology = told.layout, told.spec.topology
+    if layout.tensor > 1:
+        yield "--tensor-parallel-size", str(layout.tensor)
+    if layout.pipeline > 1:
+        yield "--pipeline-parallel-size", str(layout.pipeline)
+    if layout.data > 1:
+        yield "--data-parallel-size", str(layout.data)
+        if topology.data_mode in ("hybrid", "external"):
+            yield (f"--data-parallel-{topology.data_mode}-lb",)
+    if layout.decode_context > 1:
+        yield "--decode-context-parallel-size", str(layout.decode_context)
+    if layout.expert_parallel:
+        yield ("--enable-expert-parallel",)
+        if topology.expert_balancing:
+            yield ("--enable-eplb",)
+    if topology.executor is not None and layout.gpus > 1:
+        yield "--distributed-executor-backend", topology.executor
+
+
+def _memory(told: _Told) -> Iterator[Flag]:
+    settings = told.settings
+    if not told.on_cpu:
+        if settings.kv_cache_bytes is not None:
+            yield "--kv-cache-memory-bytes", str(settings.kv_cache_bytes)
+        else:
+            yield "--gpu-memory-utilization", _decimal(Fraction(str(settings.utilization)))
+    asked = told.spec.memory.kv_cache_dtype
+    word = asked if asked is not None else KV_WORDS.get(settings.kv_dtype) if settings.kv_dtype else None
+    if word is not None and word != "auto":
+        yield "--kv-cache-dtype", word
+    if settings.block_size is not None:
+        yield "--block-size", str(settings.block_size)
+    if settings.kv_offload_bytes:
+        yield "--kv-offloading-size", _decimal(Fraction(settings.kv_offload_bytes, GIB))
+        backend = told.spec.memory.kv_offload.backend if told.spec.memory.kv_offload else None
+        yield "--kv-offloading-backend", backend or "native"
+    if settings.weight_offload_bytes:
+        yield "--cpu-offload-gb", _decimal(Fraction(settings.weight_offload_bytes, GIB))
+
+
+def _batching(told: _Told) -> Iterator[Flag]:
+    settings, engine = told.settings, told.spec.engine
+    yield "--max-model-len", str(settings.max_model_len)
+    yield "--max-num-seqs", str(settings.max_num_seqs)
+    yield "--max-num-batched-tokens", str(settings.max_num_batched_tokens)
+    yield ("--enable-prefix-caching" if settings.prefix_caching else "--no-enable-prefix-caching",)
+    if settings.watermark_permille:
+        yield "--watermark", _decimal(Fraction(settings.watermark_permille, 1000))
+    if settings.max_queued_requests is not None:
+        yield "--max-num-queued-reqs", str(settings.max_queued_requests)
+    if engine.scheduling_policy is not None:
+        yield "--scheduling-policy", engine.scheduling_policy
+
+
+def _compute(told: _Told) -> Iterator[Flag]:
+    settings, engine = told.settings, told.spec.engine
+    if engine.attention_backend is not None:
+        yield "--attention-backend", engine.attention_backend
+    if settings.eager:
+        yield ("--enforce-eager",)
+    elif settings.max_graph_batch is not None:
+        yield "--max-cudagraph-capture-size", str(settings.max_graph_batch)
+    if engine.sleep_mode:
+        yield ("--enable-sleep-mode",)
+
+
+def _context(told: _Told) -> Iterator[Flag]:
+    rope = told.settings.rope
+    if rope is None:
+        return
+    scaling: dict[str, Any] = {"rope_type": rope.kind, "factor": float(rope.factor)}
+    if rope.original is not None:
+        scaling["original_max_position_embeddings"] = rope.original
+    if rope.theta is not None:
+        # The engine replaces the whole mapping, so what the model's own one said must be in it.
+        scaling["rope_theta"] = rope.theta
+    overrides: dict[str, Any] = {"rope_parameters": scaling}
+    if rope.nested:
+        overrides = {"text_config": overrides}
+    yield "--hf-overrides", _json(overrides)
+
+
+def _adapters(told: _Told) -> Iterator[Flag]:
+    slots, adapters = told.settings.lora, told.spec.adapters
+    if slots is None or adapters is None:
+        return
+    yield ("--enable-lora",)
+    yield "--max-loras", str(slots.max_loras)
+    yield "--max-lora-rank", str(slots.max_rank)
+    yield "--max-cpu-loras", str(slots.max_cpu_loras)
+    if adapters.items and not adapters.runtime_loading:
+        paths = (
+            {"name": item.name, "path": _adapter_path(item.name, item.source)} for item in adapters.items
+        )
+        yield ("--lora-modules", *map(_json, paths))
+
+
+def _adapter_path(name: str, source: str) -> str:
+    """A repository is fetched by the engine itself; everything else is put into the folder before it starts."""
+    scheme, separator, location = source.partition("://")
+    if source.startswith("/"):
+        return source
+    return (
+        (location if separator else source) if scheme == "hf" or not separator else f"{ADAPTER_FOLDER}/{name}"
+    )
+
+
+def _speculative(told: _Told) -> Iterator[Flag]:
+    wish, decided = told.spec.speculative, told.settings.speculation
+    if wish is None or decided is None:
+        return
+    config: dict[str, Any] = {
+        "method": SPECULATION.get(wish.method, wish.method),
+        "num_speculative_tokens": decided.tokens,
+    }
+    optional = {
+        "model": None if wish.model is None else wish.model.removeprefix("hf://"),
+        "revision": wish.revision,
+        "draft_tensor_parallel_size": wish.tensor,
+        "prompt_lookup_min": wish.lookup_min,
+        "prompt_lookup_max": wish.lookup_max,
+    }
+    config |= {key: value for key, value in optional.items() if value is not None}
+    yield "--speculative-config", _json(config)
+
+
+def _media(told: _Told) -> Iterator[Flag]:
+    media = told.spec.multimodal
+    if media.text_only:
+        yield ("--language-model-only",)
+        return
+    counts = {"image": media.images, "video": media.videos, "audio": media.audios}
+    limits = {kind: count for kind, count in counts.items() if count is not None}
+    if limits:
+        yield "--limit-mm-per-prompt", _json(limits)
+    if media.allowed_domains:
+        yield ("--allowed-media-domains", *media.allowed_domains)
+
+
+def _answers(told: _Told) -> Iterator[Flag]:
+    spec = told.spec
+    if spec.tool_calling is not None:
+        yield "--tool-call-parser", spec.tool_calling.parser
+        if spec.tool_calling.auto_choice is not False:
+            yield ("--enable-auto-tool-choice",)
+    if spec.reasoning is not None:
+        yield "--reasoning-parser", spec.reasoning.parser
+    if spec.structured_output is not None and spec.structured_output.backend is not None:
+        yield "--structured-outputs-config", _json({"backend": spec.structured_output.backend})
+    if spec.chat_template is not None:
+        yield "--chat-template", TEMPLATE_FILE
+
+
+def _network(told: _Told) -> Iterator[Flag]:
+    networking = told.spec.networking
+    if networking.tls_secret is not None:
+        yield "--ssl-certfile", f"{TLS_FOLDER}/tls.crt"
+        yield "--ssl-keyfile", f"{TLS_FOLDER}/tls.key"
+        yield ("--enable-ssl-refresh",)
+    if networking.cors_origins:
+        yield "--allowed-origins", _json(list(networking.cors_origins))
+
+
+CONCERNS: Final[tuple[Callable[[_Told], Iterator[Flag]], ...]] = (
+    _model,
+    _parallel,
+    _memory,
+    _batching,
+    _compute,
+    _context,
+    _adapters,
+    _speculative,
+    _media,
+    _answers,
+    _network,
+)
+
+
+def _environment(told: _Told) -> dict[str, str]:
+    spec = told.spec
+    env = {"VLLM_NO_USAGE_STATS": "1"}
+    if told.on_cpu and told.settings.kv_cache_bytes is not None:
+        # The engine reads whole GiB here; what is left over stays free.
+        env["VLLM_CPU_KVCACHE_SPACE"] = str(told.settings.kv_cache_bytes // GIB)
+    if spec.model.scheme == "modelscope":
+        env["VLLM_USE_MODELSCOPE"] = "True"
+    if spec.adapters is not None and spec.adapters.runtime_loading:
+        env["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
+    return env | {item.name: item.value for item in spec.engine.env if item.value is not None}
+
+
+def _secrets(spec: LLMDeploymentSpec) -> Mapping[str, SecretRef]:
+    asked = {
+        "HF_TOKEN": spec.model.token_secret,
+        "VLLM_API_KEY": spec.networking.api_key_secret,
+    } | {item.name: item.secret for item in spec.engine.env}
+    return {name: SecretRef(name=ref.name, key=ref.key) for name, ref in asked.items() if ref is not None}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+
+
+def _decimal(value: Fraction) -> str:
+    """Without an exponent and without a float's tail: 0.92, 24, 0.005."""
+    return f"{float(value):.6f}".rstrip("0").rstrip(".")
