@@ -24,6 +24,7 @@ from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.models import lookup
 from plimsoll.planning.kv_rules import prefix_caching_by_default
 from plimsoll.planning.layout import Layout
+from plimsoll.planning.rank_weights import rank_weight_bytes
 from plimsoll.planning.settings import EngineSettings, LoraSlots, Speculation
 
 GIB = 2**30
@@ -32,7 +33,6 @@ MEMORY_OR_LENGTH = re.compile(
     r"|mamba cache|larger than|needs? [\d.]+ gib",
     re.IGNORECASE,
 )
-FIRST_PARALLEL_DEFAULT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +133,8 @@ def _case(line: int, row: Mapping[str, Any]) -> Case | Skipped:
     engine = _engine(row, notes)
     gpu, device = _device(row, notes)
     layout = _layout(row, model)
+    if device is not None and row.get("tp") is None and rank_weight_bytes(model, layout).largest > device:
+        return Skipped(line, "number of GPUs not stated, and one cannot hold the weights")
     settings = _settings(row, model, engine, gpu, device, layout)
     if device is not None:
         settings = _told_by_sums(row, settings, device, notes)
@@ -159,17 +161,32 @@ def _model(name: str, quantization: str | None) -> ModelFacts | None:
 
 
 def _engine(row: Mapping[str, Any], notes: list[str]) -> EngineFacts:
-    text = row.get("vllm_version")
-    engine = engine_facts("vllm", text)
-    tokens, concurrency, length = row.get("kv_tokens"), row.get("max_concurrency"), row.get("max_model_len")
-    if text and parse_version(text) is None and tokens and concurrency and length:
-        # A build known by its date only: its own concurrency tells which of the two lines it printed.
-        is_request = abs(tokens / length - concurrency) <= 0.006 + 1 / length
-        line = "request" if is_request else "pool"
-        if line != engine.kv_tokens_line:
-            notes.append(f"the row's own concurrency shows that its line counts the {line}")
-            return replace(engine, kv_tokens_line=line)
+    """The release that the text names; a text that says no more than a year is its newest release that fits the row."""
+    text = str(row.get("vllm_version") or "")
+    engine = engine_facts("vllm", text or None)
+    if parse_version(text) is not None:
+        return engine
+    line = _line_printed(row)
+    if re.fullmatch(r"20\d\d( V1)?", text.strip()):
+        year = int(text[:4])
+        dated = sorted((parse_version(number), day) for number, day in engine.profile.releases.items())
+        for version, day in reversed(dated):
+            engine = engine_facts("vllm", str(version))
+            if day.year == year and line in {None, engine.kv_tokens_line}:
+                break
+        notes.append(f"version {text!r} says a year only; taken as {engine.version}, its newest with this row's tokens line")
+    elif line not in {None, engine.kv_tokens_line}:
+        notes.append(f"the row's own concurrency shows that its line counts the {line}")
+        return replace(engine, kv_tokens_line=line)
     return engine
+
+
+def _line_printed(row: Mapping[str, Any]) -> str | None:
+    """Which of the two meanings the tokens line had, where the row's own concurrency tells."""
+    tokens, concurrency, length = row.get("kv_tokens"), row.get("max_concurrency"), row.get("max_model_len")
+    if not (tokens and concurrency and length):
+        return None
+    return "request" if abs(tokens / length - concurrency) <= 0.006 + 1 / length else "pool"
 
 
 def _device(row: Mapping[str, Any], notes: list[str]) -> tuple[Gpu | None, int | None]:

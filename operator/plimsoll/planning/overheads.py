@@ -9,10 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import ceil, hypot
+from math import ceil
 from typing import Final
 
-from plimsoll.facts.architecture import Architecture, Attention, DenseFfn, LatentAttention, MoeFfn
+from plimsoll.facts.architecture import (
+    Architecture,
+    Attention,
+    DenseFfn,
+    LatentAttention,
+    LinearAttention,
+    MoeFfn,
+)
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.engines import EngineFacts
@@ -36,6 +43,8 @@ LEAN_FOR_ALL: Final = Version(0, 29)
 FULL_WARMUP: Final = Version(0, 31)
 """From here the profile run samples once more with everything a request may ask for."""
 DATA_CENTRE_GIB: Final = 70
+ASSUMED_SPREAD: Final = 0.03
+"""Of the weights, where the architecture was in part filled in by rules."""
 PADDED: Final = 256
 """4-bit float experts are padded to whole multiples of this many channels."""
 LATENT_PREFILL_TOKENS: Final = 65_536
@@ -98,14 +107,12 @@ def activation(now: Situation, *, last_stage: bool = True) -> Estimate:
     kept = workspace if now.version >= HELD_WORKSPACE else 0
     copies = sampler_copies(now)
     sampler = copies.value * rows * arch.vocab * 4 if last_stage and not arch.encoder else 0
-    forward = max(_dense_forward(now), latent_prefill(now), workspace - kept)
+    forward = max(_dense_forward(now), latent_prefill(now), _linear_forward(now), workspace - kept)
     unexplained = now.constants[unexplained_name(now)]
-    spread = hypot(
-        unexplained.spread * GIB, copies.spread * rows * arch.vocab * 4 if sampler > forward else 0
-    )
     return Estimate(
         bytes=hidden + held + kept + max(forward, sampler) + unexplained.value * GIB,
-        spread=spread,
+        # What no formula explains, of all terms together, was measured as one figure and is carried here.
+        spread=unexplained.spread * GIB,
         formula=(
             "hidden states T*H*2 B + encoder outputs + expert workspace + "
             "max(forward pass, sampler c*min(S, T)*V*4 B)"
@@ -140,6 +147,8 @@ def _sampler_name(now: Situation) -> str:
 
 
 def unexplained_name(now: Situation) -> str:
+    if now.engine.whole_prompts:
+        return "unexplainedFirst"
     if now.rocm:
         return "unexplainedRocm"
     if now.small:
@@ -153,6 +162,23 @@ def _dense_forward(now: Situation) -> float:
     widths += [layer.ffn.shared_intermediate for layer in now.arch.layers if isinstance(layer.ffn, MoeFfn)]
     inner = max(widths, default=0) / now.layout.tensor
     return now.settings.max_num_batched_tokens * (now.arch.hidden + 3 * inner) * 2
+
+
+def _linear_forward(now: Situation) -> float:
+    """Chunked linear attention keeps, a token and head, products within a chunk and a state for each chunk.
+
+    A gate a channel (split convolutions) doubles them: gates and gated keys are float32 of their own.
+    """
+    mixers = [layer.mixer for layer in now.arch.layers if isinstance(layer.mixer, LinearAttention)]
+    if not mixers:
+        return 0.0
+    mixer = mixers[0]
+    chunk = 64
+    floats = 2 * chunk + mixer.value_dim * (2 if mixer.split_conv else 1)
+    halves = 6 * mixer.value_dim + mixer.key_dim * mixer.value_dim / chunk
+    heads = mixer.value_heads / now.layout.tensor
+    per_head = (4 * floats + 2 * halves) * (2 if mixer.split_conv else 1)
+    return now.settings.max_num_batched_tokens * heads * per_head
 
 
 def expert_workspace(now: Situation) -> float:
@@ -203,11 +229,11 @@ def graphs(now: Situation) -> Estimate:
     if now.settings.eager:
         return Estimate(bytes=0, spread=0, formula="0 without graphs", certainty=Certainty.EXACT)
     constant = now.constants["graphsPerLayerRocm" if now.rocm else "graphsPerLayer"]
-    layers = sum(layer.mixer is not None for layer in now.arch.layers) / now.layout.pipeline
+    layers = len(now.arch.layers) / now.layout.pipeline
     share = _capture_share(now)
     return Estimate(
         bytes=constant.value * GIB * layers * share,
-        spread=constant.spread * GIB * layers * share,
+        spread=0.0,
         formula="layers x constant x (largest captured batch / 512)^0.5",
         inputs={"layers": f"{layers:g}", "constant": f"{constant.value * 1024:.1f} MiB"},
     )
@@ -225,7 +251,7 @@ def context(now: Situation) -> Estimate:
     constant = now.constants[context_name(now)]
     return Estimate(
         bytes=constant.value * GIB,
-        spread=constant.spread * GIB,
+        spread=0.0,
         formula="constant by GPU class, ranks and version",
         inputs={"ranks": str(ranks), "link": now.gpu.link.kind.value},
     )
@@ -233,6 +259,8 @@ def context(now: Situation) -> Estimate:
 
 def context_name(now: Situation) -> str:
     single = now.layout.gpus == 1
+    if now.engine.whole_prompts:
+        return "contextFirst" if single else "contextFirstMulti"
     if now.rocm:
         return "contextSingleRocm" if single else "contextMultiRocm"
     if single:
@@ -303,7 +331,7 @@ def loaded_weights(now: Situation, rank_bytes: int, expert_bytes: int) -> Estima
     exact = now.model.weights.certainty is Certainty.EXACT
     return Estimate(
         bytes=size,
-        spread=hypot(rank_bytes * loaded.spread, expert_bytes * factor.spread),
+        spread=rank_bytes * (ASSUMED_SPREAD if now.arch.assumed else 0.0),
         formula="checkpoint bytes of this rank, as loaded",
         inputs={
             "checkpoint": gib_text(rank_bytes),
