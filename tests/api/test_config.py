@@ -90,6 +90,7 @@ NODES = {"name": "a", "maxNodes": 1}
         ),
         pytest.param({"budgets": [{"namespace": "a"}, {"namespace": "a"}]}, "budgets", id="a namespace twice"),
         pytest.param({"presets": [{"name": "a", "description": "x", "spec": {"model": {}}}]}, "presets[0].spec.model", id="a preset with a model"),
+        pytest.param({"presets": [{"name": "a", "description": "x", "spec": {"workload": {"preset": "chat"}}}]}, "presets[0].spec.workload.preset", id="preset-names-none"),
         pytest.param({"prices": {"cpuCoreHour": 0.04}}, "prices.cpuCoreHour", id="a price that is a float"),
         pytest.param({"network": {"httpProxy": "proxy:3128"}}, "network.httpProxy", id="a proxy without a scheme"),
     ],

@@ -66,6 +66,24 @@ def test_all_problems_of_a_file_are_told_at_once() -> None:
     assert len(one("  replicas: x\n  paused: 3\n  slo: {itlP99Ms: 0}")) == 3
 
 
+def test_lines_may_end_as_they_do_on_windows() -> None:
+    assert not load_deployments(f"{HEAD}spec:\n{MODEL}".replace("\n", "\r\n")).problems
+
+
+def test_a_thousand_problems_are_a_hundred_and_a_count() -> None:
+    problems = one("  podPatches: [" + "a," * 1000 + "]")
+    assert len(problems) == 101
+    assert problems[-1] == "900 more problems"
+
+
+def test_maps_are_written_in_one_order_whoever_wrote_them() -> None:
+    both = [
+        load_deployments(f"{HEAD}spec:\n{MODEL}  podLabels: {labels}").deployments[0]
+        for labels in ("{a: x, b: y}", "{b: y, a: x}")
+    ]
+    assert str(both[0].to_dict()) == str(both[1].to_dict())
+
+
 def test_the_model_is_required() -> None:
     (problem,) = load_deployments(f"{HEAD}spec: {{}}").problems
     assert str(problem) == "spec.model: must be set"
@@ -134,6 +152,8 @@ def test_a_source_is_taken_apart(source: str, scheme: str, location: str) -> Non
             "a: \u202eevil", "line 1: holds RIGHT-TO-LEFT OVERRIDE (U+202E)", id="text that turns around"
         ),
         pytest.param("a: b\u200bc", "ZERO WIDTH SPACE (U+200B)", id="an invisible space"),
+        pytest.param("a: b\u2028c: d", "LINE SEPARATOR (U+2028)", id="a line break that no editor shows"),
+        pytest.param("a: b\x0bc", "line 1: holds a control character (U+000B)", id="a vertical tab"),
         pytest.param("a: b\x00c", "U+0000", id="a null byte"),
         pytest.param("a: b\x1b[31mc", "U+001B", id="a terminal's escape"),
         pytest.param(
@@ -153,8 +173,14 @@ def test_text_that_nobody_vouches_for_is_refused_with_a_reason(text: str | bytes
 def test_aliases_that_multiply_are_refused_before_they_cost_anything() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
-    with pytest.raises(SpecError, match="more than 200000 values"):
+    with pytest.raises(SpecError, match="more than 100000 values"):
         parse_documents("\n".join(lines))
+
+
+def test_many_values_are_refused_before_all_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plimsoll.api.plainyaml.MAX_VALUES", 100)
+    with pytest.raises(SpecError, match="more than 100 values; split the file"):
+        parse_documents(f"[{'a,' * 200}]")
 
 
 def test_anchors_and_merge_keys_that_stay_small_are_read() -> None:

@@ -164,7 +164,8 @@ def _plain(value: Any, *, defaults: bool) -> Any:
     if isinstance(value, ApiModel):
         return value.to_dict(defaults=defaults)
     if isinstance(value, dict):
-        return {key: _plain(item, defaults=defaults) for key, item in value.items()}
+        # Sorted, because the API server returns maps so: who wrote first must not show in the bytes.
+        return {key: _plain(item, defaults=defaults) for key, item in sorted(value.items())}
     if isinstance(value, list | tuple):
         return [_plain(item, defaults=defaults) for item in value]
     return value

@@ -282,6 +282,16 @@ class Engines(ApiModel):
 class AdminPreset(ApiModel):
     """A preset of the admin's own; it may bear a built-in preset's name and then takes its place."""
 
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            name="preset-names-none",
+            cel="!has(self.spec.workload) || !has(self.spec.workload.preset)",
+            holds=lambda m: m.spec.workload.preset is None,
+            message="a preset cannot name another one; write its values here",
+            field="spec.workload.preset",
+        ),
+    )
+
     name: LabelName = Field(description="Name by which spec.workload.preset asks for it.")
     description: Annotated[str, Field(min_length=1, max_length=1024)] = Field(description="What it is for.")
     spec: ServingSpec = Field(

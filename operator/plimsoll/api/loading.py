@@ -15,12 +15,12 @@ from pydantic import ValidationError
 from plimsoll import names
 from plimsoll.api.base import ApiModel
 from plimsoll.api.config import OperatorConfig
-from plimsoll.api.plainyaml import PlainLoader
+from plimsoll.api.plainyaml import MAX_VALUES, PlainLoader
 from plimsoll.api.problems import Problem, SpecError, problems_of, show
 from plimsoll.api.v1alpha1 import LLMDeployment
 
 MAX_BYTES: Final = 1 << 20  # etcd refuses objects above 1.5 MiB; the API server's own limit for YAML is 3 MiB
-MAX_VALUES: Final = 200_000  # more than 1 MiB of text holds without aliases that multiply
+MAX_PROBLEMS: Final = 100
 
 Model = TypeVar("Model", bound=ApiModel)
 
@@ -55,6 +55,8 @@ def load_deployments(text: str | bytes, *, file: str = "") -> Loaded:
     if not documents:
         problems.append(_within(Problem("", "", f"no {names.KIND} in it"), file))
     problems += _twice(deployments, file)
+    if len(problems) > MAX_PROBLEMS:
+        problems[MAX_PROBLEMS:] = [Problem(file, "", f"{len(problems) - MAX_PROBLEMS} more problems")]
     return Loaded(tuple(deployments), tuple(problems))
 
 
@@ -149,8 +151,8 @@ def _decode(text: str | bytes) -> str:
             raise SpecError(
                 Problem("", "", f"not UTF-8: byte {error.start} is {text[error.start]:#04x}")
             ) from None
-    for number, line in enumerate(text.splitlines(), start=1):
-        bad = next((c for c in line if c != "\t" and _is_forbidden(c)), None)
+    for number, line in enumerate(text.split("\n"), start=1):
+        bad = next((c for c in line.removesuffix("\r") if c != "\t" and _is_forbidden(c)), None)
         if bad is not None:
             raise SpecError(Problem(f"line {number}", "", f"holds {_character(bad)}; remove it"))
     return text
@@ -176,7 +178,9 @@ def _weigh(value: Any, known: dict[int, int], above: tuple[int, ...]) -> int:
         children = value.values() if isinstance(value, dict) else value
         known[id(value)] = 1 + sum(_weigh(child, known, (*above, id(value))) for child in children)
     if known[id(value)] > MAX_VALUES:
-        raise SpecError(Problem("", "", f"aliases that stand for more than {MAX_VALUES} values; write less"))
+        raise SpecError(
+            Problem("", "", f"aliases that stand for more than {MAX_VALUES} values; write them out")
+        )
     return known[id(value)]
 
 

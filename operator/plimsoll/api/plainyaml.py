@@ -9,6 +9,7 @@ from typing import Any, Final
 import yaml
 
 MAX_DEPTH: Final = 64
+MAX_VALUES: Final = 100_000  # about 4 s of reading; 1 MiB of real resources holds some 40,000
 
 _TAG: Final = "tag:yaml.org,2002:"
 _PLAIN: Final = ("null", "bool", "int", "float", "str", "seq", "map")
@@ -22,12 +23,16 @@ class PlainLoader(yaml.SafeLoader):
     """SafeLoader without tags, dates, sets and binary, and with errors where it would take the last of two keys."""
 
     depth = 0
+    values = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self.depth += 1
+        self.values += 1
+        event = self.peek_event()  # type: ignore[no-untyped-call]
         if self.depth > MAX_DEPTH:
-            event = self.peek_event()  # type: ignore[no-untyped-call]
             raise _refused(f"nested deeper than {MAX_DEPTH} levels", event)
+        if self.values > MAX_VALUES:
+            raise _refused(f"more than {MAX_VALUES} values; split the file", event)
         node: yaml.Node | None = super().compose_node(parent, index)
         self.depth -= 1
         return node

@@ -21,7 +21,7 @@ class Problem:
 
     def __str__(self) -> str:
         found = f" (found {self.value})" if self.value else ""
-        return f"{self.field or 'document'}: {self.message}{found}"
+        return f"{self.field}: {self.message}{found}" if self.field else f"{self.message}{found}"
 
 
 class SpecError(ValueError):
