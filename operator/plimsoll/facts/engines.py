@@ -202,6 +202,11 @@ def engine_profile(name: str) -> EngineProfile:
     return EngineProfile.model_validate(_yaml(f"{name}.yaml"))
 
 
+def listed_versions(name: str) -> tuple[str, ...]:
+    """Versions whose flags are listed one by one, the oldest first."""
+    return tuple(str(version) for version in _versions(name, "flags.json"))
+
+
 @cache
 def engine_facts(name: str = "vllm", version: str | None = None) -> EngineFacts:
     """What is known of one engine at one version; without a version, of the newest one known."""

@@ -1,0 +1,230 @@
+"""`plimsoll import`: what serves a model today, in anybody's words, as LLMDeployments; with what was lost on the way.
+
+Pure functions from text to documents. Each kind of text has a module of its own, which knows that kind's words and
+nothing else; all of them write into a `Draft`, which keeps the account. Printing is left to the command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from plimsoll.api.loading import parse_documents
+from plimsoll.api.problems import SpecError
+from plimsoll.cli.importing import dynamo, kserve, kubeai, kubernetes, production_stack
+from plimsoll.cli.importing.command import Command, facts_for, write_command
+from plimsoll.cli.importing.config_file import is_config, words_of
+from plimsoll.cli.importing.docker import Container, is_run, read_compose, read_run
+from plimsoll.cli.importing.draft import Draft, Fate, ImportProblem, Outcome
+from plimsoll.cli.importing.finish import finish
+from plimsoll.cli.importing.shell import commands_in, exports_in, find_engines
+from plimsoll.cli.importing.sources import name_from
+from plimsoll.cli.importing.systemd import read_unit
+
+__all__ = ["Fate", "ImportProblem", "Imported", "Outcome", "import_text"]
+
+KINDS = (
+    "a `vllm serve` or `docker run` command, a systemd unit, a compose file, the engine's --config file, "
+    "Deployment, StatefulSet, Pod, LeaderWorkerSet, InferenceService, LLMInferenceService, Model (KubeAI), "
+    "VLLMRuntime, production-stack values, DynamoGraphDeployment, DynamoGraphDeploymentRequest"
+)
+
+_WRITERS: Mapping[str, tuple[str, Callable[[Draft, dict[str, Any]], None]]] = {
+    **dict.fromkeys(kubernetes.WORKLOADS, ("", kubernetes.write_workload)),
+    "InferenceService": ("serving.kserve.io/", kserve.write_inference_service),
+    "LLMInferenceService": ("serving.kserve.io/", kserve.write_llm_inference_service),
+    "Model": ("kubeai.org/", kubeai.write_model),
+    "VLLMRuntime": ("production-stack.vllm.ai/", production_stack.write_runtime),
+    "DynamoGraphDeployment": ("nvidia.com/", dynamo.write_graph),
+    "DynamoGraphDeploymentRequest": ("nvidia.com/", dynamo.write_request),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """The resources, and what became of every word."""
+
+    documents: tuple[dict[str, Any], ...]
+    """LLMDeployments as plain data, valid as the API sees them."""
+    fates: tuple[Fate, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def lost(self) -> tuple[Fate, ...]:
+        return tuple(fate for fate in self.fates if fate.outcome is Outcome.LOST)
+
+    @property
+    def translated(self) -> tuple[Fate, ...]:
+        return tuple(fate for fate in self.fates if fate.outcome is Outcome.TRANSLATED)
+
+
+def import_text(text: str, *, name: str | None = None, engine_version: str | None = None) -> Imported:
+    """Read a text of any known kind. `engine_version` is the version to write for; absent, the text's own or the newest."""
+    if not text.strip():
+        raise ImportProblem(f"the text is empty; read are {KINDS}")
+    if re.search(r"^\s*\[(Unit|Service|Install)\]\s*$", text, re.MULTILINE):
+        drafts = [_from_unit(text, engine_version)]
+    elif _is_yaml(text):
+        drafts = _from_yaml(text, engine_version)
+    else:
+        drafts = _from_shell(text, engine_version)
+    if name is not None:
+        for place, draft in enumerate(drafts):
+            draft.metadata["name"] = name if not place else f"{name}-{place + 1}"
+    documents = tuple(finish(draft) for draft in drafts)
+    return Imported(
+        documents=documents,
+        fates=tuple(fate for draft in drafts for fate in draft.fates),
+        warnings=tuple(dict.fromkeys(warning for draft in drafts for warning in draft.warnings)),
+    )
+
+
+def _is_yaml(text: str) -> bool:
+    first = next(
+        (line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), ""
+    )
+    return bool(re.match(r"\s*(---|\{|\[|-\s|[\w\"'./-]+\s*:(\s|$))", first))
+
+
+def _from_shell(text: str, version: str | None) -> list[Draft]:
+    commands = commands_in(text)
+    containers = [read_run(words) for words in commands if is_run(words)]
+    if containers:
+        exported = {key: value for words in commands for key, value in exports_in(words).items()}
+        for container in containers:
+            container.found.environment = {**exported, **container.found.environment}
+        return [_from_container(container, version) for container in containers]
+    engines = find_engines(commands)
+    if not engines:
+        raise ImportProblem(f"no engine is started here ({text.strip()[:60]!r}); read are {KINDS}")
+    drafts = []
+    for engine in engines:
+        draft = Draft(facts_for(None, version))
+        for what, why in engine.lost:
+            draft.lose(what, why)
+        write_command(
+            draft, Command(argv=tuple(engine.argv), environment=engine.environment, dialect=engine.dialect)
+        )
+        drafts.append(draft)
+    return drafts
+
+
+def _from_container(container: Container, version: str | None) -> Draft:
+    draft = Draft(facts_for(container.image, version))
+    draft.gpus = container.gpus
+    if container.name:
+        draft.metadata["name"] = name_from(container.name)
+    for what, why in [*container.lost, *container.found.lost]:
+        draft.lose(what, why)
+    found = container.found
+    write_command(
+        draft,
+        Command(
+            argv=tuple(found.argv),
+            environment=found.environment,
+            image=container.image,
+            mounts=container.mounts,
+            dialect=found.dialect,
+        ),
+    )
+    return draft
+
+
+def _from_unit(text: str, version: str | None) -> Draft:
+    words, environment, lost = read_unit(text)
+    if is_run(words):
+        container = read_run(words)
+        container.found.environment = {**environment, **container.found.environment}
+        draft = _from_container(container, version)
+    else:
+        engines = find_engines([words], environment)
+        if not engines:
+            raise ImportProblem(f"ExecStart starts no vLLM: {' '.join(words)[:120]}")
+        draft = Draft(facts_for(None, version))
+        engine = engines[0]
+        write_command(
+            draft, Command(argv=tuple(engine.argv), environment=engine.environment, dialect=engine.dialect)
+        )
+    for what, why in lost:
+        draft.lose(what, why)
+    return draft
+
+
+def _from_yaml(text: str, version: str | None) -> list[Draft]:
+    try:
+        documents = parse_documents(text)
+    except SpecError as error:
+        raise ImportProblem(f"not YAML that can be read: {error}") from None
+    opened: list[Any] = []
+    for document in documents:
+        is_list = isinstance(document, dict) and document.get("kind") == "List"
+        opened += document.get("items") or [] if is_list else [document]
+    drafts: list[Draft] = []
+    beside: list[dict[str, Any]] = []
+    for document in opened:
+        if isinstance(document, dict) and _writer(document) is None and "kind" in document:
+            beside.append(document)
+        else:
+            drafts += _from_document(document, version)
+    if not drafts:
+        kinds = ", ".join(str(document.get("kind")) for document in beside)
+        raise ImportProblem(f"nothing that serves a model here ({kinds or 'no document'}); read are {KINDS}")
+    for document in beside:
+        _write_beside(drafts, document)
+    return drafts
+
+
+def _from_document(document: Any, version: str | None) -> list[Draft]:
+    if not isinstance(document, dict):
+        raise ImportProblem(f"{document!r} is no map; read are {KINDS}")
+    facts = facts_for(_image_in(document), version)
+    writer = _writer(document)
+    if writer is not None:
+        draft = Draft(facts)
+        writer(draft, document)
+        return [draft]
+    if "servingEngineSpec" in document:
+        drafts = []
+        for place, model in enumerate(production_stack.models_of(document)):
+            image = f"{model.get('repository')}:{model.get('tag')}"
+            draft = Draft(facts_for(image, version))
+            production_stack.write_values_model(draft, model, document, place)
+            drafts.append(draft)
+        return drafts
+    if "services" in document:
+        return [_from_container(container, version) for container in read_compose(document)]
+    if is_config(document, facts.flags):
+        draft = Draft(facts)
+        write_command(draft, Command(argv=tuple(words_of(document))))
+        return [draft]
+    keys = ", ".join(list(map(str, document))[:5])
+    raise ImportProblem(f"YAML of a kind that is not read (it has {keys}); read are {KINDS}")
+
+
+def _writer(document: Mapping[str, Any]) -> Callable[[Draft, dict[str, Any]], None] | None:
+    prefix, writer = _WRITERS.get(str(document.get("kind", "")), ("", None))
+    return writer if writer is not None and str(document.get("apiVersion", "")).startswith(prefix) else None
+
+
+def _write_beside(drafts: list[Draft], document: dict[str, Any]) -> None:
+    """An object beside the workloads: a Service or autoscaler belongs to the only workload, others are not read."""
+    kind, name = document.get("kind"), (document.get("metadata") or {}).get("name")
+    if kind in kubernetes.BESIDE and len(drafts) == 1:
+        kubernetes.write_beside(drafts[0], document)
+        return
+    why = "it belongs to one of several workloads" if kind in kubernetes.BESIDE else "this kind is not read"
+    drafts[0].lose(f"{kind} {name}", why)
+
+
+def _image_in(value: Any) -> str | None:
+    """The first engine image below a document, for the version that its flags are judged by."""
+    if isinstance(value, Mapping):
+        image = value.get("image")
+        if isinstance(image, str) and "vllm" in image:
+            return image
+        return next((found for item in value.values() if (found := _image_in(item))), None)
+    if isinstance(value, list):
+        return next((found for item in value if (found := _image_in(item))), None)
+    return None

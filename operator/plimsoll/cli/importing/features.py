@@ -1,0 +1,395 @@
+"""Flags that mean something only together: adapters, speculation, media, tools, templates, long context, KV offload.
+
+Each function takes its flags out of the heap and writes one group of the resource; what a group has no word for is said
+to be lost, key by key. Flags of versions past are translated here too, where they belong to such a group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from plimsoll.cli.importing.argv import Given, Stale
+from plimsoll.cli.importing.draft import Draft, ImportProblem, leaves
+from plimsoll.cli.importing.sources import Mount, model_source
+from plimsoll.cli.importing.values import (
+    BadValueError,
+    compact,
+    decimal,
+    digits,
+    gibibytes,
+    integer,
+    json_object,
+    parsed_json,
+)
+
+Heap = dict[str, list[Given]]
+
+_METHODS = {
+    "ngram": "ngram",
+    "draft_model": "draft",
+    "draft": "draft",
+    "eagle": "eagle",
+    "eagle3": "eagle3",
+    "mtp": "mtp",
+}
+_ROPE_TYPES = ("yarn", "linear", "dynamic", "llama3", "longrope")
+_TASKS = {
+    "generate": "generate",
+    "embed": "embed",
+    "embedding": "embed",
+    "score": "rerank",
+    "classify": "classify",
+}
+
+
+def write_features(draft: Draft, heap: Heap, mounts: Iterable[Mount]) -> None:
+    """Take every flag of a group out of the heap and write the groups."""
+    for write in (_adapters, _speculation, _media, _tools, _grammar, _rope, _kv_offload, _task):
+        _guarded(draft, write, heap)
+    _guarded(draft, lambda d, h: _template(d, h, tuple(mounts)), heap)
+
+
+def _guarded(draft: Draft, write: Callable[[Draft, Heap], None], heap: Heap) -> None:
+    before = {name: list(items) for name, items in heap.items()}
+    try:
+        write(draft, heap)
+    except (BadValueError, ImportProblem) as error:
+        for name, items in before.items():
+            if name not in heap:
+                for given in items:
+                    draft.lose(given.what, str(error))
+
+
+def _take(heap: Heap, name: str) -> Given | None:
+    """The one flag of a name, the last of several."""
+    found = heap.pop(name, None)
+    return found[-1] if found else None
+
+
+def _take_object(heap: Heap, name: str) -> tuple[dict[str, Any], str]:
+    """A JSON flag, whole or by dotted paths, as one object; and its words."""
+    merged: dict[str, Any] = {}
+    items = heap.pop(name, [])
+    for given in items:
+        if given.path is None:
+            merged.update(json_object(given.text))
+            continue
+        *parents, last = given.path.rstrip("+").split(".")
+        holder = merged
+        for part in parents:
+            holder = holder.setdefault(part, {})
+        holder[last] = given.text.split(",") if given.path.endswith("+") else _loose(given.text)
+    return merged, " ".join(given.what for given in items)
+
+
+def _loose(text: str) -> Any:
+    try:
+        return parsed_json(text)
+    except BadValueError:
+        return text
+
+
+def _rest(draft: Draft, what: str, left: dict[str, Any], why: str) -> None:
+    for path, value in leaves(left, ""):
+        if path:
+            draft.lose(f"{what}: {path} {value}", why)
+
+
+def _adapters(draft: Draft, heap: Heap) -> None:
+    enable, modules = _take(heap, "--enable-lora"), _take(heap, "--lora-modules")
+    numbers = {
+        "maxLoaded": _take(heap, "--max-loras"),
+        "maxOnHost": _take(heap, "--max-cpu-loras"),
+        "maxRank": _take(heap, "--max-lora-rank"),
+    }
+    said = [given for given in (enable, modules, *numbers.values()) if given is not None]
+    if not said:
+        return
+    if (enable is not None and not enable.on) or (enable is None and modules is None):
+        for given in said:
+            draft.lose(given.what, "without --enable-lora there are no adapters")
+        return
+    items = [_adapter(word) for word in modules.words] if modules is not None else []
+    if modules is not None:
+        draft.put("adapters.items", items, modules.what)
+    if enable is not None and items:
+        draft.drop(enable.what, "spec.adapters")
+    elif enable is not None:
+        draft.translate(
+            "adapters.runtimeLoading",
+            True,
+            enable.what,
+            "no adapter is named, so they are loaded while it runs",
+        )
+    for key, number in numbers.items():
+        if number is not None:
+            draft.put(f"adapters.{key}", integer(number.text), number.what)
+
+
+def _adapter(word: str) -> dict[str, Any]:
+    if word.startswith("{"):
+        told = json_object(word)
+        name, path = told.get("name"), told.get("path")
+    else:
+        name, _, path = word.partition("=")
+    if not name or not path:
+        raise BadValueError(f"{word!r} names no adapter; write NAME=PATH")
+    return {"name": str(name), "source": model_source(str(path))}
+
+
+def _speculation(draft: Draft, heap: Heap) -> None:
+    short = {
+        "method": _take(heap, "--spec-method"),
+        "model": _take(heap, "--spec-model"),
+        "num_speculative_tokens": _take(heap, "--spec-tokens"),
+    }
+    told, what = _take_object(heap, "--speculative-config") if "--speculative-config" in heap else ({}, "")
+    for key, given in short.items():
+        if given is not None:
+            told[key] = given.text
+            what = f"{what} {given.what}".strip()
+    if told:
+        write_speculation(draft, told, what)
+
+
+def write_speculation(draft: Draft, told: dict[str, Any], what: str, *, translated: bool = False) -> None:
+    """Speculation as the engine's own configuration says it."""
+    left = dict(told)
+    model = left.pop("model", None)
+    name = str(left.pop("method", None) or _guess_method(model))
+    method = _METHODS.get(name, "mtp" if name.endswith("_mtp") else None)
+    if method is None:
+        draft.lose(what, f"spec.speculative knows {', '.join(sorted(set(_METHODS.values())))}, not {name}")
+        return
+    written: dict[str, Any] = {"method": method}
+    if method in ("draft", "eagle", "eagle3"):
+        if not model:
+            raise BadValueError(f"speculation by {name} needs a model")
+        written["model"] = model_source(str(model))
+    elif model:
+        left["model"] = model
+    keys = {
+        "num_speculative_tokens": "tokens",
+        "draft_tensor_parallel_size": "tensor",
+        "prompt_lookup_max": "lookupMax",
+        "prompt_lookup_min": "lookupMin",
+    }
+    for key, field in keys.items():
+        if key in left and (method == "ngram" or not field.startswith("lookup")):
+            written[field] = integer(str(left.pop(key)))
+    if left.get("revision"):
+        written["revision"] = str(left.pop("revision"))
+    if translated:
+        draft.translate("speculative", written, what, "one group holds what several flags said")
+    else:
+        draft.put("speculative", written, what)
+    _rest(draft, what.partition(" ")[0], left, "spec.speculative has no field for it")
+
+
+def _guess_method(model: Any) -> str:
+    """The engine's own rule: no model is ngram's form, [ngram] too, else the name of the head tells."""
+    text = str(model or "ngram").lower()
+    if text in ("ngram", "[ngram]"):
+        return "ngram"
+    return next((name for name in ("eagle3", "eagle", "mtp") if name in text), "draft_model")
+
+
+def _media(draft: Draft, heap: Heap) -> None:
+    if "--limit-mm-per-prompt" not in heap:
+        return
+    items = heap["--limit-mm-per-prompt"]
+    if len(items) == 1 and items[0].path is None and re.fullmatch(r"\w+=\d+(,\w+=\d+)*", items[0].text):
+        heap.pop("--limit-mm-per-prompt")
+        pairs = (part.split("=") for part in items[0].text.split(","))
+        told: dict[str, Any] = {key: int(count) for key, count in pairs}
+        _limits(draft, told, items[0].what, "the engine takes JSON now")
+        return
+    told, what = _take_object(heap, "--limit-mm-per-prompt")
+    _limits(draft, told, what, None)
+
+
+def _limits(draft: Draft, told: dict[str, Any], what: str, translated: str | None) -> None:
+    left: dict[str, Any] = {}
+    written: dict[str, int] = {}
+    for key, value in told.items():
+        count = value.get("count") if isinstance(value, dict) else value
+        if key not in ("image", "video", "audio") or not isinstance(count, int):
+            left[key] = value
+            continue
+        written[f"{key}s"] = count
+        if isinstance(value, dict):
+            left |= {f"{key}.{name}": item for name, item in value.items() if name != "count"}
+    if written:
+        draft.put_group("multimodal", dict(sorted(written.items())), what, translated or "")
+    if not written and not left:
+        draft.drop(what, "nothing: it says no limit")
+    _rest(draft, "--limit-mm-per-prompt", left, "spec.multimodal counts images, videos and audios only")
+
+
+def _tools(draft: Draft, heap: Heap) -> None:
+    auto, parser = _take(heap, "--enable-auto-tool-choice"), _take(heap, "--tool-call-parser")
+    if parser is None:
+        if auto is not None:
+            why = "it needs --tool-call-parser, and the engine does not start without"
+            draft.lose(auto.what, why if auto.on else "there is no tool parser to switch off")
+        return
+    draft.put("toolCalling.parser", parser.text, parser.what)
+    chosen = auto is not None and auto.on
+    if auto is not None:
+        draft.put("toolCalling.autoChoice", chosen, auto.what)
+    else:
+        draft.spec["toolCalling"]["autoChoice"] = False
+
+
+def _grammar(draft: Draft, heap: Heap) -> None:
+    if "--structured-outputs-config" not in heap:
+        return
+    told, what = _take_object(heap, "--structured-outputs-config")
+    backend = told.pop("backend", None)
+    if backend:
+        draft.put("structuredOutput.backend", str(backend), what)
+    for key, value in sorted(told.items()):
+        word = value if isinstance(value, str) else compact(value)
+        draft.pass_on((f"--structured-outputs-config.{key}", word), f"{what.split()[0]} {key} {word}")
+    if not backend and not told:
+        draft.drop(what, "nothing: it says nothing")
+
+
+def _rope(draft: Draft, heap: Heap) -> None:
+    if "--hf-overrides" not in heap:
+        return
+    first = heap["--hf-overrides"][-1]
+    if first.path is None and not first.text.lstrip().startswith("{"):
+        return
+    told, what = _take_object(heap, "--hf-overrides")
+    rope = told.pop("rope_parameters", None) or told.pop("rope_scaling", None)
+    if isinstance(rope, dict):
+        write_rope(draft, rope, what, translated=False)
+    if told:
+        draft.pass_on(("--hf-overrides", compact(told)), f"--hf-overrides {compact(told)}" if rope else what)
+    elif rope is None:
+        draft.drop(what, "nothing: it overrides nothing")
+
+
+def write_rope(draft: Draft, told: dict[str, Any], what: str, *, translated: bool) -> None:
+    """RoPE scaling as a model's config.json says it."""
+    left = dict(told)
+    kind = str(left.pop("rope_type", None) or left.pop("type", ""))
+    left.pop("type", None)
+    factor, original = left.pop("factor", None), left.pop("original_max_position_embeddings", None)
+    if kind not in _ROPE_TYPES or factor is None:
+        draft.lose(what, f"spec.longContext needs rope_type, one of {', '.join(_ROPE_TYPES)}, and factor")
+        return
+    written: dict[str, Any] = {"ropeType": kind, "factor": digits(decimal(str(factor)))}
+    if original is not None:
+        written["originalTokens"] = integer(str(original))
+    if translated:
+        draft.translate("longContext", written, what, "the engine takes it through --hf-overrides now")
+    else:
+        draft.put("longContext", written, what)
+    _rest(draft, "rope", left, "spec.longContext has no field for it")
+
+
+def _kv_offload(draft: Draft, heap: Heap) -> None:
+    amount, backend = _take(heap, "--kv-offloading-size"), _take(heap, "--kv-offloading-backend")
+    if amount is None:
+        if backend is not None:
+            draft.lose(backend.what, "without --kv-offloading-size nothing is offloaded")
+        return
+    quantity = gibibytes(amount.text)
+    if quantity is None:
+        draft.drop(amount.what, "nothing: 0 offloads nothing")
+    else:
+        draft.put("memory.kvOffload.size", quantity, amount.what)
+    if backend is not None and quantity is not None:
+        draft.put("memory.kvOffload.backend", backend.text, backend.what)
+    elif backend is not None:
+        draft.lose(backend.what, "nothing is offloaded")
+
+
+def _task(draft: Draft, heap: Heap) -> None:
+    runner, convert = heap.get("--runner"), heap.get("--convert")
+    words = (runner[-1].text if runner else "auto", convert[-1].text if convert else "auto")
+    task = {
+        ("pooling", "embed"): "embed",
+        ("pooling", "classify"): "classify",
+        ("generate", "auto"): "generate",
+    }.get(words)
+    if task is None:
+        return
+    for name in ("--runner", "--convert"):
+        given = _take(heap, name)
+        if given is not None and draft.get("model.task") is None:
+            draft.put("model.task", task, given.what)
+        elif given is not None:
+            draft.drop(given.what, "spec.model.task")
+
+
+def _template(draft: Draft, heap: Heap, mounts: tuple[Mount, ...]) -> None:
+    given = _take(heap, "--chat-template")
+    if given is None:
+        return
+    if "{%" in given.text or "{{" in given.text:
+        draft.put("chatTemplate.inline", given.text, given.what)
+        return
+    for mount in mounts:
+        inner = mount.inner(given.text)
+        if mount.config_map is not None and inner is not None:
+            key = inner or (mount.sub_path or "")
+            draft.put("chatTemplate.configMap", {"name": mount.config_map, "key": key}, given.what)
+            return
+    draft.lose(
+        given.what, "the file is not here: put it into a ConfigMap and name that in chatTemplate.configMap"
+    )
+
+
+def write_stale(draft: Draft, stale: list[Stale]) -> None:
+    """Flags of versions past: what still can be said is said in today's words."""
+    told: dict[str, Any] = {}
+    speculative: list[str] = []
+    keys = {
+        "--speculative-model": "model",
+        "--num-speculative-tokens": "num_speculative_tokens",
+        "--speculative-draft-tensor-parallel-size": "draft_tensor_parallel_size",
+        "--ngram-prompt-lookup-max": "prompt_lookup_max",
+        "--ngram-prompt-lookup-min": "prompt_lookup_min",
+    }
+    for item in stale:
+        name, text = item.flag.flag, item.words[0] if item.words else ""
+        if name in keys and text:
+            told[keys[name]] = text
+            speculative.append(item.what)
+            continue
+        try:
+            _one_stale(draft, item, name, text)
+        except BadValueError as error:
+            draft.lose(item.what, str(error))
+    if told:
+        try:
+            write_speculation(draft, told, " ".join(speculative), translated=True)
+        except (BadValueError, ImportProblem) as error:
+            draft.lose(" ".join(speculative), str(error))
+
+
+def _one_stale(draft: Draft, item: Stale, name: str, text: str) -> None:
+    if name == "--guided-decoding-backend" and text:
+        draft.translate(
+            "structuredOutput.backend", text.partition(":")[0], item.what, "it has another name now"
+        )
+    elif name == "--rope-scaling" and text:
+        write_rope(draft, json_object(text), item.what, translated=True)
+    elif name in ("--worker-use-ray", "--engine-use-ray"):
+        draft.translate("topology.executor", "ray", item.what, "it has another name now")
+    elif name == "--task" and text in _TASKS:
+        draft.translate("model.task", _TASKS[text], item.what, "the task is the model's")
+    elif name == "--cuda-graph-sizes" and item.words:
+        draft.pass_on(("--cudagraph-capture-sizes", *item.words), item.what, "it has another name now")
+    elif item.flag.instead.startswith("nothing") or name == "--enable-reasoning":
+        draft.drop(item.what, item.flag.instead)
+    else:
+        draft.lose(
+            item.what,
+            f"vLLM {draft.facts.facts_version} has no such flag any more; instead: {item.flag.instead}",
+        )

@@ -1,0 +1,160 @@
+"""KServe's InferenceService and LLMInferenceService, as far as they describe a vLLM deployment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plimsoll.cli.importing.command import write_command
+from plimsoll.cli.importing.draft import Draft, ImportProblem
+from plimsoll.cli.importing.features import write_speculation
+from plimsoll.cli.importing.pods import (
+    OWN,
+    REASONS,
+    read_container,
+    write_metadata,
+    write_placement,
+    write_pod,
+    write_resources,
+)
+from plimsoll.cli.importing.reader import Reader
+from plimsoll.cli.importing.sources import model_source
+
+_ROUTER = "networking says how requests reach the replicas"
+
+
+def write_inference_service(draft: Draft, document: dict[str, Any]) -> None:
+    """An InferenceService whose predictor runs vLLM or KServe's Hugging Face server."""
+    root = Reader(document, "", draft)
+    write_metadata(draft, root.below("metadata"))
+    spec = root.below("spec")
+    predictor = spec.below("predictor")
+    _replica_bounds(draft, predictor)
+    if "model" in predictor:
+        _predictor_model(draft, predictor)
+    elif "containers" in predictor:
+        write_pod(draft, predictor)
+    else:
+        raise ImportProblem("spec.predictor: has neither model nor containers; there is no engine in it")
+    predictor.leave(OWN, REASONS)
+    spec.leave("only the predictor is read")
+
+
+def _predictor_model(draft: Draft, predictor: Reader) -> None:
+    model = predictor.below("model")
+    form = model.below("modelFormat").text("name") or ""
+    runtime = model.text("runtime")
+    if form.lower() not in ("huggingface", "vllm", "llm", "") and "vllm" not in (runtime or "").lower():
+        raise ImportProblem(
+            f"spec.predictor.model.modelFormat.name: {form!r} is not served by vLLM; huggingface and vLLM are"
+        )
+    if runtime:
+        draft.lose(f"{model.at('runtime')}: {runtime}", "its settings are not here; the engine is vLLM")
+    uri = model.text("storageUri")
+    command = read_container(model, (), dialect="kserve", model=None)
+    if uri:
+        draft.put("model.source", model_source(uri), f"{model.at('storageUri')}: {uri}")
+    write_resources(draft, model)
+    write_command(draft, command)
+    model.leave(OWN, REASONS)
+    write_placement(draft, predictor)
+
+
+def _replica_bounds(draft: Draft, holder: Reader) -> None:
+    low, high = holder.take("minReplicas"), holder.take("maxReplicas")
+    if low is not None and low == high:
+        draft.put("replicas", low, f"{holder.at('minReplicas')} and maxReplicas: {low}")
+        return
+    if low == 0:
+        draft.lose(
+            f"{holder.at('minReplicas')}: 0",
+            "no replica at all needs scaling.zero.wake, which says what brings one back",
+        )
+    elif low is not None:
+        draft.put("scaling.min", low, f"{holder.at('minReplicas')}: {low}")
+    if high:
+        draft.put("scaling.max", high, f"{holder.at('maxReplicas')}: {high}")
+
+
+def write_llm_inference_service(draft: Draft, document: dict[str, Any]) -> None:
+    """An LLMInferenceService: its own fields first, then the words of its main container."""
+    root = Reader(document, "", draft)
+    write_metadata(draft, root.below("metadata"))
+    spec = root.below("spec")
+    model = spec.below("model")
+    uri = model.text("uri")
+    if uri is None:
+        raise ImportProblem("spec.model.uri: is missing; it says which model is served")
+    draft.put("model.source", model_source(uri), f"{model.at('uri')}: {uri}")
+    name = model.text("name")
+    if name:
+        draft.put("model.servedNames", [name], f"{model.at('name')}: {name}")
+    _lora(draft, model)
+    model.leave("spec.model has no field for it")
+    _parallelism(spec)
+    spec.put("replicas", "replicas")
+    scaling = spec.below("scaling")
+    _replica_bounds(draft, scaling)
+    scaling.leave("Plimsoll scales by queue, KV and latency")
+    _speculator(draft, spec)
+    _offloading(draft, spec)
+    template = spec.below("template")
+    if "containers" in template:
+        write_pod(draft, template)
+    else:
+        template.leave(OWN, REASONS)
+    spec.leave(
+        OWN,
+        {
+            "router": _ROUTER,
+            "prefill": "prefill and decode are one deployment here",
+            "worker": "Plimsoll writes the pods of a group from the layout",
+            "baseRefs": "the presets it names are not here; import what KServe made of them",
+            "storageInitializer": "spec.storage says where weights come from",
+        },
+    )
+
+
+def _parallelism(spec: Reader) -> None:
+    parallelism = spec.below("parallelism")
+    for key, path in (
+        ("tensor", "tensor"),
+        ("pipeline", "pipeline"),
+        ("data", "data"),
+        ("expert", "expertParallel"),
+    ):
+        parallelism.put(key, f"topology.{path}")
+    parallelism.leave("Plimsoll writes it for each pod of a replica that spans nodes")
+
+
+def _lora(draft: Draft, model: Reader) -> None:
+    lora = model.below("lora")
+    items = []
+    for adapter in lora.each("adapters"):
+        uri = adapter.text("uri") or ""
+        items.append({"name": adapter.text("name") or uri.rpartition("/")[2], "source": model_source(uri)})
+        adapter.leave("spec.adapters has no field for it")
+    if items:
+        draft.put("adapters.items", items, f"{lora.at('adapters')} ({len(items)})")
+    lora.put("maxRank", "adapters.maxRank")
+    lora.put("maxAdapters", "adapters.maxLoaded")
+    lora.put("maxCpuAdapters", "adapters.maxOnHost")
+    lora.leave("spec.adapters has no field for it")
+
+
+def _speculator(draft: Draft, spec: Reader) -> None:
+    speculator = spec.below("speculator")
+    config = speculator.take("config")
+    uri = speculator.below("model").text("uri")
+    if isinstance(config, dict) or uri:
+        told = {**(config or {}), **({"model": uri} if uri else {})}
+        write_speculation(draft, told, speculator.path)
+    speculator.leave("spec.speculative has no field for it")
+
+
+def _offloading(draft: Draft, spec: Reader) -> None:
+    offloading = spec.below("kvCacheOffloading")
+    cpu = offloading.take("cpu")
+    size = cpu.get("size") or cpu.get("capacity") if isinstance(cpu, dict) else cpu
+    if size is not None:
+        draft.put("memory.kvOffload.size", str(size), f"{offloading.at('cpu')}: {size}")
+    offloading.leave("memory.kvOffload spills to host memory only")

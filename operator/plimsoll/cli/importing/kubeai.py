@@ -1,0 +1,104 @@
+"""KubeAI's Model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plimsoll.cli.importing.command import Command, write_command
+from plimsoll.cli.importing.draft import Draft, ImportProblem
+from plimsoll.cli.importing.environment import EnvValue
+from plimsoll.cli.importing.reader import Reader
+from plimsoll.cli.importing.sources import model_source
+
+_FEATURES = {"TextGeneration": "generate", "TextEmbedding": "embed", "Reranking": "rerank"}
+
+
+def write_model(draft: Draft, document: dict[str, Any]) -> None:
+    """A Model whose engine is vLLM."""
+    root = Reader(document, "", draft)
+    metadata = root.below("metadata")
+    name = metadata.text("name")
+    spec = root.below("spec")
+    engine = spec.text("engine") or "VLLM"
+    if engine.upper() != "VLLM":
+        raise ImportProblem(f"spec.engine: {engine} is another engine; only VLLM is imported")
+    url = spec.text("url")
+    if url is None:
+        raise ImportProblem("spec.url: is missing; it says which model is served")
+    where, _, query = url.partition("?")
+    draft.put("model.source", model_source(where), f"spec.url: {where}")
+    if query:
+        draft.lose(f"spec.url: ?{query}", "only the place of the model is read")
+    if name:
+        draft.put("model.servedNames", [name], f"metadata.name: {name}")
+        draft.metadata["name"] = name.replace(".", "-").lower()[:37].rstrip("-")
+    namespace = metadata.text("namespace")
+    if namespace:
+        draft.metadata["namespace"] = namespace
+    _features(draft, spec)
+    _scaling(draft, spec)
+    _adapters(draft, spec)
+    environment = {str(key): EnvValue(value=str(value)) for key, value in (spec.take("env") or {}).items()}
+    write_command(
+        draft,
+        Command(
+            argv=tuple(str(word) for word in spec.items("args")),
+            environment=environment,
+            image=spec.text("image"),
+            model=None,
+        ),
+    )
+    spec.put("priorityClassName", "scheduling.priorityClass")
+    profile = spec.text("resourceProfile")
+    if profile:
+        kind, _, count = profile.partition(":")
+        if count.isdigit():
+            draft.gpus = int(count)
+        draft.lose(
+            f"spec.resourceProfile: {profile}",
+            f"what {kind} means is in KubeAI's configuration: say the GPU in topology.gpuProducts",
+        )
+    spec.leave(
+        "spec has no field for it",
+        {
+            "owner": "it says who made the model, which nothing reads",
+            "cacheProfile": "spec.storage says where weights live",
+            "files": "mount files by podPatches",
+            "loadBalancing": "networking says how requests reach the replicas",
+            "targetRequests": "Plimsoll scales by queue, KV and latency",
+            "envFrom": "name the variables one by one in engine.env",
+        },
+    )
+
+
+def _features(draft: Draft, spec: Reader) -> None:
+    for feature in spec.items("features"):
+        task = _FEATURES.get(str(feature))
+        if task and draft.get("model.task") is None:
+            draft.put("model.task", task, f"spec.features: {feature}")
+        elif task is None or draft.get("model.task") != task:
+            draft.lose(f"spec.features: {feature}", "a deployment serves one task")
+
+
+def _scaling(draft: Draft, spec: Reader) -> None:
+    spec.put("replicas", "replicas")
+    spec.put("maxReplicas", "scaling.max")
+    low = spec.take("minReplicas")
+    if low == 0:
+        draft.lose(
+            "spec.minReplicas: 0",
+            "no replica at all needs scaling.zero.wake, which says what brings one back",
+        )
+    elif low is not None:
+        draft.put("scaling.min", low, f"spec.minReplicas: {low}")
+    spec.lose("autoscalingDisabled", "say spec.replicas, which is obeyed exactly")
+    spec.put("scaleDownDelaySeconds", "scaling.downWindowSeconds")
+
+
+def _adapters(draft: Draft, spec: Reader) -> None:
+    items = []
+    for adapter in spec.each("adapters"):
+        items.append({"name": adapter.text("name"), "source": model_source(adapter.text("url") or "")})
+        adapter.leave("spec.adapters has no field for it")
+    if items:
+        draft.put("adapters.items", items, f"spec.adapters ({len(items)})")

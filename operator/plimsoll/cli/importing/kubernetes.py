@@ -1,0 +1,85 @@
+"""Deployments, StatefulSets, pods and LeaderWorkerSets that run an engine, with the Service and autoscaler beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plimsoll.cli.importing.draft import Draft
+from plimsoll.cli.importing.pods import write_metadata, write_pod, write_pod_labels
+from plimsoll.cli.importing.reader import Reader
+
+WORKLOADS = ("Deployment", "StatefulSet", "ReplicaSet", "Pod", "LeaderWorkerSet")
+BESIDE = ("Service", "HorizontalPodAutoscaler")
+
+
+def write_workload(draft: Draft, document: dict[str, Any]) -> None:
+    """One workload."""
+    root = Reader(document, "", draft)
+    root.take("apiVersion")
+    kind = root.text("kind")
+    metadata = root.below("metadata")
+    write_metadata(draft, metadata)
+    root.take("status")
+    spec = root.below("spec")
+    if kind == "Pod":
+        write_pod_labels(draft, metadata)
+        write_pod(draft, spec)
+        return
+    spec.put("replicas", "replicas")
+    template = _leader(draft, spec) if kind == "LeaderWorkerSet" else spec.below("template")
+    write_pod_labels(draft, template.below("metadata"))
+    write_pod(draft, template.below("spec"))
+    spec.take("selector")
+    spec.leave(
+        "Plimsoll writes the workload by itself", {"volumeClaimTemplates": "spec.storage has claimTemplate"}
+    )
+
+
+def _leader(draft: Draft, spec: Reader) -> Reader:
+    group = spec.below("leaderWorkerTemplate")
+    draft.put("topology.groups", "LeaderWorkerSet", "kind LeaderWorkerSet")
+    template = group.below("leaderTemplate") if "leaderTemplate" in group else group.below("workerTemplate")
+    group.leave("Plimsoll writes the pods of a group from the layout")
+    return template
+
+
+def write_beside(draft: Draft, document: dict[str, Any]) -> None:
+    """A Service or an autoscaler that stands beside the workload."""
+    root = Reader(document, "", draft)
+    kind, spec, name = root.text("kind"), root.below("spec"), root.below("metadata").text("name")
+    if kind == "Service":
+        _service(draft, spec, name)
+        return
+    if "minReplicas" in spec:
+        spec.put("minReplicas", "scaling.min")
+    spec.put("maxReplicas", "scaling.max")
+    if draft.get("replicas") is not None:
+        draft.remove(
+            "replicas", f"HorizontalPodAutoscaler {name} decides it, and so does Plimsoll within scaling"
+        )
+    spec.leave("Plimsoll scales by queue, KV and latency")
+
+
+def _service(draft: Draft, spec: Reader, name: str | None) -> None:
+    ports = spec.each("ports")
+    if name == "vllm":
+        draft.lose(
+            "Service vllm",
+            "a Service of this name breaks the engine's start; it is named after the deployment",
+        )
+    elif name and name != draft.metadata.get("name"):
+        draft.put("networking.service.name", name, f"Service {name}")
+    if len(ports) == 1:
+        ports[0].put("port", "networking.service.port")
+        ports[0].take("name")
+        ports[0].take("targetPort")
+        ports[0].take("protocol")
+        ports[0].leave("Plimsoll writes the Service by itself")
+    else:
+        for port in ports:
+            port.leave("a deployment has one port")
+    kind = spec.text("type")
+    if kind:
+        draft.put("networking.service.type", kind, f"Service {name}: type {kind}")
+    spec.take("selector")
+    spec.leave("Plimsoll writes the Service by itself")

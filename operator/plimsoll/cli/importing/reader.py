@@ -1,0 +1,87 @@
+"""A map out of somebody's manifest, read key by key: what nobody took is lost, and said with its path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from plimsoll.cli.importing.draft import Draft, ImportProblem, is_secret, leaves
+
+_MOST_LEAVES = 4
+
+
+class Reader:
+    """A map and its place in the document."""
+
+    def __init__(self, value: Any, path: str, draft: Draft) -> None:
+        if value is not None and not isinstance(value, Mapping):
+            raise ImportProblem(f"{path}: must be a map, and is {value!r}")
+        self._left: dict[str, Any] = {str(key): item for key, item in (value or {}).items()}
+        self.path = path
+        self.draft = draft
+
+    def __contains__(self, key: str) -> bool:
+        return self._left.get(key) is not None
+
+    def names(self) -> tuple[str, ...]:
+        """What nobody has taken yet."""
+        return tuple(self._left)
+
+    def peek(self, key: str) -> Any:
+        return self._left.get(key)
+
+    def at(self, key: str) -> str:
+        return f"{self.path}.{key}" if self.path else key
+
+    def take(self, key: str) -> Any:
+        return self._left.pop(key, None)
+
+    def text(self, key: str) -> str | None:
+        value = self.take(key)
+        if value is None or value == "":
+            return None
+        if isinstance(value, Mapping | list):
+            raise ImportProblem(f"{self.at(key)}: must be text, and is {value!r}")
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    def below(self, key: str) -> Reader:
+        return Reader(self.take(key), self.at(key), self.draft)
+
+    def items(self, key: str) -> list[Any]:
+        value = self.take(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise ImportProblem(f"{self.at(key)}: must be a list, and is {value!r}")
+        return value
+
+    def each(self, key: str) -> list[Reader]:
+        return [
+            Reader(item, f"{self.at(key)}[{place}]", self.draft) for place, item in enumerate(self.items(key))
+        ]
+
+    def what(self, key: str, value: Any) -> str:
+        return f"{self.at(key)}: {value}"
+
+    def put(self, key: str, path: str, value: Any = None) -> None:
+        """Give one key its field, as it stands or as the value handed in."""
+        raw = self.take(key)
+        if raw is not None and raw != "":
+            self.draft.put(path, raw if value is None else value, self.what(key, raw))
+
+    def lose(self, key: str, why: str) -> None:
+        """Say a key, with all below it, to be lost."""
+        value = self.take(key)
+        if value is None:
+            return
+        found = leaves(value, self.at(key))
+        if len(found) > _MOST_LEAVES:
+            self.draft.lose(f"{self.at(key)} ({len(found)} values)", why)
+            return
+        for path, item in found:
+            self.draft.lose(f"{path}: {'(hidden)' if is_secret(path) else item}", why)
+
+    def leave(self, why: str, reasons: Mapping[str, str] | None = None) -> None:
+        """All that is left is lost, with a reason of its own where there is one."""
+        for key in list(self._left):
+            self.lose(key, (reasons or {}).get(key, why))

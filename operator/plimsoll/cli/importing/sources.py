@@ -1,0 +1,71 @@
+"""Where a model is, in the words of others: a repository's name, a URI, a path inside a pod, a Helm value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from plimsoll.cli.importing.draft import ImportProblem
+from plimsoll.names import NAME_MAX
+
+_REPOSITORY = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*")
+_KEPT = ("hf://", "s3://", "oci://", "pvc://", "modelscope://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A volume of a pod at its place in the engine's container."""
+
+    path: str
+    claim: str | None = None
+    sub_path: str | None = None
+    config_map: str | None = None
+    image: str | None = None
+    kind: str = ""
+
+    def inner(self, path: str) -> str | None:
+        """The part of a path that lies inside this mount, or None."""
+        base = self.path.rstrip("/")
+        if path.rstrip("/") == base:
+            return ""
+        return path[len(base) + 1 :].strip("/") if path.startswith(f"{base}/") else None
+
+
+def model_source(text: str, mounts: Iterable[Mount] = (), *, modelscope: bool = False) -> str:
+    """A model's name or place as `model.source`; raises ImportProblem where no source can say it."""
+    name = text.strip()
+    if name.startswith(_KEPT):
+        return name.rstrip("/") if not name.startswith("oci://") else name
+    if name.startswith("/"):
+        return _in_mount(name.rstrip("/") or "/", mounts)
+    if "://" in name:
+        raise ImportProblem(
+            f"the model is {name!r}, and {name.partition('://')[0]}:// is no source of models; "
+            "known are hf://, modelscope://, s3://, oci://, pvc:// and absolute paths"
+        )
+    if _REPOSITORY.fullmatch(name):
+        return f"{'modelscope' if modelscope else 'hf'}://{name}"
+    raise ImportProblem(
+        f"the model is {name!r}, which is neither ORG/NAME of a hub nor an absolute path; write one of them"
+    )
+
+
+def _in_mount(path: str, mounts: Iterable[Mount]) -> str:
+    """A path on a claim is the claim's own source, so that it can be read without the pod."""
+    holding = [(mount, inner) for mount in mounts if (inner := mount.inner(path)) is not None]
+    for mount, inner in sorted(holding, key=lambda pair: -len(pair[0].path)):
+        if mount.claim is not None:
+            tail = "/".join(part.strip("/") for part in (mount.sub_path or "", inner) if part.strip("/"))
+            return f"pvc://{mount.claim}/{tail}" if tail else f"pvc://{mount.claim}"
+        if mount.image is not None and not inner:
+            return f"oci://{mount.image}"
+    return path
+
+
+def name_from(text: str) -> str:
+    """A name for the resource from a model's: small letters, digits and dashes, short enough for all that follows."""
+    tail = text.rstrip("/").rpartition("/")[2].partition("@")[0]
+    slug = re.sub(r"[^a-z0-9]+", "-", tail.lower()).strip("-")
+    slug = slug.lstrip("0123456789-") or "model"
+    return slug[:NAME_MAX].rstrip("-")
