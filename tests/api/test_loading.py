@@ -24,6 +24,7 @@ def one(spec: str) -> list[str]:
         ("  replicas: '3'", "spec.replicas: must be a whole number, written without quotes or a point (found '3')"),
         ("  replicas: 1.5", "spec.replicas: must be a whole number, written without quotes or a point (found 1.5)"),
         ("  replicas: true", "spec.replicas: must be a whole number, written without quotes or a point (found True)"),
+        ("  adapters: {runtimeLoading: true, maxRank: true}", "spec.adapters.maxRank: must be a whole number, written without quotes or a point (found True)"),
         ("  replicas: -1", "spec.replicas: must be at least 0 (found -1)"),
         ("  paused: 'yes'", "spec.paused: must be true or false, written without quotes (found 'yes')"),
         ("  slo: {ttftP99Ms: 0}", "spec.slo.ttftP99Ms: must be at least 1 (found 0)"),

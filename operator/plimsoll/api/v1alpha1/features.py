@@ -2,12 +2,20 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from plimsoll.api.base import ApiModel, Bool, Decimal, Int, ObjectName, Rule, Tokens, Word, field, listing
 from plimsoll.api.v1alpha1.model import Revision, SecretKey, Source
 
-LoraRank = Literal[1, 8, 16, 32, 64, 128, 256, 320, 512]
+
+def _whole(value: object) -> object:
+    """True and 8.0 equal a rank, and so would pass for one."""
+    if type(value) is not int:
+        raise ValueError("must be a whole number, written without quotes or a point")
+    return value
+
+
+LoraRank = Annotated[Literal[1, 8, 16, 32, 64, 128, 256, 320, 512], BeforeValidator(_whole)]
 MediaCount = Annotated[Int, Field(ge=0, le=999)]
 
 
