@@ -72,7 +72,7 @@ def plan_report(plan: Plan, *, everything: bool, colour: bool) -> Iterator[Rende
     if not plan.sets and plan.nearest:
         yield ""
         yield Text(f"  Nearest: {_where(plan.nearest)}", style="bold")
-        yield from _memory(plan.nearest.ledger, colour=colour, everything=everything)
+        yield from memory_report(plan.nearest.ledger, colour=colour, everything=everything)
     for title, block in (
         ("Settings", _settings(plan.values, everything=everything)),
         ("Alternatives", _alternatives(plan.alternatives)),
@@ -116,11 +116,11 @@ def _set(chosen: PlanSet, *, alone: bool, everything: bool, colour: bool) -> Ite
     yield ""
     if not alone:
         yield Text(f"{chosen.replicas} x {_where(chosen)}", style="bold")
-    yield from _memory(chosen.ledger, colour=colour, everything=everything)
-    yield drawing.facts([*_cache(chosen.ledger), *_speed(chosen), ("Pod", _pod(chosen))])
+    yield from memory_report(chosen.ledger, colour=colour, everything=everything)
+    yield drawing.facts([*cache_report(chosen.ledger), *_speed(chosen), ("Pod", _pod(chosen))])
 
 
-def _memory(ledger: Ledger, *, colour: bool, everything: bool) -> Iterator[RenderableType]:
+def memory_report(ledger: Ledger, *, colour: bool, everything: bool) -> Iterator[RenderableType]:
     drawn = drawing.bar(ledger, colour=colour)
     drawn.append(f"  {gib(ledger.device_bytes)} GiB, {gib(ledger.budget_bytes)} for the engine")
     yield drawing.facts([("GPU memory", drawn), ("", drawing.legend(ledger, colour=colour))])
@@ -139,6 +139,7 @@ def _memory(ledger: Ledger, *, colour: bool, everything: bool) -> Iterator[Rende
                 f"{term.formula}{_inputs(term.inputs)}",
             )
             for term in ledger.terms
+            if term.bytes.high > 0 or term.name == "headroom"
         ]
         yield ""
         heads = ("  TERM", "GIB", "90% WITHIN", "KNOWN", "FORMULA")
@@ -151,7 +152,7 @@ def _inputs(inputs: Mapping[str, str]) -> str:
     return f"  [{listed}]" if listed else ""
 
 
-def _cache(ledger: Ledger) -> Iterator[tuple[str, str]]:
+def cache_report(ledger: Ledger) -> Iterator[tuple[str, str]]:
     capacity = ledger.capacity
     if capacity is None:
         return

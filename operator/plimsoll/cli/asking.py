@@ -1,0 +1,120 @@
+"""From options to plans: the resources, the fleet and the models' facts put together, and the planner asked once.
+
+`plan`, `explain` and what-ifs all go through here, so that they can never speak of different plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from plimsoll.api.problems import Problem, problems_of
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.model import ModelSpec
+from plimsoll.cli import inputs
+from plimsoll.cli.errors import BAD_INPUT, DOES_NOT_FIT, FITS, BadInput, note
+from plimsoll.cli.fleets import FleetChoice
+from plimsoll.facts.inventory import Inventory
+from plimsoll.facts.snapshot import Snapshot
+from plimsoll.planning import codec
+from plimsoll.planning.plan import FleetPlan, Outcome, Plan
+from plimsoll.planning.planner import PlanFacts, plan
+
+_CODES = {Outcome.FITS: FITS, Outcome.TIGHT: FITS, Outcome.INVALID: BAD_INPUT}
+FEW = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """All that plans are made from."""
+
+    deployments: tuple[LLMDeployment, ...]
+    snapshot: Snapshot
+    online: bool
+
+    def inventory(self) -> Inventory:
+        config = self.snapshot.config
+        selectors = [one.spec.topology.node_selector for one in self.deployments]
+        selectors += [one.spec.topology.node_selector for one in config.defaults]
+        selectors += [one.spec.topology.node_selector for one in config.presets]
+        return self.snapshot.inventory(selectors=selectors)
+
+
+def ask(files: Sequence[str], fleet: FleetChoice, config_file: str | None, *, online: bool) -> Question:
+    """The resources of the files, else those that the snapshot holds."""
+    deployments = inputs.deployments(files)
+    snapshot = fleet.snapshot(None if config_file is None else inputs.config(config_file))
+    if not files:
+        deployments = _stored(snapshot)
+        if not deployments:
+            raise BadInput("no resource is named: give -f FILE, or a snapshot that holds LLMDeployments")
+    return Question(deployments=tuple(deployments), snapshot=snapshot, online=online)
+
+
+def answer(question: Question, inventory: Inventory | None = None) -> FleetPlan:
+    """All plans together; `inventory` takes the place of the snapshot's own in a what-if."""
+    found = inventory if inventory is not None else question.inventory()
+    facts = [_facts(one, question) for one in question.deployments]
+    plans = tuple(
+        plan(one, found, known, learned=question.snapshot.learned, config=question.snapshot.config)
+        for one, known in zip(question.deployments, facts, strict=True)
+    )
+    return FleetPlan(plans=plans, order=tuple(f"{one.namespace}/{one.name}" for one in plans), pools=())
+
+
+def exit_code(plans: Iterable[Plan]) -> int:
+    """The worst of all plans: 3 where one is wrong in itself, 2 where one does not fit, else 0."""
+    return max((_CODES.get(one.outcome, DOES_NOT_FIT) for one in plans), default=FITS)
+
+
+def tell_problems(inventory: Inventory) -> None:
+    """Nodes that planning leaves out; alike ones are told once."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for problem in inventory.problems:
+        alike.setdefault((problem.reason, problem.message), []).append(problem.node)
+    lines = []
+    for (reason, message), nodes in alike.items():
+        which = nodes[0] if len(nodes) == 1 else f"{nodes[0]} and {len(nodes) - 1} more"
+        lines.append(f"left out {which}: {reason}: {message}")
+    note(lines[:FEW] + ([f"{len(lines) - FEW} more kinds of nodes are left out"] if len(lines) > FEW else []))
+
+
+def _stored(snapshot: Snapshot) -> list[LLMDeployment]:
+    found: list[LLMDeployment] = []
+    problems: list[Problem] = []
+    for body in snapshot.deployments:
+        try:
+            found.append(LLMDeployment.observed(dict(body)))
+        except ValidationError as error:
+            problems += problems_of(error, LLMDeployment)
+    if problems:
+        raise BadInput(*problems)
+    return found
+
+
+def _facts(deployment: LLMDeployment, question: Question) -> PlanFacts:
+    """What is known of the models; where nothing is, the plan says why."""
+    asked, admin = deployment.spec.speculative, question.snapshot.config
+    model = inputs.model_of(deployment.spec.model, admin, online=question.online)
+    draft = None
+    if asked is not None and asked.model is not None:
+        draft = inputs.model_of(ModelSpec(source=asked.model), admin, online=question.online)
+    problem = next((found for found in (model, draft) if isinstance(found, str)), None)
+    return PlanFacts(
+        model=None if isinstance(model, str) else model,
+        draft=None if isinstance(draft, str) else draft,
+        problem=problem,
+    )
+
+
+def pinned(snapshot: Snapshot) -> Mapping[str, Plan]:
+    """The plans that the snapshot's resources stand by."""
+    found = {}
+    for name, body in snapshot.plans.items():
+        try:
+            found[name] = Plan.from_data(body)
+        except codec.CodecError as error:
+            note([f"the pinned plan of {name} cannot be read and counts as absent: {error}"])
+    return found

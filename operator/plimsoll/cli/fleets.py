@@ -1,0 +1,155 @@
+"""Where the fleet comes from: a snapshot, a list of nodes, a cluster, or a line of text. Exactly one of them.
+
+Whatever it is, it becomes one `Snapshot`, so that planning goes one way.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+import click
+
+from plimsoll import names
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.problems import SpecError
+from plimsoll.cli.errors import BadInput, note
+from plimsoll.cli.inputs import read_text
+from plimsoll.facts.learned import NOTHING, LearnedError, import_learned
+from plimsoll.facts.snapshot import Snapshot, read_snapshot, take_snapshot
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+CURRENT: Final = ""
+"""--context without a name: the kubeconfig's current one."""
+NODE_GPUS: Final = 8
+"""GPUs of a node where `--fleet` does not say."""
+_PART: Final = re.compile(r"^(?:(?P<nodes>[0-9]{1,5})x)?(?P<gpus>[0-9]{1,6})x(?P<product>[^x,][^,]*)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetChoice:
+    """What the options said; `snapshot` makes it one value."""
+
+    snapshot_file: str | None
+    nodes_file: str | None
+    context: str | None
+    fleet: str | None
+
+    def snapshot(self, config: OperatorConfig | None) -> Snapshot:
+        """The fleet, under the admin's config of `--config` where it was given, else its own."""
+        found = self._found()
+        if config is None:
+            return found
+        classes = {one.name: one for one in (*found.config.node_classes, *config.node_classes)}
+        return replace(found, config=config.model_copy(update={"node_classes": tuple(classes.values())}))
+
+    def _found(self) -> Snapshot:
+        given = [
+            value
+            for value in (self.snapshot_file, self.nodes_file, self.context, self.fleet)
+            if value is not None
+        ]
+        if len(given) != 1:
+            said = "no fleet is named" if not given else "more than one fleet is named"
+            raise BadInput(
+                f"{said}: give one of --snapshot FILE, --nodes FILE (kubectl get nodes -o yaml), "
+                "--context [KUBECONTEXT], --fleet 8xH100,16xL4"
+            )
+        if self.context is not None:
+            return from_cluster(self.context or None, None)
+        if self.fleet is not None:
+            return _read(json.dumps(fleet_document(self.fleet)), "--fleet")
+        name = self.snapshot_file or self.nodes_file or "-"
+        return _read(read_text(name), "stdin" if name == "-" else name)
+
+
+def fleet_options(command: Command) -> Command:
+    """The four ways to name a fleet."""
+    for option in (
+        click.option(
+            "--fleet",
+            metavar="GPUS",
+            help=f"A fleet in a line: 8xH100,16xL4 ({NODE_GPUS} a node), or 4x2xL40S: 4 nodes of 2.",
+        ),
+        click.option(
+            "--context",
+            is_flag=False,
+            flag_value=CURRENT,
+            metavar="[KUBECONTEXT]",
+            help="A cluster, by its context; alone: the current one.",
+        ),
+        click.option(
+            "--nodes", "nodes_file", metavar="FILE", help="What `kubectl get nodes -o yaml` printed."
+        ),
+        click.option(
+            "--snapshot",
+            "snapshot_file",
+            metavar="FILE",
+            help="What `plimsoll snapshot` wrote, or a fleet file.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def fleet_document(text: str) -> dict[str, object]:
+    """A line such as 8xH100,4x2xL40S as a fleet file."""
+    pools: list[dict[str, object]] = []
+    wrong = []
+    for part in text.split(","):
+        match = _PART.match(part.strip())
+        if match is None or int(match["gpus"]) < 1:
+            wrong.append(
+                f"--fleet: {part.strip()!r} is no pool; write GPUSxPRODUCT or NODESxGPUSxPRODUCT, as 16xH100 or 4x2xL40S"
+            )
+            continue
+        gpus, product = int(match["gpus"]), match["product"].strip()
+        if match["nodes"] is not None:
+            shapes = [(int(match["nodes"]), gpus)]
+        else:
+            shapes = [(gpus // NODE_GPUS, NODE_GPUS), (1, gpus % NODE_GPUS)]
+        pools += [
+            {"name": f"pool-{len(pools) + place}", "gpuProduct": product, "gpusPerNode": size, "nodes": nodes}
+            for place, (nodes, size) in enumerate((s for s in shapes if s[0] and s[1]), start=1)
+        ]
+    if wrong:
+        raise BadInput(*wrong)
+    return {"apiVersion": names.API_VERSION, "kind": "Fleet", "pools": pools}
+
+
+def from_cluster(context: str | None, config: OperatorConfig | None) -> Snapshot:
+    """Everything a plan needs of a cluster, read once."""
+    from plimsoll.kube.reader import ClusterUnreadable, read_cluster  # noqa: PLC0415 - the client loads for a second
+
+    try:
+        cluster = read_cluster(context)
+    except ClusterUnreadable as error:
+        raise BadInput(f"--context {context or ''}: {error}") from None
+    note(cluster.notes)
+    kept = cluster.kept
+    try:
+        learned = import_learned(kept.learned) if kept.learned else NOTHING
+    except LearnedError as error:
+        note([f"ConfigMap {names.LEARNED} cannot be read and counts as empty: {error}"])
+        learned = NOTHING
+    return take_snapshot(
+        cluster.nodes,
+        cluster.pods,
+        slices=cluster.slices,
+        claims=cluster.claims,
+        config=config,
+        learned=learned,
+        deployments=cluster.deployments,
+        plans=kept.plans,
+    )
+
+
+def _read(text: str | bytes, name: str) -> Snapshot:
+    try:
+        return read_snapshot(text)
+    except SpecError as error:
+        raise BadInput(*(f"{name}: {problem}" for problem in error.problems)) from None

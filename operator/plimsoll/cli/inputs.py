@@ -1,0 +1,131 @@
+"""What commands read: resources, the admin's config, models, GPUs. Everything that is wrong is told at once.
+
+Where the fleet comes from is `fleets`. Offline unless `--online` is given; what is fetched is then said on stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from pydantic import ValidationError
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.loading import load_config, load_deployments
+from plimsoll.api.problems import Problem, SpecError, problems_of
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.model import ModelSpec
+from plimsoll.cli.errors import BadInput, note
+from plimsoll.facts.engines import EngineFacts, UnknownEngineError, engine_facts
+from plimsoll.facts.gpus import Gpu, UnknownGpu, gpu_named
+from plimsoll.facts.model import ModelFacts
+from plimsoll.facts.resolve import HubAccess, ModelUnknown, Resolver
+
+files_option = click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="LLMDeployments, one or several; - is stdin. May be given more than once.",
+)
+online_option = click.option(
+    "--online", is_flag=True, help="Ask the model hub about models that the catalogue does not know."
+)
+config_option = click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    help="The admin's OperatorConfig: prices, node classes, presets.",
+)
+
+
+def read_text(name: str) -> bytes:
+    """A file's bytes, or stdin's."""
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise BadInput(f"{name}: cannot be read: {error.strerror}; name a file, or - for stdin") from None
+
+
+def deployments(files: Sequence[str]) -> list[LLMDeployment]:
+    """All resources of all files, or all their problems."""
+    found: list[LLMDeployment] = []
+    problems: list[Problem] = []
+    for name in files:
+        loaded = load_deployments(read_text(name), file="stdin" if name == "-" else name)
+        found += loaded.deployments
+        problems += loaded.problems
+    names = Counter(f"{one.namespace}/{one.name}" for one in found)
+    if len(files) > 1:
+        problems += [
+            Problem(
+                "metadata.name",
+                name,
+                f"stands {times} times in these files; give each resource a name of its own",
+            )
+            for name, times in names.items()
+            if times > 1
+        ]
+    if problems:
+        raise BadInput(*problems)
+    return found
+
+
+def config(name: str | None) -> OperatorConfig:
+    if name is None:
+        return OperatorConfig()
+    try:
+        return load_config(read_text(name), file=name)
+    except SpecError as error:
+        raise BadInput(*error.problems) from None
+
+
+def gpu(name: str) -> Gpu:
+    try:
+        return gpu_named(name)
+    except UnknownGpu as error:
+        raise BadInput(f"--gpu: {error}; `plimsoll gpus` lists them all") from None
+
+
+def engine(version: str | None) -> EngineFacts:
+    try:
+        return engine_facts("vllm", version)
+    except (UnknownEngineError, ValueError) as error:
+        raise BadInput(f"--engine-version: {error}") from None
+
+
+def model_named(name: str, *, online: bool) -> ModelFacts:
+    """A model as a person types it on the command line."""
+    try:
+        return _resolver(OperatorConfig(), online=online).resolve_name(name)
+    except ModelUnknown as error:
+        raise BadInput(_with_hint(error, online=online)) from None
+    except ValidationError as error:
+        raise BadInput(*problems_of(error, ModelSpec)) from None
+
+
+def model_of(spec: ModelSpec, admin: OperatorConfig, *, online: bool) -> ModelFacts | str:
+    """The facts of a resource's model, or the sentence why there are none; the plan passes it on."""
+    try:
+        found = _resolver(admin, online=online).resolve(spec)
+    except ModelUnknown as error:
+        return _with_hint(error, online=online)
+    if found.origin.startswith("hub"):
+        note([f"{found.source}: config and tensor headers read from the hub at {found.revision}"])
+    return found
+
+
+def _with_hint(error: ModelUnknown, *, online: bool) -> str:
+    offline = not online and "offline" in error.reason
+    return f"{error} (--online asks the hub)" if offline else str(error)
+
+
+def _resolver(admin: OperatorConfig, *, online: bool) -> Resolver:
+    """Mirror and proxy of the admin's config; where it says none, the hub's client reads the standard environment."""
+    network = admin.network
+    hub = HubAccess(endpoint=network.hub_endpoint, proxy=network.https_proxy) if online else None
+    return Resolver(hub=hub, folders=True)

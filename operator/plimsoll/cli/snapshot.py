@@ -1,0 +1,50 @@
+"""`plimsoll snapshot`: a cluster in one file, so that plans can be made, shared and repeated without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from plimsoll.cli import inputs
+from plimsoll.cli.errors import BadInput, note
+from plimsoll.cli.fleets import CURRENT, from_cluster
+from plimsoll.facts.snapshot import write_snapshot
+
+
+@click.command("snapshot")
+@click.option(
+    "--context",
+    is_flag=False,
+    flag_value=CURRENT,
+    default=CURRENT,
+    metavar="[KUBECONTEXT]",
+    help="The cluster, by its context. Default: the current one.",
+)
+@click.option(
+    "-o", "--output", "file", metavar="FILE", help="Where to write; .json is read faster. Default: stdout."
+)
+@inputs.config_option
+def snapshot_command(*, context: str, file: str | None, config_file: str | None) -> None:
+    """Write what a plan needs of a cluster into one file: read only, and without images, environment or secrets.
+
+    Nodes, what pods request, ResourceSlices, LLMDeployments with their pinned plans, what was learned, and the admin's
+    config where it is given.
+
+    \b
+    Example:
+      plimsoll snapshot --context prod -o prod.yaml
+      plimsoll plan -f llm.yaml --snapshot prod.yaml
+    """
+    admin = None if config_file is None else inputs.config(config_file)
+    taken = from_cluster(context or None, admin)
+    text = write_snapshot(taken, "json" if file is not None and file.endswith(".json") else "yaml")
+    if file is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"-o {file}: cannot be written: {error.strerror}") from None
+    pods = "pods unseen" if taken.pods is None else f"{len(taken.pods)} pods that take something"
+    note([f"{file}: {len(taken.nodes)} nodes, {pods}, {len(taken.deployments)} LLMDeployments"])

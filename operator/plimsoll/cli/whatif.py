@@ -1,0 +1,204 @@
+"""What-ifs: the same question with another GPU, context, precision, KV type or number of users, side by side.
+
+Each `--what-if` is one column. A change is made to the resource or to the fleet, and the planner is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pydantic import ValidationError
+from rich.console import RenderableType
+from rich.text import Text
+
+from plimsoll.api.problems import problems_of
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.cli import asking, drawing
+from plimsoll.cli.asking import Question
+from plimsoll.cli.drawing import count, gib, short
+from plimsoll.cli.errors import BadInput
+from plimsoll.facts.gpus import Gpu, UnknownGpu, Vendor, gpu_named
+from plimsoll.facts.inventory import Inventory
+from plimsoll.planning.plan import FleetPlan, Plan, PlanSet
+
+KNOBS: Final = ("gpu", "context", "precision", "kv", "users")
+PRECISIONS: Final = ("fp8", "int8", "awq", "gptq", "int4", "nvfp4", "mxfp4", "bf16")
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    name: str
+    plans: FleetPlan
+
+
+def scenario(text: str, question: Question, inventory: Inventory) -> Scenario:
+    """Plans under the changes of one `--what-if`."""
+    changes = _changes(text)
+    gpu = _gpu(text, changes["gpu"]) if "gpu" in changes else None
+    offered = {pool.gpu.name for pool in inventory.pools}
+    if gpu is not None and gpu.name not in offered:
+        inventory = _with_every_gpu(inventory, gpu)
+    changed = [_changed(one, changes, gpu, text) for one in question.deployments]
+    plans = asking.answer(replace(question, deployments=tuple(changed)), inventory)
+    return Scenario(name=text, plans=plans)
+
+
+def _changes(text: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in text.split(",")]
+    wrong = [key for key, equals, value in pairs if key not in KNOBS or not equals or not value]
+    if wrong:
+        raise BadInput(
+            *(
+                f"--what-if: {key!r} is no change; write {', '.join(f'{knob}=' for knob in KNOBS)} and a value"
+                for key in wrong
+            )
+        )
+    return {key: value for key, _, value in pairs}
+
+
+def _gpu(text: str, name: str) -> Gpu:
+    try:
+        return gpu_named(name)
+    except UnknownGpu as error:
+        raise BadInput(f"--what-if {text}: {error}") from None
+
+
+def _with_every_gpu(inventory: Inventory, gpu: Gpu) -> Inventory:
+    """The same nodes, as if this GPU stood in all of them: for GPUs that the fleet does not have."""
+    pools = tuple(
+        replace(pool, gpu=gpu, memory_bytes=gpu.memory_bytes, partition=None, sharing=1, price_per_hour=None)
+        for pool in inventory.pools
+        if pool.gpu.vendor is not Vendor.CPU
+    )
+    return replace(inventory, pools=pools)
+
+
+def _changed(
+    deployment: LLMDeployment, changes: Mapping[str, str], gpu: Gpu | None, text: str
+) -> LLMDeployment:
+    body: dict[str, Any] = deployment.to_dict()
+    spec = body["spec"]
+    if gpu is not None:
+        spec.setdefault("topology", {})["gpuProducts"] = [gpu.name]
+    if "precision" in changes:
+        if changes["precision"].lower() not in PRECISIONS:
+            raise BadInput(f"--what-if {text}: precision must be one of {', '.join(PRECISIONS)}")
+        spec["model"]["source"] += f"-{changes['precision'].upper()}"
+    if "kv" in changes:
+        spec.setdefault("memory", {})["kvCacheDtype"] = changes["kv"]
+    workload = spec.setdefault("workload", {})
+    if "context" in changes:
+        workload["contextTokens"] = _number(text, "context", changes["context"])
+    if "users" in changes:
+        workload.pop("requestsPerSecond", None)
+        workload["concurrency"] = _number(text, "users", changes["users"])
+    try:
+        return LLMDeployment.model_validate(body)
+    except ValidationError as error:
+        problems = problems_of(error, LLMDeployment)
+        raise BadInput(*(f"--what-if {text}: {deployment.name}: {problem}" for problem in problems)) from None
+
+
+def _number(text: str, key: str, value: str) -> int:
+    if not value.isdecimal():
+        raise BadInput(f"--what-if {text}: {key} must be a whole number, not {value!r}")
+    return int(value)
+
+
+def comparison(base: FleetPlan, scenarios: Sequence[Scenario]) -> Iterator[RenderableType]:
+    """One table a resource: a row a figure, a column a scenario; figures that moved say by how much."""
+    for place, now in enumerate(base.plans):
+        if place:
+            yield ""
+        yield Text(f"{now.namespace}/{now.name}", style="bold")
+        others = [one.plans.plans[place] for one in scenarios]
+        rows = [
+            (
+                f"  {name}",
+                show(now),
+                *(_moved(show(now), show(other), figure, now, other) for other in others),
+            )
+            for name, show, figure in _ROWS
+        ]
+        heads = ("  WHAT", "AS WRITTEN", *(one.name.upper() for one in scenarios))
+        yield drawing.table(heads, rows, left=range(len(heads)))
+
+
+Figure = Callable[[Plan], float | None]
+
+
+def _moved(before: str, after: str, figure: Figure | None, now: Plan, other: Plan) -> str:
+    if before == after:
+        return "="
+    first, second = (figure(now), figure(other)) if figure is not None else (None, None)
+    if not first or second is None:
+        return after
+    percent = round((second / first - 1) * 100)
+    return f"{after} ({percent:+d}%)" if percent else after
+
+
+def _lead(plan: Plan) -> PlanSet | None:
+    return plan.sets[0] if plan.sets else plan.nearest
+
+
+def _of(read: Callable[[PlanSet], float | None], *, running: bool = False) -> Figure:
+    def figure(plan: Plan) -> float | None:
+        lead = plan.sets[0] if running and plan.sets else None if running else _lead(plan)
+        return None if lead is None else read(lead)
+
+    return figure
+
+
+def _told(figure: Figure, show: Callable[[float], str], unit: str = "") -> Callable[[Plan], str]:
+    def text(plan: Plan) -> str:
+        value = figure(plan)
+        return "-" if value is None else f"{show(value)}{unit}"
+
+    return text
+
+
+def _layout(plan: Plan) -> str:
+    return " + ".join(f"{one.replicas} x {one.layout} on {one.hardware}" for one in plan.sets) or "none"
+
+
+def _term(name: str) -> Callable[[PlanSet], float | None]:
+    return lambda chosen: sum(term.bytes.mid for term in chosen.ledger.terms if term.name == name)
+
+
+_WEIGHTS = _of(_term("weights"))
+_POOL = _of(_term("kv"))
+_LENGTH = _of(lambda one: one.settings.max_model_len)
+_TOKENS = _of(lambda one: one.ledger.capacity.tokens.mid if one.ledger.capacity else None)
+_REQUESTS = _of(lambda one: one.ledger.capacity.concurrency_at_max_len.mid if one.ledger.capacity else None)
+_TTFT = _of(lambda one: one.performance.ttft_ms.mid if one.performance else None, running=True)
+_TPOT = _of(lambda one: one.performance.tpot_ms.mid if one.performance else None, running=True)
+
+
+def _rate(plan: Plan) -> float | None:
+    return plan.output_tokens_per_second
+
+
+def _devices(plan: Plan) -> float | None:
+    return plan.devices
+
+
+def _cost(plan: Plan) -> float | None:
+    return float(plan.cost.per_hour) if plan.cost and plan.cost.per_hour is not None else None
+
+
+_ROWS: Final[tuple[tuple[str, Callable[[Plan], str], Figure | None], ...]] = (
+    ("verdict", lambda plan: plan.outcome.value, None),
+    ("layout", _layout, None),
+    ("GPUs", _told(_devices, count), _devices),
+    ("weights a GPU", _told(_WEIGHTS, gib, " GiB"), _WEIGHTS),
+    ("KV pool a GPU", _told(_POOL, gib, " GiB"), _POOL),
+    ("context", _told(_LENGTH, count, " tokens"), _LENGTH),
+    ("KV cache", _told(_TOKENS, count, " tokens"), _TOKENS),
+    ("full requests", _told(_REQUESTS, short), _REQUESTS),
+    ("first token", _told(_TTFT, short, " ms"), _TTFT),
+    ("each token", _told(_TPOT, short, " ms"), _TPOT),
+    ("throughput", _told(_rate, count, " tokens/s"), _rate),
+    ("cost an hour", _told(_cost, lambda value: f"{value:.2f}"), _cost),
+)

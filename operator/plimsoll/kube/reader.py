@@ -1,0 +1,169 @@
+"""Lists of a cluster's objects as plain dicts, read only, for one look from outside the cluster.
+
+The kubeconfig's contexts and ways to sign in are the client library's work; its generated models are not used, since
+facts are read from the objects as the API gives them. Watching belongs to the operator.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubernetes.client import ApiClient
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException, new_client_from_config
+from urllib3.exceptions import HTTPError
+
+from plimsoll import names
+
+Objects = tuple[Mapping[str, Any], ...]
+
+PAGE: Final = 500
+TIMEOUT_SECONDS: Final = 30
+DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
+PLAN_KEY: Final = "plan.json"
+"""Of the ConfigMap that holds a deployment's pinned plan whole."""
+LEARNED_KEY: Final = "learned.json"
+
+
+class ClusterUnreadable(RuntimeError):
+    """A cluster that cannot be asked, or does not let its nodes and pods be listed; says what would help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What Plimsoll itself keeps in a cluster's ConfigMaps."""
+
+    plans: Mapping[str, Mapping[str, Any]]
+    """Pinned plans by namespace/name."""
+    learned: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Everything of a cluster that planning reads."""
+
+    nodes: Objects
+    pods: Objects
+    slices: Objects
+    claims: Objects
+    deployments: Objects
+    kept: Kept
+    notes: tuple[str, ...]
+    """Kinds that could not be listed, and what that means for the answer."""
+
+
+def read_cluster(context: str | None = None, *, timeout_seconds: int = TIMEOUT_SECONDS) -> Cluster:
+    """List what planning needs, through a context of the kubeconfig or the current one."""
+    try:
+        client = new_client_from_config(context=context)  # type: ignore[no-untyped-call]
+    except (ConfigException, OSError, ValueError) as error:
+        raise ClusterUnreadable(
+            f"{error}; check KUBECONFIG and the names that `kubectl config get-contexts` lists"
+        ) from None
+    lister = _Lister(client, timeout_seconds)
+    return Cluster(
+        nodes=lister.needed("/api/v1/nodes"),
+        pods=lister.needed("/api/v1/pods"),
+        slices=lister.versions("resourceslices", "devices of DRA are not seen"),
+        claims=lister.versions("resourceclaims", "what claims take of DRA devices is not seen"),
+        deployments=lister.optional(
+            f"/apis/{names.API_VERSION}/{names.PLURAL}",
+            f"the cluster has no {names.KIND}s; apply the CRD to have them",
+        ),
+        kept=_kept(
+            lister.optional(
+                "/api/v1/configmaps",
+                "pinned plans are not seen",
+                f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}",
+            )
+        ),
+        notes=tuple(lister.notes),
+    )
+
+
+def _kept(config_maps: Objects) -> Kept:
+    plans: dict[str, Mapping[str, Any]] = {}
+    learned = None
+    for item in config_maps:
+        metadata, data = item.get("metadata") or {}, item.get("data") or {}
+        if metadata.get("name") == names.LEARNED:
+            learned = data.get(LEARNED_KEY)
+        owner = (metadata.get("labels") or {}).get(names.LABEL_DEPLOYMENT)
+        if owner and PLAN_KEY in data:
+            plans[f"{metadata.get('namespace')}/{owner}"] = json.loads(data[PLAN_KEY])
+    return Kept(plans=plans, learned=learned)
+
+
+class _Lister:
+    def __init__(self, client: ApiClient, timeout_seconds: int) -> None:
+        self._client = client
+        self._timeout = timeout_seconds
+        self.notes: list[str] = []
+
+    def needed(self, path: str) -> Objects:
+        try:
+            return self._pages(path)
+        except ApiException as error:
+            raise ClusterUnreadable(
+                f"the cluster answered {error.status} {error.reason} for {path}; list must be allowed"
+            ) from None
+        except (HTTPError, OSError) as error:
+            raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
+
+    def optional(self, path: str, otherwise: str, selector: str | None = None) -> Objects:
+        """What a cluster may lack or forbid; then it is empty and said."""
+        try:
+            return self._pages(path, selector)
+        except ApiException as error:
+            self.notes.append(f"{path}: {error.status} {error.reason}; {otherwise}")
+        except (HTTPError, OSError) as error:
+            raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
+        return ()
+
+    def versions(self, plural: str, otherwise: str) -> Objects:
+        """A kind of DRA in the newest version that the cluster serves; older clusters serve none, which is no news."""
+        for version in DRA_VERSIONS:
+            try:
+                return self._pages(f"/apis/resource.k8s.io/{version}/{plural}")
+            except ApiException as error:
+                if error.status != 404:
+                    self.notes.append(f"{plural}: {error.status} {error.reason}; {otherwise}")
+                    return ()
+            except (HTTPError, OSError) as error:
+                raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
+        return ()
+
+    def _pages(self, path: str, selector: str | None = None) -> Objects:
+        found: list[Mapping[str, Any]] = []
+        query: list[tuple[str, object]] = [("limit", PAGE)]
+        if selector is not None:
+            query.append(("labelSelector", selector))
+        more = ""
+        while True:
+            page = self._get(path, [*query, ("continue", more)] if more else query)
+            # Lists name the kind once; the objects get it back, as `kubectl get -o yaml` shows them.
+            about = {
+                "apiVersion": page.get("apiVersion"),
+                "kind": str(page.get("kind", "")).removesuffix("List"),
+            }
+            found += [about | item for item in page.get("items") or ()]
+            more = (page.get("metadata") or {}).get("continue") or ""
+            if not more:
+                return tuple(found)
+
+    def _get(self, path: str, query: list[tuple[str, object]]) -> dict[str, Any]:
+        request = self._client.param_serialize(
+            "GET",
+            path,
+            query_params=query,
+            header_params={"Accept": "application/json"},
+            auth_settings=["BearerToken"],
+        )
+        response = self._client.call_api(*request, _request_timeout=self._timeout)
+        if not 200 <= response.status < 300:
+            raise ApiException(status=response.status, reason=response.reason)
+        page: dict[str, Any] = json.loads(response.read())  # type: ignore[no-untyped-call]
+        return page
