@@ -60,6 +60,10 @@ Quantity = Annotated[
 ]
 LabelKey = Annotated[str, Field(min_length=1, max_length=316, pattern=LABEL_KEY)]
 LabelValue = Annotated[str, Field(max_length=63, pattern=LABEL_VALUE)]
+Glob = Annotated[str, Field(min_length=1, max_length=256, pattern=PRINTABLE)]
+NamespaceGlob = Annotated[
+    str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$")
+]
 LabelMap = Annotated[dict[LabelKey, LabelValue], Field(max_length=32)]
 AnnotationMap = Annotated[dict[LabelKey, Annotated[str, Field(max_length=4096)]], Field(max_length=32)]
 

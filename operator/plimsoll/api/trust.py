@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from plimsoll.api.config import AllowDeny, NamedInNamespace, OperatorConfig
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.config_trust import AllowDeny, NamedInNamespace
 from plimsoll.api.problems import Problem, show
 from plimsoll.api.v1alpha1.pods import PodPatch
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
