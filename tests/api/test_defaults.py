@@ -61,7 +61,6 @@ def test_percentiles_are_one_value_and_never_mixed() -> None:
             {"workload": {"preset": "chat"}, "memory": {"tenancySharePercent": 50}},
             "memory.utilizationPercent",
         ),
-        ({"workload": {"preset": "multi-gpu"}, "topology": {"cpu": {}}}, "topology.interconnect"),
         ({"workload": {"preset": "batch"}, "engine": {"maxBatchedTokens": 256}}, "engine.maxSequences"),
     ],
 )
@@ -119,6 +118,15 @@ def test_an_admins_preset_takes_the_place_of_a_built_in_one() -> None:
     assert str(result.source_of("engine.maxSequences")) == "admin preset:chat"
 
 
+def test_a_namespaces_demand_yields_to_a_user_who_asks_for_cpus() -> None:
+    settings = config(
+        defaults=[{"namespace": "*", "spec": {"topology": {"interconnect": "nvlink", "tensor": 2}}}]
+    )
+    result = merged(spec(topology={"cpu": {}}), settings)
+    assert [one.field for one in result.yielded] == ["topology.interconnect"]
+    assert result.spec.topology.tensor == 2
+
+
 def test_the_admins_storage_is_the_last_resort() -> None:
     settings = config(storage={"weights": {"claim": {"name": "models"}}, "cache": {"emptyDir": {}}})
     result = merged(spec(storage={"weights": {"emptyDir": {}}}), settings)
@@ -157,6 +165,11 @@ def test_there_are_nine_built_in_presets_each_documented() -> None:
         assert preset.description
         assert preset.advice
         assert preset.spec.workload.preset is None
+
+
+def test_presets_demand_nothing_of_the_fleet_and_nothing_of_the_checkpoint() -> None:
+    for preset in built_in_presets():
+        assert set(preset.spec.to_dict(defaults=False)) <= {"workload", "slo", "memory", "engine"}
 
 
 def test_the_resources_documentation_names_every_built_in_preset() -> None:

@@ -117,19 +117,3 @@ def test_every_secret_of_a_deployment_is_known() -> None:
         },
     })  # fmt: skip
     assert len(secrets_of(spec)) == 7
-
-
-def test_the_budget_of_a_namespace_is_its_own_else_the_longest_pattern() -> None:
-    budgets = [
-        {"namespace": "*", "gpus": 1},
-        {"namespace": "team-*", "gpus": 2},
-        {"namespace": "team-a", "gpus": 3},
-    ]
-    config = OperatorConfig.model_validate({"budgets": budgets})
-    found = {name: config.budget_of(name) for name in ("team-a", "team-b", "other")}
-    assert {name: budget.gpus for name, budget in found.items() if budget} == {
-        "team-a": 3,
-        "team-b": 2,
-        "other": 1,
-    }
-    assert OperatorConfig().budget_of("team-a") is None

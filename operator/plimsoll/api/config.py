@@ -4,7 +4,6 @@ It has the resource's quality and form (typed, unknown fields refused, rules dec
 operator's configuration, so it is never a CRD. An empty file is a valid one; it trusts nobody with anything unusual.
 """
 
-from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -175,11 +174,6 @@ class OperatorConfig(ApiModel):
     prometheus_url: Url | None = field(
         "Prometheus that scrapes the engines. Absent: pods are scraped directly."
     )
-
-    def budget_of(self, namespace: str) -> Budget | None:
-        """What counts for a namespace: its own budget, else the one with the longest pattern that matches."""
-        matching = [budget for budget in self.budgets if fnmatchcase(namespace, budget.namespace)]
-        return min(matching, key=lambda budget: specificity(budget.namespace, namespace), default=None)
 
 
 def specificity(pattern: str, namespace: str) -> tuple[bool, int, str]:
