@@ -39,7 +39,7 @@ SPREADS = ("unexplainedDense", "unexplainedMoe", "unexplainedRocm", "unexplained
 # Each constant is fitted where all others that matter are known already, in this order; so one pass is enough.
 FITTED: Mapping[str, Callable[[Case], bool]] = {
     "contextSingle": lambda case: _single(case) and _nvidia(case),
-    "samplerCopiesSort": lambda case: _single(case) and _nvidia(case),
+    "samplerCopiesSort": lambda case: _single(case) and _nvidia(case) and not case.engine.whole_prompts,
     "samplerCopiesTriton": lambda case: _single(case) and _nvidia(case) and not case.engine.graphs_in_budget,
     "graphsPerLayer": lambda case: _single(case) and _nvidia(case),
     "samplerCopiesLean": lambda case: _single(case) and _nvidia(case),
@@ -130,29 +130,31 @@ def predicted_overhead(case: Case, constants: Constants) -> float:
 
 
 def _fit_one(name: str, seen: Sequence[Seen], constants: Constants) -> Constants:
-    """The median over families of what the constant would have to be for each row; the formulas are linear in it."""
-    base = _with(constants, name, value=0.0)
-    unit = _with(constants, name, value=1.0)
+    """The median over families of what the constant would have to be for each row; the formulas are linear around it."""
+    prior = PRIORS[name]
+    base = _with(constants, name, value=prior)
+    step = 0.1 * prior
+    above = _with(constants, name, value=prior + step)
     low, high = next(bounds for prefix, bounds in BOUNDS.items() if name.startswith(prefix))
     plain: dict[str, list[float]] = {}
     others: dict[str, list[float]] = {}
     for one in seen:
-        at_zero = predicted_overhead(one.case, base)
-        slope = predicted_overhead(one.case, unit) - at_zero
+        at_prior = predicted_overhead(one.case, base)
+        slope = (predicted_overhead(one.case, above) - at_prior) / step
         printed = one.case.row.get("non_torch_gib")
         if name == "contextSingle" and printed is None:
             continue  # where the log prints it, it need not be what is left of everything else
         # A row speaks only where the constant moves it; the sampler moves nothing where another pass is the peak.
         if slope > LEAST_SLOPE * GIB:
             heard = plain if _is_plain(one.case) else others
-            voice = printed if name == "contextSingle" else (one.overhead - at_zero) / slope
+            voice = printed if name == "contextSingle" else prior + (one.overhead - at_prior) / slope
             heard.setdefault(one.case.family, []).append(voice)
     # Experts, states and encoders bring unknowns of their own; such models speak only where no plain one does.
     families = plain or others
     if not families:
-        return _with(constants, name, value=PRIORS[name], rows=0, fitted_on="the engine's code")
+        return _with(constants, name, value=prior, rows=0, fitted_on="the engine's code")
     voices = [median(values) for _, values in sorted(families.items())]
-    value = min(high, max(low, median([*voices, PRIORS[name]])))
+    value = min(high, max(low, median([*voices, prior])))
     rows = sum(map(len, families.values()))
     note = f"{rows} starts of {len(voices)} {'plain' if plain else 'mixed'} models, and the engine's code"
     spread = _quantile([abs(voice - value) for voice in voices], 0.9)

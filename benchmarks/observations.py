@@ -174,7 +174,9 @@ def _engine(row: Mapping[str, Any], notes: list[str]) -> EngineFacts:
             engine = engine_facts("vllm", str(version))
             if day.year == year and line in {None, engine.kv_tokens_line}:
                 break
-        notes.append(f"version {text!r} says a year only; taken as {engine.version}, its newest with this row's tokens line")
+        notes.append(
+            f"version {text!r} says a year only; taken as {engine.version}, its newest with this row's tokens line"
+        )
     elif line not in {None, engine.kv_tokens_line}:
         notes.append(f"the row's own concurrency shows that its line counts the {line}")
         return replace(engine, kv_tokens_line=line)

@@ -111,6 +111,29 @@ def deepseek_v4_flash():
     return architecture([layer(0)] * 2 + [layer(4), layer(128)] * 20 + [layer(4)], vocab=129280)
 
 
+def glm_53_flash():
+    """Latent layers whose scorer keeps one key for four tokens, among layers of delta attention."""
+    scored = LatentAttention(
+        heads=64,
+        kv_lora_rank=512,
+        q_lora_rank=1536,
+        qk_nope_head_dim=256,
+        qk_rope_head_dim=0,
+        v_head_dim=256,
+        indexer=Indexer(heads=32, head_dim=128, top_k=2048, pool=4),
+    )
+    linear = LinearAttention(
+        key_heads=64,
+        value_heads=64,
+        key_dim=128,
+        value_dim=128,
+        conv_kernel=4,
+        state_dtype=Dtype.FLOAT32,
+        split_conv=True,
+    )
+    return architecture(every(4, 45, scored, linear), vocab=154880)
+
+
 def gemma3_27b():
     return architecture(
         every(6, 62, attention(kv_heads=16), attention(kv_heads=16, window=1024)), hidden=5376, vocab=262208

@@ -104,6 +104,15 @@ def test_compressed_latent_attention_packs_pages_of_several_sizes():
     assert plan.tokens_line(blocks, 131_072) == pytest.approx(1_513_358, rel=1e-4)
 
 
+def test_a_pooled_scorer_packs_its_keys_beside_the_latents():
+    rules = replace(REQUEST_LINE, state_cached=True, block_tokens=64)
+    plan = planned(known.glm_53_flash(), Layout(tensor=8), rules)
+    assert plan.block_tokens == 640
+    blocks = plan.blocks([81.79 * GIB])
+    assert blocks == pytest.approx(11_802, abs=1)
+    assert plan.tokens_line(blocks, 131_072) == pytest.approx(7_228_559, rel=2e-4)
+
+
 def test_a_request_line_of_fixed_costs_grows_with_the_length_it_is_printed_for():
     rules = replace(REQUEST_LINE, in_flight_tokens=16_384)
     plan = planned(known.deepseek_v4_flash(), rules=rules, dtype=Dtype.FP8)
@@ -156,6 +165,7 @@ ARCHITECTURES = [
     known.qwen35_35b(),
     known.nemotron3_nano(),
     known.deepseek_v4_flash(),
+    known.glm_53_flash(),
 ]
 
 

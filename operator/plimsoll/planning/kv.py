@@ -16,6 +16,7 @@ from math import ceil, lcm
 from plimsoll.facts.architecture import (
     Architecture,
     Attention,
+    Indexer,
     LatentAttention,
     Layer,
     LinearAttention,
@@ -107,11 +108,9 @@ def token_bytes(mixer: Mixer, layout: Layout, dtype: Dtype, *, sparse_records: b
     return 0
 
 
-def indexer_bytes(mixer: LatentAttention) -> int:
-    """The sparse scorer caches keys in 8 bits with one float32 scale for each 128 of them."""
-    if mixer.indexer is None:
-        return 0
-    return mixer.indexer.head_dim + 4 * ceil(mixer.indexer.head_dim / 128)
+def scorer_key_bytes(indexer: Indexer) -> int:
+    """A key in 8 bits with one float32 scale for each 128 of it."""
+    return indexer.head_dim + 4 * ceil(indexer.head_dim / 128)
 
 
 def _vector(size: int, dtype: Dtype) -> int:
@@ -169,29 +168,33 @@ def cache_layers(
             for page in kv_compressed.pages(mixer, dtype)
         )
     block = attention_block(arch, layout, rules, dtype)
-    state_page = block * _largest_page_token(arch.layers, layout, dtype)
-    layers: list[CacheLayer] = []
-    for mixer, stage in placed:
+    state_page = block * _largest_page_token(arch.layers, layout, dtype) if arch.is_hybrid else 0
+
+    def specs(mixer: Mixer) -> list[CacheSpec]:
         if isinstance(mixer, Mamba | LinearAttention):
             size = state_bytes(mixer, layout, arch.dtype, rules.speculative_tokens)
-            specs = [_state_spec(rules, block, max(size, state_page))]
-        else:
-            specs = _attention_specs(mixer, layout, rules, dtype, block)
-        layers += [CacheLayer(spec=spec, stage=stage) for spec in specs]
-    return tuple(layers)
+            return [_state_spec(rules, block, max(size, state_page))]
+        return _attention_specs(mixer, layout, rules, dtype, block)
+
+    # A model has few kinds of mixers in many layers; a plan weighs many layouts, so each kind is worked out once.
+    alike = {mixer: specs(mixer) for mixer in {mixer for mixer, _ in placed}}
+    return tuple(CacheLayer(spec=spec, stage=stage) for mixer, stage in placed for spec in alike[mixer])
 
 
 def attention_block(arch: Architecture, layout: Layout, rules: CacheRules, dtype: Dtype) -> int:
     """Tokens of a block: the kernel's size, raised in hybrid models until a page holds the largest state."""
+    mixers = {layer.mixer for layer in arch.layers}
     states = [
-        state_bytes(layer.mixer, layout, arch.dtype, rules.speculative_tokens)
-        for layer in arch.layers
-        if isinstance(layer.mixer, Mamba | LinearAttention)
+        state_bytes(mixer, layout, arch.dtype, rules.speculative_tokens)
+        for mixer in mixers
+        if isinstance(mixer, Mamba | LinearAttention)
     ]
-    per_token = _largest_page_token(arch.layers, layout, dtype)
-    if not states or not per_token:
+    if not states:
         return rules.block_tokens
-    latent = any(isinstance(layer.mixer, LatentAttention) for layer in arch.layers)
+    per_token = _largest_page_token(arch.layers, layout, dtype)
+    if not per_token:
+        return rules.block_tokens
+    latent = any(isinstance(mixer, LatentAttention) for mixer in mixers)
     align = max(rules.block_tokens, LATENT_HYBRID_ALIGNMENT) if latent else rules.block_tokens
     if rules.state_cached:
         align = lcm(align, rules.state_stride)
@@ -200,9 +203,9 @@ def attention_block(arch: Architecture, layout: Layout, rules: CacheRules, dtype
 
 def _largest_page_token(layers: tuple[Layer, ...], layout: Layout, dtype: Dtype) -> int:
     sizes = [
-        token_bytes(layer.mixer, layout, dtype)
-        for layer in layers
-        if isinstance(layer.mixer, Attention | LatentAttention)
+        token_bytes(mixer, layout, dtype)
+        for mixer in {layer.mixer for layer in layers}
+        if isinstance(mixer, Attention | LatentAttention)
     ]
     return max(sizes, default=0)
 
@@ -216,22 +219,40 @@ def _attention_specs(
     mixer: Attention | LatentAttention, layout: Layout, rules: CacheRules, dtype: Dtype, block: int
 ) -> list[CacheSpec]:
     if isinstance(mixer, LatentAttention):
-        sizes = [
-            token_bytes(mixer, layout, dtype, sparse_records=rules.sparse_records),
-            indexer_bytes(mixer),
-        ]
-        return [
-            CacheSpec(kind=CacheKind.FULL, block_tokens=block, page_bytes=block * size, stretchable=False)
-            for size in sizes
-            if size
-        ]
+        size = token_bytes(mixer, layout, dtype, sparse_records=rules.sparse_records)
+        return [_latent_spec(block, block * size), *_scorer_specs(mixer.indexer, block, rules)]
     size = token_bytes(mixer, layout, dtype)
     if not size:
         return []
     kind = {Span.FULL: CacheKind.FULL, Span.SLIDING: CacheKind.SLIDING, Span.CHUNKED: CacheKind.CHUNKED}[
         mixer.span
     ]
-    return [CacheSpec(kind=kind, block_tokens=block, page_bytes=block * size, window=mixer.window or 0)]
+    own = CacheSpec(kind=kind, block_tokens=block, page_bytes=block * size, window=mixer.window or 0)
+    return [own, *_scorer_specs(mixer.indexer, block, rules)]
+
+
+def _latent_spec(block: int, page: int) -> CacheSpec:
+    return CacheSpec(kind=CacheKind.FULL, block_tokens=block, page_bytes=page, stretchable=False)
+
+
+def _scorer_specs(indexer: Indexer | None, block: int, rules: CacheRules) -> list[CacheSpec]:
+    """Keys of the scorer; where one key stands for a pool of tokens, the pool being filled waits in a ring of its own."""
+    if indexer is None:
+        return []
+    keys = _latent_spec(block, block // indexer.pool * scorer_key_bytes(indexer))
+    if indexer.pool == 1:
+        return [keys]
+    pools = ceil(Fraction(indexer.pool + rules.speculative_tokens, indexer.pool))
+    ring = indexer.pool * 2 ** (pools - 1).bit_length()
+    tail = CacheSpec(
+        kind=CacheKind.STATE,
+        block_tokens=block,
+        page_bytes=ring * 2 * indexer.head_dim * 2,
+        window=ring,
+        state_blocks=1,
+        stretchable=False,
+    )
+    return [keys, tail]
 
 
 def _drafting(mixer: Attention | LatentAttention) -> Attention | LatentAttention:

@@ -126,9 +126,7 @@ def _grouped(layers: Sequence[CacheLayer]) -> tuple[Group, ...]:
     if len({_table(layer.spec) for layer in layers}) == 1:
         return (Group(layers=tuple(layers)),)
     pages = {layer.spec.page_bytes for layer in layers}
-    if len(pages) > 1 and any(
-        not layer.spec.stretchable and layer.spec.kind is CacheKind.SLIDING for layer in layers
-    ):
+    if len(pages) > 1 and not all(layer.spec.stretchable for layer in layers):
         return _packed(layers)
     return _even(_equal_pages(layers))
 
@@ -165,7 +163,7 @@ def _even(layers: Sequence[CacheLayer]) -> tuple[Group, ...]:
 
 
 def _packed(layers: Sequence[CacheLayer]) -> tuple[Group, ...]:
-    """Pages of several sizes side by side in a block, as compressed latent attention needs them.
+    """Pages of several sizes side by side in a block, as latent attention with scorers or compression needs them.
 
     The bucket that keeps everything sets the width in repeats of its pattern of pages; windows are split to fit it.
     """

@@ -102,7 +102,7 @@ def activation(now: Situation, *, last_stage: bool = True) -> Estimate:
     tokens = settings.max_num_batched_tokens
     rows = min(settings.max_num_seqs, tokens)
     hidden = tokens * arch.hidden * 2
-    held = encoder_bytes(now)
+    held = encoder_bytes(now) + gathered_tokens(now)
     workspace = expert_workspace(now)
     kept = workspace if now.version >= HELD_WORKSPACE else 0
     copies = sampler_copies(now)
@@ -192,6 +192,13 @@ def expert_workspace(now: Situation) -> float:
         if isinstance(layer.ffn, MoeFfn)
     ]
     return now.settings.max_num_batched_tokens * max(sizes, default=0) * 2 * 2
+
+
+def gathered_tokens(now: Situation) -> float:
+    """Experts spread over data-parallel ranks see every rank's tokens: they are gathered before and summed after."""
+    if now.layout.data == 1 or not now.arch.is_moe:
+        return 0.0
+    return 2 * now.settings.max_num_batched_tokens * now.layout.data * now.arch.hidden * 2
 
 
 def _fused_experts(now: Situation) -> bool:

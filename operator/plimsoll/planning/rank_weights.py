@@ -48,7 +48,8 @@ class _Layer:
 
 def rank_weight_bytes(model: ModelFacts, layout: Layout) -> RankWeights:
     arch, weights = model.architecture, model.weights
-    layers = [_measured(layer, arch, layout) for layer in arch.layers]
+    alike = {layer: _measured(layer, arch, layout) for layer in set(arch.layers)}
+    layers = [alike[layer] for layer in arch.layers]
     held = [_Parts() for _ in range(layout.pipeline)]
     expert_share = _expert_share(arch, layout)
     totals = _Parts.of(layers)
