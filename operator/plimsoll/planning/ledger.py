@@ -254,12 +254,12 @@ def _terms(
             certainty=Certainty.EXACT if fixed else Certainty.CALIBRATED,
         )
     )
-    within = sum(estimate.bytes for estimate in _taken(now, estimates)) + pool.mid
+    taken = sum(estimate.bytes for estimate in estimates.values())
     terms.append(
         Term(
             name="headroom",
-            bytes=Interval.exact(max(0.0, now.device_bytes - max(budget, within))),
-            formula="device - budget",
+            bytes=Interval.exact(max(0.0, now.device_bytes - taken - max(0.0, pool.mid))),
+            formula="device - all of the above",
             inputs={"device": overheads.gib_text(now.device_bytes), "budget": overheads.gib_text(budget)},
             certainty=Certainty.EXACT,
         )

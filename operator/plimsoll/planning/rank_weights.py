@@ -7,13 +7,15 @@ experts are either cut or dealt out whole. What the engine adds when it loads is
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from itertools import accumulate
 from math import ceil
 
 from plimsoll.facts.architecture import Architecture, Attention, Layer, MoeFfn
 from plimsoll.facts.model import ModelFacts, WeightBytes
 from plimsoll.facts.weights import ffn_parameters, mixer_parameters
-from plimsoll.planning.kv import stage_of_layers
+from plimsoll.planning.kv import stage_sizes
 from plimsoll.planning.layout import Layout
 
 VOCABULARY_MULTIPLE = 64
@@ -48,13 +50,18 @@ class _Layer:
 
 def rank_weight_bytes(model: ModelFacts, layout: Layout) -> RankWeights:
     arch, weights = model.architecture, model.weights
-    alike = {layer: _measured(layer, arch, layout) for layer in set(arch.layers)}
-    layers = [alike[layer] for layer in arch.layers]
-    held = [_Parts() for _ in range(layout.pipeline)]
+    stages = [Counter(layers) for layers in _stages(arch.layers, layout.pipeline)]
+    alike = {layer: _measured(layer, arch, layout) for layer in sum(stages, Counter())}
     expert_share = _expert_share(arch, layout)
-    totals = _Parts.of(layers)
-    for layer, stage in zip(layers, stage_of_layers(len(layers), layout.pipeline), strict=True):
-        held[stage].add(layer, totals, weights, layout, expert_share)
+    totals = _Parts()
+    for stage in stages:
+        totals.count(stage, alike)
+    held = [_Parts() for _ in stages]
+    for parts, stage in zip(held, stages, strict=True):
+        for layer, count in stage.items():
+            parts.hold(
+                alike[layer], count, totals=totals, weights=weights, layout=layout, expert_share=expert_share
+            )
     vocabulary = _vocabulary_share(arch.vocab, layout.tensor)
     encoder_share = 1 / layout.tensor if arch.vision is not None and arch.vision.sharded else 1
     held[0].others += weights.embedding * vocabulary + weights.vision * encoder_share
@@ -77,27 +84,36 @@ class _Parts:
         self.attention = self.replicated = self.ffn = self.small = 0
         self.experts = self.others = 0.0
 
-    @classmethod
-    def of(cls, layers: list[_Layer]) -> _Parts:
-        sums = cls()
-        for layer in layers:
-            sums.attention += layer.attention
-            sums.replicated += layer.replicated
-            sums.ffn += layer.ffn
-            sums.experts += layer.experts
-            sums.small += layer.small
-        return sums
+    def count(self, layers: Counter[Layer], alike: dict[Layer, _Layer]) -> None:
+        for layer, times in layers.items():
+            one = alike[layer]
+            self.attention += times * one.attention
+            self.replicated += times * one.replicated
+            self.ffn += times * one.ffn
+            self.experts += times * one.experts
+            self.small += times * one.small
 
-    def add(
-        self, layer: _Layer, totals: _Parts, weights: WeightBytes, layout: Layout, expert_share: float
+    def hold(
+        self,
+        one: _Layer,
+        times: int,
+        *,
+        totals: _Parts,
+        weights: WeightBytes,
+        layout: Layout,
+        expert_share: float,
     ) -> None:
-        self.others += (
-            _part(weights.attention_sharded, layer.attention, totals.attention) * layer.attention_on_rank
-        )
-        self.others += _part(weights.attention_replicated, layer.replicated, totals.replicated)
-        self.others += _part(weights.ffn, layer.ffn, totals.ffn) / layout.tensor
-        self.others += _part(weights.router_and_norms, layer.small, totals.small)
-        self.experts += _part(weights.experts, layer.experts, totals.experts) * expert_share
+        cut = _part(weights.attention_sharded, one.attention, totals.attention) * one.attention_on_rank
+        cut += _part(weights.attention_replicated, one.replicated, totals.replicated)
+        cut += _part(weights.ffn, one.ffn, totals.ffn) / layout.tensor
+        cut += _part(weights.router_and_norms, one.small, totals.small)
+        self.others += times * cut
+        self.experts += times * _part(weights.experts, one.experts, totals.experts) * expert_share
+
+
+def _stages(layers: tuple[Layer, ...], pipeline: int) -> list[tuple[Layer, ...]]:
+    ends = list(accumulate(stage_sizes(len(layers), pipeline)))
+    return [layers[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _part(size: int, own: float, total: float) -> float:
