@@ -22,9 +22,10 @@ START: Mapping[Cost, float] = {
     Cost.EXPERT_TILES: 1.0,
     Cost.CACHE_READ: 1.2,
     Cost.DECODE_MATH: 1.5,
-    Cost.LAYER: 60 * US,
+    Cost.UNPACKING: 2.0,
+    Cost.LAUNCH: 6 * US,
     Cost.EXPERT_LAYER: 20 * US,
-    Cost.SCALED_LAYER: 20 * US,
+    Cost.QUANTIZED_INPUT: 5 * US,
     Cost.ALL_REDUCE: 5 * US,
     Cost.ALL_REDUCE_BYTES: 10.0,
     Cost.SEQUENCE: 5 * US,
@@ -33,15 +34,15 @@ START: Mapping[Cost, float] = {
     Cost.PROMPT_EXPERTS: 4.0,
     Cost.PROMPT_ATTENTION: 2.0,
     Cost.PROMPT_LINK: 2.0,
-    Cost.PROMPT_ACTIVATIONS: 10.0,
+    Cost.PROMPT_LAUNCH: 20 * US,
     Cost.REQUEST: 0.02,
     Cost.REQUEST_TOKEN: 5 * US,
     Cost.REQUEST_BESIDE: 3e-4,
 }
 """Where the fit starts, from the mechanism: efficiencies near what libraries reach, launches of some ten kernels a layer."""
-TIGHT = {Cost.DENSE_WEIGHTS, Cost.EXPERT_WEIGHTS, Cost.CACHE_READ, Cost.DECODE_MATH}
+TIGHT = {Cost.DENSE_WEIGHTS, Cost.EXPERT_WEIGHTS, Cost.CACHE_READ, Cost.DECODE_MATH, Cost.PROMPT_DENSE}
 """Shares of a peak: they cannot be far from one."""
-LOOSE_PRIOR, TIGHT_PRIOR, CLASS_PRIOR = 1.0, 0.5, 0.2
+LOOSE_PRIOR, TIGHT_PRIOR, CLASS_PRIOR = 1.0, 0.2, 0.2
 NOISE = 0.08
 """Spread of a point that the priors are weighed against; larger than one run's, since points of a pair err together."""
 TPOT_KNEE, TTFT_KNEE, TTFT_WEIGHT = 0.04, 0.12, 0.3

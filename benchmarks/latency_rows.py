@@ -18,8 +18,8 @@ from plimsoll.facts.engines import EngineFacts, engine_facts
 from plimsoll.facts.gpus import Gpu, UnknownGpu, gpu_named
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.models import lookup
-from plimsoll.planning.kv import kv_bytes_per_token
 from plimsoll.planning.layout import Layout
+from plimsoll.planning.ledger import build_ledger
 from plimsoll.planning.load import Load
 from plimsoll.planning.performance import Case
 from plimsoll.planning.roofline import stored_format
@@ -98,9 +98,7 @@ def _row(raw: Mapping[str, str]) -> Row:
         utilization=engine.utilization_default,
         kv_dtype=assumed_cache(model, gpu),
     )
-    tokens = _pool(model, gpu, layout, settings)
-    if tokens is not None and tokens < load.input_tokens + load.output_tokens:
-        tokens = float(load.input_tokens + load.output_tokens)
+    tokens = _pool(model, gpu, layout, engine, settings)
     return Row(
         model_name=raw["model"],
         system=raw["system"],
@@ -165,12 +163,13 @@ def assumed_cache(model: ModelFacts, gpu: Gpu) -> Dtype | None:
     return None
 
 
-def _pool(model: ModelFacts, gpu: Gpu, layout: Layout, settings: EngineSettings) -> float | None:
-    w = model.weights
-    per = (w.attention_sharded + w.ffn + w.lm_head + w.embedding) / layout.tensor + w.attention_replicated
-    per += w.experts / layout.expert_ranks + w.router_and_norms
-    room = gpu.memory_bytes * settings.utilization - per - 6 * 2**30
-    return max(0.0, room) / kv_bytes_per_token(model.architecture, layout, settings.kv_dtype)
+def _pool(
+    model: ModelFacts, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
+) -> float:
+    """Tokens the ledger expects; a row that was measured did hold one request, whatever the ledger says."""
+    ledger = build_ledger(model=model, gpu=gpu, layout=layout, engine=engine, settings=settings)
+    expected = ledger.capacity.tokens.mid if ledger.capacity else 0.0
+    return max(expected, float(settings.max_model_len))
 
 
 def _number(raw: Mapping[str, str], field: str, default: int | None = None) -> int:
