@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from plimsoll.api.config import NodeClass
-from plimsoll.api.quantity import parse_bytes, parse_millicores
+from plimsoll.facts.amounts import millicores, whole
 from plimsoll.facts.inventory import Taint
 from plimsoll.facts.labels import (
     DEVICE_LABELS,
@@ -91,9 +91,9 @@ class NodeParser:
     ) -> tuple[int, int, Reading]:
         """Memory, millicores, and what the labels say of the devices."""
         try:
-            memory = parse_bytes(allocatable.get("memory", 0))
-            cores = parse_millicores(allocatable.get("cpu", 0))
-            extended = {name: parse_bytes(value) for name, value in allocatable.items() if "/" in name}
+            memory = whole(allocatable.get("memory", 0))
+            cores = millicores(allocatable.get("cpu", 0))
+            extended = {name: whole(value) for name, value in allocatable.items() if "/" in name}
         except ValueError as error:
             bad = Problem(ProblemReason.INVALID_VALUE, f"status.allocatable: {error}")
             return 0, 0, Reading(problems=(bad,))

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-from plimsoll.api.quantity import parse_bytes, parse_millicores
+from plimsoll.facts.amounts import millicores, whole
 from plimsoll.names import LABEL_DEPLOYMENT
 
 _ENDED = ("Succeeded", "Failed")
@@ -86,6 +85,5 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
         total[name] = total.get(name, 0) + amount
 
 
-@lru_cache(maxsize=4096)
 def _amount(name: str, value: str | int) -> int:
-    return parse_millicores(value) if name == "cpu" else parse_bytes(value)
+    return millicores(value) if name == "cpu" else whole(value)

@@ -10,7 +10,7 @@ from typing import Any
 
 from plimsoll import names
 from plimsoll.api.problems import Problem, SpecError, show
-from plimsoll.facts.labels.dra import DRIVERS, claimed
+from plimsoll.facts.labels.dra import DRIVERS, claimed, parse_slice
 from plimsoll.facts.pods import parse_pod
 
 Object = Mapping[str, Any]
@@ -96,23 +96,29 @@ def check(item: Object, where: str) -> None:
     name = (item.get("metadata") or {}).get("name")
     if not isinstance(name, str) or not name:
         raise SpecError(Problem(f"{where}.metadata.name", show(name), f"must be {_TEXT}"))
+    try:
+        parse_pod(item)
+        parse_slice(item)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise SpecError(Problem(f"{where}.spec", "", f"cannot be read: {show(str(error))}")) from None
 
 
 _OBJECT, _OBJECTS, _TEXT = "an object", "a list of objects", "text"
+_TEXTS, _QUANTITIES = "an object of texts", "an object of quantities"
 _TYPES = {
     "metadata": _OBJECT,
-    "metadata.labels": _OBJECT,
+    "metadata.labels": _TEXTS,
     "spec": _OBJECT,
     "spec.taints": _OBJECTS,
     "spec.containers": _OBJECTS,
     "spec.initContainers": _OBJECTS,
-    "spec.overhead": _OBJECT,
+    "spec.overhead": _QUANTITIES,
     "spec.nodeName": _TEXT,
     "spec.driver": _TEXT,
     "spec.pool": _OBJECT,
     "spec.devices": _OBJECTS,
     "status": _OBJECT,
-    "status.allocatable": _OBJECT,
+    "status.allocatable": _QUANTITIES,
     "status.conditions": _OBJECTS,
     "status.allocation": _OBJECT,
     "status.allocation.devices": _OBJECT,
@@ -122,9 +128,16 @@ _TYPES = {
 
 
 def _is(value: object, expected: str) -> bool:
-    if expected == _OBJECTS:
-        return isinstance(value, list) and all(isinstance(one, dict) for one in value)
-    return isinstance(value, dict if expected == _OBJECT else str)
+    match expected:
+        case "text":
+            return isinstance(value, str)
+        case "a list of objects":
+            return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+        case "an object of texts":
+            return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+        case "an object of quantities":
+            return isinstance(value, dict) and all(isinstance(one, str | int) for one in value.values())
+    return isinstance(value, dict)
 
 
 def _some(item: Object, keys: Iterable[str]) -> dict[str, Any]:

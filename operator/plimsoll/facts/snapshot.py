@@ -9,7 +9,6 @@ they are made. Equal clusters give equal bytes.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -25,13 +24,12 @@ from plimsoll.facts import fleet_file, reduced
 from plimsoll.facts.fleet import Fleet
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING, Learned, LearnedError, export_learned, import_learned
+from plimsoll.facts.machine_text import load_machine_text
 from plimsoll.facts.observe import fleet_of
 
 KIND = "Snapshot"
 Object = Mapping[str, Any]
 
-_DEEPEST = 1000
-"""The fast YAML reader is native code without a bound of its own; real objects nest some twenty levels."""
 _LISTED = {
     "Node": "nodes",
     "Pod": "pods",
@@ -127,7 +125,7 @@ def read_snapshot(text: str | bytes) -> Snapshot:
 
     Raises SpecError, which names the field, the value and what would be right.
     """
-    document = _load(text)
+    document = load_machine_text(text)
     if not isinstance(document, dict):
         raise SpecError(
             Problem("", show(document), f"must be a {KIND}, a Fleet, or what kubectl get nodes prints")
@@ -229,33 +227,6 @@ def _learned(document: object) -> Learned:
         return import_learned(json.dumps(document))
     except LearnedError as error:
         raise SpecError(Problem("learned", "", str(error))) from None
-
-
-def _load(text: str | bytes) -> Any:
-    """JSON or YAML as plain data. Machines write these files, and long ones, so the fast reader is used."""
-    try:
-        text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
-        if text.lstrip().startswith("{"):
-            return json.loads(text)
-        if _depth(text) > _DEEPEST:
-            raise SpecError(Problem("", "", f"nested deeper than {_DEEPEST} levels"))
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        return yaml.load(text, Loader=loader)  # noqa: S506 - both are safe
-    except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise SpecError(Problem(line, "", error.problem or "not YAML")) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise SpecError(Problem("", "", f"neither YAML nor JSON: {show(str(error))}")) from None
-
-
-def _depth(text: str) -> int:
-    """At least how deep a text nests: brackets that are open at once, and the deepest indentation or row of dashes."""
-    deepest = depth = 0
-    for match in re.finditer(r"[\[{]|[\]}]", text):
-        depth += 1 if match[0] in "[{" else -1
-        deepest = max(deepest, depth)
-    widest = max((len(match[0]) for match in re.finditer(r"^[ \-?]+", text, re.MULTILINE)), default=0)
-    return deepest + widest
 
 
 def _ordered(items: Iterable[Object]) -> tuple[Object, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from plimsoll.api.quantity import parse_bytes
+from plimsoll.facts.amounts import whole
 from plimsoll.facts.gpus import MIB, Gpu, Vendor, runtime_total
 from plimsoll.facts.labels.amd import part_of
 from plimsoll.facts.labels.device import Device, Problem, ProblemReason, Reading, problem
@@ -154,7 +154,7 @@ def _device(place: tuple[str, str], entry: Mapping[str, Any]) -> DraDevice:
         product=attributes.get("productName") or attributes.get("model", ""),
         kind=attributes.get("type", ""),
         profile=profile,
-        memory_bytes=parse_bytes(memory.get("value", "0") if isinstance(memory, Mapping) else memory),
+        memory_bytes=whole(memory.get("value", "0") if isinstance(memory, Mapping) else memory),
         compute=".".join(attributes.get("cudaComputeCapability", "").split(".")[:2]),
         driver_version=attributes.get("driverVersion", ""),
         uuid=attributes.get("uuid", ""),
@@ -215,8 +215,8 @@ def _memory(gpu: Gpu, device: DraDevice, partition: str | None) -> int:
     """Drivers list what the card has; the runtime shows that less what the driver keeps, unless it is a MIG slice."""
     if device.memory_bytes <= 0:
         return gpu.memory_bytes
-    whole = gpu.vendor is Vendor.NVIDIA and not partition
-    listed = runtime_total(device.memory_bytes // MIB) if whole else device.memory_bytes
+    is_card = gpu.vendor is Vendor.NVIDIA and not partition
+    listed = runtime_total(device.memory_bytes // MIB) if is_card else device.memory_bytes
     close = abs(listed - gpu.memory_bytes) <= 0.025 * gpu.memory_bytes
     return gpu.memory_bytes if close and not partition else listed
 

@@ -1,0 +1,71 @@
+"""Long files that machines wrote (lists of nodes, snapshots) as plain data, by the fast native readers.
+
+What a person writes is read by `api.loading`, which is strict and slow: ten thousand nodes are 30 MB. This reader takes
+what kubectl prints and still trusts nothing: no tags, a bound on depth (the native YAML reader has none and would end the
+process), no aliases that contain themselves or stand for more than the text itself could hold.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import yaml
+
+from plimsoll.api.problems import Problem, SpecError, show
+
+_DEEPEST = 500
+"""Real objects nest some twenty levels."""
+_LONGEST_BY_ALIASES = 1_000_000
+
+
+def load_machine_text(text: str | bytes) -> Any:
+    """The one document of a JSON or YAML text; raises SpecError."""
+    try:
+        text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        if text.lstrip().startswith("{"):
+            return json.loads(text)
+        if _depth(text) > _DEEPEST:
+            raise SpecError(Problem("", "", f"nested deeper than {_DEEPEST} levels"))
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        document = yaml.load(text, Loader=loader)  # noqa: S506 - both are safe
+        if "*" in text and _size(document, {}) > _LONGEST_BY_ALIASES + len(text):
+            raise SpecError(
+                Problem("", "", "aliases that stand for more than the text could hold; write less")
+            )
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise SpecError(Problem(line, "", error.problem or "not YAML")) from None
+    except (yaml.YAMLError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise SpecError(Problem("", "", f"neither YAML nor JSON: {show(str(error))}")) from None
+    except ValueError as error:
+        if isinstance(error, SpecError):
+            raise
+        raise SpecError(Problem("", "", f"a value that is no value: {show(str(error))}")) from None
+    return document
+
+
+def _depth(text: str) -> int:
+    """At least how deep a text nests: brackets open at once, and the widest indentation or row of dashes."""
+    deepest = depth = 0
+    for match in re.finditer(r"[\[{]|[\]}]", text):
+        depth = depth + 1 if match[0] in "[{" else max(0, depth - 1)
+        deepest = max(deepest, depth)
+    # Up to the first character that is not indentation; texts inside block scalars count too, and do no harm.
+    widest = max((len(match[0]) for match in re.finditer(r"^[ \-?]+", text, re.MULTILINE)), default=0)
+    return deepest + widest // 2
+
+
+def _size(value: Any, known: dict[int, int]) -> int:
+    """Values in a tree with every alias written out; each object is counted once and then remembered."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) in known:
+        if not known[id(value)]:
+            raise SpecError(Problem("", "", "an alias contains itself"))
+        return known[id(value)]
+    known[id(value)] = 0
+    children = value.values() if isinstance(value, dict) else value
+    known[id(value)] = 1 + sum(_size(child, known) for child in children)
+    return known[id(value)]
