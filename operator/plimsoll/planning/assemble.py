@@ -11,7 +11,7 @@ from math import ceil
 from plimsoll.api.quantity import format_decimal
 from plimsoll.planning import codec
 from plimsoll.planning.candidate import Candidate, attains, load_of, predictor
-from plimsoll.planning.choice import Chosen, Demand, Option, costs_money
+from plimsoll.planning.choice import Chosen, Demand, Option
 from plimsoll.planning.intent import ASSUMED_CONCURRENCY
 from plimsoll.planning.load import Performance
 from plimsoll.planning.placement import spread
@@ -106,11 +106,10 @@ def total_cost(sets: Sequence[PlanSet]) -> Cost | None:
 
 
 def alternatives(
-    task: Task, offered: Sequence[Option], chosen: Chosen, demand: Demand
+    task: Task, offered: Sequence[Option], chosen: Chosen, demand: Demand, *, money: bool
 ) -> tuple[Alternative, ...]:
     """The best single layouts that were not taken, with what they would have cost."""
     taken = {id(option) for option, _ in chosen.sets}
-    money = costs_money([option.candidate for option in offered])
     rows = []
     for option in offered:
         if id(option) in taken:

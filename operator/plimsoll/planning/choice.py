@@ -7,15 +7,16 @@ sets; a fixed order breaks every tie, so equal inputs choose alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Final
 
 from plimsoll.planning.budgets import UNLIMITED, Limits
-from plimsoll.planning.candidate import Candidate
+from plimsoll.planning.candidate import Candidate, rate_at
 from plimsoll.planning.intent import ASSUMED_CONCURRENCY, Intent
+from plimsoll.planning.task import Task
 
 PER_SLOT: Final = 3
 """Candidates of one slot that enter the search: cheapest replica, cheapest work, largest replica."""
@@ -46,9 +47,7 @@ class Option:
             candidate.layout.pipeline,
             candidate.layout.data,
             candidate.layout,
-            candidate.slot.hardware.memory_bytes,
-            str(candidate.slot.hardware),
-            candidate.slot.pools[0].key,
+            candidate.slot.order,
         )
 
 
@@ -107,37 +106,19 @@ def capacity(candidate: Candidate, demand: Demand) -> Fraction:
     return Fraction(1)
 
 
-def costs_money(candidates: Sequence[Candidate]) -> bool:
-    return bool(candidates) and all(candidate.price is not None for candidate in candidates)
-
-
-def options(
-    candidates: Sequence[Candidate],
-    demand: Demand,
-    room: Callable[[Candidate], int],
-    rate: Callable[[Candidate, int], float | None],
-) -> tuple[Option, ...]:
-    """Candidates that carry anything, best first. `rate` is output tokens a second at a given load on one replica."""
-    money = costs_money(candidates)
-    found = []
-    for candidate in candidates:
-        carries = capacity(candidate, demand)
-        if carries <= 0:
-            continue
-        cost = candidate.price if money and candidate.price is not None else candidate.gpu_hours
-        if demand.unit == "replicas":
-            work = rate(candidate, min(ASSUMED_CONCURRENCY, max(1, candidate.most)))
-            # Cost of a thousand output tokens a second; without a prediction the cost of a replica.
-            cost = cost * 1000 / Fraction(max(1, int(work))) if work is not None else cost
-        found.append(
-            Option(
-                candidate=candidate,
-                capacity=carries,
-                cost=cost,
-                room=min(room(candidate), allowed(candidate, demand)),
-            )
-        )
-    return tuple(sorted(found, key=lambda option: option.order))
+def option_of(task: Task, candidate: Candidate, demand: Demand, room: int, *, money: bool) -> Option | None:
+    """A candidate as the search sees it; None where it carries nothing within the target."""
+    carries = capacity(candidate, demand)
+    if carries <= 0 or (task.intent.has_target and not candidate.most):
+        return None
+    cost = candidate.price if money and candidate.price is not None else candidate.gpu_hours
+    if demand.unit == "replicas":
+        work = rate_at(task, candidate, max(1, min(ASSUMED_CONCURRENCY, candidate.most)))
+        # Cost of a thousand output tokens a second; without a prediction the cost of a replica.
+        cost = cost * 1000 / Fraction(max(1, int(work))) if work is not None else cost
+    return Option(
+        candidate=candidate, capacity=carries, cost=cost, room=min(room, allowed(candidate, demand))
+    )
 
 
 def allowed(candidate: Candidate, demand: Demand) -> int:

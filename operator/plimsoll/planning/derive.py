@@ -62,6 +62,10 @@ def base_settings(
     return settings, (task.context.value, why_utilization, why_batched, why_caching, why_dtype)
 
 
+def utilization_of(task: Task, gpu: Gpu, device_bytes: int) -> float:
+    return _utilization(task, gpu, device_bytes)[0]
+
+
 def _utilization(task: Task, gpu: Gpu, device_bytes: int) -> tuple[float, Value]:
     intent, field, default = task.intent, "memory.utilizationPercent", task.engine.utilization_default
     asked = intent.spec.memory.utilization_percent

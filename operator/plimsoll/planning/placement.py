@@ -44,6 +44,11 @@ class Slot:
         """How much of a whole device one schedulable device is."""
         return device_part(self.hardware)
 
+    @property
+    def order(self) -> tuple[int, str, str]:
+        """Small devices first where all else is equal: large ones are kept for what needs them."""
+        return self.hardware.memory_bytes, str(self.hardware), self.pools[0].key
+
     def site(self) -> Site:
         return Site(
             gpu=self.gpu,

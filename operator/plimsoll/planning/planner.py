@@ -17,7 +17,7 @@ from plimsoll.planning.assemble import alternatives, build_set, build_sets, tota
 from plimsoll.planning.budgets import Limits, limits_of
 from plimsoll.planning.candidate import Candidate, unfitting
 from plimsoll.planning.checks import products_of
-from plimsoll.planning.choice import Chosen, Demand, Option, choose, costs_money, demand_of, options
+from plimsoll.planning.choice import Chosen, Demand, Option, choose, demand_of
 from plimsoll.planning.context_length import LEAST_SHORTENED, shortened
 from plimsoll.planning.ledger import Verdict
 from plimsoll.planning.outcomes import (
@@ -33,7 +33,7 @@ from plimsoll.planning.pinning import Event, kept, replacing
 from plimsoll.planning.placement import Shape, Slot, room, room_when_empty, shape_of
 from plimsoll.planning.plan import SCHEMA, Alternative, Cost, Finding, Outcome, Plan, PlanSet
 from plimsoll.planning.reading import PlanFacts, Reading, read
-from plimsoll.planning.targets import nearest_to_target, rate_at
+from plimsoll.planning.targets import nearest_to_target
 from plimsoll.planning.task import Task
 from plimsoll.planning.weighing import Weighed, rejected, weigh
 
@@ -67,49 +67,38 @@ def _fresh(reading: Reading, task: Task, inventory: Inventory, limits: Limits) -
         products, _ = products_of(task.intent, inventory)
         missing = no_devices(task.intent, inventory, products)
         return _ended(reading, Outcome.DOES_NOT_FIT, *reading.findings, missing)
-    task, weighed, findings = _weighed(task, reading.slots, limits)
-    findings = (*reading.findings, *findings)
+    demand = demand_of(task.intent, limits)
+    money = all(slot.price is not None for slot in reading.slots)
+    task, weighed, findings = _weighed(reading, task, demand, money=money)
+    findings = (*reading.findings, *findings, *inventory_findings(inventory, money))
     if not weighed.candidates:
         nearest = _nearest(task, weighed)
         return _ended(reading, Outcome.DOES_NOT_FIT, *findings, weighed=weighed, nearest=nearest)
-    usable = weighed.usable
-    missed = nearest_to_target(task, usable)
-    if missed is not None:
-        usable, finding = missed
-        findings = (*findings, finding)
-    demand = demand_of(task.intent, limits)
-    offered = options(
-        usable,
-        demand,
-        lambda candidate: _room(candidate, reading.owner),
-        lambda candidate, load: rate_at(task, candidate, load),
-    )
-    chosen = choose(offered, demand)
-    money = costs_money(usable)
-    findings = (*findings, *inventory_findings(inventory, money))
+    if not weighed.options:
+        task, weighed, missed = nearest_to_target(task, weighed, demand, reading.owner, money=money)
+        findings = (*findings, *missed)
+    chosen = choose(weighed.options, demand)
     if chosen is None:
-        return _without_room(
-            reading, task, weighed=weighed, offered=offered, demand=demand, findings=findings
-        )
+        return _without_room(reading, task, weighed=weighed, demand=demand, findings=findings)
     return _with_sets(
-        reading, task, weighed=weighed, offered=offered, chosen=chosen, demand=demand, findings=findings
+        reading, task, weighed=weighed, chosen=chosen, demand=demand, findings=findings, money=money
     )
 
 
-def _weighed(task: Task, slots: Sequence[Slot], limits: Limits) -> tuple[Task, Weighed, tuple[Finding, ...]]:
+def _weighed(
+    reading: Reading, task: Task, demand: Demand, *, money: bool
+) -> tuple[Task, Weighed, tuple[Finding, ...]]:
     """Layouts weighed; a context that nobody asked for is cut until one fits, if any does."""
-    largest = None if limits.devices is None else int(limits.devices)
-    weighed = weigh(task, slots, largest)
-    first = task.context
-    tokens = first.tokens // 2
-    while not weighed.candidates and first.inherited and tokens >= LEAST_SHORTENED:
-        shorter = shortened(first, tokens)
-        task = replace(task, context=shorter)
-        weighed = weigh(task, slots, largest)
+    weighed = weigh(task, reading.slots, demand, reading.owner, money=money)
+    first = weighed
+    tokens = task.context.tokens // 2
+    while not weighed.candidates and task.context.inherited and tokens >= LEAST_SHORTENED:
+        shorter = replace(task, context=shortened(task.context, tokens))
+        weighed = weigh(shorter, reading.slots, demand, reading.owner, money=money)
         if weighed.candidates:
-            return task, weighed, shorter.findings
+            return shorter, weighed, shorter.context.findings
         tokens //= 2
-    return replace(task, context=first), weighed, ()
+    return task, first, ()
 
 
 def _room(candidate: Candidate, owner: str) -> int:
@@ -121,12 +110,14 @@ def _with_sets(
     task: Task,
     *,
     weighed: Weighed,
-    offered: Sequence[Option],
     chosen: Chosen,
     demand: Demand,
     findings: tuple[Finding, ...],
+    money: bool,
 ) -> Plan:
     sets = build_sets(task, chosen, demand, reading.owner)
+    if reading.task is not None and reading.task.intent.has_target and not task.intent.has_target:
+        sets = tuple(replace(chosen_set, meets_slo=False) for chosen_set in sets)
     lead = chosen.sets[0][0]
     wanted = chosen.replicas
     short = chosen.covered < demand.amount or chosen.replicas < demand.least
@@ -137,7 +128,6 @@ def _with_sets(
     if reading.task is not None and task.intent.bounds.fixed == 0:
         sets, wanted, short = tuple(_stopped(chosen_set) for chosen_set in sets), 0, False
     tight = any(chosen_set.ledger.verdict is Verdict.TIGHT for chosen_set in sets)
-    money = costs_money([option.candidate for option in offered])
     return _plan(
         reading,
         task,
@@ -146,7 +136,7 @@ def _with_sets(
         findings=findings,
         weighed=weighed,
         sets=sets,
-        alternatives=alternatives(task, offered, chosen, demand),
+        alternatives=alternatives(task, weighed.options, chosen, demand, money=money),
         choice=why_chosen(chosen, demand, money, len(reading.slots), len(weighed.candidates)),
         cost=total_cost(sets),
     )
@@ -157,16 +147,11 @@ def _without_room(
     task: Task,
     *,
     weighed: Weighed,
-    offered: Sequence[Option],
     demand: Demand,
     findings: tuple[Finding, ...],
 ) -> Plan:
     """Something fits, but nothing is free (or allowed): the best layout is shown with no replica."""
-    if not offered:
-        return _ended(
-            reading, Outcome.DOES_NOT_FIT, *findings, weighed=weighed, nearest=_nearest(task, weighed)
-        )
-    best = offered[0]
+    best = weighed.options[0]
     shown = build_set(task, best.candidate, 0, max(1, best.candidate.most), reading.owner)
     return _plan(
         reading,
@@ -195,7 +180,11 @@ def _stopped(chosen: PlanSet) -> PlanSet:
 
 def _nearest(task: Task, weighed: Weighed) -> PlanSet | None:
     """The layout that memory alone turned down with the most memory behind it."""
-    heavy = [(slot, refusal.layout) for slot, refusal in weighed.refusals if refusal.rule == "memory"]
+    heavy = [
+        (slot, refusal.layout)
+        for slot, refusal in weighed.refusals
+        if slot is not None and refusal.rule == "memory"
+    ]
     if not heavy:
         return None
     slot, layout = max(

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from plimsoll.planning.candidate import Candidate, evaluate, predictor
+from plimsoll.planning.candidate import Candidate, evaluate
+from plimsoll.planning.choice import Demand, option_of
 from plimsoll.planning.intent import Intent
 from plimsoll.planning.load import Performance
+from plimsoll.planning.placement import room
 from plimsoll.planning.plan import Finding, Severity
 from plimsoll.planning.task import Task
-
-
-def rate_at(task: Task, candidate: Candidate, concurrency: int) -> float | None:
-    """Output tokens a second of one replica at a load; None where nothing can be predicted."""
-    if candidate.at_most is None:
-        return None
-    if concurrency == candidate.most:
-        return candidate.at_most.output_tokens_per_second
-    at = predictor(task, candidate.slot, candidate.layout, candidate.settings, candidate.ledger)
-    return at(concurrency).output_tokens_per_second
+from plimsoll.planning.weighing import Weighed
 
 
 def distance(intent: Intent, performance: Performance) -> float:
@@ -33,32 +25,40 @@ def distance(intent: Intent, performance: Performance) -> float:
 
 
 def nearest_to_target(
-    task: Task, candidates: Sequence[Candidate]
-) -> tuple[tuple[Candidate, ...], Finding] | None:
-    """Where no candidate keeps the target even for one request: the nearest one, weighed without it."""
+    task: Task, weighed: Weighed, demand: Demand, owner: str, *, money: bool
+) -> tuple[Task, Weighed, tuple[Finding, ...]]:
+    """Where nothing keeps the target even for one request: the nearest candidate, weighed again without a target."""
     intent = task.intent
-    predicted = [(c, c.at_most) for c in candidates if c.at_most is not None]
-    if not intent.has_target or not predicted or any(candidate.most for candidate in candidates):
-        return None
+    predicted = [(c, c.at_most) for c in weighed.candidates if c.at_most is not None]
     best, performance = min(
         predicted,
         key=lambda pair: (
             distance(intent, pair[1]),
             pair[0].gpu_hours,
             pair[0].layout,
-            str(pair[0].slot.hardware),
+            pair[0].slot.order,
         ),
     )
     open_ended = replace(task, intent=replace(intent, ttft_ms=None, itl_ms=None))
     again = evaluate(open_ended, best.slot, best.shape, best.layout)
-    if not isinstance(again, Candidate):
-        return None
+    free = sum(room(pool, best.shape, best.layout, owner) for pool in best.slot.pools)
+    option = option_of(open_ended, again, demand, free, money=money) if isinstance(again, Candidate) else None
+    if option is None:
+        return task, weighed, ()
+    return (
+        open_ended,
+        replace(weighed, options=(option,)),
+        (_unattainable(intent, option.candidate, performance),),
+    )
+
+
+def _unattainable(intent: Intent, best: Candidate, performance: Performance) -> Finding:
     promised = []
     if intent.ttft_ms is not None:
         promised.append(f"TTFT {performance.ttft_ms.high:,.0f} ms for slo.ttftP99Ms {intent.ttft_ms:,}")
     if intent.itl_ms is not None:
         promised.append(f"ITL {performance.tpot_ms.high:,.1f} ms for slo.itlP99Ms {intent.itl_ms:,}")
-    finding = Finding(
+    return Finding(
         severity=Severity.WARNING,
         reason="Unattainable",
         message=(
@@ -68,4 +68,3 @@ def nearest_to_target(
         field="slo",
         remedy="a longer target, faster GPUs, or a smaller or quantized model",
     )
-    return (again,), finding
