@@ -35,7 +35,17 @@ def _any_case(_: Case) -> bool:
     return True
 
 
-SPREADS = ("unexplainedDense", "unexplainedMoe", "unexplainedRocm", "unexplainedSmall", "unexplainedFirst")
+SPREADS = {
+    "unexplainedPlain": 0.35,
+    "unexplainedDense": 0.5,
+    "unexplainedMoe": 0.8,
+    "unexplainedMoeMulti": 1.0,
+    "unexplainedRocm": 1.5,
+    "unexplainedRocmMoe": 2.5,
+    "unexplainedSmall": 0.5,
+    "unexplainedFirst": 1.0,
+}
+"""GiB below which a spread is not believed, however well the few models seen so far are met."""
 # Each constant is fitted where all others that matter are known already, in this order; so one pass is enough.
 FITTED: Mapping[str, Callable[[Case], bool]] = {
     "contextSingle": lambda case: _single(case) and _nvidia(case),
@@ -205,24 +215,21 @@ def fit_spreads(cases: Sequence[Case], constants: Constants, without: dict[str, 
     """Half-widths that hold nine of ten starts of families the fit did not see, a class at a time."""
     errors: dict[str, list[float]] = {name: [] for name in SPREADS}
     for case in cases:
-        if (
-            case.available is None
-            or case.device_bytes is None
-            or case.failure
-            or case.row.get("engine") == "V0"
-        ):
+        if case.available is None or case.device_bytes is None or (case.failure and case.available <= 0):
+            continue
+        if case.engine.whole_prompts and case.model.architecture.vision:
             continue
         pool = left_bytes(case, without.get(case.family, constants))
         name = overheads.unexplained_name(situation(case, constants))
         errors[name].append(abs(pool - case.available * GIB) / GIB)
     for name, found in errors.items():
         if found:
-            note = f"{len(found)} starts, each predicted without its model"
+            note = f"{len(found)} starts, each predicted without its model; at least {SPREADS[name]:g}"
             constants = _with(
                 constants,
                 name,
                 value=0.0,
-                spread=round(_quantile(found, 0.9), 3),
+                spread=round(max(SPREADS[name], _quantile(found, 0.9)), 3),
                 rows=len(found),
                 fitted_on=note,
             )

@@ -133,7 +133,8 @@ def _case(line: int, row: Mapping[str, Any]) -> Case | Skipped:
     engine = _engine(row, notes)
     gpu, device = _device(row, notes)
     layout = _layout(row, model)
-    if device is not None and row.get("tp") is None and rank_weight_bytes(model, layout).largest > device:
+    largest = device or max(gpu.memory_bytes for gpu in all_gpus())
+    if row.get("tp") is None and rank_weight_bytes(model, layout).largest > largest:
         return Skipped(line, "number of GPUs not stated, and one cannot hold the weights")
     settings = _settings(row, model, engine, gpu, device, layout)
     if device is not None:
@@ -275,6 +276,7 @@ def _settings(
         max_num_batched_tokens=tokens,
         utilization=float(row.get("gpu_memory_utilization") or engine.utilization_default),
         kv_dtype=_kv_dtype(row.get("kv_cache_dtype")),
+        block_size=_block_size(said),
         prefix_caching=caching,
         eager=bool(row.get("enforce_eager")),
         lora=_lora(said),
@@ -294,6 +296,11 @@ def _kv_dtype(text: str | None) -> Dtype | None:
         if word in text.lower():
             return dtype
     return None
+
+
+def _block_size(said: str) -> int | None:
+    found = re.search(r"--block-size[ =](\d+)", said)
+    return int(found[1]) if found else None
 
 
 def _lora(said: str) -> LoraSlots | None:

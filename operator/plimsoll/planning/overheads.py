@@ -147,13 +147,18 @@ def _sampler_name(now: Situation) -> str:
 
 
 def unexplained_name(now: Situation) -> str:
+    """How far real starts stray goes by what is hard to know: other vendors, small cards, experts, many ranks, encoders."""
     if now.engine.whole_prompts:
         return "unexplainedFirst"
     if now.rocm:
-        return "unexplainedRocm"
+        return "unexplainedRocmMoe" if now.arch.is_moe else "unexplainedRocm"
     if now.small:
         return "unexplainedSmall"
-    return "unexplainedMoe" if now.arch.is_moe else "unexplainedDense"
+    single = now.layout.gpus == 1
+    if now.arch.is_moe:
+        return "unexplainedMoe" if single else "unexplainedMoeMulti"
+    plain = not (now.arch.is_hybrid or now.arch.is_latent or now.arch.vision)
+    return "unexplainedPlain" if single and plain else "unexplainedDense"
 
 
 def _dense_forward(now: Situation) -> float:
