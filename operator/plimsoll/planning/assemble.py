@@ -10,13 +10,12 @@ from math import ceil
 
 from plimsoll.api.quantity import format_decimal
 from plimsoll.planning import codec
-from plimsoll.planning.candidate import Candidate, attains, load_of, predictor
+from plimsoll.planning.candidate import Candidate, attains, hosts_of, load_of, predictor
 from plimsoll.planning.choice import Chosen, Demand, Option
 from plimsoll.planning.intent import ASSUMED_CONCURRENCY
 from plimsoll.planning.load import Performance
 from plimsoll.planning.placement import spread
 from plimsoll.planning.plan import SCHEMA, Alternative, Cost, Origin, PlanSet, Value
-from plimsoll.planning.pod_resources import pod_resources
 from plimsoll.planning.sequences import queue_limit
 from plimsoll.planning.task import Task
 from plimsoll.planning.values import explained
@@ -52,14 +51,21 @@ def concurrency_of(task: Task, option: Option, demand: Demand, total: Fraction, 
 def build_set(task: Task, candidate: Candidate, replicas: int, concurrency: int, owner: str) -> PlanSet:
     limit, why = queue_limit(task, candidate.at_most.requests_per_second if candidate.at_most else None)
     settings = replace(candidate.settings, max_queued_requests=limit)
-    resources, reasons = pod_resources(task, candidate.slot, candidate.shape, candidate.layout, settings)
     performance: Performance | None = None
     if candidate.at_most is not None:
         performance = predictor(task, candidate.slot, candidate.layout, settings, candidate.ledger)(
             concurrency
         )
     hardware, engine = candidate.slot.hardware, task.engine
-    identity = (SCHEMA, hardware, candidate.layout, engine.name, engine.version, settings, resources)
+    identity = (
+        SCHEMA,
+        hardware,
+        candidate.layout,
+        engine.name,
+        engine.version,
+        settings,
+        candidate.resources,
+    )
     has_target = task.intent.has_target
     return PlanSet(
         digest=codec.digest(identity),
@@ -68,15 +74,15 @@ def build_set(task: Task, candidate: Candidate, replicas: int, concurrency: int,
         settings=settings,
         replicas=replicas,
         pods_per_replica=candidate.shape.pods,
-        resources=resources,
+        resources=candidate.resources,
         ledger=candidate.ledger,
         load=load_of(task.intent, concurrency),
         performance=performance,
         max_concurrency=candidate.most,
         meets_slo=attains(task.intent, performance) if has_target and performance is not None else None,
         cost=cost_of(candidate, replicas, performance),
-        values=(*candidate.values, why, *reasons, _layout_value(candidate)),
-        placements=spread(candidate.slot, candidate.shape, candidate.layout, replicas, owner),
+        values=(*candidate.values, why, _layout_value(candidate)),
+        placements=spread(hosts_of(candidate), candidate.shape, candidate.layout, replicas, owner),
     )
 
 

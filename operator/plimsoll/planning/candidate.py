@@ -11,21 +11,26 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
+from plimsoll.api.quantity import format_gib
+from plimsoll.facts.inventory import Pool
 from plimsoll.planning import choice_rule
-from plimsoll.planning.derive import base_settings
+from plimsoll.planning.derive import UTILIZATION, base_settings, share_on
 from plimsoll.planning.intent import Intent
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.layouts import Refusal
 from plimsoll.planning.ledger import Ledger, Verdict, build_ledger
 from plimsoll.planning.load import Load, Performance
 from plimsoll.planning.performance import predict
-from plimsoll.planning.placement import Shape, Slot
-from plimsoll.planning.plan import Value
+from plimsoll.planning.placement import Shape, Slot, room
+from plimsoll.planning.plan import Origin, PodResources, Value
+from plimsoll.planning.pod_resources import pod_resources
 from plimsoll.planning.sequences import held_sequences, sequences, watermark
 from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.task import Task
+from plimsoll.planning.values import explained
 
 LIKELY: Final = 0.9
+POOL_STEP: Final = 64 * 2**20
 LEAST_SEQUENCES: Final = 8
 """What a start is tried with where the engine's default leaves no cache."""
 
@@ -36,6 +41,7 @@ class Candidate:
     layout: Layout
     shape: Shape
     settings: EngineSettings
+    resources: PodResources
     ledger: Ledger
     values: tuple[Value, ...]
     most: int
@@ -78,39 +84,86 @@ def attains(intent: Intent, performance: Performance) -> bool:
 
 
 def evaluate(task: Task, slot: Slot, shape: Shape, layout: Layout) -> Candidate | Refusal:
-    settings, values = base_settings(task, slot.gpu, slot.hardware.memory_bytes, layout)
-    default, batched = settings.max_num_seqs, settings.max_num_batched_tokens
+    """Worked out as the preset or the defaults say; where that does not fit, with all that is safe to take."""
+    found = _evaluated(task, slot, shape, layout, generous=False)
+    if isinstance(found, Refusal) and not task.intent.binds(UTILIZATION):
+        return _evaluated(task, slot, shape, layout, generous=True)
+    return found
+
+
+def _evaluated(
+    task: Task, slot: Slot, shape: Shape, layout: Layout, *, generous: bool
+) -> Candidate | Refusal:
+    settings, values = base_settings(task, slot, layout, generous=generous)
+    default = settings.max_num_seqs
     ledger = ledger_of(task, slot, layout, settings)
-    if ledger.verdict is Verdict.DOES_NOT_FIT and task.intent.spec.engine.max_sequences is None:
+    if ledger.verdict is Verdict.DOES_NOT_FIT and not task.intent.binds("engine.maxSequences"):
         # The sampler's buffers grow with the sequences: few of them may be what makes a small card start.
-        settings = replace(settings, max_num_seqs=min(default, LEAST_SEQUENCES))
+        default = min(default, LEAST_SEQUENCES)
+        settings = replace(settings, max_num_seqs=default)
         ledger = ledger_of(task, slot, layout, settings)
-        default = settings.max_num_seqs
-    if ledger.verdict is Verdict.DOES_NOT_FIT or (
-        ledger.capacity is None and not task.model.architecture.encoder
-    ):
+    if ledger.verdict is Verdict.DOES_NOT_FIT:
         return Refusal(layout, "memory", ledger.reason)
     most, best = _carried(task, slot, layout, settings, ledger)
     if ledger.capacity is not None:
-        target = most if task.intent.itl_ms is not None and best is not None and most > 0 else None
-        count, why = sequences(task, default, batched, ledger.capacity, target)
-        if count < settings.max_num_seqs:
-            settings = replace(settings, max_num_seqs=count)
-            ledger = ledger_of(task, slot, layout, settings)
+        target = most // layout.data if task.intent.itl_ms is not None and most > 0 else None
+        count, why = sequences(task, default, settings.max_num_batched_tokens, ledger.capacity, target)
+        settings = replace(settings, max_num_seqs=min(count, settings.max_num_seqs))
         values += (why,)
-        if ledger.capacity is not None:
-            permille, why = watermark(task, settings, ledger.capacity)
-            settings = replace(settings, watermark_permille=permille)
-            values += (why,)
+    if slot.hardware.sharing > 1 and settings.kv_cache_bytes is None:
+        settings, why = _fixed_pool(slot, ledger_of(task, slot, layout, settings), settings)
+        values += (why,)
+    ledger = ledger_of(task, slot, layout, settings)
+    if ledger.verdict is Verdict.DOES_NOT_FIT:
+        return Refusal(layout, "memory", ledger.reason)
+    if ledger.capacity is not None:
+        permille, why = watermark(task, settings, ledger.capacity)
+        settings = replace(settings, watermark_permille=permille)
+        values += (why,)
+    if most > settings.max_num_seqs * layout.data:
+        most = settings.max_num_seqs * layout.data
+        best = predictor(task, slot, layout, settings, ledger)(most)
+    resources, reasons = pod_resources(task, slot, shape, layout, settings)
     return Candidate(
         slot=slot,
         layout=layout,
         shape=shape,
         settings=settings,
+        resources=resources,
         ledger=ledger,
-        values=values,
+        values=(*values, *reasons),
         most=most,
         at_most=best,
+    )
+
+
+def _fixed_pool(slot: Slot, ledger: Ledger, settings: EngineSettings) -> tuple[EngineSettings, Value]:
+    """On a shared device nothing is profiled, since neighbours come and go: the pool is what surely remains of the share."""
+    pool = max(0, int(ledger.term("kv").bytes.low)) // POOL_STEP * POOL_STEP
+    why = explained(
+        "kv_cache_bytes",
+        format_gib(pool),
+        f"the low end of what the share leaves, in steps of {format_gib(POOL_STEP, places=3)}",
+        inputs={"share": f"1/{slot.hardware.sharing}", "budget": format_gib(ledger.budget_bytes)},
+        origin=Origin.DERIVED,
+        source="the device is shared",
+        changes="memory.kvCacheSize, memory.tenancySharePercent, the sharing factor of the GPU",
+        field="memory.kvCacheSize",
+    )
+    return replace(settings, kv_cache_bytes=pool), why
+
+
+def room_for(candidate: Candidate, owner: str) -> int:
+    """Replicas that find devices, on hosts that have the memory for their pods."""
+    return sum(room(pool, candidate.shape, candidate.layout, owner) for pool in hosts_of(candidate))
+
+
+def hosts_of(candidate: Candidate) -> tuple[Pool, ...]:
+    need = candidate.resources.memory_bytes
+    return tuple(
+        pool
+        for pool in candidate.slot.pools
+        if pool.host_memory_bytes is None or pool.host_memory_bytes >= need
     )
 
 
@@ -124,7 +177,7 @@ def ledger_of(task: Task, slot: Slot, layout: Layout, settings: EngineSettings) 
         device_bytes=slot.hardware.memory_bytes,
         learned=task.learned,
         workload_tokens=min(task.intent.lengths.live, task.context.tokens),
-        share=task.intent.share,
+        share=share_on(task, slot),
     )
 
 
@@ -188,16 +241,18 @@ def _carried(
 
 def unfitting(task: Task, slot: Slot, shape: Shape, layout: Layout) -> Candidate:
     """A layout that memory turned down, worked out as far as its ledger: to show what is missing."""
-    settings, values = base_settings(task, slot.gpu, slot.hardware.memory_bytes, layout)
-    if task.intent.spec.engine.max_sequences is None:
+    settings, values = base_settings(task, slot, layout, generous=True)
+    if not task.intent.binds("engine.maxSequences"):
         settings = replace(settings, max_num_seqs=min(settings.max_num_seqs, LEAST_SEQUENCES))
+    resources, reasons = pod_resources(task, slot, shape, layout, settings)
     return Candidate(
         slot=slot,
         layout=layout,
         shape=shape,
         settings=settings,
+        resources=resources,
         ledger=ledger_of(task, slot, layout, settings),
-        values=values,
+        values=(*values, *reasons),
         most=0,
         at_most=None,
     )

@@ -73,8 +73,8 @@ def context_length(architecture: Architecture, intent: Intent) -> ContextLength:
 def shortened(context: ContextLength, tokens: int) -> ContextLength:
     """An inherited ceiling cut to what the memory holds, which is said."""
     message = (
-        f"no layout holds one request of the model's {context.tokens:,} tokens, and nobody asked for that many: "
-        f"{tokens:,} are planned. Set {FIELD} to what you need"
+        f"no layout holds one request of {context.tokens:,} tokens, and nobody asked for that many (it is "
+        f"{context.value.source}'s number): {tokens:,} are planned. Set {FIELD} to what you need"
     )
     finding = Finding(
         severity=Severity.WARNING,
@@ -87,8 +87,8 @@ def shortened(context: ContextLength, tokens: int) -> ContextLength:
     value = explained(
         "max_model_len",
         str(tokens),
-        "the model's limit, halved until one request of it fits",
-        inputs={"model": str(context.tokens)},
+        f"what {context.value.source} says, halved until one request of it fits",
+        inputs={"before": str(context.tokens)},
         field=FIELD,
         origin=Origin.DERIVED,
         source="memory",
@@ -98,9 +98,12 @@ def shortened(context: ContextLength, tokens: int) -> ContextLength:
 
 
 def _asked(asked: int, ceiling: int, architecture: Architecture, intent: Intent) -> ContextLength:
-    value = as_set(intent, "max_model_len", FIELD, str(asked))
-    if asked <= ceiling:
-        return ContextLength(tokens=asked, inherited=False, value=value)
+    tokens, binds = asked, intent.binds(FIELD)
+    if not binds:
+        tokens = min(asked, ceiling)
+    value = as_set(intent, "max_model_len", FIELD, str(tokens))
+    if tokens <= ceiling:
+        return ContextLength(tokens=tokens, inherited=not binds, value=value)
     factor = -(-asked // architecture.max_positions)
     message = (
         f"{FIELD} is {asked:,}, but the model is made for {ceiling:,} tokens; set at most {ceiling:,}, "

@@ -5,6 +5,7 @@ Each comes with the reason that `explain` prints. How many sequences may run, an
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Final
 
 from plimsoll.api.quantity import format_gib, parse_bytes
@@ -13,11 +14,13 @@ from plimsoll.facts.gpus import Gpu
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.features import kv_dtype, lora_slots, multimodal_items, speculation
 from plimsoll.planning.layout import Layout
+from plimsoll.planning.placement import Slot
 from plimsoll.planning.plan import Origin, Value
 from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.task import Task
 from plimsoll.planning.values import as_set, explained
 
+UTILIZATION: Final = "memory.utilizationPercent"
 RESERVE_BYTES: Final = 4 * 2**30
 """Left outside the engine's share of a large device: what drivers, allocators and late buffers take after profiling."""
 MOST_UTILIZATION: Final = 0.95
@@ -31,14 +34,18 @@ COMPUTE_SHARE: Final = 0.5
 
 
 def base_settings(
-    task: Task, gpu: Gpu, device_bytes: int, layout: Layout
+    task: Task, slot: Slot, layout: Layout, *, generous: bool = False
 ) -> tuple[EngineSettings, tuple[Value, ...]]:
-    """Everything but the number of sequences, which starts as the engine's default or the user's word."""
+    """Everything but the number of sequences, which starts as the engine's default or somebody's word.
+
+    `generous`: take as much of the device as is safe, more than a preset says.
+    """
+    gpu, device_bytes = slot.gpu, slot.hardware.memory_bytes
     spec, memory, architecture = task.intent.spec, task.intent.spec.memory, task.model.architecture
     tokens_default, sequences_default = task.engine.batch_defaults(
         device_bytes, gpu.architecture, unified_memory=gpu.unified_memory
     )
-    utilization, why_utilization = _utilization(task, gpu, device_bytes)
+    utilization, why_utilization = _utilization(task, slot, generous=generous)
     batched, why_batched = _batched(task, gpu, layout, tokens_default)
     caching, why_caching = _prefix_caching(task)
     dtype, why_dtype = kv_dtype(task.intent, architecture)
@@ -62,14 +69,26 @@ def base_settings(
     return settings, (task.context.value, why_utilization, why_batched, why_caching, why_dtype)
 
 
-def utilization_of(task: Task, gpu: Gpu, device_bytes: int) -> float:
-    return _utilization(task, gpu, device_bytes)[0]
+def share_on(task: Task, slot: Slot) -> Fraction | None:
+    """The part of a device that the engine may count as its own; None is all of it."""
+    share = task.intent.share
+    if slot.hardware.sharing > 1:
+        part = Fraction(1, slot.hardware.sharing)
+        return part if share is None else min(share, part)
+    return share
 
 
-def _utilization(task: Task, gpu: Gpu, device_bytes: int) -> tuple[float, Value]:
-    intent, field, default = task.intent, "memory.utilizationPercent", task.engine.utilization_default
+def most_utilization(task: Task, slot: Slot) -> float:
+    """The largest share that may be tried."""
+    return max(_utilization(task, slot, generous=generous)[0] for generous in (False, True))
+
+
+def _utilization(task: Task, slot: Slot, *, generous: bool) -> tuple[float, Value]:
+    intent, field, default = task.intent, UTILIZATION, task.engine.utilization_default
+    gpu, device_bytes, share = slot.gpu, slot.hardware.memory_bytes, share_on(task, slot)
     asked = intent.spec.memory.utilization_percent
-    if asked is not None:
+    within = asked is not None and (share is None or asked / 100 <= share)
+    if asked is not None and within and (not generous or intent.binds(field)):
         return asked / 100, as_set(intent, "utilization", field, f"{asked}%")
     keep = max(RESERVE_BYTES, intent.headroom_bytes or 0)
     if gpu.unified_memory:
@@ -82,8 +101,8 @@ def _utilization(task: Task, gpu: Gpu, device_bytes: int) -> tuple[float, Value]
         formula = f"1 - reserve / device, within {default:.0%} and {MOST_UTILIZATION:.0%}"
     if intent.headroom_bytes is not None:
         chosen = min(chosen, 1 - intent.headroom_bytes / device_bytes)
-    if intent.share is not None and chosen > intent.share:
-        chosen, formula = float(intent.share), "the tenancy share"
+    if share is not None and chosen > share:
+        chosen, formula = float(share), "the deployment's share of the device"
     # Whole percent, and down: 0.95 as a float is a hair less than 95 hundredths.
     chosen = max(1, int(chosen * 100 + 1e-9)) / 100
     return chosen, explained(
@@ -104,18 +123,20 @@ def _utilization(task: Task, gpu: Gpu, device_bytes: int) -> tuple[float, Value]
 
 def _batched(task: Task, gpu: Gpu, layout: Layout, default: int) -> tuple[int, Value]:
     name, field, intent = "max_num_batched_tokens", "engine.maxBatchedTokens", task.intent
-    asked = intent.spec.engine.max_batched_tokens
+    asked, start = intent.spec.engine.max_batched_tokens, "engine default"
     if asked is not None:
-        return asked, as_set(intent, name, field, str(asked))
-    inputs = {"engine default": str(default)}
+        if intent.binds(field):
+            return asked, as_set(intent, name, field, str(asked))
+        default, start = asked, intent.source_of(field)[1]
+    inputs = {start: str(default)}
     if intent.itl_ms is None:
         return default, explained(
             name,
             str(default),
-            "the engine's default for this GPU",
+            f"the {start}",
             inputs=inputs,
-            origin=Origin.ENGINE,
-            source=f"{task.engine.name} {task.engine.version}",
+            origin=Origin.ENGINE if asked is None else Origin.PRESET,
+            source=f"{task.engine.name} {task.engine.version}" if asked is None else start,
             changes=f"slo.itlP99Ms or {field}",
             field=field,
         )
@@ -126,7 +147,7 @@ def _batched(task: Task, gpu: Gpu, layout: Layout, default: int) -> tuple[int, V
     return chosen, explained(
         name,
         str(chosen),
-        "the default, halved while one step of that many prompt tokens lasts longer than the ITL target, "
+        f"the {start}, halved while one step of that many prompt tokens lasts longer than the ITL target, "
         f"at least {LEAST_BATCHED}",
         inputs=inputs | {"prefill tokens/s": f"{rate:,.0f}", "slo.itlP99Ms": str(intent.itl_ms)},
         origin=Origin.DERIVED,

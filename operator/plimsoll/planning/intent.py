@@ -59,7 +59,7 @@ class Intent:
     spec: LLMDeploymentSpec
     """Presets and defaults merged in."""
     source_of: SourceOf
-    """Who set a field of the spec; only for telling, never for deciding."""
+    """Who set a field of the spec."""
     lengths: Lengths
     concurrency: int | None
     rate: Fraction | None
@@ -73,6 +73,10 @@ class Intent:
     share: Fraction | None
     """Of a time-sliced device."""
     most_per_hour: Fraction | None
+
+    def binds(self, field: str) -> bool:
+        """Whether a person set a field; a preset's value is a starting point that the ledger corrects."""
+        return self.source_of(field)[0] not in (Origin.PRESET, Origin.DERIVED)
 
     @property
     def has_target(self) -> bool:

@@ -187,10 +187,12 @@ def take(free: Mapping[int, int], shape: Shape, replicas: int) -> dict[int, int]
     return dict(sorted(left.items(), reverse=True))
 
 
-def spread(slot: Slot, shape: Shape, layout: Layout, replicas: int, owner: str = "") -> tuple[Placement, ...]:
+def spread(
+    pools: Iterable[Pool], shape: Shape, layout: Layout, replicas: int, owner: str = ""
+) -> tuple[Placement, ...]:
     """Where replicas are expected: pools with the most room first, so that few pools are touched."""
     rooms = sorted(
-        ((room(pool, shape, layout, owner), pool.key) for pool in slot.pools),
+        ((room(pool, shape, layout, owner), pool.key) for pool in pools),
         key=lambda pair: (-pair[0], pair[1]),
     )
     placed: list[Placement] = []

@@ -15,7 +15,7 @@ from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING, Learned
 from plimsoll.planning.assemble import alternatives, build_set, build_sets, total_cost
 from plimsoll.planning.budgets import Limits, limits_of
-from plimsoll.planning.candidate import Candidate, unfitting
+from plimsoll.planning.candidate import room_for, unfitting
 from plimsoll.planning.checks import products_of
 from plimsoll.planning.choice import Chosen, Demand, Option, choose, demand_of
 from plimsoll.planning.context_length import LEAST_SHORTENED, shortened
@@ -30,7 +30,7 @@ from plimsoll.planning.outcomes import (
     why_chosen,
 )
 from plimsoll.planning.pinning import Event, kept, replacing
-from plimsoll.planning.placement import Shape, Slot, room, room_when_empty, shape_of
+from plimsoll.planning.placement import Shape, Slot, room_when_empty, shape_of
 from plimsoll.planning.plan import SCHEMA, Alternative, Cost, Finding, Outcome, Plan, PlanSet
 from plimsoll.planning.reading import PlanFacts, Reading, read
 from plimsoll.planning.targets import nearest_to_target
@@ -101,10 +101,6 @@ def _weighed(
     return task, first, ()
 
 
-def _room(candidate: Candidate, owner: str) -> int:
-    return sum(room(pool, candidate.shape, candidate.layout, owner) for pool in candidate.slot.pools)
-
-
 def _with_sets(
     reading: Reading,
     task: Task,
@@ -166,7 +162,7 @@ def _without_room(
 
 
 def _shortage(reading: Reading, option: Option, demand: Demand, placed: int) -> Finding:
-    free = _room(option.candidate, reading.owner)
+    free = room_for(option.candidate, reading.owner)
     if option.room < free and option.room < replicas_for(option, demand):
         return over_budget(option, demand, option.room)
     return no_room(option, demand, placed, reading.owner)

@@ -70,6 +70,8 @@ class Question:
     """Whether the engine's version can shard the cache over decode ranks."""
     largest: int | None = None
     """Most devices of one replica that a budget allows."""
+    tensors: tuple[int, ...] = ()
+    """Tensor sizes that the model and its format allow on their own, rising."""
 
 
 ModelRule = Callable[[Layout, Question], str | None]
@@ -282,17 +284,14 @@ def _level(compute: str) -> tuple[int, int] | None:
 
 
 def pipeline_in_node(layout: Layout, question: Question, site: Site) -> str | None:
-    """Stages inside a fast link domain: slower than as many tensor ranks, and no more room for the cache."""
+    """Stages inside a fast link domain: each token waits for one stage after the other, and most GPUs of a node stay unused
+    by anything else. Stages are for crossing nodes or slow links."""
     if layout.pipeline == 1 or question.wishes.pipeline is not None:
         return None
-    flat = Layout(
-        tensor=layout.tensor * layout.pipeline, data=layout.data, expert_parallel=layout.expert_parallel
-    )
-    if flat.tensor > site.joined or flat.gpus > site.devices_per_node:
-        return None
-    if first_refusal(flat, question) is not None or _on_site(flat, question, site) is not None:
-        return None
-    return f"{flat} on the same {layout.gpus} GPUs has all of them at work on every token"
+    for tensor in question.tensors:
+        if layout.tensor * layout.pipeline <= tensor <= min(site.joined, site.devices_per_node):
+            return f"tp{tensor} stays inside one link domain of {site.joined} and has all its GPUs at work on every token"
+    return None
 
 
 MODEL_RULES: Final[tuple[tuple[str, ModelRule], ...]] = (
@@ -331,16 +330,8 @@ def first_refusal(layout: Layout, question: Question) -> tuple[str, str] | None:
 
 def refusal_on(layout: Layout, question: Question, site: Site) -> tuple[str, str] | None:
     """The first rule that turns down a layout on some devices; the rules of the model are asked elsewhere."""
-    found = _on_site(layout, question, site)
-    if found is not None:
-        return found
-    message = pipeline_in_node(layout, question, site)
-    return None if message is None else ("pipeline-in-node", message)
-
-
-def _on_site(layout: Layout, question: Question, site: Site) -> tuple[str, str] | None:
     for name, rule in SITE_RULES:
-        message = rule(layout, question, site) if rule is not pipeline_in_node else None
+        message = rule(layout, question, site)
         if message is not None:
             return name, message
     return None

@@ -31,10 +31,12 @@ def sequences(
 ) -> tuple[int, Value]:
     """How many sequences may run at once; `target` is how many the latency target allows."""
     name, field, intent = "max_num_seqs", "engine.maxSequences", task.intent
-    asked = intent.spec.engine.max_sequences
+    asked, start = intent.spec.engine.max_sequences, "engine default"
     if asked is not None:
-        return asked, as_set(intent, name, field, str(asked))
-    bounds = {"engine default": default, "cache": held_sequences(capacity), "batched tokens": batched}
+        if intent.binds(field):
+            return asked, as_set(intent, name, field, str(asked))
+        start = intent.source_of(field)[1]
+    bounds = {start: default, "cache": held_sequences(capacity), "batched tokens": batched}
     if target is not None:
         bounds["latency target"] = max(1, target)
     if task.model.architecture.is_hybrid:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plimsoll.planning.candidate import Candidate, evaluate
+from plimsoll.planning.candidate import Candidate, evaluate, room_for
 from plimsoll.planning.choice import Demand, option_of
 from plimsoll.planning.intent import Intent
 from plimsoll.planning.load import Performance
-from plimsoll.planning.placement import room
 from plimsoll.planning.plan import Finding, Severity
 from plimsoll.planning.task import Task
 from plimsoll.planning.weighing import Weighed
@@ -41,8 +40,9 @@ def nearest_to_target(
     )
     open_ended = replace(task, intent=replace(intent, ttft_ms=None, itl_ms=None))
     again = evaluate(open_ended, best.slot, best.shape, best.layout)
-    free = sum(room(pool, best.shape, best.layout, owner) for pool in best.slot.pools)
-    option = option_of(open_ended, again, demand, free, money=money) if isinstance(again, Candidate) else None
+    option = None
+    if isinstance(again, Candidate):
+        option = option_of(open_ended, again, demand, room_for(again, owner), money=money)
     if option is None:
         return task, weighed, ()
     return (

@@ -7,21 +7,21 @@ prediction, best bound first: the rest cannot be better than what was found, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nsmallest
 from math import ceil, inf
 from typing import Final
 
 from plimsoll.api.quantity import format_gib
 from plimsoll.planning.bounds import Bound, Weight, bound_of, weight_of
-from plimsoll.planning.candidate import Candidate, evaluate
+from plimsoll.planning.candidate import Candidate, evaluate, room_for
 from plimsoll.planning.choice import Demand, Option, choose, option_of
-from plimsoll.planning.derive import utilization_of
+from plimsoll.planning.derive import most_utilization
 from plimsoll.planning.layout import Layout
-from plimsoll.planning.layouts import Refusal, enumerate_layouts, largest_tried
+from plimsoll.planning.layouts import TENSOR, Refusal, enumerate_layouts, largest_tried
 from plimsoll.planning.placement import Shape, Slot, room, shape_of
 from plimsoll.planning.plan import Rejected
-from plimsoll.planning.rules import CONTEXT_PARALLEL_FLAG, Question, first_refusal, refusal_on
+from plimsoll.planning.rules import CONTEXT_PARALLEL_FLAG, Question, Wishes, first_refusal, refusal_on
 from plimsoll.planning.task import Task
 
 MOST_REJECTED: Final = 400
@@ -33,6 +33,8 @@ ENOUGH: Final = 4
 MOST_MISSES: Final = 48
 """Layouts that fit and miss the latency target, after which only the fastest of the rest are still asked."""
 LAST_ASKED: Final = 16
+PLENTY: Final = 256
+"""Typical sequences in the cache beyond which sharding it over ranks gains nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,8 +94,7 @@ class _Weighing:
         prospects: list[Prospect] = []
         for slot in slots:
             site, most = slot.site(), largest_tried(self.task.model, slot.hardware.memory_bytes)
-            device = slot.hardware.memory_bytes
-            budget = device * utilization_of(self.task, slot.gpu, device)
+            budget = slot.hardware.memory_bytes * most_utilization(self.task, slot)
             for layout in kept:
                 if layout.gpus > most:
                     continue
@@ -140,6 +141,10 @@ class _Weighing:
             weight = self.weights[layout] = weight_of(self.task, layout)
         if weight.largest > budget and not self.task.intent.spec.memory.cpu_offload:
             return _too_heavy(layout, weight.largest, budget, slot)
+        if layout.decode_context > 1:
+            plenty = _held_unsharded(self.task, layout, weight, budget)
+            if plenty is not None:
+                return Refusal(layout, "context-parallel", plenty)
         bound = bound_of(self.task, slot, layout, weight, budget)
         hours = slot.part * layout.gpus
         cost = float(slot.price * layout.gpus if self.money and slot.price is not None else hours)
@@ -165,7 +170,8 @@ class _Weighing:
             self.refusals.append((prospect.slot, result))
             return
         self.candidates.append(result)
-        option = option_of(self.task, result, self.demand, prospect.room, money=self.money)
+        free = room_for(result, self.owner)
+        option = option_of(self.task, result, self.demand, free, money=self.money)
         if option is not None:
             (self.sure if result.fits else self.tight).append(option)
 
@@ -191,12 +197,15 @@ class _Weighing:
 
 
 def question_of(task: Task, demand: Demand) -> Question:
-    return Question(
+    question = Question(
         architecture=task.model.architecture,
         wishes=task.intent.wishes,
         context_parallel=CONTEXT_PARALLEL_FLAG in task.engine.flags,
         largest=None if demand.limits.devices is None else int(demand.limits.devices),
     )
+    alone = replace(question, wishes=Wishes())
+    tensors = tuple(size for size in TENSOR if first_refusal(Layout(tensor=size), alone) is None)
+    return replace(question, tensors=tensors)
 
 
 def weigh(task: Task, slots: Sequence[Slot], demand: Demand, owner: str, *, money: bool) -> Weighed:
@@ -238,6 +247,15 @@ def _too_heavy(layout: Layout, weights: int, budget: float, slot: Slot) -> Refus
         f"{format_gib(weights)} of weights on each GPU, and the engine may take {format_gib(int(budget))} "
         f"of {format_gib(device)}",
     )
+
+
+def _held_unsharded(task: Task, layout: Layout, weight: Weight, budget: float) -> str | None:
+    """Sharding the cache pays only where the cache binds: words for where it does not."""
+    tokens = (budget - weight.largest) / (weight.token * layout.decode_context) if weight.token else inf
+    wanted = max(task.context.tokens, PLENTY * task.intent.lengths.live)
+    if tokens < wanted * 1.5:
+        return None
+    return f"the cache holds about {tokens:,.0f} tokens on each rank without it, {wanted:,} are plenty"
 
 
 def _dearer(prospect: Prospect, demand: Demand) -> str:
