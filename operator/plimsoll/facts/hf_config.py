@@ -28,6 +28,8 @@ _VOCAB = ("vocab_size", "padded_vocab_size")
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length",
               "model_max_length", "max_seq_length", "n_ctx")  # fmt: skip
 
+_MOST_LAYERS = 1024
+
 
 def parse_config(config: Mapping[str, object], *, quantization_hint: str | None = None) -> Architecture:
     """Reads a config.json. `quantization_hint` (fp8, awq, nvfp4, ...) counts where the file itself says nothing."""
@@ -48,7 +50,7 @@ def parse_config(config: Mapping[str, object], *, quantization_hint: str | None 
         max_positions=_positions(fields),
         dtype=dtype,
         tied_embeddings=_tied(fields),
-        quantization=_quantization(config, fields, layers, quantization_hint),
+        quantization=_quantization(config, fields, (layers, hidden), quantization_hint),
         vision=vision,
         mtp_layers=_mtp_layers(fields),
         attention_bias=_attention_bias(fields),
@@ -65,8 +67,14 @@ def _layer_count(fields: Fields) -> int:
     listed = fields.sequence("layers_block_type", "layer_types", "block_configs")
     pattern = fields.text("hybrid_override_pattern")
     if fields.integer(*_LAYERS, least=1) is None and (listed or pattern):
-        return len(listed or pattern or "")
-    return fields.required(*_LAYERS)
+        return _bounded(len(listed or pattern or ""))
+    return _bounded(fields.required(*_LAYERS))
+
+
+def _bounded(count: int) -> int:
+    if count > _MOST_LAYERS:
+        raise ConfigError(f"config.json: num_hidden_layers is {count}; at most {_MOST_LAYERS} are read")
+    return count
 
 
 def _layers(fields: Fields, hidden: int, count: int, dtype: Dtype) -> tuple[Layer, ...]:
@@ -112,9 +120,9 @@ def _name(config: Mapping[str, object], fields: Fields) -> str:
 
 def _positions(fields: Fields) -> int:
     stated = fields.integer(*_POSITIONS, least=1)
-    scaling = fields.mapping("rope_scaling", "rope_parameters") or {}
-    original, factor = scaling.get("original_max_position_embeddings"), scaling.get("factor")
-    if stated is None and isinstance(original, int) and isinstance(factor, int | float):
+    scaling = fields.within("rope_scaling", "rope_parameters")
+    original, factor = scaling.integer("original_max_position_embeddings", least=1), scaling.number("factor")
+    if stated is None and original and factor and factor >= 1:
         return int(original * factor)
     return stated if stated is not None else fields.assume("max_position_embeddings", 2048)
 
@@ -125,15 +133,15 @@ def _tied(fields: Fields) -> bool:
 
 
 def _quantization(
-    config: Mapping[str, object], fields: Fields, layers: tuple[Layer, ...], hint: str | None
+    config: Mapping[str, object], fields: Fields, body: tuple[tuple[Layer, ...], int], hint: str | None
 ) -> Quantization | None:
     for source in (config, fields.raw):
         for key in ("quantization_config", "compression_config"):
             raw = source.get(key)
             if isinstance(raw, Mapping) and raw:
-                found = read_quantization(raw, layers)
+                found = read_quantization(raw, *body)
                 return with_expert_format(found, fields.text("expert_dtype"))
-    return quantization_named(hint, layers) if hint else None
+    return quantization_named(hint, *body) if hint else None
 
 
 def _mtp_layers(fields: Fields) -> int:

@@ -58,7 +58,7 @@ _PLAIN = frozenset(
 
 def feed_forward(fields: Fields, hidden: int, count: int) -> tuple[Ffn | None, ...]:
     """The feed-forward part of each of `count` decoder layers."""
-    blocks = fields.sequence("block_configs")
+    blocks = fields.objects("block_configs")
     if blocks is not None:
         return tuple(_searched(block, hidden) for block in blocks)
     gated = _gated(fields)
@@ -75,11 +75,12 @@ def feed_forward(fields: Fields, hidden: int, count: int) -> tuple[Ffn | None, .
 def _first(fields: Fields, names: tuple[str, ...]) -> int | None:
     """Some families give a number, some one number a layer; all layers with experts are alike in practice."""
     for name in names:
-        found = fields.raw.get(name)
-        if isinstance(found, list) and found:
-            return max(entry for entry in found if isinstance(entry, int))
+        listed = fields.integers(name)
+        if listed:
+            return max(listed)
+        found = None if listed is not None else fields.integer(name)
         if found is not None:
-            return fields.integer(name)
+            return found
     return None
 
 
@@ -136,10 +137,12 @@ def _sparse_layers(fields: Fields, count: int) -> Callable[[int], bool]:
         if listed is not None and len(listed) >= count:
             kinds = listed
             return lambda i: kinds[i] == word
-    listed = fields.sequence("moe_layers")
+    numbered = fields.integers("moe_layers")
     named = fields.text("moe_layers_enum")
-    if listed is not None or named:
-        chosen = set(listed) if listed is not None else {int(part) for part in (named or "").split(",")}
+    if numbered is None and named:
+        numbered = [int(part) for part in named.split(",") if part.strip().isdecimal()]
+    if numbered is not None:
+        chosen = frozenset(numbered)
         return lambda i: i in chosen
     first = fields.integer("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers") or 0
     last = fields.integer("moe_layer_end_index")
@@ -151,7 +154,7 @@ def _sparse_layers(fields: Fields, count: int) -> Callable[[int], bool]:
         fields.integer("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval", least=1) or 1
     )
     freq = fields.integer("moe_layer_freq", least=1) or 1
-    dense = set(fields.sequence("mlp_only_layers") or ())
+    dense = frozenset(fields.integers("mlp_only_layers") or ())
     return lambda i: (
         i >= first
         and i not in dense
@@ -163,23 +166,24 @@ def _sparse_layers(fields: Fields, count: int) -> Callable[[int], bool]:
 
 def _doubled(fields: Fields, dense: DenseFfn, count: int) -> tuple[DenseFfn, ...]:
     """Layers that read another's cache have room for a feed-forward part twice as wide (Gemma-4's small models)."""
-    shared = fields.integer("num_kv_shared_layers") or 0
+    shared = min(fields.integer("num_kv_shared_layers") or 0, count)
     wide = DenseFfn(intermediate=2 * dense.intermediate, gated=dense.gated)
     return (dense,) * (count - shared) + (wide,) * shared
 
 
-def _searched(block: object, hidden: int) -> Ffn | None:
+def _searched(blocks: Fields, hidden: int) -> Ffn | None:
     """A layer of an architecture found by search: widths by multiplier, some layers without the part."""
-    part = block.get("ffn") if isinstance(block, dict) else None
-    if not isinstance(part, dict):
-        raise ConfigError(
-            "config.json: block_configs must hold an object with `attention` and `ffn` for every layer"
-        )
-    if part.get("no_op"):
+    part = blocks.within("ffn")
+    if part.value("no_op") is True:
         return None
-    if part.get("replace_with_linear"):
+    if part.value("replace_with_linear") is True:
         return DenseFfn(intermediate=hidden // 2, gated=False)
-    if part.get("intermediate_size"):
-        return DenseFfn(intermediate=int(part["intermediate_size"]))
-    width = int(2 * float(part["ffn_mult"]) * hidden / 3)
-    return DenseFfn(intermediate=-(-width // 256) * 256)
+    stated = part.integer("intermediate_size", least=1)
+    if stated is not None:
+        return DenseFfn(intermediate=stated)
+    multiplier = part.number("ffn_mult")
+    if not multiplier:
+        raise ConfigError(
+            "config.json: block_configs has a layer whose ffn states neither ffn_mult nor intermediate_size"
+        )
+    return DenseFfn(intermediate=-(-int(2 * multiplier * hidden / 3) // 256) * 256)

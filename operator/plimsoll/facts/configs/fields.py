@@ -21,6 +21,13 @@ _DTYPES = {
 }  # fmt: skip
 
 
+_LARGEST = 1 << 36
+
+
+def _first_other(entries: Sequence[object]) -> object:
+    return next(entry for entry in entries if isinstance(entry, bool) or not isinstance(entry, int))
+
+
 class ConfigError(ValueError):
     """A config.json that cannot be read; the message names the key, its value and what would be right."""
 
@@ -55,8 +62,8 @@ class Fields:
                 raise ConfigError(
                     f"config.json: {name} is {found!r}; it must be a whole number of at least {least}"
                 )
-            if found > 1 << 40:
-                raise ConfigError(f"config.json: {name} is {found}; no model is that large")
+            if found > _LARGEST:
+                raise ConfigError(f"config.json: {name} is {found:.3g}; no model is that large")
             return found
         return None
 
@@ -68,6 +75,27 @@ class Fields:
                 f"config.json: {names[0]} is missing{others}; without it the model's size is unknown"
             )
         return found
+
+    def integers(self, name: str) -> list[int] | None:
+        """A list of whole numbers; None where the key holds no list."""
+        found = self.sequence(name)
+        if found is None:
+            return None
+        numbers = [entry for entry in found if isinstance(entry, int) and not isinstance(entry, bool)]
+        if len(numbers) < len(found):
+            raise ConfigError(
+                f"config.json: {name} holds {_first_other(found)!r}; it must hold whole numbers only"
+            )
+        return numbers
+
+    def number(self, *names: str) -> float | None:
+        """A finite number that may have a fraction."""
+        found = self.value(*names)
+        if found is None:
+            return None
+        if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < _LARGEST:
+            raise ConfigError(f"config.json: {names[0]} is {found!r}; it must be a number of at least 0")
+        return float(found)
 
     def assume(self, key: str, value: int) -> int:
         self.assumed.append(key)
@@ -94,6 +122,15 @@ class Fields:
     def within(self, *names: str) -> Fields:
         """The object under one of these keys, empty where there is none; what is assumed in it counts for the whole."""
         return Fields(self.mapping(*names) or {}, self.assumed, self.outer)
+
+    def objects(self, name: str) -> list[Fields] | None:
+        """A list of objects; None where the key holds no list."""
+        found = self.sequence(name)
+        if found is None:
+            return None
+        if not found or not all(isinstance(entry, Mapping) for entry in found):
+            raise ConfigError(f"config.json: {name} must hold one object a layer")
+        return [Fields(entry, self.assumed, self.outer) for entry in found if isinstance(entry, Mapping)]
 
     def dtype(self, *names: str) -> Dtype | None:
         found = self.text(*names)

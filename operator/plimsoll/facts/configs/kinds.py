@@ -86,9 +86,8 @@ def _lettered(fields: Fields) -> list[str] | None:
 
 def _numbered(fields: Fields, count: int) -> list[str] | None:
     """Lists of layer numbers, or one number a layer that says which of two kinds it is."""
-    linear = fields.mapping("linear_attn_config")
-    full = linear.get("full_attn_layers") if linear is not None else None
-    if isinstance(full, Sequence):  # counted from one
+    full = fields.within("linear_attn_config").integers("full_attn_layers")
+    if full is not None:  # counted from one
         return ["full" if i + 1 in full else "linear" for i in range(count)]
     indices = fields.sequence("attn_layer_indices", "full_attn_idxs")
     if indices is not None:

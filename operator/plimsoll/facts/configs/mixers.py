@@ -46,7 +46,7 @@ def is_encoder(fields: Fields) -> bool:
 
 def attention_layers(fields: Fields, hidden: int, kinds: Sequence[str]) -> dict[int, Mixer]:
     """Softmax attention of the layers that have any, by layer number."""
-    blocks = fields.sequence("block_configs")
+    blocks = fields.objects("block_configs")
     if blocks is not None:
         return _searched(fields, hidden, blocks)
     if fields.integer("kv_lora_rank", least=1) and fields.model_type != "minicpm3":
@@ -111,9 +111,9 @@ def _has_output_gate(fields: Fields) -> bool:
 
 
 def _kv_heads(fields: Fields, heads: int) -> int:
-    stated = fields.raw.get("num_key_value_heads")
-    if isinstance(stated, list):  # one number a layer (OpenELM); the widest layer decides
-        return max(int(entry) for entry in stated)
+    listed = fields.integers("num_key_value_heads")
+    if listed:  # one number a layer (OpenELM); the widest layer decides
+        return max(1, *listed)
     found = fields.integer(*_KV_HEADS, least=1)
     if found is not None and fields.model_type != "falcon":
         return found
@@ -181,10 +181,12 @@ def _block_indexer(fields: Fields, layer: int) -> Indexer | None:
 
 def _compressed(fields: Fields, layer: int) -> LatentAttention:
     """DeepSeek-V4: one shared key-value head, stored as a latent; some layers keep one record for many tokens."""
-    ratios = fields.sequence("compress_ratios") or ()
-    ratio = ratios[layer] if layer < len(ratios) else None
-    if not isinstance(ratio, int) or ratio < 0:
-        raise ConfigError(f"config.json: compress_ratios has no whole number for layer {layer}: {ratio!r}")
+    ratios = fields.integers("compress_ratios") or []
+    ratio = ratios[layer] if layer < len(ratios) else -1
+    if ratio < 0:
+        raise ConfigError(
+            f"config.json: compress_ratios has no ratio for layer {layer}; it needs one for every layer"
+        )
     head_dim, rope = fields.required("head_dim"), fields.required("qk_rope_head_dim")
     return LatentAttention(
         heads=fields.required(*HEADS),
@@ -286,16 +288,17 @@ def _linear(fields: Fields, dtype: Dtype) -> LinearAttention:
     )
 
 
-def _searched(fields: Fields, hidden: int, blocks: Sequence[object]) -> dict[int, Mixer]:
+def _searched(fields: Fields, hidden: int, blocks: Sequence[Fields]) -> dict[int, Mixer]:
     """Architectures found by search: some layers have lost their attention or share heads more widely."""
     heads = fields.required(*HEADS)
     head_dim = fields.integer(*_HEAD_DIM, least=1) or _even_share(hidden, heads)
     found: dict[int, Mixer] = {}
     for i, block in enumerate(blocks):
-        part = block.get("attention") if isinstance(block, dict) else None
-        if not isinstance(part, dict) or part.get("no_op") or part.get("replace_with_linear"):
+        part = block.within("attention")
+        if part.value("no_op") is True or part.value("replace_with_linear") is True:
             continue
-        per_group = part.get("n_heads_in_group")
-        kv_heads = part.get("num_key_value_heads") or (heads // int(per_group) if per_group else heads)
-        found[i] = Attention(heads=heads, kv_heads=int(kv_heads), head_dim=head_dim, v_head_dim=head_dim)
+        kv_heads = part.integer("num_key_value_heads", least=1)
+        if kv_heads is None:
+            kv_heads = max(1, heads // (part.integer("n_heads_in_group", least=1) or 1))
+        found[i] = Attention(heads=heads, kv_heads=kv_heads, head_dim=head_dim, v_head_dim=head_dim)
     return found

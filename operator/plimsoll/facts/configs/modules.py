@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from plimsoll.facts.architecture import (
     Attention,
@@ -20,6 +21,7 @@ from plimsoll.facts.architecture import (
     MoeFfn,
     Part,
 )
+from plimsoll.facts.configs.fields import ConfigError
 
 _MLP = ("gate_proj", "up_proj", "down_proj")
 _EXPERT = ("experts.0.gate_proj", "experts.0.up_proj", "experts.0.down_proj")
@@ -47,81 +49,142 @@ _NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
         for p in _MLP
     ),
 }  # fmt: skip
+_DECODERS = frozenset({
+    "", "*", "*.", "model.", "model.language_model.", "language_model.model.", "language_model.", "backbone.",
+    "model.decoder.", "transformer.",
+})  # fmt: skip
+"""What stands before `layers.` where the decoder is meant; draft layers and encoders have other words there."""
 _PREFIXES = ("model.", "model.language_model.", "language_model.model.", "backbone.", "")
 
 
-def modules(layers: Sequence[Layer]) -> Iterator[tuple[Part, tuple[str, ...]]]:
-    """Every linear module of the decoder with the part it belongs to, as its possible names without a prefix."""
+@dataclass(frozen=True, slots=True)
+class Module:
+    part: Part
+    names: tuple[str, ...]
+    """Its possible names, from `layers.` on."""
+    parameters: int
+    """In proportion to the other modules of its part."""
+
+
+def modules(layers: Sequence[Layer], hidden: int) -> Iterator[Module]:
+    """Every linear module of the decoder; of alike experts only the first."""
     for i, layer in enumerate(layers):
-        for part, names in _of_layer(layer):
-            for spellings in names:
-                yield part, tuple(f"layers.{i}.{name}" for name in spellings)
+        for part, kind, sizes in (*_mixer_modules(layer, hidden), *_ffn_modules(layer)):
+            for spellings, size in zip(_NAMES[kind], sizes, strict=True):
+                yield Module(part, tuple(f"layers.{i}.{name}" for name in spellings), size)
 
 
-def _of_layer(layer: Layer) -> Iterator[tuple[Part, tuple[tuple[str, ...], ...]]]:
+def _mixer_modules(layer: Layer, hidden: int) -> Iterator[tuple[Part, str, tuple[int, ...]]]:
+    sizes: tuple[int, ...]
     match layer.mixer:
-        case Attention():
-            yield Part.ATTENTION, _NAMES["softmax"]
-        case LatentAttention():
-            yield Part.ATTENTION, _NAMES["latent"]
-        case Mamba():
-            yield Part.STATE, _NAMES["mamba"]
-        case LinearAttention():
-            yield Part.STATE, _NAMES["linear"]
+        case Attention() as m:
+            sizes = (
+                m.heads * m.head_dim,
+                m.kv_heads * m.head_dim,
+                m.kv_heads * m.v_head_dim,
+                m.heads * m.v_head_dim,
+            )
+            yield Part.ATTENTION, "softmax", sizes
+        case LatentAttention() as m:
+            rank, head = m.q_lora_rank or 0, m.qk_nope_head_dim + m.qk_rope_head_dim
+            sizes = (
+                hidden * rank,
+                (rank or hidden) * m.heads * head,
+                hidden * (m.kv_lora_rank + m.qk_rope_head_dim),
+                m.kv_lora_rank * m.heads * (m.qk_nope_head_dim + m.v_head_dim),
+                hidden * m.heads * m.v_head_dim,
+            )
+            yield Part.ATTENTION, "latent", sizes
+        case Mamba() as m:
+            inner = m.heads * m.head_dim
+            yield Part.STATE, "mamba", (2 * inner + 2 * m.groups * m.state_size, inner)
+        case LinearAttention() as m:
+            yield (
+                Part.STATE,
+                "linear",
+                (2 * m.key_heads * m.key_dim + 2 * m.value_heads * m.value_dim, m.value_heads * m.value_dim),
+            )
+
+
+def _ffn_modules(layer: Layer) -> Iterator[tuple[Part, str, tuple[int, ...]]]:
     match layer.ffn:
-        case DenseFfn():
-            yield Part.FFN, _NAMES["dense"]
-        case MoeFfn():
-            yield Part.EXPERTS, _NAMES["experts"]
-            if layer.ffn.shared_intermediate:
-                yield Part.SHARED_EXPERTS, _NAMES["shared"]
+        case DenseFfn() as f:
+            yield Part.FFN, "dense", (f.intermediate,) * 3
+        case MoeFfn() as f:
+            yield Part.EXPERTS, "experts", (f.intermediate,) * 3
+            if f.shared_intermediate:
+                yield Part.SHARED_EXPERTS, "shared", (f.shared_intermediate,) * 3
 
 
 class Patterns:
-    """A set of patterns, asked whether any means a module; names and prefixes by look-up, the rest in one expression."""
+    """A set of patterns, asked whether any means a module.
+
+    Names and prefixes are looked up. Expressions come from outside, so only such are taken as cannot run away: no repeated
+    group, few repetitions, not too many of them.
+    """
 
     def __init__(self, patterns: Iterable[object]) -> None:
         self._plain: set[str] = set()
+        self._starts: set[str] = set()
         expressions: list[str] = []
         for pattern in patterns:
             if not isinstance(pattern, str) or not pattern:
                 continue
             if pattern.startswith("re:"):
-                expressions.append(f"(?:{pattern[3:]})")
+                expressions.append(_checked(pattern[3:]))
+            elif pattern.endswith("*") and not set(pattern[:-1]) & set("*?["):
+                self._starts.add(_bare(pattern[:-1]))
             elif set(pattern) & set("*?["):
-                expressions.append(f"(?:{fnmatch.translate(pattern)})")
+                expressions.append(fnmatch.translate(_bare(pattern)))
             else:
                 self._plain.add(_bare(pattern))
-        self._pattern = _compiled(expressions)
-
-    def __bool__(self) -> bool:
-        return bool(self._plain) or self._pattern is not None
+        if len(expressions) > _MOST_EXPRESSIONS:
+            raise ConfigError(
+                f"quantization_config holds {len(expressions)} expressions over module names; at most {_MOST_EXPRESSIONS}"
+            )
+        self._pattern = re.compile("|".join(f"(?:{one})" for one in expressions)) if expressions else None
 
     def mean(self, names: Iterable[str]) -> bool:
         return any(self._means(name) for name in names)
 
     def _means(self, name: str) -> bool:
-        words = name.split(".")
-        spans = (".".join(words[a:b]) for a in range(len(words)) for b in range(a + 1, len(words) + 1))
-        if self._plain and any(span in self._plain for span in spans):
+        if self._starts and any(name[:end] in self._starts for end in range(1, len(name) + 1)):
             return True
+        if self._plain:
+            words = name.split(".")
+            spans = (".".join(words[a:b]) for a in range(len(words)) for b in range(a + 1, len(words) + 1))
+            if any(span in self._plain for span in spans):
+                return True
         pattern = self._pattern
         return pattern is not None and any(pattern.match(prefix + name) for prefix in _PREFIXES)
 
 
+_MOST_EXPRESSIONS = 1000
+_MOST_REPEATS = 4
+_REPEATED_GROUP = re.compile(r"\)\s*[*+{]")
+_REPEAT = re.compile(r"(?<!\\)[*+{]")
+
+
+def _checked(expression: str) -> str:
+    try:
+        re.compile(expression)
+    except (re.error, RecursionError) as error:
+        raise ConfigError(
+            f"quantization_config: {expression[:200]!r} is no regular expression: {error}"
+        ) from error
+    if (
+        len(expression) > 1000
+        or _REPEATED_GROUP.search(expression)
+        or len(_REPEAT.findall(expression)) > _MOST_REPEATS
+    ):
+        raise ConfigError(
+            f"quantization_config: the expression {expression[:200]!r} is too complex; "
+            f"at most {_MOST_REPEATS} repetitions, none of a group"
+        )
+    return expression
+
+
 def _bare(name: str) -> str:
     """The name from `layers.` on: what stands before differs between the checkpoint and the engine."""
-    at = name.find("layers.")
-    return name[at:] if at >= 0 else name
-
-
-def _compiled(expressions: Sequence[str]) -> re.Pattern[str] | None:
-    """One expression of all that compile; a pattern that is none is left out, as engines do."""
-    valid = []
-    for expression in expressions:
-        try:
-            re.compile(expression)
-        except re.error:
-            continue
-        valid.append(expression)
-    return re.compile("|".join(valid)) if valid else None
+    before, found, after = name.partition("layers.")
+    return found + after if found and before in _DECODERS else name

@@ -6,7 +6,7 @@ multimodal positions over 262,144 tokens, whose table is four times as long.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from plimsoll.facts.architecture import Attention, LatentAttention, Layer, Span
 from plimsoll.facts.configs.fields import Fields
@@ -40,18 +40,18 @@ def position_table_bytes(fields: Fields, layers: Sequence[Layer], dtype: Dtype) 
         return 0
     if fields.flag("mla_use_nope"):
         return 0
-    scaling = fields.mapping("rope_scaling", "rope_parameters") or {}
-    kind = str(scaling.get("rope_type") or scaling.get("type") or "")
+    scaling = fields.within("rope_scaling", "rope_parameters")
+    kind = scaling.text("rope_type", "type") or ""
     width = dtype.bytes
     positions = _positions(fields, scaling, kind)
     if kind.endswith("yarn") and any(isinstance(layer.mixer, LatentAttention) for layer in layers):
         width = Dtype.FLOAT32.bytes
-    if scaling.get("mrope_section") is not None or fields.model_type.startswith(_MULTIMODAL_POSITIONS):
+    if scaling.value("mrope_section") is not None or fields.model_type.startswith(_MULTIMODAL_POSITIONS):
         positions *= 4
     return int(_rotated_channels(fields, scaling, layers) * positions * width)
 
 
-def _rotated_channels(fields: Fields, scaling: Mapping[str, object], layers: Sequence[Layer]) -> int:
+def _rotated_channels(fields: Fields, scaling: Fields, layers: Sequence[Layer]) -> int:
     """Channels of one position over all distinct tables."""
     widths: dict[Span | None, int] = {}
     by_span = fields.model_type.startswith(_BY_SPAN)
@@ -66,26 +66,23 @@ def _rotated_channels(fields: Fields, scaling: Mapping[str, object], layers: Seq
     return sum(widths.values())
 
 
-def _rotated_share(fields: Fields, scaling: Mapping[str, object]) -> float:
+def _rotated_share(fields: Fields, scaling: Fields) -> float:
     """Part of each head that turns; Gemma-4 tables hold the part that does not, too."""
     if fields.model_type.startswith("gemma4"):
         return 1.0
-    for found in (
-        scaling.get("partial_rotary_factor"),
-        fields.value("partial_rotary_factor", "rotary_pct", "rotary_percent"),
-    ):
-        if isinstance(found, int | float) and not isinstance(found, bool):
-            return float(found)
-    return 1.0
+    stated = scaling.number("partial_rotary_factor")
+    if stated is None:
+        stated = fields.number("partial_rotary_factor", "rotary_pct", "rotary_percent")
+    return 1.0 if stated is None else min(stated, 1.0)
 
 
-def _positions(fields: Fields, scaling: Mapping[str, object], kind: str) -> int:
+def _positions(fields: Fields, scaling: Fields, kind: str) -> int:
     """Yarn lays its table out for the stretched context; a long-context pair holds the short table too."""
     stated = (
         fields.integer("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length") or 0
     )
-    original, factor = scaling.get("original_max_position_embeddings"), scaling.get("factor")
-    if kind.endswith("yarn") and isinstance(original, int) and isinstance(factor, int | float):
+    original, factor = scaling.integer("original_max_position_embeddings"), scaling.number("factor")
+    if kind.endswith("yarn") and original and factor:
         return int(original * factor)
     if kind in {"longrope", "su"}:
         return stated + (fields.integer("original_max_position_embeddings") or 0)

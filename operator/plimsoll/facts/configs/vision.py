@@ -38,7 +38,7 @@ def vision_encoder(
         return None
     if outer.model_type.startswith(("qwen2_5_vl", "qwen2_vl")) and inner.integer("embed_dim"):
         hidden = inner.required("embed_dim")
-    width = inner.integer(*_WIDTH, least=1) or int(hidden * _ratio(inner))
+    width = inner.integer(*_WIDTH, least=1) or int(hidden * (inner.number("mlp_ratio") or 4))
     gated = outer.model_type.startswith(("qwen2_5_vl", "qwen2_5_omni")) or inner.model_type in _GATED
     attention = inner.integer("qkv_hidden_size", least=1) or hidden
     block = 4 * hidden * attention + (3 if gated else 2) * hidden * width
@@ -63,15 +63,10 @@ _GATED = frozenset({"gemma4_vision", "pixtral"})
 _SHARDED = ("qwen", "llava", "llama4", "kimi_k25", "gemma3", "glm4v", "intern")
 
 
-def _ratio(inner: Fields) -> float:
-    found = inner.value("mlp_ratio")
-    return float(found) if isinstance(found, int | float) else 4.0
-
-
 def _merge(outer: Fields, inner: Fields) -> int:
     """Patches along one side that become one token."""
     kernel = inner.sequence("merge_kernel_size")
-    if kernel and isinstance(kernel[0], int):
+    if kernel and isinstance(kernel[0], int) and kernel[0] > 0:
         return kernel[0]
     return (
         inner.integer("spatial_merge_size", "pooling_kernel_size") or outer.integer("spatial_merge_size") or 1
