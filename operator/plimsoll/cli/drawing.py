@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import click
-from rich.console import Console, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -22,7 +23,7 @@ from plimsoll.planning.ledger import Ledger, Verdict
 GIB: Final = 1 << 30
 PLAIN_WIDTH: Final = 110
 WIDEST: Final = 130
-BAR_WIDTH: Final = 60
+BAR_WIDTH: Final = 56
 
 # Letter and colour of each term in the bar, in the order a ledger lists them.
 _TERMS: Final[Mapping[str, tuple[str, str]]] = {
@@ -138,10 +139,10 @@ def legend(ledger: Ledger, *, colour: bool) -> Text:
         parts.append(
             Text.assemble(mark, f" {_SPOKEN.get(term.name, term.name)} {gib(max(0, term.bytes.mid))}")
         )
-    return Text("   ").join(parts)
+    return Text("  ").join(parts)
 
 
-_SPOKEN: Final[Mapping[str, str]] = {"kv": "KV pool", "headroom": "free", "lora": "LoRA"}
+_SPOKEN: Final[Mapping[str, str]] = {"kv": "KV pool", "headroom": "unused", "lora": "LoRA"}
 
 
 def table(
@@ -150,22 +151,34 @@ def table(
     *,
     left: Iterable[int] = (0,),
     fold: int | None = None,
+    clip: bool = False,
 ) -> Table:
-    """A plain table: numbers to the right, the columns in `left` to the left; column `fold` takes what space there is."""
+    """A plain table: numbers to the right, the columns in `left` to the left.
+
+    Column `fold` takes what space there is and wraps, or is cut to one line with `clip`.
+    """
+    listed = [tuple(row) for row in rows]
+    widths = [max(cell_len(str(cell)) for cell in column) for column in zip(heads, *listed, strict=True)]
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     lefts = set(left)
     for index, head in enumerate(heads):
-        wraps = index == fold
+        # Only the column that folds may be narrower than what stands in it: cut-off numbers are worse than a long line.
+        least = None if index == fold else widths[index]
+        justify: JustifyMethod = "left" if index in lefts else "right"
         grid.add_column(
-            head,
-            justify="left" if index in lefts else "right",
-            no_wrap=not wraps,
-            overflow="fold" if wraps else "ellipsis",
-            ratio=1 if wraps else None,
+            head, justify=justify, no_wrap=index != fold or clip, min_width=least, overflow="fold"
         )
-    for row in rows:
-        grid.add_row(*row)
+    room = console().width - sum(widths) - 2 * len(widths) + (widths[fold] if fold is not None else 0)
+    for row in listed:
+        grid.add_row(
+            *(_cut(cell, room) if clip and index == fold else cell for index, cell in enumerate(row))
+        )
     return grid
+
+
+def _cut(cell: str | Text, room: int) -> str:
+    text = str(cell)
+    return text if len(text) <= room else f"{text[: max(1, room - 1)]}…"
 
 
 def facts(rows: Iterable[tuple[str, str | Text]], *, indent: int = 2, width: int = 12) -> Padding:

@@ -7,7 +7,7 @@ import click
 from plimsoll.cli import asking, drawing, inputs, whatif
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
-from plimsoll.cli.report import fleet_report
+from plimsoll.cli.report import Style, fleet_report
 from plimsoll.planning import codec
 
 
@@ -64,5 +64,7 @@ def plan_command(
     elif scenarios:
         drawing.show(whatif.comparison(plans, scenarios))
     else:
-        drawing.show(fleet_report(plans, everything=everything, colour=drawing.is_colourful()))
+        currency = question.snapshot.config.prices.currency
+        style = Style(everything=everything, colour=drawing.is_colourful(), currency=currency)
+        drawing.show(fleet_report(plans, style))
     raise SystemExit(asking.exit_code(plans.plans))

@@ -1,11 +1,13 @@
 """A plan as text for people: the answer first, then memory, speed, settings, what else was looked at, what to know.
 
-Everything printed is in the plan; here it is only put in order and shortened. `everything` shortens nothing.
+Everything printed is in the plan; here it is only put in order, and shortened unless everything is asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from itertools import groupby
 from typing import Final
 
@@ -17,7 +19,6 @@ from plimsoll.cli.drawing import count, gib, short, spread
 from plimsoll.planning.ledger import Ledger
 from plimsoll.planning.plan import (
     Alternative,
-    Cost,
     Finding,
     FleetPlan,
     Outcome,
@@ -44,40 +45,50 @@ FEW: Final = 6
 """Lines of a list that are shown when not everything is."""
 
 
-def fleet_report(fleet: FleetPlan, *, everything: bool, colour: bool) -> Iterator[RenderableType]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """How a report is printed."""
+
+    everything: bool = False
+    colour: bool = False
+    currency: str | None = None
+
+    def money(self, amount: str) -> str:
+        return f"{Decimal(amount):,.2f}{f' {self.currency}' if self.currency else ''}"
+
+
+def fleet_report(fleet: FleetPlan, style: Style) -> Iterator[RenderableType]:
     """All plans, the most important first, and what they leave of the pools."""
     by_name = {f"{plan.namespace}/{plan.name}": plan for plan in fleet.plans}
     for place, name in enumerate(fleet.order):
         if place:
             yield ""
-        yield from plan_report(by_name[name], everything=everything, colour=colour)
-    if len(fleet.plans) > 1 or everything:
+        yield from plan_report(by_name[name], style)
+    moved = [use for use in fleet.pools if style.everything or use.free_before != use.free_after]
+    if moved and (len(fleet.plans) > 1 or style.everything):
         yield ""
         yield Text("Free devices, before and after", style="bold")
         rows = [
-            (use.pool, count(use.devices), count(use.free_before), count(use.free_after))
-            for use in fleet.pools
-            if everything or use.free_before != use.free_after
+            (f"  {use.pool}", count(use.devices), count(use.free_before), count(use.free_after))
+            for use in moved
         ]
-        yield drawing.table(
-            ("  POOL", "DEVICES", "BEFORE", "AFTER"), [(f"  {row[0]}", *row[1:]) for row in rows]
-        )
+        yield drawing.table(("  POOL", "DEVICES", "BEFORE", "AFTER"), rows)
 
 
-def plan_report(plan: Plan, *, everything: bool, colour: bool) -> Iterator[RenderableType]:
-    yield _headline(plan)
-    yield _second_line(plan)
+def plan_report(plan: Plan, style: Style) -> Iterator[RenderableType]:
+    yield _headline(plan, style)
+    yield drawing.facts(_decision(plan))
     for chosen in plan.sets:
-        yield from _set(chosen, alone=len(plan.sets) == 1, everything=everything, colour=colour)
+        yield from _set(chosen, style, alone=len(plan.sets) == 1)
     if not plan.sets and plan.nearest:
         yield ""
         yield Text(f"  Nearest: {_where(plan.nearest)}", style="bold")
-        yield from memory_report(plan.nearest.ledger, colour=colour, everything=everything)
+        yield from memory_report(plan.nearest.ledger, colour=style.colour, everything=style.everything)
     for title, block in (
-        ("Settings", _settings(plan.values, everything=everything)),
-        ("Alternatives", _alternatives(plan.alternatives)),
-        ("Rejected", _rejected(plan.rejected, everything=everything)),
-        ("To know", _to_know(plan, everything=everything)),
+        ("Settings", _settings(plan.values, style)),
+        ("Alternatives", _alternatives(plan.alternatives, style)),
+        ("Rejected", _rejected(plan.rejected, style)),
+        ("To know", _to_know(plan, style)),
     ):
         if block is not None:
             yield ""
@@ -85,14 +96,15 @@ def plan_report(plan: Plan, *, everything: bool, colour: bool) -> Iterator[Rende
             yield block
 
 
-def _headline(plan: Plan) -> Text:
+def _headline(plan: Plan, style: Style) -> Text:
     mark = Text(f"{plan.outcome.value.upper()}  ", style=_OUTCOME_STYLE[plan.outcome])
     mark.append(f"{plan.namespace}/{plan.name}", style="bold")
     if plan.sets:
         said = " + ".join(f"{chosen.replicas} x {_where(chosen)}" for chosen in plan.sets)
-        mark.append(
-            f"  {said}, {plan.devices} {'device' if plan.devices == 1 else 'devices'}{_money(plan.cost)}"
-        )
+        devices = f"{plan.devices} {'device' if plan.devices == 1 else 'devices'}"
+        cost = plan.cost
+        money = f", {style.money(cost.per_hour)} an hour" if cost and cost.per_hour is not None else ""
+        mark.append(f"  {said}, {devices}{money}")
     return mark
 
 
@@ -100,30 +112,37 @@ def _where(chosen: PlanSet) -> str:
     return f"{chosen.layout} on {chosen.hardware}"
 
 
-def _money(cost: Cost | None) -> str:
-    return f", {cost.per_hour} an hour" if cost and cost.per_hour is not None else ""
+def _decision(plan: Plan) -> Iterator[tuple[str, str]]:
+    origin = f" ({plan.model_origin})" if plan.model_origin else ""
+    yield "Model", f"{plan.model}{origin}, {plan.engine} {plan.engine_version}".rstrip(", ")
+    yield from (
+        (name, said) for name, said in (("Replicas", plan.replicas_reason), ("Choice", plan.choice)) if said
+    )
+    if plan.pinning and plan.pinning.reason != "FirstPlan":
+        yield "Pinned" if plan.pinning.kept else "New plan", plan.pinning.message
+    if plan.pinning and plan.pinning.better:
+        yield "Better", plan.pinning.better
 
 
-def _second_line(plan: Plan) -> RenderableType:
-    known = f"{plan.model} ({plan.model_origin})" if plan.model_origin else plan.model
-    parts = [known, f"{plan.engine} {plan.engine_version}", plan.replicas_reason, plan.choice]
-    if plan.pinning:
-        parts += [plan.pinning.message, plan.pinning.better or ""]
-    return Text(". ".join(part.rstrip(".") for part in parts if part), style="dim")
-
-
-def _set(chosen: PlanSet, *, alone: bool, everything: bool, colour: bool) -> Iterator[RenderableType]:
+def _set(chosen: PlanSet, style: Style, *, alone: bool) -> Iterator[RenderableType]:
     yield ""
     if not alone:
         yield Text(f"{chosen.replicas} x {_where(chosen)}", style="bold")
-    yield from memory_report(chosen.ledger, colour=colour, everything=everything)
-    yield drawing.facts([*cache_report(chosen.ledger), *_speed(chosen), ("Pod", _pod(chosen))])
+    yield from memory_report(chosen.ledger, colour=style.colour, everything=style.everything)
+    places = ", ".join(f"{place.replicas} on {place.pool}" for place in chosen.placements)
+    rows = [
+        *cache_report(chosen.ledger),
+        *_speed(chosen),
+        ("Cost", _cost(chosen, style)),
+        ("Pod", _pod(chosen)),
+    ]
+    yield drawing.facts([*rows, ("Where", places)] if places else rows)
 
 
 def memory_report(ledger: Ledger, *, colour: bool, everything: bool) -> Iterator[RenderableType]:
     drawn = drawing.bar(ledger, colour=colour)
-    drawn.append(f"  {gib(ledger.device_bytes)} GiB, {gib(ledger.budget_bytes)} for the engine")
-    yield drawing.facts([("GPU memory", drawn), ("", drawing.legend(ledger, colour=colour))])
+    drawn.append(f"  {gib(ledger.budget_bytes)} of {gib(ledger.device_bytes)} GiB for the engine")
+    yield drawing.facts([("Memory", drawn), ("", drawing.legend(ledger, colour=colour))])
     style = drawing.VERDICT_STYLE[ledger.verdict]
     verdict = Text.assemble(
         (ledger.verdict.value, style), f", risk of running out {ledger.risk.value}: {ledger.reason}"
@@ -175,12 +194,15 @@ def _speed(chosen: PlanSet) -> Iterator[tuple[str, str | Text]]:
         tokens, requests = count(predicted.output_tokens_per_second), short(predicted.requests_per_second)
         rate = f"{tokens} tokens/s and {requests} requests/s on each replica"
         yield "Throughput", f"{rate}; {predicted.bound} binds"
-    cost = chosen.cost
-    said = [f"{short(cost.gpu_hours_per_hour)} GPU-hours an hour"]
-    said.append("price unknown" if cost.per_hour is None else f"{cost.per_hour} an hour")
+
+
+def _cost(chosen: PlanSet, style: Style) -> str:
+    cost, devices = chosen.cost, chosen.cost.gpu_hours_per_hour
+    said = [f"{short(devices)} {'device' if devices == 1 else 'devices'}"]
+    said.append("price unknown" if cost.per_hour is None else f"{style.money(cost.per_hour)} an hour")
     if cost.per_million_output_tokens is not None:
-        said.append(f"{cost.per_million_output_tokens} per million output tokens")
-    yield "Cost", ", ".join(said)
+        said.append(f"{style.money(cost.per_million_output_tokens)} per million output tokens")
+    return ", ".join(said)
 
 
 def _pod(chosen: PlanSet) -> str:
@@ -193,33 +215,35 @@ def _pod(chosen: PlanSet) -> str:
     )
 
 
-def _settings(values: Sequence[Value], *, everything: bool) -> RenderableType | None:
-    if not values:
-        return None
+def _settings(values: Sequence[Value], style: Style) -> RenderableType | None:
+    """What was decided and why; how a value was computed in full is for --all and `explain`."""
     rows = [
         (
             f"  {value.name}",
             value.value,
             value.source,
-            f"{value.formula}{_inputs(value.inputs) if everything else ''}",
+            f"{value.formula}{_inputs(value.inputs) if style.everything else ''}",
         )
         for value in values
-        if everything or value.name not in _POD_VALUES
+        if style.everything or value.name not in _TOLD_ELSEWHERE
     ]
-    return drawing.table(("  NAME", "VALUE", "FROM", "BECAUSE"), rows, left=(0, 2, 3), fold=3)
+    heads = ("  NAME", "VALUE", "FROM", "BECAUSE")
+    return drawing.table(heads, rows, left=range(4), fold=3, clip=not style.everything) if rows else None
 
 
-_POD_VALUES: Final = frozenset({"cpu_millis", "memory_bytes", "shm_bytes", "disk_bytes"})
+_TOLD_ELSEWHERE: Final = frozenset(
+    {"layout", "replicas", "cpu_millis", "memory_bytes", "shm_bytes", "disk_bytes"}
+)
 
 
-def _alternatives(alternatives: Sequence[Alternative]) -> RenderableType | None:
+def _alternatives(alternatives: Sequence[Alternative], style: Style) -> RenderableType | None:
     if not alternatives:
         return None
     rows = [
         (
             f"  {' + '.join(other.sets)}",
             short(other.gpus),
-            other.cost.per_hour or "?",
+            "?" if other.cost.per_hour is None else f"{Decimal(other.cost.per_hour):,.2f}",
             short(other.ttft_ms.mid) if other.ttft_ms else "?",
             short(other.tpot_ms.mid) if other.tpot_ms else "?",
             count(other.output_tokens_per_second) if other.output_tokens_per_second else "?",
@@ -227,14 +251,14 @@ def _alternatives(alternatives: Sequence[Alternative]) -> RenderableType | None:
         )
         for other in alternatives
     ]
-    heads = ("  LAYOUT", "GPUS", "COST/H", "TTFT MS", "TPOT MS", "TOKENS/S", "NOT TAKEN BECAUSE")
+    heads = ("  LAYOUT", "GPUS", f"{style.currency or 'COST'}/H", "TTFT MS", "TPOT MS", "TOKENS/S", "NOT TAKEN BECAUSE")
     return drawing.table(heads, rows, left=(0, 6), fold=6)
 
 
-def _rejected(rejected: Sequence[Rejected], *, everything: bool) -> RenderableType | None:
+def _rejected(rejected: Sequence[Rejected], style: Style) -> RenderableType | None:
     if not rejected:
         return None
-    if everything:
+    if style.everything:
         rows = [(f"  {one.layout}", ", ".join(one.hardware), one.rule, one.message) for one in rejected]
         return drawing.table(("  LAYOUT", "ON", "RULE", "BECAUSE"), rows, left=(0, 1, 2, 3), fold=3)
     ordered = sorted(rejected, key=lambda one: one.rule)
@@ -243,25 +267,25 @@ def _rejected(rejected: Sequence[Rejected], *, everything: bool) -> RenderableTy
         (f"  {rule}", count(len(group)), f"{group[0].layout}: {group[0].message}")
         for rule, group in sorted(grouped, key=lambda pair: (-len(pair[1]), pair[0]))
     ]
-    return drawing.table(("  RULE", "LAYOUTS", "FOR EXAMPLE"), counted, left=(0, 2), fold=2)
+    return drawing.table(("  RULE", "LAYOUTS", "FOR EXAMPLE"), counted, left=(0, 2), fold=2, clip=True)
 
 
-def _to_know(plan: Plan, *, everything: bool) -> RenderableType | None:
+def _to_know(plan: Plan, style: Style) -> RenderableType | None:
     order = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
     findings = sorted(plan.findings, key=lambda finding: order[finding.severity])
-    lines = [_finding(finding) for finding in findings]
+    lines = [_finding(finding, style) for finding in findings]
     lines += [("Advice", Text(f"{advice.message} {advice.takes}".strip())) for advice in plan.advice]
     if not lines:
         return None
-    hidden = 0 if everything else max(0, len(lines) - FEW)
+    hidden = 0 if style.everything else max(0, len(lines) - FEW)
     if hidden:
         lines = [*lines[:FEW], ("", Text(f"{hidden} more with --all"))]
     return drawing.facts(lines, width=8)
 
 
-def _finding(finding: Finding) -> tuple[str, Text]:
-    word, style = _SEVERITY[finding.severity]
+def _finding(finding: Finding, style: Style) -> tuple[str, Text]:
+    word, colour = _SEVERITY[finding.severity]
     said = Text(finding.message)
-    if finding.remedy:
-        said.append(f" {finding.remedy}")
-    return word, Text.assemble((f"{finding.reason}: ", style), said)
+    if finding.remedy and (style.everything or finding.severity is Severity.ERROR):
+        said.append(f". What helps: {finding.remedy}")
+    return word, Text.assemble((f"{finding.reason}: ", colour), said)

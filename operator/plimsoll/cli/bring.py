@@ -1,0 +1,114 @@
+"""`plimsoll import`: what serves a model today, as LLMDeployments on stdout, and what became of every word of it.
+
+What was translated or lost is said on stderr and stands as comments over the resource, so that it is read again in a
+review. Reading the many forms is `importing`'s work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Iterator
+
+import click
+import yaml
+
+from plimsoll.cli.errors import BadInput
+from plimsoll.cli.importing import Fate, Imported, ImportProblem, import_text
+from plimsoll.cli.inputs import read_text
+from plimsoll.cli.output import print_data
+
+
+@click.command("import")
+@click.argument("words", nargs=-1, metavar="[COMMAND_LINE | -- WORDS...]")
+@click.option("-f", "--filename", "file", metavar="FILE", help="Read the text from a file; - is stdin.")
+@click.option("--name", help="Name of the LLMDeployment. Default: the text's own, else after the model.")
+@click.option(
+    "--engine-version", help="Version of vLLM to write for. Default: the text's own, else the newest."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="Form of the result.",
+)
+def import_command(
+    *, words: tuple[str, ...], file: str | None, name: str | None, engine_version: str | None, output: str
+) -> None:
+    """Turn what serves a model today into LLMDeployments.
+
+    Read are a `vllm serve` or `docker run` command line, a systemd unit, a compose file, the engine's own config file,
+    Deployments, StatefulSets and Pods, and the resources of KServe, KubeAI, production-stack and Dynamo.
+
+    \b
+    Examples:
+      plimsoll import "vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2" > llm.yaml
+      plimsoll import -- vllm serve Qwen/Qwen3-32B -tp 2
+      plimsoll import -f docker-compose.yaml
+      kubectl get deployment chat -o yaml | plimsoll import -f -
+    """
+    imported = _imported(_text(words, file), name, engine_version)
+    for line in _account(imported):
+        click.echo(line, err=True)
+    if output == "json":
+        print_data(_data(imported), "json")
+    else:
+        click.echo(_yaml(imported), nl=False)
+
+
+def _text(words: tuple[str, ...], file: str | None) -> str:
+    if file is not None and words:
+        raise BadInput("import: give a command line or -f FILE, not both")
+    if file is not None:
+        try:
+            return read_text(file).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise BadInput(f"{file}: not UTF-8 at byte {error.start}; convert it first") from None
+    if not words:
+        raise BadInput("import: nothing to read; give a command line in quotes, -- and its words, or -f FILE")
+    return words[0] if len(words) == 1 else shlex.join(words)
+
+
+def _imported(text: str, name: str | None, version: str | None) -> Imported:
+    try:
+        return import_text(text, name=name, engine_version=version)
+    except ImportProblem as error:
+        raise BadInput(f"import: {error}") from None
+
+
+def _account(imported: Imported) -> Iterator[str]:
+    """What a person should look at: everything that is not simply a field now."""
+    for kind, fates in (("translated", imported.translated), ("lost", imported.lost)):
+        for fate in fates:
+            yield f"{kind}: {_said(fate)}"
+    for warning in imported.warnings:
+        yield f"warning: {_line(warning)}"
+
+
+def _said(fate: Fate) -> str:
+    became = f" -> {fate.to}" if fate.to else ""
+    why = f" ({fate.why})" if fate.why else ""
+    return _line(f"{fate.what}{became}{why}")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _yaml(imported: Imported) -> str:
+    comments = "".join(f"# {line}\n" for line in _account(imported))
+    bodies = [
+        yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
+        for document in imported.documents
+    ]
+    return comments + "---\n".join(bodies)
+
+
+def _data(imported: Imported) -> object:
+    return {
+        "documents": list(imported.documents),
+        "fates": [dataclasses.asdict(fate) for fate in imported.fates],
+        "warnings": list(imported.warnings),
+    }
