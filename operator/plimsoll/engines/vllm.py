@@ -74,7 +74,7 @@ def command(spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts) -> Eng
     unsaid: list[Unsaid] = []
     for concern in CONCERNS:
         for flag in concern(told):
-            if facts.has(flag[0]):
+            if _knows(facts, flag[0]):
                 words += flag
             else:
                 why = f"{facts.name} {facts.version} has no such flag"
@@ -86,6 +86,11 @@ def command(spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts) -> Eng
         port=PORT,
         unsaid=tuple(unsaid),
     )
+
+
+def _knows(facts: EngineFacts, spelling: str) -> bool:
+    match = facts.flags.find(spelling)
+    return match is not None and not match.abbreviated
 
 
 def model_word(model: ModelSpec) -> str:
