@@ -303,3 +303,48 @@ def test_reserved_devices_are_taken_from_the_fullest_node_that_has_room():
     assert dict(only(fleet.inventory()).free) == {0: 1, 4: 1}
     fleet.reserve([Reservation(deployment="team/chat", pool="gone", devices=8, pods=1)])
     assert dict(only(fleet.inventory()).free) == {4: 1, 8: 1}
+
+
+def test_one_product_under_two_names_is_two_pools_because_no_selector_meets_both():
+    nodes = [
+        node("n1", {"nvidia.com/gpu.product": "NVIDIA-L4"}),
+        node("n2", {"cloud.google.com/gke-accelerator": "nvidia-l4"}),
+        node("n3", {"nvidia.com/gpu.product": "NVIDIA-L4", "cloud.google.com/gke-accelerator": "nvidia-l4"}),
+    ]
+    inventory = observe(nodes, [])
+    assert sorted((sorted(pool.pins), pool.nodes) for pool in inventory.pools) == [
+        (["cloud.google.com/gke-accelerator"], 1),
+        (["nvidia.com/gpu.product"], 2),
+    ]
+    for pool in inventory.pools:
+        assert pool.pins.items() <= pool.labels.items()
+
+
+def test_rdma_and_architecture_keep_nodes_apart_and_a_class_says_what_labels_do_not():
+    rdma = {**H100, "feature.node.kubernetes.io/rdma.available": "true"}
+    pools = observe(
+        [node("n1"), node("n2", rdma), node("n3", {**H100, "kubernetes.io/arch": "arm64"})], []
+    ).pools
+    assert sorted((pool.arch, pool.rdma) for pool in pools if pool.arch) == [("arm64", None)]
+    assert sorted(str(pool.rdma) for pool in pools) == ["None", "None", "True"]
+    said = {
+        "name": "h",
+        "gpuProduct": "H100",
+        "gpusPerNode": 8,
+        "maxNodes": 1,
+        "labels": {"pool": "h"},
+        "rdma": False,
+    }
+    assert only(observe([node("n1", {**rdma, "pool": "h"})], [], config=config(said))).rdma is False
+
+
+def test_nodes_of_other_systems_are_no_cpu_pool():
+    inventory = observe([cpu_node("w", {"kubernetes.io/os": "windows"})], [])
+    assert (inventory.pools, inventory.problems) == ((), ())
+
+
+def test_zero_nodes_and_a_declared_class_are_pinned_by_the_classs_labels():
+    declared = {"name": "h", "gpuProduct": "H100", "gpusPerNode": 8, "maxNodes": 1, "labels": {"pool": "h"}}
+    assert dict(only(observe([], [], config=config(declared))).pins) == {"pool": "h"}
+    unlabelled = observe([node("n1", {"pool": "h"})], [], config=config(declared))
+    assert dict(only(unlabelled).pins) == {"pool": "h"}

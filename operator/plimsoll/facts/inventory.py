@@ -57,7 +57,13 @@ class Pool:
     node_class: str | None = None
     """The admin's node class these nodes belong to."""
     rdma: bool | None = None
-    """Whether nodes reach each other by RDMA, as the node class says; None is unknown."""
+    """Whether nodes reach each other by RDMA, as the node class or a label says; None is unknown."""
+    arch: str | None = None
+    """amd64, arm64, as the nodes say; images differ."""
+    pins: Mapping[str, str] = field(default_factory=dict)
+    """The labels by which these devices were recognised: a pod that selects them meets no other product or partition."""
+    claim_selector: str | None = None
+    """The same for devices by claim: the expression a claim's selector needs."""
     unavailable: Mapping[str, int] = field(default_factory=dict)
     """Nodes that are there but take nothing new, by why: {"cordoned": 2, "not ready": 1}. They are not in `free`."""
     held: Mapping[str, int] = field(default_factory=dict)

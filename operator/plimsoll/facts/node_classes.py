@@ -56,7 +56,14 @@ def declared_device(one: NodeClass) -> Device:
             f"nodeClasses[{one.name}].gpuProduct: {gpu.name} is no GPU; leave it out for CPU nodes"
         )
     fabric = f"class/{one.name}" if (one.nodes_per_nvlink_domain or 1) > 1 else None
-    device = Device(gpu=gpu, memory_bytes=gpu.memory_bytes, resource=resource, count=count, fabric=fabric)
+    device = Device(
+        gpu=gpu,
+        memory_bytes=gpu.memory_bytes,
+        resource=resource,
+        count=count,
+        fabric=fabric,
+        pins=tuple(sorted(one.labels.items())),
+    )
     return linked(device, one)
 
 

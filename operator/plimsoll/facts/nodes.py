@@ -30,6 +30,9 @@ from plimsoll.facts.node_classes import BadNodeClass, class_of, linked
 from plimsoll.facts.shapes import Node, Offer, Place, Shape, size_class
 
 ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+ARCH = ("kubernetes.io/arch", "beta.kubernetes.io/arch")
+OS = "kubernetes.io/os"
+RDMA = "feature.node.kubernetes.io/rdma.available"
 _LEAVING_TAINTS = frozenset({"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"})
 _STATE_TAINTS = ("node.kubernetes.io/", "DeletionCandidateOfClusterAutoscaler")
 _MOST_READINGS = 4096
@@ -56,6 +59,8 @@ class NodeParser:
         taints, leaving = _taints(spec.get("taints") or ())
         place = Place(
             zone=next((labels[key] for key in ZONE if labels.get(key)), None),
+            arch=next((labels[key] for key in ARCH if labels.get(key)), None),
+            rdma=True if labels.get(RDMA) == "true" else None,
             taints=taints,
             host_memory_bytes=size_class(memory),
             host_cpus=size_class(cores // 1000),
@@ -99,9 +104,12 @@ class NodeParser:
             return 0, 0, Reading(problems=(bad,))
         product = one.gpu_product if one else None
         telling = tuple(sorted(item for item in labels.items() if item[0].startswith(DEVICE_LABELS)))
-        key = (telling, tuple(sorted(extended.items())), product)
+        pins = tuple(sorted(one.labels.items())) if one else ()
+        key = (telling, tuple(sorted(extended.items())), product, pins)
         if key not in self._readings:
-            facts = NodeFacts(labels=dict(telling), allocatable=extended, declared_product=product)
+            facts = NodeFacts(
+                labels=dict(telling), allocatable=extended, declared_product=product, declared_pins=pins
+            )
             _shared(self._readings, key, read_node(facts))
         return memory, cores, self._readings[key]
 
@@ -141,6 +149,8 @@ def _host(labels: dict[str, str], memory: int) -> tuple[Device | None, tuple[Pro
             "device plugin does not run there, or all its devices are unhealthy"
         )
         return None, (Problem(ProblemReason.CONTRADICTORY_LABELS, message),)
+    if labels.get(OS, "linux") != "linux":
+        return None, ()
     return cpu.host(labels, size_class(memory)), ()
 
 

@@ -24,6 +24,9 @@ class Place:
     """A node apart from its devices."""
 
     zone: str | None = None
+    arch: str | None = None
+    rdma: bool | None = None
+    """As a label says; None is unknown."""
     taints: tuple[Taint, ...] = ()
     host_memory_bytes: int | None = None
     host_cpus: int | None = None
@@ -51,6 +54,7 @@ class Shape:
                 place.host_memory_bytes,
                 place.host_cpus,
             ),
+            (device.pins, device.claim_selector, place.arch, place.rdma),
             (place.node_class, *((taint.key, taint.value, taint.effect) for taint in place.taints)),
         )
         object.__setattr__(self, "digest", hashlib.sha256(repr(identity).encode()).hexdigest())

@@ -99,3 +99,13 @@ def test_the_vram_label_of_a_partition_is_not_believed():
     labels = {**MI300X, "amd.com/gpu.compute-memory-partition": "dpx_nps1", "amd.com/gpu.vram": "48G"}
     (device,) = read(labels).devices
     assert (device.memory_bytes, device.notes) == (96 * GIB, ())
+
+
+def test_a_device_is_pinned_by_product_and_partition_mode():
+    (device,) = read({**MI300X, "amd.com/gpu.compute-memory-partition": "cpx_nps4"}).devices
+    assert dict(device.pins) == {
+        "amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM",
+        "amd.com/gpu.compute-memory-partition": "cpx_nps4",
+    }
+    (older,) = read({"beta.amd.com/gpu.product-name.AMD_Instinct_MI300X_OAM": "8"}).devices
+    assert dict(older.pins) == {"beta.amd.com/gpu.product-name.AMD_Instinct_MI300X_OAM": "8"}

@@ -140,3 +140,14 @@ def test_a_claim_names_its_devices_and_its_pods():
     assert devices == (("gpu.nvidia.com", "n1", "gpu-0"), ("gpu.nvidia.com", "n1", "gpu-1"))
     assert pods == ("team/p1",)
     assert dra.claimed({"metadata": {"name": "waiting"}, "spec": {}}) == ((), ())
+
+
+def test_a_kind_is_asked_for_by_an_expression_over_its_attributes():
+    devices = [dra_gpu("gpu-0"), mig("mig-0", "GPU-gpu-0", "3g.40gb", "40320Mi")]
+    (found,), _ = read(resource_slice(devices))
+    assert found.device.claim_selector == (
+        'device.attributes["gpu.nvidia.com"].productName == "NVIDIA H100 80GB HBM3" && '
+        'device.attributes["gpu.nvidia.com"].profile == "3g.40gb"'
+    )
+    odd, _ = read(resource_slice([dra_gpu("gpu-0", 'NVIDIA "L4"')]))
+    assert odd[0].device.claim_selector.endswith(r'== "NVIDIA \"L4\""')

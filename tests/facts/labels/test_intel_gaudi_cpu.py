@@ -66,8 +66,15 @@ def test_intel_nodes_that_cannot_be_understood_are_problems(labels, count, reaso
         ({"feature.node.kubernetes.io/pci-1200_1da3_1060.present": "true"}, None, "Gaudi3"),
         ({"feature.node.kubernetes.io/pci-1da3_1020.present": "true"}, None, "Gaudi2"),
         ({"node.kubernetes.io/instance-type": "gx3d-160x1792x8gaudi3"}, None, "Gaudi3"),
+        ({"habana.ai/product.name": "Intel-Gaudi-2-96GB"}, "Gaudi3", "Gaudi2"),
     ],
-    ids=["declared class", "PCI class, vendor and device", "PCI vendor and device", "instance type"],
+    ids=[
+        "declared class",
+        "PCI class, vendor and device",
+        "PCI vendor and device",
+        "instance type",
+        "a label of its own",
+    ],
 )
 def test_gaudi_products_come_from_wherever_they_are_said(labels, declared, means):
     (device,) = read(labels, "habana.ai/gaudi", 8, declared).devices
@@ -113,3 +120,14 @@ def test_a_host_is_the_best_kind_of_cpu_its_labels_vouch_for(labels, kind):
 
 def test_a_host_of_unknown_memory_is_no_device():
     assert cpu.host({}, None) is None
+
+
+def test_devices_are_pinned_by_the_label_that_named_them():
+    (max_1550,) = read({"gpu.intel.com/product": "Max_1550"}, "gpu.intel.com/xe").devices
+    assert dict(max_1550.pins) == {"gpu.intel.com/product": "Max_1550"}
+    (gaudi,) = read({"node.kubernetes.io/instance-type": "8xgaudi3"}, "habana.ai/gaudi").devices
+    assert dict(gaudi.pins) == {"node.kubernetes.io/instance-type": "8xgaudi3"}
+    amx = {"kubernetes.io/arch": "amd64", "feature.node.kubernetes.io/cpu-cpuid.AMXBF16": "true"}
+    device = cpu.host(amx, GIB)
+    assert device is not None
+    assert dict(device.pins) == amx

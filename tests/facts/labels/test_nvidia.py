@@ -228,3 +228,61 @@ def test_what_cannot_be_understood_is_a_problem_that_names_the_label(labels, all
 def test_fewer_devices_than_labelled_are_the_healthy_ones():
     (device,) = read(H100, gpu=7).devices
     assert device.count == 7
+
+
+@pytest.mark.parametrize(
+    ("labels", "allocatable", "pins"),
+    [
+        (H100, {"nvidia.com/gpu": 8}, {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}),
+        (
+            {"nvidia.com/gpu.product": "NVIDIA-L4", "nvidia.com/gpu.replicas": "4"},
+            {"nvidia.com/gpu": 4},
+            {"nvidia.com/gpu.product": "NVIDIA-L4", "nvidia.com/gpu.replicas": "4"},
+        ),
+        (
+            {"nvidia.com/gpu.product": "NVIDIA-L4-SHARED", "nvidia.com/gpu.replicas": "4"},
+            {"nvidia.com/gpu": 4},
+            {"nvidia.com/gpu.product": "NVIDIA-L4-SHARED"},
+        ),
+        (
+            {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"},
+            {"nvidia.com/gpu": 7},
+            {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"},
+        ),
+        (
+            {"cloud.google.com/gke-accelerator": "nvidia-l4"},
+            {"nvidia.com/gpu": 1},
+            {"cloud.google.com/gke-accelerator": "nvidia-l4"},
+        ),
+        (
+            {
+                "karpenter.k8s.aws/instance-gpu-name": "a100",
+                "karpenter.k8s.aws/instance-gpu-memory": "40960",
+            },
+            {"nvidia.com/gpu": 8},
+            {
+                "karpenter.k8s.aws/instance-gpu-name": "a100",
+                "karpenter.k8s.aws/instance-gpu-memory": "40960",
+            },
+        ),
+    ],
+)
+def test_a_device_is_pinned_by_the_labels_that_tell_it_from_others_of_its_resource(labels, allocatable, pins):
+    (device,) = offered(labels, allocatable).devices
+    assert dict(device.pins) == pins
+
+
+def test_a_node_whose_cards_are_cut_differently_under_one_strategy_is_a_problem():
+    (problem,) = offered({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-INVALID"}, {}).problems
+    assert "cut alike" in problem.message
+
+
+def test_a_slice_may_be_shared_under_a_renamed_resource():
+    labels = {
+        "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB",
+        "nvidia.com/mig-1g.5gb.replicas": "2",
+        "nvidia.com/mig-1g.5gb.memory": "4864",
+    }
+    (device,) = offered(labels, {"nvidia.com/mig-1g.5gb.shared": 14}).devices
+    assert (device.partition, device.sharing, device.count) == ("1g.5gb", 2, 14)
+    assert device.resource == "nvidia.com/mig-1g.5gb.shared"

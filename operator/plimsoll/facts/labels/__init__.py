@@ -26,11 +26,13 @@ DEVICE_LABELS = (
     "amd.com/gpu.",
     "beta.amd.com/gpu.",
     "gpu.intel.com/",
+    "habana.ai/product.name",
     "feature.node.kubernetes.io/pci-",
     "node.kubernetes.io/instance-type",
     "cloud.google.com/gke-accelerator",
     "karpenter.k8s.aws/instance-gpu-",
     "eks.amazonaws.com/instance-gpu-",
+    "karpenter.azure.com/sku-gpu-name",
 )
 """Starts of all label keys that a reader looks at; the others cannot change a reading."""
 

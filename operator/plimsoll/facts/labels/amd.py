@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from plimsoll.facts.gpus import GIB, Gpu, Vendor
 from plimsoll.facts.labels.device import Device, NodeFacts, ProblemReason, Reading, problem
-from plimsoll.facts.labels.product import DECLARED, named, unnamed
+from plimsoll.facts.labels.product import Named, declared, named, unnamed
 
 RESOURCE = "amd.com/gpu"
 PRODUCT = "amd.com/gpu.product-name"
@@ -31,7 +31,9 @@ def read(node: NodeFacts) -> Reading:
             continue
         mode = resource.removeprefix("amd.com/")
         if resource == RESOURCE:
-            result += _read(node, resource, count, _label(node.labels, "compute-memory-partition"))
+            result += _read(
+                node, resource, count, node.labels.get(_key(node.labels, "compute-memory-partition") or "")
+            )
         elif _MODE.fullmatch(mode):  # the plugin's naming strategy "mixed" puts the mode in the resource
             result += _read(node, resource, count, mode)
     return result
@@ -60,9 +62,10 @@ def part_of(gpu: Gpu, mode: str) -> Gpu | None:
 
 
 def _read(node: NodeFacts, resource: str, count: int, mode: str | None) -> Reading:
-    card = _product(node, resource)
-    if isinstance(card, Reading):
-        return card
+    product = _product(node, resource)
+    if isinstance(product, Reading):
+        return product
+    card = product.gpu
     gpu = part_of(card, mode) if mode else card
     if gpu is None:
         return problem(
@@ -70,50 +73,52 @@ def _read(node: NodeFacts, resource: str, count: int, mode: str | None) -> Readi
             f"{card.name} has no partition mode {mode}, which {PARTITION if resource == RESOURCE else resource} names",
         )
     partition = mode if gpu is not card else None
-    memory, notes = _memory(gpu, _label(node.labels, "vram"), partition)
-    driver = _label(node.labels, "driver-version")
-    return Reading(
-        (
-            Device(
-                gpu=gpu,
-                memory_bytes=memory,
-                resource=resource,
-                count=count,
-                partition=partition,
-                card=card.name if partition else None,
-                driver=driver,
-                notes=notes,
-            ),
-        )
+    memory, notes = _memory(gpu, node.labels.get(_key(node.labels, "vram") or ""), partition)
+    mode_key = _key(node.labels, "compute-memory-partition")
+    device = Device(
+        gpu=gpu,
+        memory_bytes=memory,
+        resource=resource,
+        count=count,
+        partition=partition,
+        card=card.name if partition else None,
+        driver=node.labels.get(_key(node.labels, "driver-version") or ""),
+        pins=(*product.pins, *(((mode_key, node.labels[mode_key]),) if mode_key else ())),
+        notes=notes,
     )
+    return Reading((device,))
 
 
-def _label(labels: Mapping[str, str], name: str) -> str | None:
-    return next((labels[prefix + name] for prefix in _PREFIXES if labels.get(prefix + name)), None)
+def _key(labels: Mapping[str, str], name: str) -> str | None:
+    """The label's key under the prefix that the node's labeller uses."""
+    return next((prefix + name for prefix in _PREFIXES if labels.get(prefix + name)), None)
 
 
 def _counted(labels: Mapping[str, str], name: str) -> list[str]:
-    """Values that the older labeller wrote into keys: beta.amd.com/gpu.product-name.AMD_Instinct_MI300X=8."""
-    stem = f"beta.amd.com/gpu.{name}."
-    return sorted(key.removeprefix(stem) for key in labels if key.startswith(stem))
+    """Keys of the older labeller, which ends them in the value: beta.amd.com/gpu.product-name.AMD_Instinct_MI300X=8."""
+    return sorted(key for key in labels if key.startswith(f"beta.amd.com/gpu.{name}."))
 
 
-def _product(node: NodeFacts, resource: str) -> Gpu | Reading:
-    names = _counted(node.labels, "product-name")
-    if len(names) > 1:
+def _product(node: NodeFacts, resource: str) -> Named | Reading:
+    labels, counted = node.labels, _counted(node.labels, "product-name")
+    if len(counted) > 1:
         return problem(
             ProblemReason.MIXED_DEVICES,
-            f"the node holds different GPUs ({', '.join(names)} by its labels beta.amd.com/gpu.product-name.*), and "
-            f"{resource} does not tell them apart",
+            f"the node holds different GPUs by its labels {', '.join(counted)}, and {resource} does not tell them apart",
         )
-    if name := _label(node.labels, "product-name") or next(iter(names), None):
-        return named(name, source=f"label {PRODUCT}", vendor=Vendor.AMD, resource=resource)
-    if node.declared_product:
-        return named(node.declared_product, source=DECLARED, vendor=Vendor.AMD, resource=resource)
-    ids = _counted(node.labels, "device-id")
-    if device := _label(node.labels, "device-id") or (ids[0] if len(ids) == 1 else None):
-        source = f"label amd.com/gpu.device-id={device}"
-        return named(f"1002:{device}", source=source, vendor=Vendor.AMD, resource=resource)
+    if key := _key(labels, "product-name"):
+        return named(labels[key], vendor=Vendor.AMD, resource=resource, pins=((key, labels[key]),))
+    for key in counted:
+        name = key.removeprefix("beta.amd.com/gpu.product-name.")
+        return named(name, vendor=Vendor.AMD, resource=resource, pins=((key, labels[key]),))
+    if said := declared(node, vendor=Vendor.AMD, resource=resource):
+        return said
+    if key := _key(labels, "device-id"):
+        return named(f"1002:{labels[key]}", vendor=Vendor.AMD, resource=resource, pins=((key, labels[key]),))
+    ids = _counted(labels, "device-id")
+    if len(ids) == 1:
+        name = "1002:" + ids[0].removeprefix("beta.amd.com/gpu.device-id.")
+        return named(name, vendor=Vendor.AMD, resource=resource, pins=((ids[0], labels[ids[0]]),))
     return unnamed(resource, PRODUCT, "run the AMD node labeller")
 
 

@@ -6,24 +6,30 @@ free changes with every pod; it stands in the pool's free host memory and cores,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from plimsoll.facts.gpus import gpu_named
-from plimsoll.facts.labels.device import Device
+from plimsoll.facts.labels.device import Device, Pair
 
 RESOURCE = "cpu"
 _ARCH = ("kubernetes.io/arch", "beta.kubernetes.io/arch")
 _FEATURE = "feature.node.kubernetes.io/cpu-cpuid."
 
 
-def host(labels: dict[str, str], memory_bytes: int | None) -> Device | None:
+def host(labels: Mapping[str, str], memory_bytes: int | None) -> Device | None:
     """The host as a device; None where the node does not say how much memory it can give."""
     if memory_bytes is None:
         return None
-    return Device(gpu=gpu_named(_kind(labels)), memory_bytes=memory_bytes, resource=RESOURCE, count=1)
+    kind, pins = _kind(labels)
+    return Device(gpu=gpu_named(kind), memory_bytes=memory_bytes, resource=RESOURCE, count=1, pins=pins)
 
 
-def _kind(labels: dict[str, str]) -> str:
+def _kind(labels: Mapping[str, str]) -> tuple[str, tuple[Pair, ...]]:
+    """The catalogue's name, and the labels that vouch for it."""
+    arch = tuple((key, labels[key]) for key in _ARCH[:1] if labels.get(key))
     if any(labels.get(key) == "arm64" for key in _ARCH):
-        return "CPU-ARM"
-    if labels.get(_FEATURE + "AMXBF16") == "true":
-        return "CPU-AMX"
-    return "CPU-AVX512" if labels.get(_FEATURE + "AVX512F") == "true" else "CPU-AVX2"
+        return "CPU-ARM", arch
+    for feature, kind in (("AMXBF16", "CPU-AMX"), ("AVX512F", "CPU-AVX512")):
+        if labels.get(_FEATURE + feature) == "true":
+            return kind, (*arch, (_FEATURE + feature, "true"))
+    return "CPU-AVX2", arch

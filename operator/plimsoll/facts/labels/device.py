@@ -12,6 +12,9 @@ from enum import StrEnum
 
 from plimsoll.facts.gpus import Gpu
 
+Pair = tuple[str, str]
+"""A label's key and value."""
+
 
 class ProblemReason(StrEnum):
     UNKNOWN_PRODUCT = "UnknownProduct"
@@ -28,6 +31,8 @@ class NodeFacts:
     labels: Mapping[str, str]
     allocatable: Mapping[str, int]
     """Extended resources, in devices."""
+    declared_pins: tuple[Pair, ...] = ()
+    """The labels of that node class."""
     declared_product: str | None = None
     """The product an admin's node class gives to this node, for nodes that no labeller visits."""
 
@@ -47,6 +52,10 @@ class Device:
     via_dra: bool = False
     driver: str | None = None
     fabric: str | None = None
+    pins: tuple[Pair, ...] = ()
+    """Labels that a pod must select to land on these devices and no others that share the resource's name."""
+    claim_selector: str | None = None
+    """The same for devices by claim: an expression over their attributes."""
     notes: tuple[str, ...] = ()
 
 

@@ -8,6 +8,7 @@ slices, the second counts as the card it is.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,8 +39,10 @@ class DraDevice:
 
     identity: Identity
     product: str
+    product_key: str
     kind: str
     profile: str
+    profile_key: str
     memory_bytes: int
     compute: str
     driver_version: str
@@ -147,13 +150,16 @@ def _device(place: tuple[str, str], entry: Mapping[str, Any]) -> DraDevice:
     }
     capacity = {key.rpartition("/")[2]: value for key, value in (body.get("capacity") or {}).items()}
     memory = capacity.get("memory", "0")
-    profile = attributes.get("profile") or attributes.get("partitionProfile", "")
+    product_key = "productName" if attributes.get("productName") else "model"
+    profile_key = "profile" if attributes.get("profile") else "partitionProfile"
     parent = attributes.get("parentUUID", "")
     return DraDevice(
         identity=(*place, entry.get("name", "")),
-        product=attributes.get("productName") or attributes.get("model", ""),
+        product=attributes.get(product_key, ""),
+        product_key=product_key,
         kind=attributes.get("type", ""),
-        profile=profile,
+        profile=attributes.get(profile_key, ""),
+        profile_key=profile_key,
         memory_bytes=whole(memory.get("value", "0") if isinstance(memory, Mapping) else memory),
         compute=".".join(attributes.get("cudaComputeCapability", "").split(".")[:2]),
         driver_version=attributes.get("driverVersion", ""),
@@ -171,9 +177,10 @@ def _describe(members: Sequence[DraDevice]) -> Reading:
     if not first.product:
         return problem(ProblemReason.MISSING_LABEL, f"{where} has no attribute productName")
     source = f"{where}: attribute productName"
-    gpu = named(first.product, source=source, vendor=DRIVERS[driver], resource=driver)
-    if isinstance(gpu, Reading):
-        return gpu
+    product = named(first.product, source=source, vendor=DRIVERS[driver], resource=driver)
+    if isinstance(product, Reading):
+        return product
+    gpu = product.gpu
     if first.compute and first.compute != gpu.compute:
         return problem(
             ProblemReason.CONTRADICTORY_LABELS,
@@ -197,9 +204,20 @@ def _describe(members: Sequence[DraDevice]) -> Reading:
                 card=gpu.name if partition else None,
                 via_dra=True,
                 driver=first.driver_version or None,
+                claim_selector=_expression(first),
             ),
         )
     )
+
+
+def _expression(device: DraDevice) -> str:
+    """The expression (CEL) by which a claim asks for devices of this kind."""
+    driver = device.identity[0]
+    wanted = {device.product_key: device.product}
+    if device.profile:
+        wanted[device.profile_key] = device.profile
+    attributes = f"device.attributes[{json.dumps(driver)}]"
+    return " && ".join(f"{attributes}.{key} == {json.dumps(value)}" for key, value in wanted.items())
 
 
 def _part(gpu: Gpu, device: DraDevice) -> Gpu | None:

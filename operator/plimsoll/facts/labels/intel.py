@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from plimsoll.facts.gpus import Gpu, Vendor
+from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.labels.device import (
     Device,
     NodeFacts,
@@ -17,7 +17,7 @@ from plimsoll.facts.labels.device import (
     problem,
     whole_number,
 )
-from plimsoll.facts.labels.product import DECLARED, named, unnamed
+from plimsoll.facts.labels.product import Named, declared, named, unnamed
 
 RESOURCES = ("gpu.intel.com/i915", "gpu.intel.com/xe")
 PRODUCT = "gpu.intel.com/product"
@@ -35,9 +35,9 @@ def read(node: NodeFacts) -> Reading:
 
 
 def _read(node: NodeFacts, resource: str, offered: int) -> Reading:
-    gpu = _product(node, resource)
-    if isinstance(gpu, Reading):
-        return gpu
+    product = _product(node, resource)
+    if isinstance(product, Reading):
+        return product
     cards = whole_number(node.labels, COUNT) or offered
     if offered % cards and offered > cards:
         return problem(
@@ -45,30 +45,39 @@ def _read(node: NodeFacts, resource: str, offered: int) -> Reading:
             f"the node offers {offered} of {resource}, which {COUNT}={cards} neither equals nor divides; it may hold "
             "different GPUs",
         )
-    sharing = max(1, offered // cards)
-    return Reading(
-        (Device(gpu=gpu, memory_bytes=gpu.memory_bytes, resource=resource, count=offered, sharing=sharing),)
+    device = Device(
+        gpu=product.gpu,
+        memory_bytes=product.gpu.memory_bytes,
+        resource=resource,
+        count=offered,
+        sharing=max(1, offered // cards),
+        pins=product.pins,
     )
+    return Reading((device,))
 
 
-def _product(node: NodeFacts, resource: str) -> Gpu | Reading:
-    devices = _identities(node.labels)
-    if len(devices) > 1:
+def _product(node: NodeFacts, resource: str) -> Named | Reading:
+    found = _identities(node.labels)
+    if len(found) > 1:
         return problem(
             ProblemReason.MIXED_DEVICES,
-            f"the node holds different GPUs (PCI devices {', '.join(devices)} by its labels "
-            f"gpu.intel.com/device-id.*), and {resource} does not tell them apart",
+            f"the node holds different GPUs by its labels {', '.join(found.values())}, and {resource} does not tell them "
+            "apart",
         )
     if name := node.labels.get(PRODUCT):
-        return named(name, source=f"label {PRODUCT}", vendor=Vendor.INTEL, resource=resource)
-    if node.declared_product:
-        return named(node.declared_product, source=DECLARED, vendor=Vendor.INTEL, resource=resource)
-    if devices:
-        source = f"label gpu.intel.com/device-id.*-{devices[0]}"
-        return named(f"8086:{devices[0]}", source=source, vendor=Vendor.INTEL, resource=resource)
+        return named(name, vendor=Vendor.INTEL, resource=resource, pins=((PRODUCT, name),))
+    if said := declared(node, vendor=Vendor.INTEL, resource=resource):
+        return said
+    for identity, key in found.items():
+        pins = ((key, node.labels[key]),)
+        return named(f"8086:{identity}", vendor=Vendor.INTEL, resource=resource, pins=pins)
     return unnamed(resource, PRODUCT, "run node feature discovery with Intel's rules")
 
 
-def _identities(labels: Mapping[str, str]) -> list[str]:
-    found = {match["device"] for key in labels if (match := _IDENTITY.fullmatch(key))}
-    return sorted(found)
+def _identities(labels: Mapping[str, str]) -> dict[str, str]:
+    """PCI devices that the node's labels name, each with the first label that names it."""
+    found: dict[str, str] = {}
+    for key in sorted(labels):
+        if match := _IDENTITY.fullmatch(key):
+            found.setdefault(match["device"], key)
+    return found

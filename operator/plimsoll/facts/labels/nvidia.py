@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from plimsoll.facts.gpus import MIB, Gpu, Vendor, runtime_total
 from plimsoll.facts.labels.device import (
     Device,
     NodeFacts,
+    Pair,
     ProblemReason,
     Reading,
     problem,
     whole_number,
 )
 from plimsoll.facts.labels.mig import MigProfile, slice_of
-from plimsoll.facts.labels.product import DECLARED, named, unnamed
+from plimsoll.facts.labels.product import Named, declared, named, unnamed
 
 RESOURCE = "nvidia.com/gpu"
 RESOURCE_SHARED = "nvidia.com/gpu.shared"
@@ -38,6 +40,7 @@ _CLOUD_PRODUCTS = (
     ("cloud.google.com/gke-accelerator", None),
     ("karpenter.k8s.aws/instance-gpu-name", "karpenter.k8s.aws/instance-gpu-memory"),
     ("eks.amazonaws.com/instance-gpu-name", "eks.amazonaws.com/instance-gpu-memory"),
+    ("karpenter.azure.com/sku-gpu-name", None),
 )
 _MIG_SUFFIX = re.compile(r"-MIG-(?P<profile>[0-9]+g\.[0-9]+gb[a-z0-9.+-]*)$", re.IGNORECASE)
 _TOLERANCE = 0.025
@@ -52,17 +55,22 @@ def read(node: NodeFacts) -> Reading:
     }
     whole = {name: offered[name] for name in (RESOURCE, RESOURCE_SHARED) if name in offered}
     sliced = {name: offered[name] for name in sorted(offered) if name.startswith(RESOURCE_MIG)}
+    if node.labels.get(PRODUCT, "").endswith("-MIG-INVALID"):
+        return problem(
+            ProblemReason.CONTRADICTORY_LABELS,
+            f"label {PRODUCT}={node.labels[PRODUCT]}: under the MIG strategy single all GPUs of a node must be cut alike, "
+            "and these are not; cut them alike, or use the strategy mixed",
+        )
     if not whole and not sliced:
         return Reading()
-    named = _product(node)
-    if isinstance(named, Reading):
-        return named
-    gpu, profile = named
+    product = _product(node)
+    if isinstance(product, Reading):
+        return product
     result = Reading()
     for resource, count in whole.items():
-        result += _cards(node, gpu, profile, resource, count)
+        result += _cards(node, product, resource, count)
     for resource, count in sliced.items():
-        result += _slices(node, gpu, resource, count)
+        result += _slices(node, product, resource, count)
     return result
 
 
@@ -78,37 +86,31 @@ def driver_version(labels: Mapping[str, str]) -> str | None:
     return None
 
 
-def _product(node: NodeFacts) -> tuple[Gpu, MigProfile | None] | Reading:
+def _product(node: NodeFacts) -> Named | Reading:
     labels = node.labels
     if label := labels.get(PRODUCT):
-        plain = label.removesuffix("-SHARED")
-        mig = _MIG_SUFFIX.search(plain)
-        found = _named(_MIG_SUFFIX.sub("", plain), f"label {PRODUCT}={label}")
-        if isinstance(found, Reading):
-            return found
-        return _agreeing(found, labels) or (found, MigProfile.parse(mig["profile"]) if mig else None)
-    if node.declared_product:
-        found = _named(node.declared_product, DECLARED)
-        return found if isinstance(found, Reading) else (found, None)
+        plain = _MIG_SUFFIX.sub("", label.removesuffix("-SHARED"))
+        found = named(plain, vendor=Vendor.NVIDIA, resource=RESOURCE, pins=((PRODUCT, label),))
+        return found if isinstance(found, Reading) else _agreeing(found.gpu, labels) or found
+    if said := declared(node, vendor=Vendor.NVIDIA, resource=RESOURCE):
+        return said
     for key, memory_key in _CLOUD_PRODUCTS:
-        if value := labels.get(key):
-            memory = whole_number(labels, memory_key) if memory_key else None
-            found = _cloud(value, memory, f"label {key}={value}")
-            return found if isinstance(found, Reading) else (found, None)
+        if labels.get(key):
+            return _cloud(labels, key, memory_key)
     return unnamed(RESOURCE, PRODUCT, "run GPU feature discovery")
 
 
-def _named(name: str, source: str) -> Gpu | Reading:
-    return named(name, source=source, vendor=Vendor.NVIDIA, resource=RESOURCE)
-
-
-def _cloud(value: str, memory_mib: int | None, source: str) -> Gpu | Reading:
+def _cloud(labels: Mapping[str, str], key: str, memory_key: str | None) -> Named | Reading:
     """A cloud's family name alone where it is unambiguous, else with the memory it gives in MiB."""
-    found = _named(value, source)
-    if isinstance(found, Gpu) or memory_mib is None:
+    pins: tuple[Pair, ...] = ((key, labels[key]),)
+    found = named(labels[key], vendor=Vendor.NVIDIA, resource=RESOURCE, pins=pins)
+    memory = whole_number(labels, memory_key) if memory_key else None
+    if isinstance(found, Named) or memory is None or memory_key is None:
         return found
-    exact = _named(f"{value}-{round(memory_mib / 1024)}GB", source)
-    return exact if isinstance(exact, Gpu) else found
+    name = f"{labels[key]}-{round(memory / 1024)}GB"
+    pins = (*pins, (memory_key, labels[memory_key]))
+    exact = named(name, vendor=Vendor.NVIDIA, resource=RESOURCE, pins=pins)
+    return exact if isinstance(exact, Named) else found
 
 
 def _agreeing(gpu: Gpu, labels: Mapping[str, str]) -> Reading | None:
@@ -124,7 +126,7 @@ def _agreeing(gpu: Gpu, labels: Mapping[str, str]) -> Reading | None:
     return None
 
 
-def _cards(node: NodeFacts, gpu: Gpu, profile: MigProfile | None, resource: str, count: int) -> Reading:
+def _cards(node: NodeFacts, product: Named, resource: str, count: int) -> Reading:
     """Whole cards (maybe shared), or under the MIG strategy `single` slices offered under the cards' name."""
     labels = node.labels
     sharing = whole_number(labels, REPLICAS) or 1
@@ -141,11 +143,16 @@ def _cards(node: NodeFacts, gpu: Gpu, profile: MigProfile | None, resource: str,
             + (f" with {REPLICAS}={sharing}" if sharing > 1 else "")
             + f" makes {labelled * sharing}; the node may hold different GPUs, of which the labels describe one kind",
         )
-    if profile:
+    label = labels.get(PRODUCT, "")
+    if sharing > 1 and resource == RESOURCE and not label.endswith("-SHARED"):
+        product = replace(product, pins=(*product.pins, (REPLICAS, labels[REPLICAS])))
+    if mig := _MIG_SUFFIX.search(label.removesuffix("-SHARED")):
         memory_mib = whole_number(labels, MEMORY)
+        profile = MigProfile.parse(mig["profile"])
         return _partition(
-            node, gpu, profile, resource=resource, count=count, sharing=sharing, memory_mib=memory_mib
+            node, product, profile, resource=resource, count=count, sharing=sharing, memory_mib=memory_mib
         )
+    gpu = product.gpu
     memory, notes = _memory(gpu, whole_number(labels, MEMORY))
     device = Device(
         gpu=gpu,
@@ -155,21 +162,25 @@ def _cards(node: NodeFacts, gpu: Gpu, profile: MigProfile | None, resource: str,
         sharing=sharing,
         driver=driver_version(labels),
         fabric=labels.get(CLIQUE) if gpu.link.domain > 8 else None,
+        pins=product.pins,
         notes=notes,
     )
     return Reading((device,))
 
 
-def _slices(node: NodeFacts, gpu: Gpu, resource: str, count: int) -> Reading:
-    profile = MigProfile.parse(resource.removeprefix(RESOURCE_MIG))
-    memory = whole_number(node.labels, f"{resource}.memory")
-    sharing = whole_number(node.labels, f"{resource}.replicas") or 1
-    return _partition(node, gpu, profile, resource=resource, count=count, sharing=sharing, memory_mib=memory)
+def _slices(node: NodeFacts, product: Named, resource: str, count: int) -> Reading:
+    whole = resource.removesuffix(".shared")
+    profile = MigProfile.parse(whole.removeprefix(RESOURCE_MIG))
+    memory = whole_number(node.labels, f"{whole}.memory")
+    sharing = whole_number(node.labels, f"{whole}.replicas") or 1
+    return _partition(
+        node, product, profile, resource=resource, count=count, sharing=sharing, memory_mib=memory
+    )
 
 
 def _partition(
     node: NodeFacts,
-    gpu: Gpu,
+    product: Named,
     profile: MigProfile | None,
     *,
     resource: str,
@@ -177,6 +188,7 @@ def _partition(
     sharing: int,
     memory_mib: int | None,
 ) -> Reading:
+    gpu = product.gpu
     part = slice_of(gpu, profile) if profile else None
     if profile is None or part is None:
         return problem(
@@ -193,6 +205,7 @@ def _partition(
         partition=str(profile),
         card=gpu.name,
         driver=driver_version(node.labels),
+        pins=product.pins,
     )
     return Reading((device,))
 

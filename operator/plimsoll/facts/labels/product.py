@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from plimsoll.facts.gpus import Gpu, UnknownGpu, Vendor, gpu_named
-from plimsoll.facts.labels.device import ProblemReason, Reading, problem
-
-DECLARED = "the admin's node class"
+from plimsoll.facts.labels.device import NodeFacts, Pair, ProblemReason, Reading, problem
 
 
-def named(name: str, *, source: str, vendor: Vendor, resource: str) -> Gpu | Reading:
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A product and the labels that named it: a pod that selects them lands on no other product."""
+
+    gpu: Gpu
+    pins: tuple[Pair, ...] = ()
+
+
+def named(
+    name: str, *, vendor: Vendor, resource: str, pins: tuple[Pair, ...] = (), source: str = ""
+) -> Named | Reading:
     """The entry `name` means; a problem where there is none, or where it is not by the vendor of the resource."""
+    source = source or "label " + " with ".join(f"{key}={value}" for key, value in pins)
     try:
         gpu = gpu_named(name)
     except UnknownGpu as unknown:
@@ -24,7 +35,17 @@ def named(name: str, *, source: str, vendor: Vendor, resource: str) -> Gpu | Rea
             ProblemReason.CONTRADICTORY_LABELS,
             f"{source} names {gpu.name}, which belongs to vendor {gpu.vendor}, but the node offers {resource}",
         )
-    return gpu
+    return Named(gpu, pins)
+
+
+def declared(node: NodeFacts, *, vendor: Vendor, resource: str) -> Named | Reading | None:
+    """What the admin's node class says; None where none covers the node."""
+    if node.declared_product is None:
+        return None
+    source = "the admin's node class"
+    return named(
+        node.declared_product, vendor=vendor, resource=resource, pins=node.declared_pins, source=source
+    )
 
 
 def unnamed(resource: str, label: str, remedy: str) -> Reading:
