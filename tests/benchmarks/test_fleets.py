@@ -1,4 +1,4 @@
-from benchmarks.fleets import mixed_fleet, shapes
+from fleets import mixed_fleet, shapes
 from plimsoll.facts.observe import observe
 
 
