@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
 from fractions import Fraction
 from math import ceil
 
-from plimsoll.api.quantity import format_decimal
 from plimsoll.planning import codec
 from plimsoll.planning.candidate import Candidate, attains, hosts_of, load_of, predictor
 from plimsoll.planning.choice import Chosen, Demand, Option
+from plimsoll.planning.cost import cost_of
 from plimsoll.planning.intent import ASSUMED_CONCURRENCY
 from plimsoll.planning.load import Performance
 from plimsoll.planning.placement import spread
-from plimsoll.planning.plan import SCHEMA, Alternative, Cost, Origin, PlanSet, Value
+from plimsoll.planning.plan import SCHEMA, Alternative, Origin, PlanSet, Value
 from plimsoll.planning.sequences import queue_limit
 from plimsoll.planning.task import Task
 from plimsoll.planning.values import explained
@@ -59,7 +58,7 @@ def build_set(task: Task, candidate: Candidate, replicas: int, concurrency: int,
     hardware, engine = candidate.slot.hardware, task.engine
     identity = (
         SCHEMA,
-        hardware,
+        replace(hardware, price_per_hour=None),
         candidate.layout,
         engine.name,
         engine.version,
@@ -80,34 +79,9 @@ def build_set(task: Task, candidate: Candidate, replicas: int, concurrency: int,
         performance=performance,
         max_concurrency=candidate.most,
         meets_slo=attains(task.intent, performance) if has_target and performance is not None else None,
-        cost=cost_of(candidate, replicas, performance),
+        cost=cost_of(hardware, candidate.devices, replicas, performance),
         values=(*candidate.values, why, _layout_value(candidate)),
         placements=spread(hosts_of(candidate), candidate.shape, candidate.layout, replicas, owner),
-    )
-
-
-def cost_of(candidate: Candidate, replicas: int, performance: Performance | None) -> Cost:
-    price = candidate.price
-    money = None if price is None else price * replicas
-    each_million = None
-    if price is not None and performance is not None and performance.output_tokens_per_second > 0:
-        tokens = Fraction(int(performance.output_tokens_per_second * 1000), 1000) * 3600
-        each_million = _text(price / tokens * 1_000_000) if tokens else None
-    return Cost(
-        gpu_hours_per_hour=float(candidate.gpu_hours * replicas),
-        per_hour=None if money is None else _text(money),
-        per_million_output_tokens=each_million,
-    )
-
-
-def total_cost(sets: Sequence[PlanSet]) -> Cost | None:
-    if not sets:
-        return None
-    prices = [chosen.cost.per_hour for chosen in sets]
-    known = [Decimal(price) for price in prices if price is not None]
-    return Cost(
-        gpu_hours_per_hour=sum(chosen.cost.gpu_hours_per_hour for chosen in sets),
-        per_hour=format_decimal(sum(known, Decimal(0)), places=4) if len(known) == len(prices) else None,
     )
 
 
@@ -145,7 +119,7 @@ def _alternative(
         sets=(f"{count} x {candidate.layout} on {candidate.slot.hardware}",),
         replicas=count,
         gpus=float(candidate.gpu_hours * count),
-        cost=cost_of(candidate, count, performance),
+        cost=cost_of(candidate.slot.hardware, candidate.devices, count, performance),
         verdict=candidate.ledger.verdict,
         tpot_ms=performance.tpot_ms if performance else None,
         ttft_ms=performance.ttft_ms if performance else None,
@@ -189,7 +163,3 @@ def _layout_value(candidate: Candidate) -> Value:
         changes="topology, slo, workload, GPUs or prices",
         field="topology",
     )
-
-
-def _text(value: Fraction) -> str:
-    return format_decimal(Decimal(value.numerator) / Decimal(value.denominator), places=4)

@@ -7,13 +7,16 @@ most make it known that a better plan is to be had. What happened outside (failu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.planning import codec
-from plimsoll.planning.plan import Pinning, Plan
+from plimsoll.planning.cost import rescaled, total_cost
+from plimsoll.planning.ledger import Verdict
+from plimsoll.planning.plan import Outcome, Pinning, Plan, PlanSet
 
 UNREAD: Final[tuple[tuple[str, ...], ...]] = (
     ("replicas",),
@@ -77,13 +80,54 @@ _EVENTS: Final = {
 }
 
 
-def kept(pinned: Plan, fresh: Plan) -> Plan:
-    """The pinned plan with today's findings about it, and what a fresh one would save."""
-    better = saving(pinned, fresh)
-    pinning = Pinning(
-        kept=True, reason="Pinned", message="nothing happened that would justify a restart", better=better
+def kept(pinned: Plan, fresh: Plan, *, wanted: int, room: Callable[[PlanSet], int]) -> Plan:
+    """The pinned sets with today's number of replicas and findings, and what a fresh plan would save.
+
+    More replicas than the pinned hardware has room for go to a set of the fresh plan beside it; none is replaced.
+    """
+    sets = _scaled(pinned.sets, wanted, room)
+    missing = wanted - sum(chosen.replicas for chosen in sets)
+    ours = {chosen.digest for chosen in sets}
+    if missing > 0:
+        for other in fresh.sets:
+            extra = 0 if other.digest in ours else min(missing, other.replicas)
+            if extra:
+                sets = (*sets, rescaled(other, extra))
+                missing -= extra
+    short = missing > 0
+    outcome = fresh.outcome if fresh.outcome in (Outcome.SHORT, Outcome.INVALID) else pinned.outcome
+    if not short:
+        outcome = (
+            Outcome.TIGHT if any(chosen.ledger.verdict is Verdict.TIGHT for chosen in sets) else Outcome.FITS
+        )
+    now = replace(
+        pinned,
+        sets=sets,
+        outcome=Outcome.SHORT if short else outcome,
+        replicas_wanted=wanted,
+        replicas_reason=fresh.replicas_reason,
+        findings=fresh.findings,
+        cost=total_cost(sets),
     )
-    return replace(pinned, pinning=pinning)
+    message = "nothing happened that would justify a restart"
+    return replace(
+        now, pinning=Pinning(kept=True, reason="Pinned", message=message, better=saving(now, fresh))
+    )
+
+
+def _scaled(sets: tuple[PlanSet, ...], wanted: int, room: Callable[[PlanSet], int]) -> tuple[PlanSet, ...]:
+    """The same sets with as many replicas as wanted, the first taking what the others leave, within their room."""
+    left = wanted
+    counts = []
+    for chosen in sets:
+        count = min(chosen.replicas, left)
+        counts.append(count)
+        left -= count
+    for index, chosen in enumerate(sets):
+        more = min(left, max(0, room(chosen) - counts[index]))
+        counts[index] += more
+        left -= more
+    return tuple(rescaled(chosen, count) for chosen, count in zip(sets, counts, strict=True))
 
 
 def saving(pinned: Plan, fresh: Plan) -> str | None:

@@ -7,7 +7,7 @@ on whichever of its pools has room. Frees are counted by node size, so the work 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -73,6 +73,11 @@ class Shape:
 def pool_devices(pool: Pool) -> int:
     """Devices whether free or not, nodes that may be made included."""
     return (pool.nodes + pool.declared_nodes) * pool.devices_per_node
+
+
+def same_devices(one: Hardware, other: Hardware) -> bool:
+    """Whether a set planned for the one runs on the other: a price may change without a restart."""
+    return replace(one, price_per_hour=None) == replace(other, price_per_hour=None)
 
 
 def device_part(hardware: Hardware) -> Fraction:

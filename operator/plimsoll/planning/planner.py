@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
+from math import ceil
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING, Learned
-from plimsoll.planning.assemble import alternatives, build_set, build_sets, total_cost
+from plimsoll.planning.advice import advise
+from plimsoll.planning.assemble import alternatives, build_set, build_sets
 from plimsoll.planning.budgets import Limits, limits_of
 from plimsoll.planning.candidate import room_for, unfitting
 from plimsoll.planning.checks import products_of
 from plimsoll.planning.choice import Chosen, Demand, Option, choose, demand_of
 from plimsoll.planning.context_length import LEAST_SHORTENED, shortened
+from plimsoll.planning.cost import rescaled, total_cost
+from plimsoll.planning.intent import Intent
 from plimsoll.planning.ledger import Verdict
 from plimsoll.planning.outcomes import (
     inventory_findings,
@@ -30,8 +35,8 @@ from plimsoll.planning.outcomes import (
     why_chosen,
 )
 from plimsoll.planning.pinning import Event, kept, replacing
-from plimsoll.planning.placement import Shape, Slot, room_when_empty, shape_of
-from plimsoll.planning.plan import SCHEMA, Alternative, Cost, Finding, Outcome, Plan, PlanSet
+from plimsoll.planning.placement import Shape, Slot, room, room_when_empty, same_devices, shape_of
+from plimsoll.planning.plan import SCHEMA, Advice, Alternative, Cost, Finding, Outcome, Plan, PlanSet
 from plimsoll.planning.reading import PlanFacts, Reading, read
 from plimsoll.planning.targets import nearest_to_target
 from plimsoll.planning.task import Task
@@ -59,7 +64,12 @@ def plan(
     bounds = limits if limits is not None else limits_of(deployment.namespace, config)
     fresh = _fresh(reading, reading.task, inventory, bounds)
     why = replacing(pinned, fresh.spec_digest, event, holdable=_holdable(pinned, reading.slots))
-    return replace(fresh, pinning=why) if why is not None or pinned is None else kept(pinned, fresh)
+    if why is not None or pinned is None:
+        return replace(fresh, pinning=why)
+    wanted = wanted_of(pinned, demand_of(reading.task.intent, bounds), reading.task.intent)
+    return kept(
+        pinned, fresh, wanted=wanted, room=lambda chosen: _room_of(chosen, reading.slots, reading.owner)
+    )
 
 
 def _fresh(reading: Reading, task: Task, inventory: Inventory, limits: Limits) -> Plan:
@@ -122,7 +132,7 @@ def _with_sets(
         wanted += max(demand.least - chosen.replicas, -(-rest // lead.capacity))
         findings = (*findings, _shortage(reading, lead, demand, chosen.replicas))
     if reading.task is not None and task.intent.bounds.fixed == 0:
-        sets, wanted, short = tuple(_stopped(chosen_set) for chosen_set in sets), 0, False
+        sets, wanted, short = tuple(rescaled(chosen_set, 0) for chosen_set in sets), 0, False
     tight = any(chosen_set.ledger.verdict is Verdict.TIGHT for chosen_set in sets)
     return _plan(
         reading,
@@ -168,12 +178,6 @@ def _shortage(reading: Reading, option: Option, demand: Demand, placed: int) -> 
     return no_room(option, demand, placed, reading.owner)
 
 
-def _stopped(chosen: PlanSet) -> PlanSet:
-    return replace(
-        chosen, replicas=0, placements=(), cost=replace(chosen.cost, gpu_hours_per_hour=0.0, per_hour=None)
-    )
-
-
 def _nearest(task: Task, weighed: Weighed) -> PlanSet | None:
     """The layout that memory alone turned down with the most memory behind it."""
     heavy = [
@@ -192,12 +196,36 @@ def _nearest(task: Task, weighed: Weighed) -> PlanSet | None:
     return build_set(task, unfitting(task, slot, shape, layout), 0, 1, "")
 
 
+def wanted_of(pinned: Plan, demand: Demand, intent: Intent) -> int:
+    """Replicas that the pinned sets need for today's demand."""
+    if intent.bounds.fixed is not None:
+        return intent.bounds.fixed
+    lead = pinned.sets[0]
+    each = Fraction(1)
+    if demand.unit == "concurrency":
+        each = Fraction(max(1, lead.max_concurrency))
+    elif demand.unit == "rate" and lead.performance is not None:
+        each = Fraction(max(1, int(lead.performance.requests_per_second * 1000)), 1000)
+    wanted = max(demand.least, ceil(demand.amount / each))
+    return wanted if demand.most is None else min(wanted, demand.most)
+
+
+def _room_of(chosen: PlanSet, slots: Sequence[Slot], owner: str) -> int:
+    shape = Shape(chosen.pods_per_replica, chosen.resources.devices)
+    return sum(
+        room(pool, shape, chosen.layout, owner)
+        for slot in slots
+        if same_devices(slot.hardware, chosen.hardware)
+        for pool in slot.pools
+    )
+
+
 def _holdable(pinned: Plan | None, slots: Sequence[Slot]) -> bool:
     """Whether devices that are there or declared could hold each set of the pinned plan, were they free."""
     if pinned is None:
         return False
     for chosen in pinned.sets:
-        fitting = [slot for slot in slots if slot.hardware == chosen.hardware]
+        fitting = [slot for slot in slots if same_devices(slot.hardware, chosen.hardware)]
         shape = Shape(chosen.pods_per_replica, chosen.resources.devices)
         if not any(room_when_empty(pool, shape, chosen.layout) for slot in fitting for pool in slot.pools):
             return False
@@ -221,6 +249,13 @@ def _ended(
         weighed=weighed,
         nearest=nearest,
     )
+
+
+def _advice(reading: Reading, task: Task | None, shown: Sequence[PlanSet]) -> tuple[Advice, ...]:
+    if task is None or not shown:
+        return ()
+    gpu = next(slot.gpu for slot in reading.slots if same_devices(slot.hardware, shown[0].hardware))
+    return advise(task, gpu, shown[0], reading.hints)
 
 
 def _plan(
@@ -255,6 +290,7 @@ def _plan(
         findings=tuple(findings),
         rejected=rejected(weighed.refusals) if weighed is not None else (),
         alternatives=alternatives,
+        advice=_advice(reading, task, (*sets, *((nearest,) if nearest is not None else ()))),
         nearest=nearest,
         choice=choice,
         cost=cost,

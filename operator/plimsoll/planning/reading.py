@@ -45,6 +45,8 @@ class Reading:
     """None where a finding is an error."""
     slots: tuple[Slot, ...] = ()
     findings: tuple[Finding, ...] = ()
+    hints: tuple[str, ...] = ()
+    """What the presets in force advise."""
 
     @property
     def owner(self) -> str:
@@ -97,6 +99,7 @@ def read(
             on_cpu=topology.cpu is not None,
         ),
         findings=findings,
+        hints=merged.advice,
     )
 
 
