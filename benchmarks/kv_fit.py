@@ -54,9 +54,10 @@ FITTED: Mapping[str, Callable[[Case], bool]] = {
     "graphsPerLayer": lambda case: _single(case) and _nvidia(case),
     "samplerCopiesLean": lambda case: _single(case) and _nvidia(case),
     "samplerCopiesFull": lambda case: _single(case) and _nvidia(case),
-    "contextMulti": lambda case: not _single(case),
-    "contextMultiFused": lambda case: not _single(case),
-    "contextMultiPcie": lambda case: not _single(case),
+    "contextMulti": lambda case: case.layout.tensor > 1,
+    "contextMultiFused": lambda case: case.layout.tensor > 1,
+    "contextMultiPcie": lambda case: case.layout.tensor > 1,
+    "contextPipeline": lambda case: case.layout.pipeline > 1,
     "contextSingleRocm": _any_case,
     "contextMultiRocm": _any_case,
     "contextFirst": _any_case,
@@ -65,6 +66,7 @@ FITTED: Mapping[str, Callable[[Case], bool]] = {
 PRIORS = {
     "contextSingle": 0.13,
     "contextSingleRocm": 1.2,
+    "contextPipeline": 1.0,
     "contextMulti": 0.6,
     "contextMultiFused": 2.0,
     "contextMultiPcie": 0.5,
@@ -76,7 +78,6 @@ PRIORS = {
     "samplerCopiesLean": 1.2,
     "samplerCopiesFull": 2.5,
     "graphsPerLayer": 0.0115,
-    "graphsPerLayerRocm": 0.02,
 }
 """What counting buffers in the engine's code and its own notes suggest; each has one voice beside the models'."""
 BOUNDS = {"samplerCopies": (1.0, 12.0), "context": (0.0, 4.0), "graphs": (0.0, 0.08)}
@@ -107,12 +108,7 @@ def usable(cases: Iterable[Case]) -> list[Seen]:
     """Cases whose log gives weights and what was left, so that the rest is known."""
     found = []
     for case in cases:
-        if (
-            case.device_bytes is None
-            or case.available is None
-            or case.weights is None
-            or case.layout.pipeline > 1
-        ):
+        if case.device_bytes is None or case.available is None or case.weights is None:
             continue
         if case.failure is not None and not case.engine.whole_prompts:
             continue
@@ -125,7 +121,7 @@ def usable(cases: Iterable[Case]) -> list[Seen]:
 
 def fit(cases: Sequence[Case], start: Constants) -> Constants:
     seen = usable(cases)
-    constants = _fit_weights(cases, start)
+    constants = _fit_logged(cases, start)
     for name, speaks in FITTED.items():
         constants = _fit_one(name, [one for one in seen if speaks(one.case)], constants)
     return constants
@@ -134,7 +130,7 @@ def fit(cases: Sequence[Case], start: Constants) -> Constants:
 def predicted_overhead(case: Case, constants: Constants) -> float:
     now = situation(case, constants)
     terms = [overheads.activation(now), overheads.context(now), overheads.lora(now)]
-    if case.engine.graphs_in_budget:
+    if overheads.graphs_counted(now):
         terms.append(overheads.graphs(now))
     return sum(term.bytes for term in terms)
 
@@ -176,9 +172,10 @@ def _is_plain(case: Case) -> bool:
     return not (arch.is_moe or arch.is_hybrid or arch.is_latent or arch.vision)
 
 
-def _fit_weights(cases: Sequence[Case], constants: Constants) -> Constants:
+def _fit_logged(cases: Sequence[Case], constants: Constants) -> Constants:
     plain: dict[str, list[float]] = {}
     experts: dict[str, list[float]] = {}
+    graphs: dict[str, list[float]] = {}
     for case in cases:
         if case.weights is None or case.gpu is None or case.layout.pipeline > 1:
             continue
@@ -192,7 +189,14 @@ def _fit_weights(cases: Sequence[Case], constants: Constants) -> Constants:
         elif not now.rocm:
             size = ranks.largest + ranks.experts[0] * (factor.value - 1)
             plain.setdefault(case.family, []).append(logged / size)
-    for name, families in (("weightsLoaded", plain), ("weightsRocmExperts", experts)):
+        printed = case.row.get("cuda_graph_gib")
+        if now.rocm and printed and printed > 0:
+            graphs.setdefault(case.family, []).append(printed / len(case.model.architecture.layers))
+    for name, families in (
+        ("weightsLoaded", plain),
+        ("weightsRocmExperts", experts),
+        ("graphsPerLayerRocm", graphs),
+    ):
         if families:
             voices = [median(values) for _, values in sorted(families.items())]
             value = median(voices)

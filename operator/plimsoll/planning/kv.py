@@ -68,6 +68,8 @@ class CacheRules:
     """Prefix caching of states: blocks align with them and a request holds one more."""
     state_stride: int = 1
     """States may only be kept at multiples of this many tokens where they are cached."""
+    state_checkpoints: int = 0
+    """Further blocks a request holds for states stored in the middle of a prefill."""
     speculative_tokens: int = 0
     in_flight_tokens: int = 2048
     """Tokens scheduled but not yet settled, for which windows keep their blocks."""
@@ -211,7 +213,7 @@ def _largest_page_token(layers: tuple[Layer, ...], layout: Layout, dtype: Dtype)
 
 
 def _state_spec(rules: CacheRules, block: int, page: int) -> CacheSpec:
-    held = (2 if rules.state_cached else 1) + rules.speculative_tokens
+    held = (2 + rules.state_checkpoints if rules.state_cached else 1) + rules.speculative_tokens
     return CacheSpec(kind=CacheKind.STATE, block_tokens=block, page_bytes=page, state_blocks=held)
 
 

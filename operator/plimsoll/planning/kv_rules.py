@@ -26,11 +26,12 @@ WINDOWS_FREED: Final = Version(0, 9, 2)
 STATES_CACHED_BY_DEFAULT: Final = Version(0, 26)
 SETTLED_LATE: Final = Version(0, 26)
 """From here windows keep blocks for every batch in flight, of which asynchronous scheduling has two."""
-CHECKPOINT_STRIDES: Final = Version(0, 31)
-"""From here cached states of linear attention sit at multiples of its kernel's chunk."""
-LINEAR_CHUNK: Final = 64
-FLASH_LATENT: Final = Version(0, 30)
-FLASHINFER_LATENT: Final = Version(0, 12)
+PREFILL_CHECKPOINTS: Final = Version(0, 33)
+"""From here the kernels of newer GPUs store states in the middle of a prefill: at multiples of their chunk, in a block more."""
+FLASH_LATENT: Final = Version(0, 14)
+"""From here Hopper's first choice for latent attention takes blocks of any whole 16 tokens."""
+FLASHINFER_LATENT: Final = Version(0, 16)
+
 
 _DRAFTING: Final[Mapping[str, bool]] = MappingProxyType(
     {"ngram": False, "draft_model": False, "eagle": True, "eagle3": True, "mtp": True}
@@ -60,16 +61,25 @@ def cache_rules(
     batches = 1
     if version >= SETTLED_LATE:
         batches = 2 if layout.pipeline == 1 else layout.pipeline + 1
-    linear = any(isinstance(layer.mixer, LinearAttention) for layer in arch.layers)
+    stride = _checkpoint_stride(arch, gpu, version) if settings.prefix_caching else 0
     return CacheRules(
         block_tokens=settings.block_size or _kernel_block(arch, gpu, version, engine),
         state_cached=settings.prefix_caching and arch.is_hybrid,
-        state_stride=LINEAR_CHUNK if linear and version >= CHECKPOINT_STRIDES else 1,
+        state_stride=max(1, stride),
+        state_checkpoints=1 if stride else 0,
         speculative_tokens=settings.speculation.tokens if settings.speculation else 0,
         in_flight_tokens=batches * settings.max_num_batched_tokens,
         request_line=engine.kv_tokens_line == "request",
         sparse_records=not (gpu.architecture == "blackwell" and gpu.compute.startswith("10")),
     )
+
+
+def _checkpoint_stride(arch: Architecture, gpu: Gpu, version: Version) -> int:
+    """Tokens between states a prefill can store: 64 with a gate a head, 16 with a gate a channel; 0 where it stores none."""
+    mixers = [layer.mixer for layer in arch.layers if isinstance(layer.mixer, LinearAttention)]
+    if not mixers or version < PREFILL_CHECKPOINTS or gpu.architecture not in {"hopper", "blackwell"}:
+        return 0
+    return 16 if mixers[0].split_conv else 64
 
 
 def _kernel_block(arch: Architecture, gpu: Gpu, version: Version, engine: EngineFacts) -> int:

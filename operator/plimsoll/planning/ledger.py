@@ -189,7 +189,7 @@ def _taken(now: Situation, estimates: Mapping[str, Estimate]) -> list[Estimate]:
     return [
         estimate
         for name, estimate in estimates.items()
-        if name != "graphs" or now.engine.graphs_in_budget or now.settings.kv_cache_bytes is not None
+        if name != "graphs" or overheads.graphs_counted(now) or now.settings.kv_cache_bytes is not None
     ]
 
 
@@ -319,7 +319,7 @@ def _judge(
     doubts += _outside(now, estimates, budget)
     if doubts:
         return _Judged(Verdict.TIGHT, OomRisk.HIGH, f"{figures}; {'; '.join(doubts)}")
-    risky = not now.engine.graphs_in_budget and estimates["graphs"].bytes * 2 > now.device_bytes - budget
+    risky = not overheads.graphs_counted(now) and estimates["graphs"].bytes * 2 > now.device_bytes - budget
     risk = OomRisk.MODERATE if risky or settings.utilization > 0.95 else OomRisk.LOW
     return _Judged(Verdict.FITS, risk, f"{figures}; {room}, and between {_range(pool)} are left")
 
@@ -340,7 +340,7 @@ def _outside(now: Situation, estimates: Mapping[str, Estimate], budget: int) -> 
         return []
     beyond = now.device_bytes - budget
     graphs = estimates["graphs"]
-    if not now.engine.graphs_in_budget and graphs.bytes + graphs.spread > beyond:
+    if not overheads.graphs_counted(now) and graphs.bytes + graphs.spread > beyond:
         return [
             f"graphs of up to {overheads.gib_text(graphs.bytes + graphs.spread)} come out of {overheads.gib_text(beyond)}"
         ]

@@ -38,15 +38,19 @@ HELD_WORKSPACE: Final = Version(0, 14)
 FUSED_ALLREDUCE: Final = Version(0, 17)
 """From here ranks on one fast fabric keep buffers for collectives fused with the norms that follow them."""
 LEAN_RUNNER: Final = Version(0, 25)
-"""From here models without experts and states profile a sampler that skips what requests may ask for."""
+"""From here models without experts and states run on the second runner, whose profile samples nothing but the best token."""
 LEAN_FOR_ALL: Final = Version(0, 29)
-FULL_WARMUP: Final = Version(0, 31)
-"""From here the profile run samples once more with everything a request may ask for."""
+"""From here all models do, and the second runner estimates its graphs too; before, it took them to be free."""
+FULL_WARMUP: Final = Version(0, 33)
+"""From here its profile samples once more with everything a request may ask for."""
+ROCM_GRAPHS_COUNTED: Final = Version(0, 28)
 DATA_CENTRE_GIB: Final = 70
 ASSUMED_SPREAD: Final = 0.03
 """Of the weights, where the architecture was in part filled in by rules."""
 PADDED: Final = 256
 """4-bit float experts are padded to whole multiples of this many channels."""
+GATHERED_CONTEXTS: Final = 40
+GATHERED_KEY_BYTES: Final = 132
 LATENT_PREFILL_TOKENS: Final = 65_536
 """Most tokens of latent context that a prefill expands at once."""
 
@@ -103,7 +107,7 @@ def activation(now: Situation, *, last_stage: bool = True) -> Estimate:
     rows = min(settings.max_num_seqs, tokens)
     hidden = tokens * arch.hidden * 2
     held = encoder_bytes(now) + gathered_tokens(now)
-    workspace = expert_workspace(now)
+    workspace = max(expert_workspace(now), scorer_workspace(now))
     kept = workspace if now.version >= HELD_WORKSPACE else 0
     copies = sampler_copies(now)
     sampler = copies.value * rows * arch.vocab * 4 if last_stage and not arch.encoder else 0
@@ -137,13 +141,17 @@ def sampler_copies(now: Situation) -> Constant:
 
 
 def _sampler_name(now: Situation) -> str:
-    version, arch = now.version, now.arch
+    version = now.version
     if version < TRITON_SAMPLING:
         return "samplerCopiesSort"
-    lean = version >= LEAN_FOR_ALL or (version >= LEAN_RUNNER and not arch.is_moe and not arch.is_hybrid)
-    if not lean:
+    if not _on_second_runner(now):
         return "samplerCopiesTriton"
     return "samplerCopiesFull" if version >= FULL_WARMUP else "samplerCopiesLean"
+
+
+def _on_second_runner(now: Situation) -> bool:
+    plain = not now.arch.is_moe and not now.arch.is_hybrid
+    return now.version >= LEAN_FOR_ALL or (now.version >= LEAN_RUNNER and plain)
 
 
 def unexplained_name(now: Situation) -> str:
@@ -199,6 +207,15 @@ def expert_workspace(now: Situation) -> float:
     return now.settings.max_num_batched_tokens * max(sizes, default=0) * 2 * 2
 
 
+def scorer_workspace(now: Situation) -> float:
+    """Sparse attention gathers the scorer's keys of forty contexts of the greatest length, one prefill after another.
+
+    The experts' workspace is the same memory at another time, so only the larger of the two counts.
+    """
+    scored = any(getattr(layer.mixer, "indexer", None) is not None for layer in now.arch.layers)
+    return GATHERED_CONTEXTS * now.settings.max_model_len * GATHERED_KEY_BYTES if scored else 0.0
+
+
 def gathered_tokens(now: Situation) -> float:
     """Experts spread over data-parallel ranks see every rank's tokens: they are gathered before and summed after."""
     if now.layout.data == 1 or not now.arch.is_moe:
@@ -236,6 +253,13 @@ def encoder_bytes(now: Situation) -> float:
     return budget * now.arch.hidden * 2
 
 
+def graphs_counted(now: Situation) -> bool:
+    """Whether the engine takes its estimate of graphs out of the budget; on ROCm and in its second runner it came later."""
+    if not now.engine.graphs_in_budget or (now.rocm and now.version < ROCM_GRAPHS_COUNTED):
+        return False
+    return now.version >= LEAN_FOR_ALL or not _on_second_runner(now)
+
+
 def graphs(now: Situation) -> Estimate:
     """Pools of captured graphs grow with the layers they hold; eager mode has none."""
     if now.settings.eager:
@@ -259,13 +283,14 @@ def _capture_share(now: Situation) -> float:
 
 def context(now: Situation) -> Estimate:
     """What CUDA or HIP keeps for itself, and buffers of collectives where ranks talk to each other."""
-    ranks = now.layout.tensor * (1 if now.layout.data == 1 else now.layout.data)
-    constant = now.constants[context_name(now)]
+    size = now.constants.value(context_name(now))
+    if now.layout.pipeline > 1:
+        size += now.constants.value("contextPipeline")
     return Estimate(
-        bytes=constant.value * GIB,
+        bytes=size * GIB,
         spread=0.0,
-        formula="constant by GPU class, ranks and version",
-        inputs={"ranks": str(ranks), "link": now.gpu.link.kind.value},
+        formula="constant by GPU class, ranks and version, and one for pipelines",
+        inputs={"ranks": str(now.layout.gpus), "link": now.gpu.link.kind.value},
     )
 
 
