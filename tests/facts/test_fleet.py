@@ -1,12 +1,17 @@
 """Order never matters, and keeping a fleet current gives what building it anew would."""
 
+import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleets import mixed_fleet
 from plimsoll.api.config import OperatorConfig
+from plimsoll.facts.groups import Reservation
 from plimsoll.facts.observe import fleet_of, observe
+from plimsoll.facts.snapshot import read_snapshot, take_snapshot, write_snapshot
 from tests.facts.cluster import H100, claim, cpu_node, dra_gpu, node, pod, resource_slice
 
 CONFIG = OperatorConfig.model_validate(
@@ -140,3 +145,56 @@ def test_pool_keys_fit_a_label_and_say_what_they_are():
     (pool,) = observe([node(labels=long)], []).pools
     assert len(pool.key) <= 63
     assert pool.key.startswith("h100-sxm-80gb-x8-a-very-long")
+
+
+@given(
+    st.lists(nodes, max_size=6, unique_by=lambda item: item["metadata"]["name"]),
+    st.lists(pods, max_size=6, unique_by=lambda item: item["metadata"]["name"]),
+    st.lists(slices, max_size=3, unique_by=lambda item: item["metadata"]["name"]),
+    st.lists(claims, max_size=3, unique_by=lambda item: item["metadata"]["name"]),
+    st.sampled_from(["yaml", "json"]),
+)
+def test_a_snapshot_of_any_cluster_gives_that_clusters_inventory(some_nodes, some_pods, parts, asked, form):
+    text = write_snapshot(
+        take_snapshot(some_nodes, some_pods, slices=parts, claims=asked, config=CONFIG), form
+    )
+    live = observe(some_nodes, some_pods, parts, CONFIG, claims=asked, selectors=SELECTORS)
+    assert read_snapshot(text).inventory(selectors=SELECTORS) == live
+    assert write_snapshot(read_snapshot(text), form) == text
+
+
+@given(
+    st.dictionaries(st.integers(0, 8), st.integers(1, 5), max_size=5),
+    st.integers(1, 10),
+    st.integers(0, 30),
+)
+def test_a_reservation_moves_nodes_down_and_takes_no_more_than_it_names(free, devices, many):
+    (pool,) = observe([node()], []).pools
+    pool = replace(pool, free=free)
+    after = Reservation(deployment="a/b", pool=pool.key, devices=devices, pods=many).taken_from(pool)
+    assert after.nodes == pool.nodes
+    assert all(size >= 0 and count > 0 for size, count in after.free.items())
+    taken = pool.free_devices - after.free_devices
+    assert taken % devices == 0
+    assert taken <= devices * many
+
+
+def test_a_change_makes_anew_only_the_pools_it_touches():
+    fleet = fleet_of([node("n1"), node("n2", {**H100, "topology.kubernetes.io/zone": "b"}), cpu_node()], [])
+    before = {pool.key: pool for pool in fleet.inventory().pools}
+    fleet.add_pod(pod(on="n2"))
+    after = {pool.key: pool for pool in fleet.inventory().pools}
+    assert before.keys() == after.keys()
+    assert [key for key in before if after[key] is not before[key]] == [
+        key for key in before if before[key].zone == "b"
+    ]
+
+
+def test_ten_thousand_nodes_fit_thirty_megabytes():
+    made = mixed_fleet(600, most_shapes=20)
+    tracemalloc.start()
+    fleet = fleet_of(made.nodes, made.pods)
+    fleet.inventory()
+    bytes_held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert bytes_held / len(made.nodes) < 3000
