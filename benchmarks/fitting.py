@@ -122,12 +122,11 @@ class Fit:
         share = point.case.shares(decode, prompt)
         prompts = share.tpot_prompts / point.case.pipeline
         tpot = decode + prompts * prompt
-        starved = share.cache_wait_rounds > 0
         residual = math.log(point.tpot / tpot)
-        weight = _huber(residual, TPOT_KNEE) * (STARVED_WEIGHT if starved else 1.0)
+        weight = _huber(residual, TPOT_KNEE) * (STARVED_WEIGHT if point.case.starved else 1.0)
         entries = _relative(_mix((1.0, by_decode), (prompts, by_prompt)), tpot)
         _accumulate(entries, residual, weight, matrix, target)
-        if starved:
+        if point.case.starved:
             return  # the wait for room says more about the pool than about these constants
         ttft = share.ttft_prompts * prompt + share.ttft_steps * decode + rest
         residual = math.log(point.ttft / ttft)

@@ -21,7 +21,7 @@ import yaml
 
 from fitting import Fit, Point
 from latency_rows import Row, read_rows
-from plimsoll.planning.rates import Constants, Fitted, Spread, committed
+from plimsoll.planning.rates import Constants, Fitted, Spread, committed, rates_for
 
 DATA = Path(__file__).parent.parent / "operator/plimsoll/planning/data/performance.yaml"
 UNFITTED_CLASS = 1.25
@@ -56,7 +56,12 @@ def fitted(rows: Iterable[Row]) -> Constants:
 
 
 def score(rows: Sequence[Row], constants: Constants) -> list[Scored]:
-    return [Scored(row, *row.case.times(constants)) for row in rows]
+    return [scored_with(row, constants) for row in rows]
+
+
+def scored_with(row: Row, constants: Constants) -> Scored:
+    answer = row.case.answer(rates_for(constants, row.case.classes))
+    return Scored(row, answer.tpot_ms.mid / 1000, answer.ttft_ms.mid / 1000)
 
 
 def left_out(rows: Sequence[Row]) -> dict[tuple[str, str], Constants]:
@@ -69,7 +74,7 @@ def left_out(rows: Sequence[Row]) -> dict[tuple[str, str], Constants]:
 
 def score_left_out(rows: Sequence[Row]) -> list[Scored]:
     constants = left_out(rows)
-    return [Scored(row, *row.case.times(constants[row.pair])) for row in rows]
+    return [scored_with(row, constants[row.pair]) for row in rows]
 
 
 def summary(scored: Sequence[Scored], error: Callable[[Scored], float]) -> dict[str, Any]:

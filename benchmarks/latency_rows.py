@@ -18,11 +18,11 @@ from plimsoll.facts.engines import EngineFacts, engine_facts
 from plimsoll.facts.gpus import Gpu, UnknownGpu, gpu_named
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.models import lookup
+from plimsoll.planning.formats import stored_format
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.ledger import build_ledger
 from plimsoll.planning.load import Load
-from plimsoll.planning.performance import Case
-from plimsoll.planning.roofline import stored_format
+from plimsoll.planning.performance import Case, Replica
 from plimsoll.planning.settings import EngineSettings
 
 _FORMATS: Mapping[str, tuple[tuple[Dtype, ...], str]] = {
@@ -99,6 +99,9 @@ def _row(raw: Mapping[str, str]) -> Row:
         kv_dtype=assumed_cache(model, gpu),
     )
     tokens = _pool(model, gpu, layout, engine, settings)
+    replica = Replica.of(
+        model=model, gpu=gpu, layout=layout, engine=engine, settings=settings, kv_tokens=tokens
+    )
     return Row(
         model_name=raw["model"],
         system=raw["system"],
@@ -113,9 +116,7 @@ def _row(raw: Mapping[str, str]) -> Row:
         kv_tokens=tokens,
         ttft=_measured(raw, "ttft_ms"),
         tpot=_measured(raw, "tpot_ms"),
-        case=Case.of(
-            model=model, gpu=gpu, layout=layout, engine=engine, settings=settings, load=load, kv_tokens=tokens
-        ),
+        case=replica.case(load),
         stated=dict(raw),
     )
 

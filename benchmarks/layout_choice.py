@@ -21,7 +21,7 @@ from typing import Any
 from latency_accuracy import left_out, score, spread_of
 from latency_rows import Row, read_rows
 from plimsoll.planning.choice_rule import NEAR, Candidate, Limits, choose
-from plimsoll.planning.rates import Constants
+from plimsoll.planning.rates import Constants, rates_for
 
 LIMITS = ((50, 2000), (20, 1000), (15, 500), (10, 500))
 """TPOT and TTFT in milliseconds."""
@@ -65,7 +65,7 @@ def by_prediction(
         candidates = []
         for layout in layouts:
             row = layout.row
-            answer = row.case.answer(constants[row.pair])
+            answer = row.case.answer(rates_for(constants[row.pair], row.case.classes))
             figure = value(row, layout.gpus, answer.ttft_ms.mid / 1000, answer.tpot_ms.mid / 1000)
             candidates.append(Candidate(ttft_ms=answer.ttft_ms, tpot_ms=answer.tpot_ms, value=figure))
         return layouts[choose(candidates, Limits(ttft_ms=ttft_ms, tpot_ms=tpot_ms)).index]

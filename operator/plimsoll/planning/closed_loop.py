@@ -20,10 +20,9 @@ BUSIEST = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    concurrency: int
     output_tokens: int
     running: float
-    """Sequences that decode together, at most."""
+    """Sequences that decode together."""
     prompts_per_step: int
     """Prompts that fit the token budget of one step."""
 
@@ -35,8 +34,6 @@ class Shares:
     tpot_prompts: float
     ttft_prompts: float
     ttft_steps: float
-    cache_wait_rounds: float
-    """Lifetimes of a sequence that a request waits for room in the cache."""
 
 
 def shares(demand: Demand, *, decode: float, prompt: float) -> Shares:
@@ -51,5 +48,9 @@ def shares(demand: Demand, *, decode: float, prompt: float) -> Shares:
         tpot_prompts=running / output,
         ttft_prompts=START_SHARE * volley + (1 - START_SHARE) * (own + queue),
         ttft_steps=STEPS_WAITED,
-        cache_wait_rounds=max(0.0, demand.concurrency / running - 1),
     )
+
+
+def cache_wait(concurrency: int, running: float) -> float:
+    """Lifetimes of a sequence that a request waits before it finds a place: a loop's throughput is that of the places."""
+    return max(0.0, concurrency / max(1.0, running) - 1)

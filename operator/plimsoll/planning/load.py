@@ -28,3 +28,5 @@ class Performance:
     """What limits a decode step: memory, compute, communication, overhead, or cache where the pool caps the batch."""
     running: int
     """Sequences that really decode together; fewer than the concurrency where the cache or max_num_seqs caps them."""
+    unfitted: tuple[str, ...] = ()
+    """Classes of hardware or format that no measured point had, so that the intervals are wider: "gpu cdna3", ..."""

@@ -1,7 +1,8 @@
 """What a replica answers at a load: time to first token, time per output token and throughput, with honest intervals.
 
 Amounts of work from `roofline`, what they cost from `rates`, how requests share the device from `closed_loop`. The
-intervals hold 90% of measured points whose model and hardware the constants had never seen.
+intervals hold 90% of measured points whose model and hardware the constants had never seen. Speculative decoding is not
+credited: what it gains depends on the text.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from dataclasses import dataclass
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu
 from plimsoll.facts.model import ModelFacts
-from plimsoll.planning.closed_loop import Demand, Shares, shares
+from plimsoll.planning.closed_loop import Demand, Shares, cache_wait, shares
 from plimsoll.planning.interval import Interval
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.load import Load, Performance
-from plimsoll.planning.rates import Classes, Constants, classes_of, committed, rates_for, unfitted
+from plimsoll.planning.rates import Classes, Rates, classes_of, committed_rates
 from plimsoll.planning.roofline import Amounts, Cost, Work, decode_step, prompt, request
 from plimsoll.planning.settings import EngineSettings
+
+POOL_SPREAD = 0.15
+"""How far the pool may be from the ledger's figure: its own spread, and lengths that are not all alike."""
 
 
 def predict(
@@ -29,27 +33,25 @@ def predict(
     settings: EngineSettings,
     load: Load,
     kv_tokens: float | None,
-    constants: Constants | None = None,
 ) -> Performance:
-    """`kv_tokens` is the pool of one data-parallel rank as the ledger counts it; None means it never binds."""
-    constants = constants or committed()
-    case = Case.of(
-        model=model, gpu=gpu, layout=layout, engine=engine, settings=settings, load=load, kv_tokens=kv_tokens
+    """`kv_tokens` is the pool of one data-parallel rank as the ledger counts it; None means it never binds.
+
+    For many loads on one replica make a `Replica` once and ask it.
+    """
+    replica = Replica.of(
+        model=model, gpu=gpu, layout=layout, engine=engine, settings=settings, kv_tokens=kv_tokens
     )
-    return case.answer(constants)
+    return replica.at(load)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One load on one layout, as far as no fitted constant is needed."""
+class Replica:
+    """One model on one layout, with all that no load changes worked out."""
 
-    load: Load
-    pipeline: int
+    work: Work
+    settings: EngineSettings
     classes: Classes
-    decode: Amounts
-    prompt: Amounts
-    request: Amounts
-    demand: Demand
+    kv_tokens: float | None
 
     @staticmethod
     def of(
@@ -59,68 +61,106 @@ class Case:
         layout: Layout,
         engine: EngineFacts,
         settings: EngineSettings,
-        load: Load,
         kv_tokens: float | None,
-    ) -> Case:
+    ) -> Replica:
         work = Work.of(model.architecture, gpu, layout, settings.kv_dtype)
-        cached = load.input_tokens * load.shared_prefix_share if settings.prefix_caching else 0.0
+        return Replica(work=work, settings=settings, classes=classes_of(work, engine), kv_tokens=kv_tokens)
+
+    def at(self, load: Load) -> Performance:
+        return self.case(load).answer(committed_rates(self.classes))
+
+    def case(self, load: Load) -> Case:
+        cached = load.input_tokens * load.shared_prefix_share if self.settings.prefix_caching else 0.0
         fresh = max(1.0, load.input_tokens - cached)
         context = load.input_tokens + load.output_tokens / 2
-        running = float(min(load.concurrency, settings.max_num_seqs * layout.data))
-        if kv_tokens is not None:
-            # Prompts that share a prefix hold it once.
-            live = max(1.0, context - cached)
-            running = max(1.0, min(running, layout.data * (kv_tokens - cached) / live))
+        asked = float(min(load.concurrency, self.settings.max_num_seqs * self.work.layout.data))
+        # Prompts that share a prefix hold it once.
+        held = self._held(context - cached, cached)
+        running = asked if held is None else max(1.0, min(asked, held))
         return Case(
             load=load,
-            pipeline=layout.pipeline,
-            classes=classes_of(work, engine),
-            decode=decode_step(work, running, context),
-            prompt=prompt(work, fresh, cached),
+            pipeline=self.work.layout.pipeline,
+            classes=self.classes,
+            decode=decode_step(self.work, running, context),
+            prompt=prompt(self.work, fresh, cached),
             request=request(load.input_tokens, load.concurrency),
             demand=Demand(
-                concurrency=load.concurrency,
                 output_tokens=load.output_tokens,
                 running=running,
-                prompts_per_step=max(1, int(settings.max_num_batched_tokens // fresh)),
+                prompts_per_step=max(1, int(self.settings.max_num_batched_tokens // fresh)),
             ),
+            waits=_waits(load.concurrency, asked, held),
         )
+
+    def _held(self, live: float, shared: float) -> float | None:
+        """Sequences that the pools of all data-parallel ranks hold, each with `live` tokens of its own."""
+        if self.kv_tokens is None:
+            return None
+        return self.work.layout.data * max(0.0, self.kv_tokens - shared) / max(1.0, live)
+
+
+def _waits(concurrency: int, asked: float, held: float | None) -> Interval:
+    """Lifetimes of a sequence that a request waits for a place, should the pool be larger or smaller than thought."""
+    if held is None:
+        return Interval(*(3 * [cache_wait(concurrency, asked)]))
+    ends = (
+        cache_wait(concurrency, min(asked, held * factor)) for factor in (1 + POOL_SPREAD, 1, 1 - POOL_SPREAD)
+    )
+    return Interval(*ends)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One load on one replica, as far as no fitted constant is needed."""
+
+    load: Load
+    pipeline: int
+    classes: Classes
+    decode: Amounts
+    prompt: Amounts
+    request: Amounts
+    demand: Demand
+    waits: Interval
+
+    @property
+    def starved(self) -> bool:
+        """True where some requests in flight find no place in the cache or in the batch."""
+        return self.waits.mid > 0
 
     def shares(self, decode: float, alone: float) -> Shares:
-        # Stages of a pipeline work on different prompts, so each delays the others by one stage only.
         return shares(self.demand, decode=decode, prompt=alone)
 
-    def times(self, constants: Constants) -> tuple[float, float]:
-        """TPOT and TTFT in seconds."""
-        rates = rates_for(constants, self.classes)
+    def times(self, rates: Rates) -> tuple[float, float]:
+        """TPOT, and TTFT of a request that finds a place at once, in seconds."""
         decode, alone = rates.of(self.decode), rates.of(self.prompt)
         share = self.shares(decode, alone)
+        # Stages of a pipeline work on different prompts, so each delays the others by one stage only.
         tpot = decode + share.tpot_prompts * alone / self.pipeline
         ttft = share.ttft_prompts * alone + share.ttft_steps * decode + rates.of(self.request)
-        return tpot, ttft + share.cache_wait_rounds * self.load.output_tokens * tpot
+        return tpot, ttft
 
-    def answer(self, constants: Constants) -> Performance:
-        tpot, ttft = self.times(constants)
-        cycle = ttft + self.load.output_tokens * tpot
-        rate = self.load.concurrency / cycle
-        unknown = unfitted(constants, self.classes)
-        wider = constants.spread.unfitted_class ** len(unknown)
+    def answer(self, rates: Rates) -> Performance:
+        tpot, placed = self.times(rates)
+        life = self.load.output_tokens * tpot
+        first = [placed + rounds * life for rounds in (self.waits.low, self.waits.mid, self.waits.high)]
+        rate = self.load.concurrency / (first[1] + life)
+        spread = rates.ttft_spread
         return Performance(
-            ttft_ms=_around(ttft * 1000, constants.spread.ttft * wider),
-            tpot_ms=_around(tpot * 1000, constants.spread.tpot * wider),
+            ttft_ms=Interval(1000 * first[0] / spread, 1000 * first[1], 1000 * first[2] * spread),
+            tpot_ms=_around(1000 * tpot, rates.tpot_spread),
             output_tokens_per_second=rate * self.load.output_tokens,
             requests_per_second=rate,
-            bound=self.bound(constants),
+            bound=self._bound(rates),
             running=max(1, round(self.demand.running)),
+            unfitted=rates.unfitted,
         )
 
-    def bound(self, constants: Constants) -> str:
+    def _bound(self, rates: Rates) -> str:
         """The largest part of a step's time, in the words of `Performance.bound`."""
-        if self.demand.running < self.load.concurrency:
+        if self.starved:
             return "cache"
-        rates = rates_for(constants, self.classes)
         share = self.demand.running / self.demand.output_tokens
-        parts = dict.fromkeys(("communication", "compute", "memory", "overhead"), 0.0)
+        parts = dict.fromkeys(sorted(set(_KIND.values())), 0.0)
         for amounts, weight in ((self.decode, 1.0), (self.prompt, share)):
             for cost, amount in amounts.items():
                 parts[_KIND[cost]] += weight * amount * rates.seconds_each[cost]
@@ -136,6 +176,7 @@ _KIND = {
     Cost.EXPERT_WEIGHTS: "memory",
     Cost.CACHE_READ: "memory",
     Cost.EXPERT_TILES: "compute",
+    Cost.UNPACKING: "compute",
     Cost.DECODE_MATH: "compute",
     Cost.PROMPT_DENSE: "compute",
     Cost.PROMPT_EXPERTS: "compute",
@@ -143,14 +184,10 @@ _KIND = {
     Cost.ALL_REDUCE: "communication",
     Cost.ALL_REDUCE_BYTES: "communication",
     Cost.PROMPT_LINK: "communication",
-    Cost.UNPACKING: "compute",
     Cost.LAUNCH: "overhead",
     Cost.EXPERT_LAYER: "overhead",
     Cost.QUANTIZED_INPUT: "overhead",
     Cost.PROMPT_LAUNCH: "overhead",
     Cost.SEQUENCE: "overhead",
     Cost.SEQUENCE_LAYER: "overhead",
-    Cost.REQUEST: "overhead",
-    Cost.REQUEST_TOKEN: "overhead",
-    Cost.REQUEST_BESIDE: "overhead",
 }

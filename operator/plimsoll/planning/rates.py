@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict
 from plimsoll.facts.architecture import Part
 from plimsoll.facts.engine_versions import parse_version, release
 from plimsoll.facts.engines import EngineFacts
-from plimsoll.planning.roofline import Amounts, Cost, Work, compute_format, is_native, stored_format
+from plimsoll.planning.formats import compute_format, is_native, stored_format
+from plimsoll.planning.roofline import Amounts, Cost, Work
 
 
 class Dimension(StrEnum):
@@ -126,11 +127,15 @@ class Constants(BaseModel):
     constants: Mapping[Cost, Constant]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
     """Constants resolved for one set of classes."""
 
     seconds_each: Mapping[Cost, float]
+    tpot_spread: float
+    ttft_spread: float
+    """Factors around the prediction that hold 90%, already widened for what was not fitted."""
+    unfitted: tuple[str, ...]
 
     def of(self, amounts: Amounts) -> float:
         return sum(amount * self.seconds_each[cost] for cost, amount in amounts.items())
@@ -143,7 +148,14 @@ def keys_of(cost: Cost, classes: Classes) -> tuple[Key, ...]:
 
 
 def rates_for(constants: Constants, classes: Classes) -> Rates:
-    return Rates({cost: _rate(constants, cost, classes) for cost in Cost})
+    unknown = unfitted(constants, classes)
+    wider = constants.spread.unfitted_class ** len(unknown)
+    return Rates(
+        seconds_each={cost: _rate(constants, cost, classes) for cost in Cost},
+        tpot_spread=constants.spread.tpot * wider,
+        ttft_spread=constants.spread.ttft * wider,
+        unfitted=unknown,
+    )
 
 
 def _rate(constants: Constants, cost: Cost, classes: Classes) -> float:
@@ -170,5 +182,15 @@ def unfitted(constants: Constants, classes: Classes) -> tuple[str, ...]:
 
 @cache
 def committed() -> Constants:
+    """The constants the product ships with."""
     text = resources.files("plimsoll.planning").joinpath("data/performance.yaml").read_text("utf-8")
     return Constants.model_validate(yaml.safe_load(text))
+
+
+@cache
+def _committed_rates(classes: tuple[tuple[Dimension, str], ...]) -> Rates:
+    return rates_for(committed(), dict(classes))
+
+
+def committed_rates(classes: Classes) -> Rates:
+    return _committed_rates(tuple(sorted(classes.items())))
