@@ -235,7 +235,8 @@ def _slot_key(pool: Pool) -> tuple[object, ...]:
 
 
 def _product_labels(pool: Pool) -> dict[str, str]:
-    return {label: pool.labels[label] for label in PRODUCT_LABELS if label in pool.labels}
+    """What the devices were recognised by (a cloud's own label, a partition mode, a node class), so that pods meet no others."""
+    return dict(pool.pins) or {label: pool.labels[label] for label in PRODUCT_LABELS if label in pool.labels}
 
 
 def _slot(pools: tuple[Pool, ...], selector: Mapping[str, str]) -> Slot:
