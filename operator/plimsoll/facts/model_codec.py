@@ -22,7 +22,30 @@ _ARCHITECTURE: TypeAdapter[Architecture] = TypeAdapter(Architecture)
 _WEIGHTS: TypeAdapter[WeightBytes] = TypeAdapter(WeightBytes)
 _MIXER: TypeAdapter[Mixer] = TypeAdapter(Mixer)
 _FFN: TypeAdapter[Ffn] = TypeAdapter(Ffn)
+_TEXT = TypeAdapter(str)
+_OPTIONAL_TEXT: TypeAdapter[str | None] = TypeAdapter(str | None)
 _MOST_LAYERS = 4096
+_POSITIVE = frozenset(
+    [
+        "hidden",
+        "vocab",
+        "max_positions",
+        "heads",
+        "kv_heads",
+        "head_dim",
+        "v_head_dim",
+        "kv_lora_rank",
+        "key_heads",
+        "value_heads",
+        "key_dim",
+        "value_dim",
+        "experts",
+        "top_k",
+        "intermediate",
+        "pool",
+    ]
+)
+"""Fields of the architecture that something is divided by, or that are nothing without a size."""
 _MOST = 1 << 50
 
 
@@ -69,17 +92,18 @@ def import_model(text: str) -> ModelFacts:
         architecture = _unpacked(body["architecture"])
         weights = _WEIGHTS.validate_python(body["weights"])
         facts = model_facts(
-            source=str(body["source"]),
-            revision=body.get("revision"),
+            source=_TEXT.validate_python(body["source"]),
+            revision=_OPTIONAL_TEXT.validate_python(body.get("revision")),
             architecture=architecture,
             weights=weights,
-            origin=str(body["origin"]),
+            origin=_TEXT.validate_python(body["origin"]),
         )
     except (KeyError, TypeError, IndexError, AttributeError, ValidationError, json.JSONDecodeError) as error:
         raise ModelCodecError(f"model facts cannot be read: {type(error).__name__}: {error}") from error
-    for name, number in _numbers(facts.architecture, "architecture"):
-        if not 0 <= number <= _MOST:
-            raise ModelCodecError(f"model facts: {name} is {number}; it must be between 0 and {_MOST}")
+    for name, number in (*_numbers(architecture, "architecture"), *_numbers(weights, "weights")):
+        least = 1 if name.startswith("architecture") and name.rpartition(".")[2] in _POSITIVE else 0
+        if not least <= number <= _MOST:
+            raise ModelCodecError(f"model facts: {name} is {number}; it must be between {least} and {_MOST}")
     return facts
 
 

@@ -30,6 +30,11 @@ def catalogue_names() -> tuple[str, ...]:
     return tuple(sorted(_entries()))
 
 
+def catalogue_config(name: str) -> Mapping[str, object]:
+    """The fragment of config.json the catalogue holds for a model, by its exact name."""
+    return _entries()[name].config
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     config: Mapping[str, object]

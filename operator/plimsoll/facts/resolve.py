@@ -32,7 +32,7 @@ from huggingface_hub.errors import (
 
 from plimsoll.api.quantity import parse_bytes
 from plimsoll.api.v1alpha1.model import ModelSpec
-from plimsoll.facts.hf_config import ConfigError, parse_config
+from plimsoll.facts.hf_config import parse_config
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.model_codec import model_facts
 from plimsoll.facts.models import lookup
@@ -224,8 +224,8 @@ def _facts(
             if tensors
             else weights_from_architecture(architecture)
         )
-    except ConfigError as error:
-        raise ModelUnknown(source, str(error), ("check the config.json", _INLINE)) from error
+    except ValueError as error:  # a ConfigError, or a tensor of a format nobody knows
+        raise ModelUnknown(source, str(error), ("check the model's files", _INLINE)) from error
     return model_facts(
         source=source, revision=revision, architecture=architecture, weights=weights, origin=origin
     )
@@ -243,9 +243,12 @@ def _folder_tensors(folder: Path) -> Tensors | None:
     if not files or not all(file.is_file() for file in files):
         return None
     tensors: Tensors = {}
-    for file in files:
-        with file.open("rb") as stream:
-            tensors.update(_header(str(folder), file.name, stream))
+    try:
+        for file in files:
+            with file.open("rb") as stream:
+                tensors.update(_header(str(folder), file.name, stream))
+    except OSError as error:
+        raise ModelUnknown(str(folder), f"its tensors cannot be read: {error}", (_INLINE,)) from error
     return tensors
 
 

@@ -117,10 +117,8 @@ def mixer_parameters(mixer: Mixer | None, hidden: int) -> tuple[int, int, int]:
 
 def _softmax(mixer: Attention, hidden: int) -> tuple[int, int, int]:
     query = mixer.heads * mixer.head_dim * (2 if mixer.output_gate else 1)
-    keys = 0 if mixer.shares_cache else mixer.kv_heads * mixer.head_dim
-    values = (
-        0 if mixer.shares_cache else mixer.kv_heads * mixer.v_head_dim
-    )  # loaded twice where they are keys
+    keys = mixer.kv_heads * mixer.head_dim
+    values = mixer.kv_heads * mixer.v_head_dim  # loaded a second time where they are the keys
     cut = hidden * (query + keys + values + mixer.heads * mixer.v_head_dim)
     return cut, _indexer(mixer.indexer, hidden, hidden), 2 * mixer.head_dim
 

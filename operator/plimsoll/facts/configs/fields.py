@@ -156,6 +156,7 @@ def language_model(config: Mapping[str, object]) -> Fields:
 
 
 _INHERITED = (
+    "model_type",
     "tie_word_embeddings",
     "torch_dtype",
     "dtype",
