@@ -14,11 +14,11 @@ from statistics import median
 
 from observations import GIB, Case
 from plimsoll.facts.gpus import Vendor
-from plimsoll.planning import overheads
+from plimsoll.planning import overheads, profile_run
 from plimsoll.planning.constants import Constant, Constants
 from plimsoll.planning.ledger import build_ledger
-from plimsoll.planning.overheads import Situation
 from plimsoll.planning.rank_weights import rank_weight_bytes
+from plimsoll.planning.situation import Situation
 
 LEAST_SLOPE = 0.03
 
@@ -129,7 +129,7 @@ def fit(cases: Sequence[Case], start: Constants) -> Constants:
 
 def predicted_overhead(case: Case, constants: Constants) -> float:
     now = situation(case, constants)
-    terms = [overheads.activation(now), overheads.context(now), overheads.lora(now)]
+    terms = [profile_run.activation(now), overheads.context(now), overheads.lora(now)]
     if overheads.graphs_counted(now):
         terms.append(overheads.graphs(now))
     return sum(term.bytes for term in terms)
@@ -153,7 +153,11 @@ def _fit_one(name: str, seen: Sequence[Seen], constants: Constants) -> Constants
         # A row speaks only where the constant moves it; the sampler moves nothing where another pass is the peak.
         if slope > LEAST_SLOPE * GIB:
             heard = plain if _is_plain(one.case) else others
-            voice = printed if name == "contextSingle" else prior + (one.overhead - at_prior) / slope
+            voice = (
+                float(printed)
+                if name == "contextSingle" and printed
+                else prior + (one.overhead - at_prior) / slope
+            )
             heard.setdefault(one.case.family, []).append(voice)
     # Experts, states and encoders bring unknowns of their own; such models speak only where no plain one does.
     families = plain or others
@@ -224,7 +228,7 @@ def fit_spreads(cases: Sequence[Case], constants: Constants, without: dict[str, 
         if case.engine.whole_prompts and case.model.architecture.vision:
             continue
         pool = left_bytes(case, without.get(case.family, constants))
-        name = overheads.unexplained_name(situation(case, constants))
+        name = profile_run.unexplained_name(situation(case, constants))
         errors[name].append(abs(pool - case.available * GIB) / GIB)
     for name, found in errors.items():
         if found:

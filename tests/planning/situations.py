@@ -6,8 +6,8 @@ from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.weights import weights_from_architecture
 from plimsoll.planning.constants import fitted_constants
 from plimsoll.planning.layout import Layout
-from plimsoll.planning.overheads import Situation
 from plimsoll.planning.settings import EngineSettings
+from plimsoll.planning.situation import Situation
 from tests.planning import architectures as known
 
 GIB = 2**30

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
@@ -41,9 +42,14 @@ _DRAFTING: Final[Mapping[str, bool]] = MappingProxyType(
 
 def version_of(engine: EngineFacts) -> Version:
     """The release whose rules hold; a text without one is taken as the facts' own version."""
-    found = parse_version(engine.version) or parse_version(engine.facts_version)
+    return _release(engine.version, engine.facts_version)
+
+
+@cache
+def _release(text: str, fallback: str) -> Version:
+    found = parse_version(text) or parse_version(fallback)
     if found is None:
-        raise ValueError(f"engine version {engine.version!r} names no release, e.g. 0.33.0")
+        raise ValueError(f"engine version {text!r} names no release, e.g. 0.33.0")
     return found
 
 

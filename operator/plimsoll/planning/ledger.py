@@ -17,16 +17,16 @@ from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu, Vendor
 from plimsoll.facts.learned import Learned
 from plimsoll.facts.model import Certainty, ModelFacts
-from plimsoll.planning import overheads
+from plimsoll.planning import overheads, profile_run
 from plimsoll.planning.constants import Constants, fitted_constants
 from plimsoll.planning.interval import Interval
 from plimsoll.planning.kv_groups import CachePlan
 from plimsoll.planning.kv_rules import cache_plan
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.learned_key import class_key, learned_key
-from plimsoll.planning.overheads import GIB, Estimate, Situation
 from plimsoll.planning.rank_weights import rank_weight_bytes
 from plimsoll.planning.settings import EngineSettings
+from plimsoll.planning.situation import GIB, Estimate, Situation, gib_text
 
 CONTEXT_AT_START = 0.4 * GIB
 """What a device has lost to the driver and the process before the engine looks at what is free."""
@@ -156,7 +156,7 @@ def _estimates(now: Situation, stage: int, learned: Learned | None) -> dict[str,
         "context": overheads.context(now),
         "lora": overheads.lora(now),
         "draft": overheads.draft(now, ranks.draft if last else 0),
-        "activation": overheads.activation(now, last_stage=last),
+        "activation": profile_run.activation(now, last_stage=last),
         "graphs": overheads.graphs(now),
     }
     if learned is None:
@@ -176,7 +176,7 @@ def _taught(now: Situation, name: str, estimate: Estimate, learned: Learned) -> 
                 formula=f"{estimate.formula} + learned residual",
                 inputs={
                     **estimate.inputs,
-                    "residual": overheads.gib_text(found.bytes),
+                    "residual": gib_text(found.bytes),
                     "starts": str(found.starts),
                 },
                 certainty=Certainty.LEARNED,
@@ -264,7 +264,7 @@ def _terms(
             name="headroom",
             bytes=Interval.exact(max(0.0, now.device_bytes - taken - max(0.0, pool.mid))),
             formula="device - all of the above",
-            inputs={"device": overheads.gib_text(now.device_bytes), "budget": overheads.gib_text(budget)},
+            inputs={"device": gib_text(now.device_bytes), "budget": gib_text(budget)},
             certainty=Certainty.EXACT,
         )
     )
@@ -294,28 +294,28 @@ def _judge(
     spread = hypot(*(estimate.spread for estimate in taken))
     fixed = settings.kv_cache_bytes
     figures = (
-        f"{overheads.gib_text(need)} (up to {overheads.gib_text(need + spread)}) of {overheads.gib_text(budget)} "
+        f"{gib_text(need)} (up to {gib_text(need + spread)}) of {gib_text(budget)} "
         f"go to weights and overheads"
     )
     if fixed is not None and need - spread + fixed > budget:
         return _Judged(
             Verdict.DOES_NOT_FIT,
             OomRisk.CERTAIN,
-            f"{figures}, which leaves no room for the fixed pool of {overheads.gib_text(fixed)}",
+            f"{figures}, which leaves no room for the fixed pool of {gib_text(fixed)}",
         )
     length, seqs = settings.max_model_len, settings.max_num_seqs
 
     def starts(count: float) -> bool:
         return not plan.groups or plan.admits(int(count), length, seqs)
 
-    room = f"one request of {length} tokens needs {overheads.gib_text(plan.bytes_for(length))} of cache"
+    room = f"one request of {length} tokens needs {gib_text(plan.bytes_for(length))} of cache"
     if not starts(blocks.high):
         return _Judged(
             Verdict.DOES_NOT_FIT, OomRisk.CERTAIN, f"{figures}; {room}, {_left(plan, blocks, pool, now)}"
         )
     doubts = [] if starts(blocks.low) else [f"{room}, and between {_range(pool)} are left"]
     if fixed is not None and need + spread + fixed > budget:
-        doubts.append(f"with the fixed pool of {overheads.gib_text(fixed)} the upper end is above the budget")
+        doubts.append(f"with the fixed pool of {gib_text(fixed)} the upper end is above the budget")
     doubts += _outside(now, estimates, budget)
     if doubts:
         return _Judged(Verdict.TIGHT, OomRisk.HIGH, f"{figures}; {'; '.join(doubts)}")
@@ -327,7 +327,7 @@ def _judge(
 def _left(plan: CachePlan, blocks: Interval, pool: Interval, now: Situation) -> str:
     """What there is instead of what is needed, and what would make it fit."""
     if pool.high <= 0:
-        return f"and {overheads.gib_text(-pool.mid)} are missing before any cache"
+        return f"and {gib_text(-pool.mid)} are missing before any cache"
     if plan.has_state and now.settings.max_num_seqs > blocks.high:
         return f"and max_num_seqs must be at most {int(blocks.high)}, the blocks that states have"
     longest = plan.longest(int(blocks.high), now.settings.max_model_len)
@@ -341,15 +341,13 @@ def _outside(now: Situation, estimates: Mapping[str, Estimate], budget: int) -> 
     beyond = now.device_bytes - budget
     graphs = estimates["graphs"]
     if not overheads.graphs_counted(now) and graphs.bytes + graphs.spread > beyond:
-        return [
-            f"graphs of up to {overheads.gib_text(graphs.bytes + graphs.spread)} come out of {overheads.gib_text(beyond)}"
-        ]
+        return [f"graphs of up to {gib_text(graphs.bytes + graphs.spread)} come out of {gib_text(beyond)}"]
     if beyond < CONTEXT_AT_START:
         return [
-            f"only {overheads.gib_text(beyond)} stay outside the budget, less than the driver takes before the start"
+            f"only {gib_text(beyond)} stay outside the budget, less than the driver takes before the start"
         ]
     return []
 
 
 def _range(pool: Interval) -> str:
-    return f"{overheads.gib_text(max(0.0, pool.low))} and {overheads.gib_text(max(0.0, pool.high))}"
+    return f"{gib_text(max(0.0, pool.low))} and {gib_text(max(0.0, pool.high))}"
