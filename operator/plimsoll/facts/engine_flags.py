@@ -43,7 +43,6 @@ class Flag:
     """Any other value passes the parser and kills the engine later."""
     deprecated: bool = False
     nullable: bool = False
-    group: str = ""
 
     @property
     def dest(self) -> str:

@@ -346,7 +346,6 @@ def _each_flag(listed: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, F
                 choices=tuple(map(str, entry.get("choices", ()))),
                 values=tuple(map(str, entry.get("values", ()))),
                 deprecated=bool(entry.get("deprecated", False)),
-                group=entry.get("group", ""),
             ),
         )
 

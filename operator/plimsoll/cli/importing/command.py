@@ -44,12 +44,16 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
         "--disable-lower-case": "it is KServe's own, which Plimsoll does without",
     },
 }
-_SAME = {
+_SAME: Mapping[str, Mapping[str, str]] = {
     "kserve": {
         "--model-id": "--model",
         "--model-name": "--served-model-name",
         "--max-length": "--max-model-len",
-    }
+    },
+    "dynamo": {
+        "--dyn-tool-call-parser": "--tool-call-parser",
+        "--dyn-reasoning-parser": "--reasoning-parser",
+    },
 }
 
 
@@ -78,16 +82,23 @@ def _is_listed(facts: EngineFacts) -> bool:
 
 
 def image_version(image: str | None) -> str | None:
-    """The release that an image's tag names, or None."""
-    tag = (image or "").partition("@")[0].rpartition("/")[2].partition(":")[2]
+    """The release of vLLM that an image's tag names, or None: tags of other products count their own releases."""
+    name, _, tag = (image or "").partition("@")[0].rpartition(":")
+    repository = name.rpartition("/")[2]
+    if "vllm" not in repository or "runtime" in repository or "dynamo" in name:
+        return None
     found = parse_version(tag)
-    return str(found) if found is not None and found.released and re.search(r"\d\.\d", tag) else None
+    if found is None or not found.released or found.major > 0 or not re.search(r"\d\.\d", tag):
+        return None
+    return str(found)
 
 
 def write_command(draft: Draft, command: Command) -> None:
     """Read a command into a draft."""
     dialect = command.dialect
     words = [_expand(word, command.environment) for word in command.argv]
+    if any(word.startswith("--dyn-tool-call-parser") for word in words):
+        words.append("--enable-auto-tool-choice")  # Dynamo's frontend always lets the model choose
     line = parse_argv(
         [_renamed(word, _SAME.get(dialect, {})) for word in words],
         draft.facts.flags,

@@ -6,6 +6,7 @@ to be lost, key by key. Flags of versions past are translated here too, where th
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -235,6 +236,14 @@ def _tools(draft: Draft, heap: Heap) -> None:
             why = "it needs --tool-call-parser, and the engine does not start without"
             draft.lose(auto.what, why if auto.on else "there is no tool parser to switch off")
         return
+    plugin = "--tool-parser-plugin" in heap
+    if parser.flag.values and parser.text not in parser.flag.values and not plugin:
+        near = difflib.get_close_matches(parser.text, parser.flag.values, n=2)
+        hint = f"; the nearest are {', '.join(near)}" if near else ""
+        draft.lose(parser.what, f"vLLM {draft.facts.facts_version} has no such tool parser{hint}")
+        if auto is not None:
+            draft.lose(auto.what, "it needs a tool parser, and the engine does not start without")
+        return
     draft.put("toolCalling.parser", parser.text, parser.what)
     chosen = auto is not None and auto.on
     if auto is not None:
@@ -247,13 +256,12 @@ def _grammar(draft: Draft, heap: Heap) -> None:
     if "--structured-outputs-config" not in heap:
         return
     told, what = _take_object(heap, "--structured-outputs-config")
-    backend = told.pop("backend", None)
-    if backend:
+    backend = told.get("backend")
+    if backend and len(told) == 1:
         draft.put("structuredOutput.backend", str(backend), what)
-    for key, value in sorted(told.items()):
-        word = value if isinstance(value, str) else compact(value)
-        draft.pass_on((f"--structured-outputs-config.{key}", word), f"{what.split()[0]} {key} {word}")
-    if not backend and not told:
+    elif told:
+        draft.pass_on(("--structured-outputs-config", compact(told)), what)
+    else:
         draft.drop(what, "nothing: it says nothing")
 
 
@@ -267,9 +275,15 @@ def _rope(draft: Draft, heap: Heap) -> None:
     rope = told.pop("rope_parameters", None) or told.pop("rope_scaling", None)
     if isinstance(rope, dict):
         write_rope(draft, rope, what, translated=False)
-    if told:
-        draft.pass_on(("--hf-overrides", compact(told)), f"--hf-overrides {compact(told)}" if rope else what)
-    elif rope is None:
+        _rest(
+            draft,
+            "--hf-overrides",
+            told,
+            "spec.longContext is told through the same flag, which the engine reads once",
+        )
+    elif told:
+        draft.pass_on(("--hf-overrides", compact(told)), what)
+    else:
         draft.drop(what, "nothing: it overrides nothing")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from plimsoll import names
-from plimsoll.api.v1alpha1 import LLMDeployment
+from plimsoll.api.v1alpha1 import LLMDeployment, LLMDeploymentSpec
 from plimsoll.cli.importing.draft import Draft, ImportProblem
 from plimsoll.cli.importing.sources import name_from
 
@@ -40,7 +40,7 @@ def finish(draft: Draft) -> dict[str, Any]:
 def _document(draft: Draft) -> dict[str, Any]:
     spec = _without_empty(draft.spec)
     metadata = {"name": name_from(str(draft.get("model.source"))), **draft.metadata}
-    order = ("model", "storage", "engine", "workload", "slo", "memory", "topology")
+    order = [info.alias or name for name, info in LLMDeploymentSpec.model_fields.items()]
     ordered = {key: spec[key] for key in order if key in spec} | spec
     return {"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": metadata, "spec": ordered}
 
