@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil
 
 from plimsoll.planning import codec
-from plimsoll.planning.candidate import Candidate, attains, hosts_of, load_of, predictor
+from plimsoll.planning.candidate import Candidate, attains, hosts_of, load_of, predictor, settled
 from plimsoll.planning.choice import Chosen, Demand, Option
 from plimsoll.planning.cost import cost_of
 from plimsoll.planning.intent import ASSUMED_CONCURRENCY
@@ -48,6 +48,7 @@ def concurrency_of(task: Task, option: Option, demand: Demand, total: Fraction, 
 
 
 def build_set(task: Task, candidate: Candidate, replicas: int, concurrency: int, owner: str) -> PlanSet:
+    candidate = settled(task, candidate)
     limit, why = queue_limit(task, candidate.at_most.requests_per_second if candidate.at_most else None)
     settings = replace(candidate.settings, max_queued_requests=limit)
     performance: Performance | None = None

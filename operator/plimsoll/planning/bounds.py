@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.facts.architecture import MoeFfn
+from plimsoll.planning.candidate import attains, carried, predicting
+from plimsoll.planning.derive import base_settings
 from plimsoll.planning.intent import ASSUMED_CONCURRENCY
 from plimsoll.planning.kv import kv_bytes_per_token
 from plimsoll.planning.layout import Layout
@@ -77,6 +79,29 @@ def bound_of(task: Task, slot: Slot, layout: Layout, weight: Weight, budget: flo
         tokens_per_second=modest / step(modest),
         requests_per_second=most / (step(max(1.0, most)) * max(1, lengths.output_typical)),
     )
+
+
+def tight_bound(task: Task, slot: Slot, layout: Layout, weight: Weight, budget: float) -> Bound:
+    """The prediction for a cache that has all the memory beside the weights: no ledger will leave more."""
+    settings, _ = base_settings(task, slot, layout, generous=True)
+    room, intent = max(0.0, budget - weight.largest), task.intent
+    tokens = room / weight.token if weight.token else None
+    at = predicting(task, slot, layout, settings, tokens)
+    limit = settings.max_num_seqs * layout.data
+    if tokens is not None:
+        limit = max(1, min(limit, int(tokens / max(1, intent.lengths.live)) * layout.data))
+    modest = min(limit, ASSUMED_CONCURRENCY)
+    likely = at(modest)
+    if intent.has_target and not attains(intent, likely):
+        most, best = carried(intent, modest, at)
+        likely = best if most else likely
+        if not most:
+            return Bound(0.0, likely.output_tokens_per_second, 0.0)
+    else:
+        most, best = modest, likely
+    if task.sized_by_load:
+        most, best = carried(intent, limit, at)
+    return Bound(float(most), likely.output_tokens_per_second, best.requests_per_second)
 
 
 def _step(task: Task, slot: Slot, layout: Layout, weight: Weight, running: float) -> float:

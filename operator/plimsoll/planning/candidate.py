@@ -20,7 +20,7 @@ from plimsoll.planning.layout import Layout
 from plimsoll.planning.layouts import Refusal
 from plimsoll.planning.ledger import Ledger, Verdict, build_ledger
 from plimsoll.planning.load import Load, Performance
-from plimsoll.planning.performance import predict
+from plimsoll.planning.performance import Replica
 from plimsoll.planning.placement import Shape, Slot, room
 from plimsoll.planning.plan import Origin, PodResources, Value
 from plimsoll.planning.pod_resources import pod_resources
@@ -95,30 +95,20 @@ def _evaluated(
     task: Task, slot: Slot, shape: Shape, layout: Layout, *, generous: bool
 ) -> Candidate | Refusal:
     settings, values = base_settings(task, slot, layout, generous=generous)
-    default = settings.max_num_seqs
     ledger = ledger_of(task, slot, layout, settings)
     if ledger.verdict is Verdict.DOES_NOT_FIT and not task.intent.binds("engine.maxSequences"):
         # The sampler's buffers grow with the sequences: few of them may be what makes a small card start.
-        default = min(default, LEAST_SEQUENCES)
-        settings = replace(settings, max_num_seqs=default)
+        settings = replace(settings, max_num_seqs=min(settings.max_num_seqs, LEAST_SEQUENCES))
         ledger = ledger_of(task, slot, layout, settings)
     if ledger.verdict is Verdict.DOES_NOT_FIT:
         return Refusal(layout, "memory", ledger.reason)
     most, best = _carried(task, slot, layout, settings, ledger)
     if ledger.capacity is not None:
         target = most // layout.data if task.intent.itl_ms is not None and most > 0 else None
-        count, why = sequences(task, default, settings.max_num_batched_tokens, ledger.capacity, target)
+        count, why = sequences(
+            task, settings.max_num_seqs, settings.max_num_batched_tokens, ledger.capacity, target
+        )
         settings = replace(settings, max_num_seqs=min(count, settings.max_num_seqs))
-        values += (why,)
-    if slot.hardware.sharing > 1 and settings.kv_cache_bytes is None:
-        settings, why = _fixed_pool(slot, ledger_of(task, slot, layout, settings), settings)
-        values += (why,)
-    ledger = ledger_of(task, slot, layout, settings)
-    if ledger.verdict is Verdict.DOES_NOT_FIT:
-        return Refusal(layout, "memory", ledger.reason)
-    if ledger.capacity is not None:
-        permille, why = watermark(task, settings, ledger.capacity)
-        settings = replace(settings, watermark_permille=permille)
         values += (why,)
     if most > settings.max_num_seqs * layout.data:
         most = settings.max_num_seqs * layout.data
@@ -135,6 +125,21 @@ def _evaluated(
         most=most,
         at_most=best,
     )
+
+
+def settled(task: Task, candidate: Candidate) -> Candidate:
+    """With the ledger of its final settings. Fewer sequences than were weighed never take more memory, so it still fits."""
+    slot, layout, settings, values = candidate.slot, candidate.layout, candidate.settings, candidate.values
+    ledger = ledger_of(task, slot, layout, settings)
+    if slot.hardware.sharing > 1 and settings.kv_cache_bytes is None:
+        settings, why = _fixed_pool(slot, ledger, settings)
+        values += (why,)
+        ledger = ledger_of(task, slot, layout, settings)
+    if ledger.capacity is not None:
+        permille, why = watermark(task, settings, ledger.capacity)
+        settings = replace(settings, watermark_permille=permille)
+        values += (why,)
+    return replace(candidate, settings=settings, ledger=ledger, values=values)
 
 
 def _fixed_pool(slot: Slot, ledger: Ledger, settings: EngineSettings) -> tuple[EngineSettings, Value]:
@@ -186,19 +191,21 @@ def predictor(
 ) -> Callable[[int], Performance]:
     """Performance of a replica by the requests in flight on it."""
     tokens = ledger.capacity.tokens.mid if ledger.capacity is not None else None
+    return predicting(task, slot, layout, settings, tokens)
 
-    def at(concurrency: int) -> Performance:
-        return predict(
-            model=task.model,
-            gpu=slot.gpu,
-            layout=layout,
-            engine=task.engine,
-            settings=settings,
-            load=load_of(task.intent, concurrency),
-            kv_tokens=tokens,
-        )
 
-    return at
+def predicting(
+    task: Task, slot: Slot, layout: Layout, settings: EngineSettings, kv_tokens: float | None
+) -> Callable[[int], Performance]:
+    replica = Replica.of(
+        model=task.model,
+        gpu=slot.gpu,
+        layout=layout,
+        engine=task.engine,
+        settings=settings,
+        kv_tokens=kv_tokens,
+    )
+    return lambda concurrency: replica.at(load_of(task.intent, concurrency))
 
 
 def rate_at(task: Task, candidate: Candidate, concurrency: int) -> float | None:
@@ -214,25 +221,28 @@ def rate_at(task: Task, candidate: Candidate, concurrency: int) -> float | None:
 def _carried(
     task: Task, slot: Slot, layout: Layout, settings: EngineSettings, ledger: Ledger
 ) -> tuple[int, Performance | None]:
-    """The most requests in flight within the target, and what is predicted for them.
-
-    Latency rises with concurrency, so a bisection finds the edge; without a target the cache is the only bound.
-    """
     limit = settings.max_num_seqs * layout.data
     if ledger.capacity is not None:
         limit = max(1, min(limit, held_sequences(ledger.capacity) * layout.data))
-    at = predictor(task, slot, layout, settings, ledger)
+    return carried(task.intent, limit, predictor(task, slot, layout, settings, ledger))
+
+
+def carried(intent: Intent, limit: int, at: Callable[[int], Performance]) -> tuple[int, Performance]:
+    """The most requests in flight within the target, at most `limit`, and what is predicted for them.
+
+    Latency rises with concurrency, so a bisection finds the edge; without a target the cache is the only bound.
+    """
     top = at(limit)
-    if not task.intent.has_target or attains(task.intent, top):
+    if not intent.has_target or attains(intent, top):
         return limit, top
     first = at(1)
-    if limit == 1 or not attains(task.intent, first):
+    if limit == 1 or not attains(intent, first):
         return 0, first
     low, high, best = 1, limit, first
     while high - low > max(1, low // 16):
         middle = (low + high) // 2
         found = at(middle)
-        if attains(task.intent, found):
+        if attains(intent, found):
             low, best = middle, found
         else:
             high = middle

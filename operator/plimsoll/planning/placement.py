@@ -150,13 +150,12 @@ def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
     )
 
 
-def shape_of(layout: Layout, pools: Iterable[Pool]) -> Shape | None:
+def shape_of(layout: Layout, site: Site) -> Shape | None:
     """One pod where the largest node holds a replica, else the fewest alike pods; tensor ranks stay in a node or fabric."""
-    pools = tuple(pools)
-    largest = max((pool.devices_per_node for pool in pools), default=0)
+    largest = site.devices_per_node
     if layout.gpus <= largest:
         return Shape(1, layout.gpus)
-    joined = any(pool.fabric for pool in pools)
+    joined = site.fabric_devices > 0
     for devices in range(min(largest, layout.gpus), 0, -1):
         whole = devices % layout.tensor == 0 or (joined and layout.tensor % devices == 0)
         if layout.gpus % devices == 0 and whole:

@@ -190,7 +190,7 @@ def _nearest(task: Task, weighed: Weighed) -> PlanSet | None:
     slot, layout = max(
         heavy, key=lambda pair: (pair[1].gpus * pair[0].hardware.memory_bytes, str(pair[0].hardware), pair[1])
     )
-    shape = shape_of(layout, slot.pools)
+    shape = shape_of(layout, slot.site())
     if shape is None:
         return None
     return build_set(task, unfitting(task, slot, shape, layout), 0, 1, "")

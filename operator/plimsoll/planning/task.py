@@ -20,3 +20,9 @@ class Task:
     engine: EngineFacts
     learned: Learned
     context: ContextLength
+
+    @property
+    def sized_by_load(self) -> bool:
+        """Whether a declared load decides the number of replicas."""
+        intent = self.intent
+        return intent.bounds.fixed is None and (intent.concurrency is not None or intent.rate is not None)

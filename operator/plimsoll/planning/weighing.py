@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from heapq import nsmallest
+from heapq import heapify, heappop, heappush, nsmallest
 from math import ceil, inf
 from typing import Final
 
 from plimsoll.api.quantity import format_gib
-from plimsoll.planning.bounds import Bound, Weight, bound_of, weight_of
+from plimsoll.planning.bounds import Bound, Weight, bound_of, tight_bound, weight_of
 from plimsoll.planning.candidate import Candidate, evaluate, room_for
 from plimsoll.planning.choice import Demand, Option, choose, option_of
 from plimsoll.planning.derive import most_utilization
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.layouts import TENSOR, Refusal, enumerate_layouts, largest_tried
-from plimsoll.planning.placement import Shape, Slot, room, shape_of
+from plimsoll.planning.placement import Shape, Slot, shape_of
 from plimsoll.planning.plan import Rejected
-from plimsoll.planning.rules import CONTEXT_PARALLEL_FLAG, Question, Wishes, first_refusal, refusal_on
+from plimsoll.planning.rules import CONTEXT_PARALLEL_FLAG, Question, Site, Wishes, first_refusal, refusal_on
 from plimsoll.planning.task import Task
 
 MOST_REJECTED: Final = 400
@@ -31,8 +31,9 @@ ENOUGH: Final = 4
 
 
 MOST_MISSES: Final = 48
-"""Layouts that fit and miss the latency target, after which only the fastest of the rest are still asked."""
-LAST_ASKED: Final = 16
+"""Layouts that fit and miss the latency target, all of them so far, after which no more are asked."""
+HOPELESS: Final = 1e6
+"""What misses the target at its best is looked at only where nothing keeps it, cheapest first all the same."""
 PLENTY: Final = 256
 """Typical sequences in the cache beyond which sharding it over ranks gains nothing."""
 
@@ -44,19 +45,19 @@ class Prospect:
     slot: Slot
     layout: Layout
     shape: Shape
-    room: int
+    weight: Weight
+    budget: float
+    """Bytes of a device that the engine may take."""
+    bound: Bound
+    predicted: bool
+    """Whether the bound is a prediction or only the weights over the bandwidth."""
     cost: float
     """Of a replica; with no declared load, of the work it could do at best."""
     capacity: float
-    bound: Bound
-
-    @property
-    def unit(self) -> float:
-        return self.cost / self.capacity
 
     @property
     def order(self) -> tuple[object, ...]:
-        return (self.unit, self.layout.gpus, self.layout, self.slot.order)
+        return (self.cost / self.capacity, self.layout.gpus, self.layout, self.slot.order, self.predicted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +84,16 @@ class _Weighing:
         self.refusals: list[tuple[Slot | None, Refusal]] = []
         self.sure: list[Option] = []
         self.tight: list[Option] = []
+        self._threshold: float | None = None
+        """None: to be computed again."""
+        self._cheapest = inf
 
     @property
     def options(self) -> list[Option]:
         return self.sure or self.tight
 
     def ask_rules(self, slots: Sequence[Slot]) -> list[Prospect]:
-        """What the rules, the bare weight of the model and the bounds let through."""
+        """What the rules and the bare weight of the model let through, with first bounds."""
         kept = self._ask_model(slots)
         prospects: list[Prospect] = []
         for slot in slots:
@@ -102,12 +106,12 @@ class _Weighing:
                 if refused is not None:
                     self.refusals.append((slot, Refusal(layout, *refused)))
                     continue
-                prospect = self._prospect(slot, layout, budget)
+                prospect = self._prospect(slot, site, layout, budget)
                 if isinstance(prospect, Prospect):
                     prospects.append(prospect)
                 else:
                     self.refusals.append((slot, prospect))
-        return sorted(prospects, key=lambda prospect: prospect.order)
+        return prospects
 
     def _ask_model(self, slots: Sequence[Slot]) -> list[Layout]:
         """Layouts that the model, the wishes and the format allow; the others are refused once, wherever they would run."""
@@ -122,47 +126,59 @@ class _Weighing:
                 self.refusals.append((None, Refusal(layout, *refusal)))
         return kept
 
-    def _prospect(self, slot: Slot, layout: Layout, budget: float) -> Prospect | Refusal:
-        if not self.task.intent.spec.memory.cpu_offload:
-            share = self.task.model.weights.total // layout.gpus
-            if share > budget:
-                # Cheap and enough: a rank holds at least its part.
-                return _too_heavy(layout, share, budget, slot)
-        shape = shape_of(layout, slot.pools)
+    def _prospect(self, slot: Slot, site: Site, layout: Layout, budget: float) -> Prospect | Refusal:
+        spills = self.task.intent.spec.memory.cpu_offload is not None
+        share = self.task.model.weights.total // layout.gpus
+        if share > budget and not spills:
+            # Cheap and enough: a rank holds at least its part.
+            return _too_heavy(layout, share, budget, slot)
+        shape = shape_of(layout, site)
         if shape is None:
-            sizes = ", ".join(str(size) for size in sorted({pool.devices_per_node for pool in slot.pools}))
             return Refusal(
                 layout,
                 "nodes",
-                f"{layout.gpus} GPUs cannot be split evenly over nodes of {sizes} with tensor ranks together",
+                f"{layout.gpus} GPUs cannot be split evenly over nodes of up to {site.devices_per_node} with tensor ranks "
+                f"together",
             )
         weight = self.weights.get(layout)
         if weight is None:
             weight = self.weights[layout] = weight_of(self.task, layout)
-        if weight.largest > budget and not self.task.intent.spec.memory.cpu_offload:
+        if weight.largest > budget and not spills:
             return _too_heavy(layout, weight.largest, budget, slot)
         if layout.decode_context > 1:
             plenty = _held_unsharded(self.task, layout, weight, budget)
             if plenty is not None:
                 return Refusal(layout, "context-parallel", plenty)
         bound = bound_of(self.task, slot, layout, weight, budget)
-        hours = slot.part * layout.gpus
-        cost = float(slot.price * layout.gpus if self.money and slot.price is not None else hours)
-        capacity = 1.0
-        if self.demand.unit == "replicas":
-            cost = cost * 1000 / bound.tokens_per_second
-        else:
-            capacity = bound.concurrency if self.demand.unit == "concurrency" else bound.requests_per_second
-        free = sum(room(pool, shape, layout, self.owner) for pool in slot.pools)
+        cost, capacity = self._worth(slot, layout, bound)
         return Prospect(
             slot=slot,
             layout=layout,
             shape=shape,
-            room=free,
-            cost=cost,
-            capacity=max(capacity, 1e-9),
+            weight=weight,
+            budget=budget,
             bound=bound,
+            predicted=False,
+            cost=cost,
+            capacity=capacity,
         )
+
+    def _worth(self, slot: Slot, layout: Layout, bound: Bound) -> tuple[float, float]:
+        """Cost and capacity of a replica at its best."""
+        cost = layout.gpus * float(slot.price if self.money and slot.price is not None else slot.part)
+        if self.demand.unit == "replicas":
+            return cost * 1000 / max(1e-6, bound.tokens_per_second), 1.0
+        carried = bound.concurrency if self.demand.unit == "concurrency" else bound.requests_per_second
+        return cost, max(carried, 1e-6)
+
+    def predicted(self, prospect: Prospect) -> Prospect:
+        """With a bound by prediction; a target that not even one request keeps is left for last."""
+        slot, layout = prospect.slot, prospect.layout
+        bound = tight_bound(self.task, slot, layout, prospect.weight, prospect.budget)
+        cost, capacity = self._worth(slot, layout, bound)
+        if not bound.concurrency:
+            cost *= HOPELESS
+        return replace(prospect, bound=bound, predicted=True, cost=cost, capacity=capacity)
 
     def evaluate(self, prospect: Prospect) -> None:
         result = evaluate(self.task, prospect.slot, prospect.shape, prospect.layout)
@@ -174,26 +190,36 @@ class _Weighing:
         option = option_of(self.task, result, self.demand, free, money=self.money)
         if option is not None:
             (self.sure if result.fits else self.tight).append(option)
+            self._threshold = None
 
     def matters(self, prospect: Prospect) -> bool:
         """Whether a pair could still be part of the best answer, or be one of its alternatives, at its very best."""
-        if len(self.options) < ENOUGH:
-            return True
-        cheapest = min(float(option.cost / option.capacity) for option in self.options)
+        if self._threshold is None:
+            self._weigh_options()
         rest = max(0.0, float(self.demand.amount) - prospect.capacity)
-        return prospect.cost + rest * min(cheapest, prospect.unit) < self._threshold()
+        unit = prospect.cost / prospect.capacity
+        return prospect.cost + rest * min(self._cheapest, unit) < (self._threshold or inf)
 
-    def _threshold(self) -> float:
-        totals = [(float(option.cost) * self._count(option), option) for option in self.options]
-        best = min((total for total, option in totals if option.room >= self._count(option)), default=inf)
+    def _weigh_options(self) -> None:
+        """What a further pair must beat: the best answer so far and its alternatives."""
+        options, demand = self.options, self.demand
+        self._threshold = inf
+        if len(options) < ENOUGH:
+            return
+        self._cheapest = min(float(option.cost / option.capacity) for option in options)
+        counts = [max(demand.least, ceil(demand.amount / option.capacity)) for option in options]
+        totals = [float(option.cost) * count for option, count in zip(options, counts, strict=True)]
+        covering = [
+            total
+            for option, total, count in zip(options, totals, counts, strict=True)
+            if option.room >= count
+        ]
+        best = min(covering, default=inf)
         if best == inf:
-            chosen = choose(self.options, self.demand)
-            if chosen is not None and chosen.covered >= self.demand.amount:
+            chosen = choose(options, demand)
+            if chosen is not None and chosen.covered >= demand.amount:
                 best = float(chosen.cost)
-        return max(best, nsmallest(ENOUGH, (total for total, _ in totals))[-1])
-
-    def _count(self, option: Option) -> int:
-        return max(self.demand.least, ceil(self.demand.amount / option.capacity))
+        self._threshold = max(best, nsmallest(ENOUGH, totals)[-1])
 
 
 def question_of(task: Task, demand: Demand) -> Question:
@@ -209,26 +235,22 @@ def question_of(task: Task, demand: Demand) -> Question:
 
 
 def weigh(task: Task, slots: Sequence[Slot], demand: Demand, owner: str, *, money: bool) -> Weighed:
-    """Every layout on every kind of device: rules first, bounds next, the ledger last."""
+    """Every layout on every kind of device: rules first, bounds next, predictions of bounds, the ledger last."""
     weighing = _Weighing(task, demand, owner, money=money)
-    waiting = weighing.ask_rules(slots)
-    misses = 0
+    waiting = [(prospect.order, prospect) for prospect in weighing.ask_rules(slots)]
+    heapify(waiting)
     while waiting:
-        prospect = waiting.pop(0)
+        prospect = heappop(waiting)[1]
         if not weighing.matters(prospect):
-            weighing.refusals.append(
-                (prospect.slot, Refusal(prospect.layout, "cost", _dearer(prospect, demand)))
-            )
-            continue
-        before = len(weighing.candidates)
-        weighing.evaluate(prospect)
-        misses = 0 if weighing.options else misses + len(weighing.candidates) - before
-        if misses == MOST_MISSES:
-            # None of the cheapest keeps the target: what is left to try are the fastest.
-            waiting.sort(key=lambda p: (-p.bound.tokens_per_second / max(1.0, p.bound.concurrency), p.order))
-            for slower in waiting[LAST_ASKED:]:
-                weighing.refusals.append((slower.slot, Refusal(slower.layout, "target", _SLOWER)))
-            waiting = waiting[:LAST_ASKED]
+            message = _dearer(prospect, demand)
+            weighing.refusals.append((prospect.slot, Refusal(prospect.layout, "cost", message)))
+        elif not prospect.predicted:
+            tighter = weighing.predicted(prospect)
+            heappush(waiting, (tighter.order, tighter))
+        elif weighing.options or len(weighing.candidates) < MOST_MISSES:
+            weighing.evaluate(prospect)
+        else:
+            weighing.refusals.append((prospect.slot, Refusal(prospect.layout, "target", _SLOWER)))
     return Weighed(
         options=tuple(sorted(weighing.options, key=lambda option: option.order)),
         candidates=tuple(weighing.candidates),
