@@ -1,0 +1,81 @@
+"""Which programs, in which versions. This file pins them; the module files under tools/ say what they are built from.
+
+A program found on the machine counts when its minor version is the pinned one: patches change nothing that is looked at here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+KUBERNETES: Final = "1.35.4"
+ETCD: Final = "3.6.16"
+KWOK: Final = "0.8.0"
+GO: Final = "1.26"
+"""The oldest Go that all module files accept."""
+
+TOOLS: Final = Path(__file__).parent.parent / "tools"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """One program."""
+
+    name: str
+    version: str
+    folder: str
+    """Its module file's folder under tools/."""
+    package: str
+    """What is built."""
+    version_args: tuple[str, ...] = ("--version",)
+    """How the program is asked for its version."""
+    variables: tuple[str, ...] = ()
+    """Set by the linker; a program built from modules does not know its version otherwise."""
+    in_envtest: bool = False
+    """Whether setup-envtest brings it."""
+
+    @property
+    def module_folder(self) -> Path:
+        return TOOLS / self.folder
+
+    @property
+    def minor(self) -> str:
+        """The version without its patch."""
+        return self.version.rpartition(".")[0]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+def _kubernetes(
+    name: str, *, in_envtest: bool = False, version_args: tuple[str, ...] = ("--version",)
+) -> Pin:
+    major, minor, _ = KUBERNETES.split(".")
+    about = "k8s.io/component-base/version"
+    return Pin(
+        name=name,
+        version=KUBERNETES,
+        folder="kubernetes",
+        package=f"k8s.io/kubernetes/cmd/{name}",
+        version_args=version_args,
+        variables=(
+            f"{about}.gitVersion=v{KUBERNETES}",
+            f"{about}.gitMajor={major}",
+            f"{about}.gitMinor={minor}",
+        ),
+        in_envtest=in_envtest,
+    )
+
+
+_ALL = (
+    Pin(name="etcd", version=ETCD, folder="etcd", package="go.etcd.io/etcd/server/v3", in_envtest=True),
+    _kubernetes("kube-apiserver", in_envtest=True),
+    _kubernetes("kube-controller-manager"),
+    _kubernetes("kube-scheduler"),
+    _kubernetes("kubectl", in_envtest=True, version_args=("version", "--client")),
+    Pin(name="kwok", version=KWOK, folder="kwok", package="sigs.k8s.io/kwok/cmd/kwok"),
+)
+PINS: Final[Mapping[str, Pin]] = MappingProxyType({pin.name: pin for pin in _ALL})

@@ -1,0 +1,187 @@
+"""A Kubernetes control plane for the time of a `with`: etcd, API server, controller manager, scheduler, in a folder of its own.
+
+Several may live at once, as nothing is shared but the programs' files. Simulated nodes are `fleet`'s.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from cluster import control_plane
+from cluster.api import Api, ApiError
+from cluster.binaries import Places, ensure
+from cluster.binaries.progress import Progress
+from cluster.kubeconfig import write_kubeconfig
+from cluster.processes import ClusterFailed, Ports, Processes
+
+PROGRAMS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+READY_SECONDS: Final = 120.0
+"""2 s on an idle machine; the limit is for one with far more to do than it has cores."""
+TOKEN_SECONDS: Final = 24 * 3600
+
+
+class Cluster:
+    """Use it with `with`. What is in its folder is gone afterwards, unless the folder was given: then its logs stay."""
+
+    def __init__(
+        self,
+        *,
+        folder: Path | None = None,
+        feature_gates: Mapping[str, bool] | None = None,
+        runtime_config: Mapping[str, bool] | None = None,
+        audit: bool = False,
+        places: Places | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._given = folder
+        self._feature_gates = feature_gates or {}
+        self._runtime_config = runtime_config or {}
+        self._audit = audit
+        self._places = places or Places.of(os.environ)  # noqa: TID251 - the default of an entry point
+        self._progress = progress or Progress(sys.stderr)
+        self._ports = Ports()
+
+    def __enter__(self) -> Self:
+        self.programs = ensure(PROGRAMS, self._places, self._progress)
+        if self._given is not None:
+            self._given.mkdir(parents=True, exist_ok=True)
+            if any(self._given.iterdir()):
+                raise ClusterFailed(f"{self._given} is not empty; a cluster needs a folder of its own")
+            self.folder = self._given.absolute()
+        else:
+            self.folder = Path(tempfile.mkdtemp(prefix="plimsoll-"))
+        self.processes = Processes(self.folder)
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def server(self) -> str:
+        """The API server's address."""
+        return self.layout.server
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The admin's."""
+        return self.layout.kubeconfig(control_plane.ADMIN)
+
+    @property
+    def audit_log(self) -> Path:
+        """One JSON object a line for each request; only of clusters that were asked for it."""
+        return self.layout.audit_log
+
+    def kubeconfig_for(self, namespace: str, account: str) -> Path:
+        """A service account's own, with what RBAC gives it and no more."""
+        token = self.token_of(namespace, account)
+        name = f"system:serviceaccount:{namespace}:{account}"
+        file = self.layout.kubeconfig(name)
+        return write_kubeconfig(
+            file, server=self.server, ca=self.layout.ca, user=name, token=token, namespace=namespace
+        )
+
+    def api_as(self, namespace: str, account: str) -> Api:
+        """The API as a service account sees it."""
+        return Api(server=self.server, token=self.token_of(namespace, account), ca=self.layout.ca)
+
+    def token_of(self, namespace: str, account: str) -> str:
+        """A token of a service account, for a day."""
+        request = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+        return str(self.api.create(path, request)["status"]["token"])
+
+    def kubectl(self, *args: str, input: str | None = None) -> subprocess.CompletedProcess[str]:  # noqa: A002
+        """As the admin; the caller looks at the exit code."""
+        return subprocess.run(
+            [str(self.programs["kubectl"]), f"--kubeconfig={self.kubeconfig}", *args],
+            input=input,
+            capture_output=True,
+            text=True,
+            check=False,
+            # kubectl keeps what it discovers under HOME, by address: another cluster may have had this port.
+            env={"HOME": str(self.folder), "PATH": os.defpath},
+        )
+
+    def stop(self) -> None:
+        """End everything and clear the folder."""
+        self.processes.stop()
+        self._ports.release()
+        if self._given is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return
+        for left in self.folder.iterdir():
+            if left.is_file():
+                left.unlink()
+            elif left.name != "logs":
+                shutil.rmtree(left, ignore_errors=True)
+
+    def _start(self) -> None:
+        take = self._ports.take
+        self.layout = at = control_plane.Layout(
+            folder=self.folder,
+            etcd_port=take(),
+            peer_port=take(),
+            api_port=take(),
+            manager_port=take(),
+            scheduler_port=take(),
+            feature_gates=self._feature_gates,
+            runtime_config=self._runtime_config,
+            audit=self._audit,
+        )
+        tokens = {user: secrets.token_hex(16) for user in control_plane.USERS}
+        control_plane.write_files(at, tokens)
+        make_key(at.account_key)
+        for user, token in tokens.items():
+            write_kubeconfig(at.kubeconfig(user), server=at.server, ca=at.ca, user=user, token=token)
+        self._run("etcd", control_plane.etcd(at))
+        self._run("kube-apiserver", control_plane.kube_apiserver(at))
+        self.processes.wait("kube-apiserver", at.ca.exists, READY_SECONDS)
+        self.api = Api(server=at.server, token=tokens[control_plane.ADMIN], ca=at.ca)
+        self.processes.wait("kube-apiserver", self.api.is_ready, READY_SECONDS)
+        self._run("kube-controller-manager", control_plane.kube_controller_manager(at))
+        self._run("kube-scheduler", control_plane.kube_scheduler(at))
+        self.processes.wait("kube-controller-manager", self._has_default_account, READY_SECONDS)
+        self.processes.check()
+
+    def _run(self, name: str, args: list[str]) -> None:
+        self.processes.start(name, [self.programs[name], *args])
+
+    def _has_default_account(self) -> bool:
+        """The controller manager makes it first thing; without it no pod can be made."""
+        try:
+            self.api.get("/api/v1/namespaces/default/serviceaccounts/default")
+        except ApiError:
+            return False
+        return True
+
+
+def make_key(file: Path) -> None:
+    """A key that signs tokens: elliptic, since an RSA key takes up to a second to find."""
+    program = shutil.which("openssl")
+    if program is None:
+        raise ClusterFailed("openssl is not on PATH; it makes the key that signs tokens, so install it")
+    done = subprocess.run(
+        [program, "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise ClusterFailed(f"openssl made no key: {done.stderr.strip()}")
+    file.chmod(0o600)

@@ -1,0 +1,131 @@
+"""Programs that run as long as their owner: started with a log each, ended together, and by a guard if the owner is killed.
+
+Which programs, and with which arguments, is `control_plane`'s and `fleet`'s.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+GUARD: Final = Path(__file__).parent / "guard.py"
+TAIL_LINES: Final = 25
+
+
+class ClusterFailed(RuntimeError):
+    """A part of the cluster that ended or never became ready; carries the last lines of its log."""
+
+
+@dataclass(slots=True)
+class Processes:
+    """The running programs of one cluster."""
+
+    folder: Path
+    """Logs go to its logs/; the guard removes all of it when the owner is killed."""
+    _guard: subprocess.Popen[bytes] | None = None
+    _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, name: str, argv: Sequence[str | Path]) -> None:
+        """Start a program; its output goes to its log."""
+        guard = self._guarded()
+        self.log(name).parent.mkdir(parents=True, exist_ok=True)
+        with self.log(name).open("ab") as log:
+            self._running[name] = subprocess.Popen(
+                argv,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={"PATH": os.defpath, "HOME": str(self.folder)},
+                process_group=guard.pid,
+            )
+
+    def log(self, name: str) -> Path:
+        """Where a program writes."""
+        return self.folder / "logs" / f"{name}.log"
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Of the programs that run."""
+        return {name: one.pid for name, one in self._running.items() if one.poll() is None}
+
+    def wait(self, name: str, ready: Callable[[], bool], timeout: float) -> None:
+        """Until the program is ready; ClusterFailed if it ends before, or takes longer."""
+        deadline = time.monotonic() + timeout
+        while not ready():
+            if (code := self._running[name].poll()) is not None:
+                raise ClusterFailed(f"{name} ended with {code}{self.tail(name)}")
+            if time.monotonic() > deadline:
+                raise ClusterFailed(f"{name} is not ready after {timeout:.0f} s{self.tail(name)}")
+            time.sleep(0.05)
+
+    def check(self) -> None:
+        """ClusterFailed if one has ended."""
+        for name, one in self._running.items():
+            if (code := one.poll()) is not None:
+                raise ClusterFailed(f"{name} ended with {code}{self.tail(name)}")
+
+    def tail(self, name: str, lines: int = TAIL_LINES) -> str:
+        """The last lines of a program's log, fit for the end of a message."""
+        try:
+            last = self.log(name).read_text(errors="replace").splitlines()[-lines:]
+        except OSError:
+            return "; it has no log"
+        return f"; the end of {self.log(name)}:\n" + "\n".join(f"    {line}" for line in last)
+
+    def stop(self) -> None:
+        """End all of them. Nothing here has anything to save, so nothing is asked twice."""
+        for one in self._running.values():
+            one.kill()
+        for one in self._running.values():
+            one.wait()
+        self._running.clear()
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+            self._guard = None
+
+    def _guarded(self) -> subprocess.Popen[bytes]:
+        if self._guard is None:
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(GUARD), str(self.folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                process_group=0,
+            )
+            assert self._guard.stdout is not None
+            self._guard.stdout.readline()
+        return self._guard
+
+
+@dataclass(slots=True)
+class Ports:
+    """Free ports, kept free: each is bound here for the cluster's life, and the programs share it by SO_REUSEPORT.
+
+    A port that is only looked up and closed again may be gone when its program starts, and is when many clusters start at once.
+    """
+
+    address: str = "127.0.0.1"
+    _held: list[socket.socket] = field(default_factory=list)
+
+    def take(self) -> int:
+        """One more."""
+        holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        holder.bind((self.address, 0))
+        self._held.append(holder)
+        port: int = holder.getsockname()[1]
+        return port
+
+    def release(self) -> None:
+        """All of them."""
+        for holder in self._held:
+            holder.close()
+        self._held.clear()
