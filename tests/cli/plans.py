@@ -199,7 +199,7 @@ def plan(**changes):
             Advice(
                 topic="quantization",
                 message="An FP8 checkpoint would leave twice the cache.",
-                takes="Needs model.source to name one, and a look at its answers.",
+                takes="another model.source; check the answers",
             ),
         ),
         choice="The cheapest that holds 50 ms between tokens",

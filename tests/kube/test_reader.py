@@ -1,90 +1,18 @@
 """The reader against a small server that answers as an API server does: pages, missing kinds, refusals, silence."""
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, urlparse
 
 import pytest
-import yaml
 
 from plimsoll.kube.reader import PAGE, ClusterUnreadable, read_cluster
-
-DEPLOYMENTS = "/apis/plimsoll.dev/v1alpha1/llmdeployments"
-
-
-class Api(ThreadingHTTPServer):
-    """Lists by path; a path that is a number answers with that status."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.lists: dict[str, list[dict[str, object]] | int] = {"/api/v1/nodes": [], "/api/v1/pods": []}
-        self.asked: list[str] = []
-        self.tokens: set[str | None] = set()
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Api
-
-    def do_GET(self) -> None:
-        url = urlparse(self.path)
-        query = parse_qs(url.query)
-        self.server.asked.append(self.path)
-        self.server.tokens.add(self.headers.get("Authorization"))
-        found = self.server.lists.get(url.path, 404)
-        if isinstance(found, int):
-            self._answer(found, {"kind": "Status", "message": "no"})
-            return
-        start = int(query.get("continue", ["0"])[0])
-        size = int(query["limit"][0])
-        rest = start + size
-        metadata = {"continue": str(rest)} if rest < len(found) else {}
-        kind = {"apiVersion": "v1", "kind": "NodeList", "metadata": metadata, "items": found[start:rest]}
-        self._answer(200, kind)
-
-    def _answer(self, status: int, body: dict[str, object]) -> None:
-        payload = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(payload)))
-        self.end_headers()
-        self.wfile.write(payload)
-
-    def log_message(self, *args: object) -> None:
-        pass
+from tests.kube.api_server import Api, kubeconfig, serving
 
 
 @pytest.fixture
-def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
-    server = Api()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    address = f"http://127.0.0.1:{server.server_address[1]}"
-    write_kubeconfig(tmp_path / "config", address)
-    monkeypatch.setattr(
-        "kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "config")
-    )
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-def write_kubeconfig(path: Path, address: str) -> None:
-    path.write_text(
-        yaml.safe_dump(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": "here",
-                "clusters": [{"name": "c", "cluster": {"server": address}}],
-                "users": [{"name": "u", "user": {"token": "abc"}}],
-                "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-            }
-        )
-    )
+def api(tmp_path: Path) -> Iterator[Api]:
+    with serving(tmp_path) as server:
+        yield server
 
 
 def named(name: str, **more: object) -> dict[str, object]:
@@ -150,10 +78,9 @@ def test_an_unknown_context_names_what_to_check(api: Api):
         read_cluster("nowhere")
 
 
-def test_a_cluster_that_does_not_answer_is_said_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    write_kubeconfig(tmp_path / "config", "http://127.0.0.1:9")
-    monkeypatch.setattr(
-        "kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "config")
-    )
-    with pytest.raises(ClusterUnreadable, match="does not answer"):
+def test_a_cluster_that_does_not_answer_is_said_to(tmp_path: Path):
+    with (
+        kubeconfig(tmp_path, "http://127.0.0.1:9"),
+        pytest.raises(ClusterUnreadable, match="does not answer"),
+    ):
         read_cluster(timeout_seconds=1)

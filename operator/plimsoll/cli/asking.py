@@ -19,8 +19,9 @@ from plimsoll.cli.fleets import FleetChoice
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.snapshot import Snapshot
 from plimsoll.planning import codec
+from plimsoll.planning.fleet import Request, plan_fleet
 from plimsoll.planning.plan import FleetPlan, Outcome, Plan
-from plimsoll.planning.planner import PlanFacts, plan
+from plimsoll.planning.planner import PlanFacts
 
 _CODES = {Outcome.FITS: FITS, Outcome.TIGHT: FITS, Outcome.INVALID: BAD_INPUT}
 FEW = 5
@@ -55,13 +56,15 @@ def ask(files: Sequence[str], fleet: FleetChoice, config_file: str | None, *, on
 
 def answer(question: Question, inventory: Inventory | None = None) -> FleetPlan:
     """All plans together; `inventory` takes the place of the snapshot's own in a what-if."""
-    found = inventory if inventory is not None else question.inventory()
-    facts = [_facts(one, question) for one in question.deployments]
-    plans = tuple(
-        plan(one, found, known, learned=question.snapshot.learned, config=question.snapshot.config)
-        for one, known in zip(question.deployments, facts, strict=True)
+    snapshot = question.snapshot
+    pinned = _pinned(snapshot)
+    requests = [
+        Request(deployment=one, facts=_facts(one, question), pinned=pinned.get(f"{one.namespace}/{one.name}"))
+        for one in question.deployments
+    ]
+    return plan_fleet(
+        requests, inventory or question.inventory(), learned=snapshot.learned, config=snapshot.config
     )
-    return FleetPlan(plans=plans, order=tuple(f"{one.namespace}/{one.name}" for one in plans), pools=())
 
 
 def exit_code(plans: Iterable[Plan]) -> int:
@@ -109,7 +112,7 @@ def _facts(deployment: LLMDeployment, question: Question) -> PlanFacts:
     )
 
 
-def pinned(snapshot: Snapshot) -> Mapping[str, Plan]:
+def _pinned(snapshot: Snapshot) -> Mapping[str, Plan]:
     """The plans that the snapshot's resources stand by."""
     found = {}
     for name, body in snapshot.plans.items():

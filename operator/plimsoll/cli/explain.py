@@ -92,7 +92,10 @@ def _looked_up(name: str | None, plan: Plan, deployment: LLMDeployment, question
     wanted = _plain(name)
     found = [said for said in decided if wanted in (_plain(said.name), _plain(said.field))]
     found = found or [said for said in _terms(plan) if wanted == _plain(said.name)]
-    found = found or [said for said in _fields(deployment, question) if wanted == _plain(said.field)]
+    if not found:
+        found = [said for said in _fields(deployment, question) if wanted == _plain(said.field)]
+        # What nobody set was decided with the group it belongs to: topology.tensor with the layout.
+        found += [said for said in decided if said.field and wanted.startswith(f"{_plain(said.field)}.")]
     if not found:
         raise BadInput(_unknown(name, plan))
     return found

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
 import plimsoll
-from plimsoll.cli.errors import BAD_INPUT
+from plimsoll.cli.errors import BAD_INPUT, FITS
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     # name: (module, its one line in the list of commands)
@@ -28,6 +28,10 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "models": ("catalogue", "List the models that are known without a network."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
+
+
+INTERRUPTED: Final = 130
+"""What shells expect of a command that ended by Ctrl-C."""
 
 
 class Commands(click.Group):
@@ -71,18 +75,23 @@ def cli() -> None:
 
 
 def main() -> None:
-    """The entry point: every error that is the user's ends as a line on stderr and exit code 3."""
+    """The entry point."""
     called = Path(sys.argv[0]).name
-    program = "kubectl plimsoll" if called.startswith("kubectl-") else "plimsoll"
+    sys.exit(run(sys.argv[1:], "kubectl plimsoll" if called.startswith("kubectl-") else "plimsoll"))
+
+
+def run(arguments: Sequence[str], program: str = "plimsoll") -> int:
+    """Run one command line to its exit code; every error that is the user's ends as lines on stderr."""
     try:
-        code = cli.main(prog_name=program, standalone_mode=False)
+        cli.main(list(arguments), prog_name=program, standalone_mode=False)
     except click.ClickException as error:
         error.show()
-        code = BAD_INPUT
+        return BAD_INPUT
     except click.Abort:
-        code = 130
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader (head, less) has seen enough; closing stderr keeps Python from complaining at exit.
         sys.stderr.close()
-        code = 0
-    sys.exit(code if isinstance(code, int) else 0)
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else FITS
+    return FITS

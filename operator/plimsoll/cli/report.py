@@ -18,6 +18,7 @@ from plimsoll.cli import drawing
 from plimsoll.cli.drawing import count, gib, short, spread
 from plimsoll.planning.ledger import Ledger
 from plimsoll.planning.plan import (
+    Advice,
     Alternative,
     Finding,
     FleetPlan,
@@ -175,6 +176,9 @@ def cache_report(ledger: Ledger) -> Iterator[tuple[str, str]]:
     capacity = ledger.capacity
     if capacity is None:
         return
+    if not capacity.blocks.high:
+        yield "KV cache", "none: this model keeps nothing from one request to the next"
+        return
     tokens = spread(capacity.tokens, show=count)
     blocks = spread(capacity.blocks, show=count)
     yield "KV cache", f"{tokens} tokens in {blocks} blocks of {capacity.block_size}"
@@ -251,7 +255,15 @@ def _alternatives(alternatives: Sequence[Alternative], style: Style) -> Renderab
         )
         for other in alternatives
     ]
-    heads = ("  LAYOUT", "GPUS", f"{style.currency or 'COST'}/H", "TTFT MS", "TPOT MS", "TOKENS/S", "NOT TAKEN BECAUSE")
+    heads = (
+        "  LAYOUT",
+        "GPUS",
+        f"{style.currency or 'COST'}/H",
+        "TTFT MS",
+        "TPOT MS",
+        "TOKENS/S",
+        "NOT TAKEN BECAUSE",
+    )
     return drawing.table(heads, rows, left=(0, 6), fold=6)
 
 
@@ -274,7 +286,7 @@ def _to_know(plan: Plan, style: Style) -> RenderableType | None:
     order = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
     findings = sorted(plan.findings, key=lambda finding: order[finding.severity])
     lines = [_finding(finding, style) for finding in findings]
-    lines += [("Advice", Text(f"{advice.message} {advice.takes}".strip())) for advice in plan.advice]
+    lines += [("Advice", _advice(advice)) for advice in plan.advice]
     if not lines:
         return None
     hidden = 0 if style.everything else max(0, len(lines) - FEW)
@@ -283,9 +295,17 @@ def _to_know(plan: Plan, style: Style) -> RenderableType | None:
     return drawing.facts(lines, width=8)
 
 
+def _advice(advice: Advice) -> Text:
+    """A preset's hint says itself what it takes."""
+    message = advice.message.rstrip(".")
+    return Text(message if advice.topic == "preset" else f"{message}. Takes {advice.takes}")
+
+
 def _finding(finding: Finding, style: Style) -> tuple[str, Text]:
     word, colour = _SEVERITY[finding.severity]
-    said = Text(finding.message)
+    named = finding.field is not None and finding.field not in finding.message
+    value = f" {finding.value}" if finding.value else ""
+    said = Text(f"{finding.field}{value}: {finding.message}" if named else finding.message)
     if finding.remedy and (style.everything or finding.severity is Severity.ERROR):
         said.append(f". What helps: {finding.remedy}")
     return word, Text.assemble((f"{finding.reason}: ", colour), said)

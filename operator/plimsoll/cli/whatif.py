@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pydantic import ValidationError
+from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -113,17 +114,35 @@ def comparison(base: FleetPlan, scenarios: Sequence[Scenario]) -> Iterator[Rende
         if place:
             yield ""
         yield Text(f"{now.namespace}/{now.name}", style="bold")
-        others = [one.plans.plans[place] for one in scenarios]
-        rows = [
-            (
-                f"  {name}",
-                show(now),
-                *(_moved(show(now), show(other), figure, now, other) for other in others),
-            )
-            for name, show, figure in _ROWS
-        ]
-        heads = ("  WHAT", "AS WRITTEN", *(one.name.upper() for one in scenarios))
-        yield drawing.table(heads, rows, left=range(len(heads)))
+        columns = [_column(now, one.plans.plans[place], one.name) for one in scenarios]
+        names = ("  WHAT", *(f"  {name}" for name, _, _ in _ROWS))
+        written = ("AS WRITTEN", *(show(now) for _, show, _ in _ROWS))
+        for chunk in _chunks(columns, drawing.console().width - _width(names) - _width(written)):
+            heads, *rows = zip(names, written, *chunk, strict=True)
+            yield drawing.table(heads, rows, left=range(len(heads)))
+
+
+Column = tuple[str, ...]
+
+
+def _column(now: Plan, other: Plan, name: str) -> Column:
+    return (name, *(_moved(show(now), show(other), figure, now, other) for _, show, figure in _ROWS))
+
+
+def _width(column: Column) -> int:
+    return max(map(cell_len, column)) + 2
+
+
+def _chunks(columns: Sequence[Column], room: int) -> Iterator[list[Column]]:
+    """As many columns side by side as there is room for, at least one; the rest in a table below."""
+    chunk: list[Column] = []
+    for column in columns:
+        if chunk and sum(map(_width, chunk)) + _width(column) > room:
+            yield chunk
+            chunk = []
+        chunk.append(column)
+    if chunk:
+        yield chunk
 
 
 Figure = Callable[[Plan], float | None]

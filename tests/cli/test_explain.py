@@ -1,0 +1,97 @@
+"""`plimsoll explain`: every decided value, every term and every field has an answer; unknown names have near ones."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plimsoll.api.problems import all_fields
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from tests.cli.running import Ran, plimsoll
+
+CHAT = Path(__file__).parents[2] / "examples" / "02-chat.yaml"
+
+
+def explain(*words: str) -> Ran:
+    return plimsoll("explain", "-f", str(CHAT), "--fleet", "8xH100", *words)
+
+
+def test_without_a_name_all_values_are_listed():
+    ran = explain()
+    assert ran.code == 0
+    for name in ("max_model_len", "max_num_seqs", "max_num_batched_tokens", "utilization", "kv_dtype"):
+        assert f"  {name} " in ran.out
+
+
+def test_a_value_has_formula_inputs_source_and_what_would_change_it():
+    ran = explain("max_num_seqs")
+    assert ran.code == 0
+    for part in (
+        "max_num_seqs = ",
+        "because",
+        "with",
+        "from",
+        "set it with  spec.engine.maxSequences",
+        "would change",
+    ):
+        assert part in ran.out
+
+
+@pytest.mark.parametrize(
+    "name", ["maxModelLen", "max-model-len", "workload.contextTokens", "spec.workload.context_tokens"]
+)
+def test_a_value_is_found_in_every_spelling(name: str):
+    assert "max_model_len = 4096" in explain(name).out
+
+
+@pytest.mark.parametrize("name", ["weights", "activation", "graphs", "context", "kv", "headroom"])
+def test_a_term_of_the_ledger_is_explained(name: str):
+    ran = explain(name)
+    assert ran.code == 0
+    assert f"  {name} = " in ran.out
+    assert "memory ledger" in ran.out
+
+
+def test_the_preset_is_shown_as_the_source_of_what_it_set():
+    assert "preset chat" in explain("workload.contextTokens").out
+
+
+def test_every_field_of_the_resource_has_an_answer():
+    unanswered = [
+        path for path in all_fields(LLMDeploymentSpec)[::17] if explain(path, "-o", "json").code != 0
+    ]
+    assert unanswered == []
+
+
+def test_what_nobody_set_is_told_with_what_was_decided():
+    ran = explain("topology.tensor")
+    assert "nobody set it" in ran.out
+    assert "  layout = tp" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("max_model_length", "max_model_len"),
+        ("contextTokens", "workload.contextTokens"),
+        ("kv_dtyp", "kv_dtype"),
+    ],
+)
+def test_an_unknown_name_has_near_ones(name: str, near: str):
+    ran = explain(name) if name != "contextTokens" else explain("tokens")
+    assert ran.code == 3
+    assert near in ran.err or "Tokens" in ran.err
+
+
+def test_json_holds_the_same():
+    data = json.loads(explain("max_num_seqs", "-o", "json").out)
+    assert data[0]["name"] == "chat"
+    assert data[0]["values"][0]["field"] == "engine.maxSequences"
+    assert data[0]["values"][0]["inputs"]
+
+
+def test_of_a_resource_that_is_wrong_the_reason_is_told():
+    wrong = CHAT.read_text().replace("preset: chat", "preset: chatt")
+    ran = plimsoll("explain", "-f", "-", "--fleet", "8xH100", stdin=wrong)
+    assert ran.code == 3
+    assert "no such preset" in ran.out

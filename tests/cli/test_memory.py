@@ -1,0 +1,100 @@
+"""`plimsoll memory`: tables whose rows move the way memory does, from what is said on the command line alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plimsoll.cli.memory import TENSORS, UTILIZATIONS
+from tests.cli.running import plimsoll
+
+TINY = {
+    "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 256, "num_hidden_layers": 4,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 512, "vocab_size": 1024,
+    "max_position_embeddings": 2048, "torch_dtype": "bfloat16",
+}  # fmt: skip
+
+
+def rows(*options: str) -> list[dict]:  # type: ignore[type-arg]
+    ran = plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "H100", *options, "-o", "json")
+    assert ran.err == ""
+    held: list[dict] = json.loads(ran.out)["rows"]  # type: ignore[type-arg]
+    return held
+
+
+def tokens(row: dict) -> float:  # type: ignore[type-arg]
+    capacity = row["ledger"]["capacity"]
+    return 0.0 if capacity is None else float(capacity["tokens"]["mid"])
+
+
+def test_without_a_sweep_the_usual_sizes_are_compared():
+    assert [row["tensor"] for row in rows()] == list(TENSORS)
+
+
+def test_one_size_is_shown_term_by_term():
+    ran = plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "H100", "--tp", "2")
+    assert ran.code == 0
+    for word in ("[WWW", "TERM", "weights", "KV cache", "Verdict"):
+        assert word in ran.out
+
+
+def test_more_utilization_is_never_fewer_tokens():
+    swept = rows("--tp", "2", "--sweep", "utilization")
+    assert [row["utilizationPercent"] for row in swept] == list(UTILIZATIONS)
+    counted = [tokens(row) for row in swept]
+    assert counted == sorted(counted)
+
+
+def test_a_context_sweep_ends_at_the_model_s_limit():
+    lengths = [row["contextTokens"] for row in rows("--tp", "2", "--sweep", "context")]
+    assert lengths == [2048, 4096, 8192, 16384, 32768, 40960]
+
+
+def test_smaller_cache_entries_are_more_tokens():
+    swept = rows("--tp", "2", "--sweep", "kv-dtype")
+    assert swept[0]["kvDtype"] == "auto"
+    assert [row["kvDtype"] for row in swept].count("fp8") == 1
+    counted = [tokens(row) for row in swept]
+    assert counted == sorted(counted)
+
+
+def test_a_size_that_the_heads_forbid_says_so():
+    ran = plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "H100", "--tp", "2,3")
+    assert ran.code == 0
+    assert "64 attention heads do not divide by 3" in ran.out
+
+
+def test_nothing_that_fits_is_exit_code_2():
+    ran = plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "L4", "--tp", "1")
+    assert ran.code == 2
+    assert "does not fit" in ran.out
+
+
+def test_concurrency_is_shared_out():
+    text = plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "H100", "--tp", "2,4", "--concurrency", "64").out
+    assert "TOKENS EACH" in text
+
+
+@pytest.mark.parametrize("sweep", ["utilization", "context", "tp", "kv-dtype"])
+def test_tables_fit_the_page(sweep: str):
+    out = plimsoll(
+        "memory", "Qwen/Qwen3-32B", "--gpu", "H100", "--tp", "1,2", "--sweep", sweep, "--concurrency", "9"
+    ).out
+    assert max(map(len, out.splitlines())) <= 125
+    assert "…" not in out
+
+
+def test_a_folder_is_a_model(tmp_path: Path):
+    (tmp_path / "config.json").write_text(json.dumps(TINY))
+    ran = plimsoll("memory", str(tmp_path), "--gpu", "L4")
+    assert ran.code == 0
+    assert "folder" in ran.out
+
+
+def test_an_older_engine_counts_as_it_did():
+    old, new = (
+        plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "H100", "--tp", "2", "--engine-version", v)
+        for v in ("0.9.0", "0.33.0")
+    )
+    assert "vllm 0.9.0" in old.out
+    assert old.out != new.out

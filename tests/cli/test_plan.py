@@ -1,0 +1,217 @@
+"""`plimsoll plan` from end to end: resources and fleets of every kind in, exit codes and documents out."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plimsoll.planning import codec
+from plimsoll.planning.plan import FleetPlan
+from tests.cli.running import plimsoll
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FLEET = EXAMPLES / "fleet.yaml"
+MINIMAL = EXAMPLES / "01-minimal.yaml"
+SAMPLES = sorted(path for path in EXAMPLES.glob("*.yaml") if path != FLEET)
+CODES = {"10-too-big.yaml": 2, "09-contended.yaml": 2}
+
+
+def resource(name: str = "x", model: str = "Qwen/Qwen3-8B", **spec: object) -> str:
+    body = {"model": {"source": f"hf://{model}"}, **spec}
+    head = {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "LLMDeployment", "metadata": {"name": name}}
+    return json.dumps({**head, "spec": body})
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+def test_every_sample_is_planned_and_ends_with_the_code_it_shows(sample: Path):
+    ran = plimsoll("plan", "-f", str(sample), "--snapshot", str(FLEET))
+    assert (ran.code, ran.err) == (CODES.get(sample.name, 0), "")
+    assert max(map(len, ran.out.splitlines())) <= 140
+
+
+def test_there_are_samples_from_three_lines_of_spec_to_rich_ones():
+    assert len(SAMPLES) >= 6
+    assert MINIMAL.read_text().partition("spec:\n")[2].count("\n") == 2
+
+
+def test_the_same_question_gives_the_same_bytes():
+    asked = ("plan", "-f", str(MINIMAL), "--snapshot", str(FLEET), "-o", "json")
+    assert plimsoll(*asked).out == plimsoll(*asked).out
+
+
+def test_json_is_the_whole_plan_and_reads_back():
+    ran = plimsoll("plan", "-f", str(MINIMAL), "--snapshot", str(FLEET), "-o", "json")
+    fleet = codec.decode(FleetPlan, json.loads(ran.out))
+    assert [plan.name for plan in fleet.plans] == ["minimal"]
+    assert fleet.plans[0].sets[0].ledger.terms
+
+
+def test_yaml_says_the_same_as_json():
+    asked = ("plan", "-f", str(MINIMAL), "--snapshot", str(FLEET), "-o")
+    assert yaml.safe_load(plimsoll(*asked, "yaml").out) == json.loads(plimsoll(*asked, "json").out)
+
+
+def test_stdin_and_files_and_documents_are_planned_together(tmp_path: Path):
+    file = tmp_path / "b.yaml"
+    file.write_text(resource("b"))
+    both = f"{resource('c')}\n---\n{resource('d')}"
+    ran = plimsoll("plan", "-f", "-", "-f", str(file), "--fleet", "8xH100", "-o", "json", stdin=both)
+    assert ran.code == 0
+    assert json.loads(ran.out)["order"] == ["default/b", "default/c", "default/d"]
+
+
+def test_the_same_name_in_two_files_is_an_error(tmp_path: Path):
+    for name in "ab":
+        (tmp_path / name).write_text(resource("same"))
+    ran = plimsoll("plan", "-f", str(tmp_path / "a"), "-f", str(tmp_path / "b"), "--fleet", "8xH100")
+    assert ran.code == 3
+    assert "default/same" in ran.err
+
+
+def test_whoever_gets_no_gpu_is_told_who_did():
+    wanted: dict[str, Any] = {"topology": {"tensor": 8, "mode": "manual"}, "replicas": 1}
+    ran = plimsoll(
+        "plan",
+        "-f",
+        "-",
+        "--fleet",
+        "8xH100",
+        stdin=f"{resource('a', **wanted)}\n---\n{resource('b', **wanted)}",
+    )
+    assert ran.code == 2
+    assert "FITS  default/a" in ran.out
+    assert "DOES NOT FIT  default/b" in ran.out or "SHORT OF GPUS  default/b" in ran.out
+    assert "default/a" in ran.out.partition("default/b")[2]
+
+
+def test_nodes_alone_are_planned_on_and_their_freedom_is_said_to_be_assumed(tmp_path: Path):
+    labels = {
+        "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+        "nvidia.com/gpu.count": "8",
+        "nvidia.com/gpu.memory": "81559",
+    }
+    node = {
+        "kind": "Node",
+        "metadata": {"name": "n", "labels": labels},
+        "status": {"allocatable": {"nvidia.com/gpu": "8"}},
+    }
+    listed = {"apiVersion": "v1", "kind": "List", "items": [node]}
+    for name, text in (("n.yaml", yaml.safe_dump(listed)), ("n.json", json.dumps(listed))):
+        (tmp_path / name).write_text(text)
+        ran = plimsoll("plan", "-f", "-", "--nodes", str(tmp_path / name), stdin=resource())
+        assert ran.code == 0
+        assert "every allocatable GPU is taken as free" in " ".join(ran.out.split())
+
+
+def test_a_snapshot_that_holds_resources_needs_no_files(tmp_path: Path):
+    snapshot = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Snapshot",
+        "nodes": [],
+        "deployments": [json.loads(resource("held"))],
+        "config": {"nodeClasses": [{"name": "h", "gpuProduct": "H100", "gpusPerNode": 8, "maxNodes": 1}]},
+    }
+    file = tmp_path / "s.yaml"
+    file.write_text(yaml.safe_dump(snapshot))
+    ran = plimsoll("plan", "--snapshot", str(file))
+    assert ran.code == 0
+    assert "default/held" in ran.out
+
+
+def test_a_pinned_plan_of_the_snapshot_stands(tmp_path: Path):
+    asked = ("plan", "-f", "-", "--fleet", "8xH100,8xL40S", "-o", "json")
+    first = json.loads(plimsoll(*asked, stdin=resource("held")).out)["plans"][0]
+    nodes = [
+        {
+            "metadata": {
+                "name": name,
+                "labels": {"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": "8"},
+            },
+            "status": {"allocatable": {"nvidia.com/gpu": "8"}},
+        }
+        for name, product in (("a", "NVIDIA-H100-80GB-HBM3"), ("b", "NVIDIA-L40S"), ("c", "NVIDIA-B200"))
+    ]
+    snapshot = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Snapshot",
+        "nodes": nodes,
+        "pods": [],
+        "deployments": [json.loads(resource("held"))],
+        "plans": {"default/held": first},
+    }
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps(snapshot))
+    ran = plimsoll("plan", "--snapshot", str(file), "-o", "json")
+    again = json.loads(ran.out)["plans"][0]
+    assert again["pinning"]["kept"] is True
+    assert again["sets"][0]["digest"] == first["sets"][0]["digest"]
+
+
+def test_a_pinned_plan_that_cannot_be_read_is_told_and_counts_as_absent(tmp_path: Path):
+    snapshot = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Snapshot",
+        "deployments": [json.loads(resource("held"))],
+        "plans": {"default/held": {"schema": "one"}},
+        "config": {"nodeClasses": [{"name": "h", "gpuProduct": "H100", "gpusPerNode": 8, "maxNodes": 1}]},
+    }
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps(snapshot))
+    ran = plimsoll("plan", "--snapshot", str(file))
+    assert ran.code == 0
+    assert "the pinned plan of default/held cannot be read" in ran.err
+
+
+def test_prices_of_the_admin_s_config_reach_a_fleet_of_the_command_line(tmp_path: Path):
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: plimsoll.dev/v1alpha1\nkind: OperatorConfig\n"
+        "prices: {currency: EUR, gpuHour: [{product: H100-SXM-80GB, perHour: '2.50'}]}\n"
+    )
+    ran = plimsoll("plan", "-f", "-", "--fleet", "8xH100", "--config", str(config), stdin=resource())
+    assert "2.50 EUR an hour" in ran.out.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "change", ["gpu=H200", "gpu=L40S", "context=8192", "precision=fp8", "kv=fp8", "users=100"]
+)
+def test_a_what_if_shows_what_moves(change: str):
+    ran = plimsoll("plan", "-f", str(MINIMAL), "--fleet", "8xH100,8xL40S", "--what-if", change)
+    assert ran.code == 0
+    assert change in ran.out.splitlines()[1]
+    assert "%)" in ran.out
+
+
+def test_what_ifs_stand_in_the_document_too():
+    ran = plimsoll("plan", "-f", str(MINIMAL), "--fleet", "8xH100", "--what-if", "gpu=H200", "-o", "json")
+    data = json.loads(ran.out)
+    assert data["whatIf"]["gpu=H200"]["plans"][0]["sets"][0]["hardware"]["gpu"] == "H200-SXM-141GB"
+    assert data["plans"][0]["sets"][0]["hardware"]["gpu"] == "H100-SXM-80GB"
+
+
+def test_many_what_ifs_fold_into_tables_that_fit_the_page():
+    changes = [part for users in (8, 16, 32, 64, 128) for part in ("--what-if", f"users={users}")]
+    ran = plimsoll("plan", "-f", str(MINIMAL), "--fleet", "8xH100", *changes)
+    assert max(map(len, ran.out.splitlines())) <= 110
+    assert ran.out.count("AS WRITTEN") >= 2
+
+
+@pytest.mark.parametrize(
+    ("line", "sizes"),
+    [
+        ("8xH100", [(1, 8)]),
+        ("12xH100", [(1, 8), (1, 4)]),
+        ("2xL4", [(1, 2)]),
+        ("3x4xL40S", [(3, 4)]),
+        ("16xH100, 4x1xL4", [(2, 8), (4, 1)]),
+    ],
+)
+def test_a_fleet_in_a_line_means_nodes(line: str, sizes: list[tuple[int, int]]):
+    from plimsoll.cli.fleets import fleet_document  # noqa: PLC0415
+
+    pools = fleet_document(line)["pools"]
+    assert isinstance(pools, list)
+    assert [(pool["nodes"], pool["gpusPerNode"]) for pool in pools] == sizes
+    assert len({pool["name"] for pool in pools}) == len(pools)

@@ -1,0 +1,77 @@
+"""What a plan looks like, from plans made by hand; the goldens are reviewed as people would read them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plimsoll.cli import drawing
+from plimsoll.cli.report import Style, fleet_report
+from plimsoll.planning.plan import Outcome, Pinning
+from tests.cli.plans import fleet, misfit, plan, plan_set
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def shown(capsys, plans, **style) -> str:
+    drawing.show(fleet_report(plans, Style(**style)))
+    out: str = capsys.readouterr().out
+    return out
+
+
+@pytest.mark.parametrize(
+    ("name", "plans", "style"),
+    [
+        ("fits", fleet(plan()), {"currency": "EUR"}),
+        ("misfit", fleet(misfit()), {}),
+        ("two", fleet(), {}),
+        ("everything", fleet(plan()), {"everything": True}),
+    ],
+)
+def test_a_report_reads_as_it_was_reviewed(name, plans, style, capsys, golden):
+    golden(GOLDEN / f"{name}.txt", shown(capsys, plans, **style))
+
+
+def test_a_report_of_one_plan_fits_a_screen(capsys):
+    assert len(shown(capsys, fleet(plan())).splitlines()) <= 50
+
+
+def test_an_unknown_price_is_said_and_never_zero(capsys):
+    cost = replace(plan().sets[0].cost, per_hour=None, per_million_output_tokens=None)
+    text = shown(capsys, fleet(plan(sets=(plan_set(cost=cost),), cost=cost)))
+    assert "price unknown" in text
+    assert "an hour" not in text.splitlines()[0]
+
+
+def test_a_missed_target_stands_out(capsys):
+    assert "TARGET MISSED" in shown(capsys, fleet(plan(sets=(plan_set(meets_slo=False),))))
+
+
+def test_no_prediction_is_no_latency_line(capsys):
+    assert "Latency" not in shown(capsys, fleet(plan(sets=(plan_set(performance=None),))))
+
+
+def test_a_tight_plan_says_so_first(capsys):
+    assert shown(capsys, fleet(plan(outcome=Outcome.TIGHT))).startswith("TIGHT  team-a/chat")
+
+
+def test_a_better_plan_is_told_beside_the_pinned_one(capsys):
+    pinning = Pinning(
+        kept=True, reason="Pinned", message="nothing changed", better="1 x tp1 on H200 saves 2 GPUs"
+    )
+    text = shown(capsys, fleet(plan(pinning=pinning)))
+    assert "Pinned       nothing changed" in text
+    assert "1 x tp1 on H200 saves 2 GPUs" in text
+
+
+def test_many_remarks_are_counted_and_not_hidden(capsys):
+    many = plan(findings=plan().findings * 6)
+    assert "more with --all" in shown(capsys, fleet(many))
+    assert "more with --all" not in shown(capsys, fleet(many), everything=True)
+
+
+def test_two_sets_are_told_apart(capsys):
+    two = plan(sets=(plan_set(), plan_set(replicas=1)))
+    text = shown(capsys, fleet(two))
+    assert "2 x tp2 on H100-SXM-80GB + 1 x tp2 on H100-SXM-80GB" in text
+    assert text.count("Memory ") == 2

@@ -1,0 +1,86 @@
+"""A small server that answers lists as an API server does: in pages, for the paths it was given, else with a status."""
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from unittest.mock import patch
+from urllib.parse import parse_qs, urlparse
+
+import yaml
+
+
+class Api(ThreadingHTTPServer):
+    """Lists by path; a path that is a number answers with that status."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.lists: dict[str, list[dict[str, object]] | int] = {"/api/v1/nodes": [], "/api/v1/pods": []}
+        self.asked: list[str] = []
+        self.tokens: set[str | None] = set()
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Api
+
+    def do_GET(self) -> None:
+        url = urlparse(self.path)
+        query = parse_qs(url.query)
+        self.server.asked.append(self.path)
+        self.server.tokens.add(self.headers.get("Authorization"))
+        found = self.server.lists.get(url.path, 404)
+        if isinstance(found, int):
+            self._answer(found, {"kind": "Status", "message": "no"})
+            return
+        start = int(query.get("continue", ["0"])[0])
+        size = int(query["limit"][0])
+        rest = start + size
+        metadata = {"continue": str(rest)} if rest < len(found) else {}
+        kind = {"apiVersion": "v1", "kind": "NodeList", "metadata": metadata, "items": found[start:rest]}
+        self._answer(200, kind)
+
+    def _answer(self, status: int, body: Mapping[str, object]) -> None:
+        payload = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(payload)))
+        self.end_headers()
+        self.wfile.write(payload)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Api]:
+    """The server, and a kubeconfig that leads to it."""
+    server = Api()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    with kubeconfig(folder, f"http://127.0.0.1:{server.server_address[1]}"):
+        yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@contextmanager
+def kubeconfig(folder: Path, address: str) -> Iterator[None]:
+    """The current kubeconfig for as long as it lasts; its one context is `here`."""
+    path = folder / "config"
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "here",
+                "clusters": [{"name": "c", "cluster": {"server": address}}],
+                "users": [{"name": "u", "user": {"token": "abc"}}],
+                "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+            }
+        )
+    )
+    with patch("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(path)):
+        yield
