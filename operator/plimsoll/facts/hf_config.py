@@ -7,7 +7,7 @@ rule can fill in (layers, widths, heads) is an error that names the key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from plimsoll.facts.architecture import Architecture, Layer, Mixer, Quantization
 from plimsoll.facts.configs import kinds as spans
@@ -15,6 +15,7 @@ from plimsoll.facts.configs.families import KNOWN, TIED, WITHOUT_PIPELINE
 from plimsoll.facts.configs.feed_forward import feed_forward
 from plimsoll.facts.configs.fields import ConfigError, Fields, language_model
 from plimsoll.facts.configs.mixers import attention_layers, is_encoder, state_mixer
+from plimsoll.facts.configs.modules import Module, modules
 from plimsoll.facts.configs.positions import position_table_bytes
 from plimsoll.facts.configs.quantization import quantization_named, read_quantization, with_expert_format
 from plimsoll.facts.configs.vision import vision_encoder
@@ -39,6 +40,7 @@ def parse_config(config: Mapping[str, object], *, quantization_hint: str | None 
     hidden, count = fields.required(*_HIDDEN), _layer_count(fields)
     dtype = _dtype(fields)
     layers = _layers(fields, hidden, count, dtype)
+    linears = tuple(modules(layers, hidden, beside=fields.flag("enable_moe_block") or False))
     vision = vision_encoder(config, hidden, fields.assumed)
     if fields.model_type not in KNOWN:
         fields.assumed.append("model_type")
@@ -50,7 +52,7 @@ def parse_config(config: Mapping[str, object], *, quantization_hint: str | None 
         max_positions=_positions(fields),
         dtype=dtype,
         tied_embeddings=_tied(fields),
-        quantization=_quantization(config, fields, (layers, hidden), quantization_hint),
+        quantization=_quantization(config, fields, linears, quantization_hint),
         vision=vision,
         mtp_layers=_mtp_layers(fields),
         attention_bias=_attention_bias(fields),
@@ -133,15 +135,15 @@ def _tied(fields: Fields) -> bool:
 
 
 def _quantization(
-    config: Mapping[str, object], fields: Fields, body: tuple[tuple[Layer, ...], int], hint: str | None
+    config: Mapping[str, object], fields: Fields, linears: Sequence[Module], hint: str | None
 ) -> Quantization | None:
     for source in (config, fields.raw):
         for key in ("quantization_config", "compression_config"):
             raw = source.get(key)
             if isinstance(raw, Mapping) and raw:
-                found = read_quantization(raw, *body)
+                found = read_quantization(raw, linears)
                 return with_expert_format(found, fields.text("expert_dtype"))
-    return quantization_named(hint, *body) if hint else None
+    return quantization_named(hint, linears) if hint else None
 
 
 def _mtp_layers(fields: Fields) -> int:

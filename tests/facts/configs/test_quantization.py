@@ -183,7 +183,18 @@ def test_a_hint_never_overrules_the_checkpoint():
 
 def test_unknown_names_are_refused_with_the_known_ones():
     with pytest.raises(ConfigError, match="'q5_k_m' is unknown; known are autoround, awq"):
-        quantization_named("q5_k_m", (), 256)
+        quantization_named("q5_k_m", ())
+
+
+def test_experts_beside_an_ordinary_part_are_not_mistaken_for_it():
+    found = known("nvidia/Gemma-4-26B-A4B-NVFP4").architecture.quantization
+    assert (found.weights, kept(found)) == (Dtype.NVFP4, {"attention": 1.0, "shared_experts": 1.0})
+
+
+def test_published_conventions_hold_for_bare_names():
+    assert kept(parsed(MOE, quantization_hint="nvfp4").quantization) == {"attention": 1.0}
+    variant = known("RedHatAI/Qwen3-Coder-Next-FP8-dynamic").architecture.quantization
+    assert kept(variant) == {"state": 1.0}
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def feed_forward(fields: Fields, hidden: int, count: int) -> tuple[Ffn | None, .
     gated = _gated(fields)
     experts = _first(fields, _EXPERTS)
     if experts is None or experts < 2:
-        width = fields.integer(*_INTERMEDIATE, least=1)
+        width = _first(fields, _INTERMEDIATE)
         dense = DenseFfn(intermediate=width or fields.assume("intermediate_size", 4 * hidden), gated=gated)
         return (_doubled(fields, dense, count)) if fields.flag("use_double_wide_mlp") else (dense,) * count
     sparse = _experts(fields, experts, gated)

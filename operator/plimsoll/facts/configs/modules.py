@@ -43,6 +43,8 @@ _NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
          f"block_sparse_moe.experts.0.w{i}", f"experts.{p.removeprefix('experts.0.')}")
         for p, i in zip(_EXPERT, (1, 3, 2), strict=True)
     ),
+    "experts beside": tuple((p, f"moe.{p}") for p in _EXPERT),
+    "shared beside": tuple((f"mlp.{p}",) for p in _MLP),
     "shared": tuple(
         (f"mlp.shared_experts.{p}", f"mlp.shared_expert.{p}", f"mixer.shared_experts.{p}", f"shared_mlp.{p}",
          f"feed_forward.shared_expert.{p}", f"block_sparse_moe.shared_experts.{p}")
@@ -66,11 +68,13 @@ class Module:
     """In proportion to the other modules of its part."""
 
 
-def modules(layers: Sequence[Layer], hidden: int) -> Iterator[Module]:
-    """Every linear module of the decoder; of alike experts only the first."""
+def modules(layers: Sequence[Layer], hidden: int, *, beside: bool = False) -> Iterator[Module]:
+    """Every linear module of the decoder; of alike experts only the first. `beside`: experts stand next to an ordinary
+    `mlp`, not in it (Gemma-4)."""
     for i, layer in enumerate(layers):
-        for part, kind, sizes in (*_mixer_modules(layer, hidden), *_ffn_modules(layer)):
-            for spellings, size in zip(_NAMES[kind], sizes, strict=True):
+        for part, kind, sizes in (*_mixer_modules(layer, hidden), *_ffn_modules(layer, beside)):
+            names = _NAMES[kind][-len(sizes) :]  # two matrices where there is no gate, which is named first
+            for spellings, size in zip(names, sizes, strict=True):
                 yield Module(part, tuple(f"layers.{i}.{name}" for name in spellings), size)
 
 
@@ -106,14 +110,19 @@ def _mixer_modules(layer: Layer, hidden: int) -> Iterator[tuple[Part, str, tuple
             )
 
 
-def _ffn_modules(layer: Layer) -> Iterator[tuple[Part, str, tuple[int, ...]]]:
+def _ffn_modules(layer: Layer, beside: bool) -> Iterator[tuple[Part, str, tuple[int, ...]]]:
     match layer.ffn:
         case DenseFfn() as f:
-            yield Part.FFN, "dense", (f.intermediate,) * 3
+            yield Part.FFN, "dense", (f.intermediate,) * (3 if f.gated else 2)
         case MoeFfn() as f:
-            yield Part.EXPERTS, "experts", (f.intermediate,) * 3
+            matrices = 3 if f.gated else 2
+            yield Part.EXPERTS, "experts beside" if beside else "experts", (f.intermediate,) * matrices
             if f.shared_intermediate:
-                yield Part.SHARED_EXPERTS, "shared", (f.shared_intermediate,) * 3
+                yield (
+                    Part.SHARED_EXPERTS,
+                    "shared beside" if beside else "shared",
+                    (f.shared_intermediate,) * matrices,
+                )
 
 
 class Patterns:

@@ -10,16 +10,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from plimsoll.facts.architecture import Deviation, Layer, Part, Quantization
+from plimsoll.facts.architecture import Deviation, Part, Quantization
 from plimsoll.facts.configs.dialects import Recipe, read_recipe
 from plimsoll.facts.configs.fields import ConfigError, Fields
-from plimsoll.facts.configs.modules import modules
+from plimsoll.facts.configs.modules import Module
 from plimsoll.facts.dtypes import Dtype
 
 _Formats = Mapping[Part, Counter[Dtype | None]]
 
 
-def read_quantization(raw: Mapping[str, object], layers: Sequence[Layer], hidden: int) -> Quantization | None:
+def read_quantization(raw: Mapping[str, object], linears: Sequence[Module]) -> Quantization | None:
     """None where the object says that nothing is quantized."""
     inner = raw.get("quantization")  # hf_quant_config.json holds everything one level down
     if isinstance(inner, Mapping):
@@ -27,14 +27,12 @@ def read_quantization(raw: Mapping[str, object], layers: Sequence[Layer], hidden
     config = Fields(raw)
     method = config.text("quant_method") or ("modelopt" if "quant_algo" in raw else "")
     recipe = read_recipe(config, method.lower().replace("_", "-"))
-    return None if recipe is None else _summary(recipe, layers, hidden, _cache_dtype(config))
+    return None if recipe is None else _summary(recipe, linears, _cache_dtype(config))
 
 
-def _summary(
-    recipe: Recipe, layers: Sequence[Layer], hidden: int, cache: Dtype | None
-) -> Quantization | None:
+def _summary(recipe: Recipe, linears: Sequence[Module], cache: Dtype | None) -> Quantization | None:
     formats: dict[Part, Counter[Dtype | None]] = {}
-    for module in modules(layers, hidden):
+    for module in linears:
         kept = recipe.experts_only and module.part is not Part.EXPERTS
         stored = None if kept else recipe.stored(module.names)
         formats.setdefault(module.part, Counter())[stored] += module.parameters
@@ -96,7 +94,7 @@ def with_expert_format(quantization: Quantization | None, spelled: str | None) -
     return replace(quantization, weights=Dtype.MXFP4, deviations=(*quantization.deviations, *others))
 
 
-def quantization_named(name: str, layers: Sequence[Layer], hidden: int) -> Quantization | None:
+def quantization_named(name: str, linears: Sequence[Module]) -> Quantization | None:
     """What a bare name usually means (`FP8-dynamic`, `AWQ`, `w4a16`, ...); None for names of full precision."""
     key = name.lower().replace("_", "-")
     if key in {"", "bf16", "fp16", "bfloat16", "float16", "none"}:
@@ -104,12 +102,19 @@ def quantization_named(name: str, layers: Sequence[Layer], hidden: int) -> Quant
     raw = _NAMED.get(key)
     if raw is None:
         raise ConfigError(f"quantization: {name!r} is unknown; known are {', '.join(sorted(_NAMED))}")
-    return read_quantization(raw, layers, hidden)
+    if "NVFP4" in str(raw.get("quant_algo")) and any(module.part is Part.EXPERTS for module in linears):
+        raw = {
+            **raw,
+            "ignore": ["*self_attn*", "*linear_attn*", "*mixer.?_proj*"],
+        }  # as published for models with experts
+    return read_quantization(raw, linears)
 
 
 def _group(weights: Mapping[str, object], inputs: Mapping[str, object] | None) -> dict[str, object]:
+    """As the usual recipes write it: linear-attention layers stay as they are."""
     group = {"targets": ["Linear"], "weights": weights, "input_activations": inputs}
-    return {"quant_method": "compressed-tensors", "config_groups": {"group_0": group}, "ignore": ["lm_head"]}
+    ignore = ["lm_head", "re:.*linear_attn.*"]
+    return {"quant_method": "compressed-tensors", "config_groups": {"group_0": group}, "ignore": ignore}
 
 
 _FLOAT8, _INT8 = {"type": "float", "num_bits": 8}, {"type": "int", "num_bits": 8}
