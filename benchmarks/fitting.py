@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from plimsoll.planning.performance import Case
-from plimsoll.planning.rates import Constant, Dimension, Key, keys_of
+from plimsoll.planning.rates import Constant, Dimension, Factor, Key, keys_of
 from plimsoll.planning.roofline import Amounts, Cost
 
 US = 1e-6
@@ -75,19 +75,23 @@ class Fit:
 
     def run(self) -> dict[Cost, Constant]:
         for _ in range(ROUNDS):
-            self._step()
-        return self.constants()
+            matrix = self._step()
+        return self._constants([100 * NOISE * math.sqrt(variance) for variance in inverse_diagonal(matrix)])
 
-    def constants(self) -> dict[Cost, Constant]:
-        by: dict[Cost, dict[Dimension, dict[str, float]]] = {cost: {} for cost in Cost}
-        value = dict(START)
-        for key, log in zip(self._keys, self.logs, strict=True):
+    def _constants(self, spreads: Sequence[float]) -> dict[Cost, Constant]:
+        by: dict[Cost, dict[Dimension, dict[str, Factor]]] = {cost: {} for cost in Cost}
+        whole: dict[Cost, tuple[float, float]] = {}
+        for key, log, spread in zip(self._keys, self.logs, spreads, strict=True):
             cost, dimension, name = key
             if dimension is None:
-                value[cost] = _short(START[cost] * math.exp(log))
+                whole[cost] = _short(START[cost] * math.exp(log)), round(spread, 1)
             else:
-                by[cost].setdefault(dimension, {})[name] = _short(math.exp(log))
-        return {cost: Constant(value=value[cost], by=by[cost]) for cost in Cost}
+                rows = sum(point.case.classes.get(dimension) == name for point in self._points)
+                found = Factor(factor=_short(math.exp(log)), sd_pct=round(spread, 1), rows=rows)
+                by[cost].setdefault(dimension, {})[name] = found
+        return {
+            cost: Constant(value=value, sd_pct=spread, by=by[cost]) for cost, (value, spread) in whole.items()
+        }
 
     def _of(self, case: Case) -> tuple[Terms, Terms, Terms]:
         return self._side(case, case.decode), self._side(case, case.prompt), self._side(case, case.request)
@@ -99,7 +103,7 @@ class Fit:
             if amount
         ]
 
-    def _step(self) -> None:
+    def _step(self) -> list[list[float]]:
         size = len(self._keys)
         matrix = [[0.0] * size for _ in range(size)]
         target = [0.0] * size
@@ -114,6 +118,7 @@ class Fit:
         largest = max(abs(value) for value in step)
         damping = min(1.0, 1.0 / largest) if largest else 1.0
         self.logs = [log + damping * value for log, value in zip(self.logs, step, strict=True)]
+        return matrix
 
     def _add(
         self, point: Point, terms: tuple[Terms, Terms, Terms], matrix: list[list[float]], target: list[float]
@@ -176,18 +181,38 @@ def _accumulate(
 
 def solve(matrix: list[list[float]], target: list[float]) -> list[float]:
     """A symmetric positive definite system by Cholesky's decomposition."""
-    size = len(target)
+    return _back(lower := _cholesky(matrix), _forward(lower, target))
+
+
+def inverse_diagonal(matrix: list[list[float]]) -> list[float]:
+    """Variances, where the matrix is that of the normal equations."""
+    size, lower = len(matrix), _cholesky(matrix)
+    units = ([float(i == j) for j in range(size)] for i in range(size))
+    return [sum(value * value for value in _forward(lower, unit)) for unit in units]
+
+
+def _cholesky(matrix: list[list[float]]) -> list[list[float]]:
+    size = len(matrix)
     lower = [[0.0] * size for _ in range(size)]
     for i in range(size):
         for j in range(i + 1):
             rest = matrix[i][j] - sum(map(float.__mul__, lower[i][:j], lower[j][:j]))
             lower[i][j] = math.sqrt(rest) if i == j else rest / lower[j][j]
-    forward: list[float] = []
-    for i in range(size):
-        forward.append((target[i] - sum(map(float.__mul__, lower[i][:i], forward))) / lower[i][i])
+    return lower
+
+
+def _forward(lower: list[list[float]], target: list[float]) -> list[float]:
+    found: list[float] = []
+    for row, wanted in zip(lower, target, strict=True):
+        found.append((wanted - sum(map(float.__mul__, row[: len(found)], found))) / row[len(found)])
+    return found
+
+
+def _back(lower: list[list[float]], target: list[float]) -> list[float]:
+    size = len(target)
     result = [0.0] * size
     for i in reversed(range(size)):
-        rest = forward[i] - sum(lower[j][i] * result[j] for j in range(i + 1, size))
+        rest = target[i] - sum(lower[j][i] * result[j] for j in range(i + 1, size))
         result[i] = rest / lower[i][i]
     return result
 

@@ -171,7 +171,7 @@ def write_fit(rows: Sequence[Row], names: Sequence[str]) -> None:
     header = (
         "# Written by benchmarks/latency_accuracy.py --fit; planning/rates.py says what the numbers mean.\n"
     )
-    DATA.write_text(header + yaml.safe_dump(whole.model_dump(mode="json"), sort_keys=False), encoding="utf-8")
+    DATA.write_text(header + yaml.safe_dump(whole.model_dump(mode="json"), sort_keys=False, default_flow_style=None), encoding="utf-8")
 
 
 def spread_of(scored: Sequence[Scored]) -> Spread:

@@ -79,10 +79,7 @@ def read_rows(paths: Sequence[Path]) -> tuple[list[Row], Counter[str]]:
 
 def _row(raw: Mapping[str, str]) -> Row:
     model = _model(raw["model"], (raw.get("precision") or "").strip().lower())
-    try:
-        gpu = gpu_named(raw["system"])
-    except UnknownGpu:
-        raise Skipped(f"unknown system {raw['system']}") from None
+    gpu = _gpu(raw["system"])
     layout, concurrency = _layout(raw)
     load = Load(
         input_tokens=_number(raw, "input_tokens"),
@@ -119,6 +116,16 @@ def _row(raw: Mapping[str, str]) -> Row:
         case=replica.case(load),
         stated=dict(raw),
     )
+
+
+def _gpu(system: str) -> Gpu:
+    """By its name, else by the name without the form factor that files add to every system."""
+    for name in (system, system.rpartition("_")[0]):
+        try:
+            return gpu_named(name)
+        except UnknownGpu:
+            continue
+    raise Skipped(f"unknown system {system}")
 
 
 def _model(name: str, precision: str) -> ModelFacts:

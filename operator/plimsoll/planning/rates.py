@@ -89,11 +89,25 @@ def format_class(work: Work, part: Part) -> str:
     return f"{round(compute_format(work.architecture, part, work.gpu).bits)}-bit"
 
 
+class Factor(BaseModel):
+    """A class's deviation from the value for all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    factor: float
+    sd_pct: float
+    rows: int
+    """Measured points of this class."""
+
+
 class Constant(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     value: float
-    by: Mapping[Dimension, Mapping[str, float]] = {}
+    """Seconds for one of the amount: an inverse efficiency where the amount is in seconds at a peak."""
+    sd_pct: float
+    """What the points and the prior leave open."""
+    by: Mapping[Dimension, Mapping[str, Factor]] = {}
 
 
 class Spread(BaseModel):
@@ -163,7 +177,8 @@ def _rate(constants: Constants, cost: Cost, classes: Classes) -> float:
     rate = constant.value
     for _, dimension, name in keys_of(cost, classes):
         if dimension is not None:
-            rate *= constant.by.get(dimension, {}).get(name, 1.0)
+            found = constant.by.get(dimension, {}).get(name)
+            rate *= found.factor if found else 1.0
     return rate
 
 
