@@ -39,14 +39,14 @@ _NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
     "linear": (("linear_attn.in_proj_qkvz", "linear_attn.in_proj_qkv", "self_attn.q_proj"), ("linear_attn.out_proj",)),
     "dense": tuple((f"mlp.{p}", f"feed_forward.{p}", f"mixer.{p}") for p in _MLP),
     "experts": tuple(
-        (f"mlp.{p}", f"block_sparse_moe.{p}", f"mixer.{p}", f"feed_forward.{p}", f"moe.{p}",
+        (f"mlp.{p}", f"block_sparse_moe.{p}", f"mixer.{p}", f"feed_forward.{p}", f"moe.{p}", f"ffn.{p}",
          f"block_sparse_moe.experts.0.w{i}", f"experts.{p.removeprefix('experts.0.')}")
         for p, i in zip(_EXPERT, (1, 3, 2), strict=True)
     ),
     "experts beside": tuple((p, f"moe.{p}") for p in _EXPERT),
     "shared beside": tuple((f"mlp.{p}",) for p in _MLP),
     "shared": tuple(
-        (f"mlp.shared_experts.{p}", f"mlp.shared_expert.{p}", f"mixer.shared_experts.{p}", f"shared_mlp.{p}",
+        (f"mlp.shared_experts.{p}", f"ffn.shared_experts.{p}", f"mlp.shared_expert.{p}", f"mixer.shared_experts.{p}", f"shared_mlp.{p}",
          f"feed_forward.shared_expert.{p}", f"block_sparse_moe.shared_experts.{p}")
         for p in _MLP
     ),

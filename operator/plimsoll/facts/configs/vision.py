@@ -81,6 +81,9 @@ def _projector(outer: Fields, inner: Fields, hidden: int, text: int, merge: int)
         return hidden * hidden * merge * merge + hidden * text + text * text
     if outer.model_type.startswith("llava"):
         return hidden * text + text * text
+    if outer.model_type == "llama4":  # four patches become one before two adapters and a projection
+        out = inner.integer("vision_output_dim", least=1) or 4096
+        return 4 * hidden * out + out * out + out * text
     if outer.model_type == "mllama":
         return (inner.integer("vision_output_dim") or hidden) * text
     wide = inner.integer("projection_intermediate_size", least=1)

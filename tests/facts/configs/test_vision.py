@@ -1,0 +1,26 @@
+"""Encoders beside language models: their size, their largest item, and whether ranks share them out."""
+
+import pytest
+
+from tests.facts.known_models import known
+
+
+@pytest.mark.parametrize(
+    ("name", "millions", "tokens", "sharded"),
+    [
+        ("Qwen/Qwen2.5-VL-7B-Instruct", 676, 16_384, True),
+        ("Qwen/Qwen3-VL-30B-A3B-Instruct", 540, 16_384, True),
+        ("google/gemma-3-27b-it", 417, 256, True),
+        ("google/gemma-4-26B-A4B", 560, 280, False),
+        ("mistralai/Mistral-Small-3.1-24B-Instruct-2503", 439, 3_025, False),
+        ("meta-llama/Llama-4-Scout-17B-16E-Instruct", 870, 17 * 144, True),
+        ("Qwen/Qwen3-32B", None, None, None),
+    ],
+)
+def test_encoders_are_as_large_as_published(name, millions, tokens, sharded):
+    vision = known(name).architecture.vision
+    if millions is None:
+        assert vision is None
+        return
+    assert vision.parameters / 1e6 == pytest.approx(millions, rel=0.05)
+    assert (vision.max_item_tokens, vision.sharded) == (tokens, sharded)
