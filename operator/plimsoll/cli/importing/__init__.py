@@ -22,6 +22,7 @@ from plimsoll.cli.importing.finish import finish
 from plimsoll.cli.importing.shell import commands_in, exports_in, find_engines
 from plimsoll.cli.importing.sources import name_from
 from plimsoll.cli.importing.systemd import read_unit
+from plimsoll.cli.importing.values import BadValueError
 
 __all__ = ["Fate", "ImportProblem", "Imported", "Outcome", "import_text"]
 
@@ -88,6 +89,11 @@ def _is_yaml(text: str) -> bool:
     return bool(re.match(r"\s*(---|\{|\[|-\s|[\w\"'./-]+\s*:(\s|$))", first))
 
 
+def _file_hint(text: str) -> str:
+    looks_like_path = re.fullmatch(r"\S+\.(ya?ml|json|service|sh|txt)", text.strip()) is not None
+    return ", which looks like a file: its text is what is read" if looks_like_path else ""
+
+
 def _from_shell(text: str, version: str | None) -> list[Draft]:
     commands = commands_in(text)
     containers = [read_run(words) for words in commands if is_run(words)]
@@ -98,7 +104,9 @@ def _from_shell(text: str, version: str | None) -> list[Draft]:
         return [_from_container(container, version) for container in containers]
     engines = find_engines(commands)
     if not engines:
-        raise ImportProblem(f"no engine is started here ({text.strip()[:60]!r}); read are {KINDS}")
+        raise ImportProblem(
+            f"no engine is started here ({text.strip()[:60]!r}{_file_hint(text)}); read are {KINDS}"
+        )
     drafts = []
     for engine in engines:
         draft = Draft(facts_for(None, version))
@@ -183,7 +191,10 @@ def _from_document(document: Any, version: str | None) -> list[Draft]:
     writer = _writer(document)
     if writer is not None:
         draft = Draft(facts)
-        writer(draft, document)
+        try:
+            writer(draft, document)
+        except BadValueError as error:
+            raise ImportProblem(f"{document['kind']}: {error}") from None
         return [draft]
     if "servingEngineSpec" in document:
         drafts = []
@@ -210,7 +221,8 @@ def _writer(document: Mapping[str, Any]) -> Callable[[Draft, dict[str, Any]], No
 
 def _write_beside(drafts: list[Draft], document: dict[str, Any]) -> None:
     """An object beside the workloads: a Service or autoscaler belongs to the only workload, others are not read."""
-    kind, name = document.get("kind"), (document.get("metadata") or {}).get("name")
+    metadata = document.get("metadata")
+    kind, name = document.get("kind"), metadata.get("name") if isinstance(metadata, Mapping) else None
     if kind in kubernetes.BESIDE and len(drafts) == 1:
         kubernetes.write_beside(drafts[0], document)
         return

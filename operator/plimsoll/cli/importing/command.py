@@ -106,6 +106,7 @@ def write_command(draft: Draft, command: Command) -> None:
         FOREIGN.get(dialect),
         draft.facts.facts_version,
     )
+    draft.said = frozenset(given.flag.name for given in line.given)
     _write_image(draft, command.image)
     heap: Heap = {}
     for given in line.given:

@@ -134,14 +134,11 @@ def _service(name: str, service: Mapping[str, Any], entrypoint: list[str], comma
     environment = service.get("environment") or {}
     if isinstance(environment, list):
         environment = dict(str(item).partition("=")[::2] for item in environment)
+    if not isinstance(environment, Mapping):
+        raise ImportProblem(f"services.{name}.environment: must be a map or a list, and is {environment!r}")
     for key, value in environment.items():
         container.found.environment[str(key)] = _compose_value(value)
-    deploy = service.get("deploy") if isinstance(service.get("deploy"), Mapping) else {}
-    container.gpus = _reserved(deploy or {})
-    if deploy and isinstance(deploy.get("replicas"), int):
-        container.lost.append(
-            (f"deploy.replicas {deploy['replicas']}", "say spec.replicas; without it Plimsoll decides")
-        )
+    container.gpus = _reserved(service)
     read = ("image", "command", "entrypoint", "environment", "container_name")
     for key in service:
         if key not in read:
@@ -216,9 +213,12 @@ def _gpus(value: str) -> int | None:
     return len(match[1].split(",")) if match else None
 
 
-def _reserved(deploy: Mapping[str, Any]) -> int | None:
-    devices = ((deploy.get("resources") or {}).get("reservations") or {}).get("devices") or []
-    for device in devices:
+def _reserved(service: Mapping[str, Any]) -> int | None:
+    """GPUs that a compose service reserves."""
+    value: Any = service
+    for key in ("deploy", "resources", "reservations", "devices"):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    for device in value if isinstance(value, list) else ():
         if isinstance(device, Mapping) and isinstance(device.get("count"), int):
             return int(device["count"])
         if isinstance(device, Mapping) and isinstance(device.get("device_ids"), list):

@@ -50,6 +50,8 @@ class Draft:
         self.spec: dict[str, Any] = {}
         self.fates: list[Fate] = []
         self.warnings: list[str] = []
+        self.said: frozenset[str] = frozenset()
+        """Flags that the command line holds, by their main spelling."""
         self.gpus: int | None = None
         """Devices that the text gives a pod, to compare with what its command uses."""
 

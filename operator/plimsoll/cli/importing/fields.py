@@ -6,6 +6,7 @@ the engine as it stands.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -185,6 +186,10 @@ SPECIAL: Mapping[str, Callable[[Draft, Given], None]] = {
 }
 
 
+# Flags that bring in values which no list holds, by the flag whose values they extend.
+_PLUGINS: Mapping[str, str] = {"--reasoning-parser": "--reasoning-parser-plugin"}
+
+
 def write_flag(draft: Draft, given: Given) -> None:
     """Give one flag its place: a field, an extra argument, or a reason why it has none."""
     flag = given.flag
@@ -234,10 +239,9 @@ def _refusal(draft: Draft, given: Given) -> str | None:
             return f"vLLM {draft.facts.facts_version} does not know {word}; use {stale[word]}"
         if flag.choices and not known:
             return f"vLLM {draft.facts.facts_version} takes one of {', '.join(flag.choices)}"
-        if flag.values and not known and flag.name in ("--quantization", "--kv-cache-dtype"):
-            return (
-                f"vLLM {draft.facts.facts_version} would not start with it; it knows {', '.join(flag.values)}"
-            )
+        if flag.values and not known and _PLUGINS.get(flag.name) not in draft.said:
+            told = difflib.get_close_matches(word, flag.values, n=3) or flag.values
+            return f"vLLM {draft.facts.facts_version} would not start with it; it knows {', '.join(told)}"
     return None
 
 

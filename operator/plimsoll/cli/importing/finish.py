@@ -40,8 +40,8 @@ def finish(draft: Draft) -> dict[str, Any]:
 def _document(draft: Draft) -> dict[str, Any]:
     spec = _without_empty(draft.spec)
     metadata = {"name": name_from(str(draft.get("model.source"))), **draft.metadata}
-    order = [info.alias or name for name, info in LLMDeploymentSpec.model_fields.items()]
-    ordered = {key: spec[key] for key in order if key in spec} | spec
+    order = ["model", *(info.alias or name for name, info in LLMDeploymentSpec.model_fields.items())]
+    ordered = {key: spec[key] for key in order if key in spec}
     return {"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": metadata, "spec": ordered}
 
 

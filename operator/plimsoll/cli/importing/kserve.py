@@ -143,10 +143,10 @@ def _lora(draft: Draft, model: Reader) -> None:
 
 def _speculator(draft: Draft, spec: Reader) -> None:
     speculator = spec.below("speculator")
-    config = speculator.take("config")
+    config = speculator.below("config")
     uri = speculator.below("model").text("uri")
-    if isinstance(config, dict) or uri:
-        told = {**(config or {}), **({"model": uri} if uri else {})}
+    told: dict[str, Any] = {key: config.take(key) for key in config.names()} | ({"model": uri} if uri else {})
+    if told:
         write_speculation(draft, told, speculator.path)
     speculator.leave("spec.speculative has no field for it")
 

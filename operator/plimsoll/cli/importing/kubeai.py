@@ -38,7 +38,8 @@ def write_model(draft: Draft, document: dict[str, Any]) -> None:
     _features(draft, spec)
     _scaling(draft, spec)
     _adapters(draft, spec)
-    environment = {str(key): EnvValue(value=str(value)) for key, value in (spec.take("env") or {}).items()}
+    env = spec.below("env")
+    environment = {name: EnvValue(value=env.text(name)) for name in env.names()}
     write_command(
         draft,
         Command(

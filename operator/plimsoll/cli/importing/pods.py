@@ -72,8 +72,12 @@ def _engine_container(draft: Draft, pod: Reader) -> Reader:
     return chosen
 
 
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _runs_engine(container: Reader) -> bool:
-    words = [str(word) for key in ("command", "args") for word in container.peek(key) or []]
+    words = [str(word) for key in ("command", "args") for word in _list(container.peek(key))]
     text = " ".join(words)
     named = container.peek("name") in ("main", "kserve-container", "vllm")
     return (
@@ -244,13 +248,11 @@ def _affinity(draft: Draft, pod: Reader) -> None:
 def write_node_terms(draft: Draft, terms: list[Any], path: str) -> None:
     """Required node terms: one term of one expression on the product is a list of products; others have no field."""
     for place, term in enumerate(terms):
-        expressions = (term or {}).get("matchExpressions") or [] if isinstance(term, Mapping) else []
-        for expression in expressions:
-            key, operator, values = (
-                expression.get("key"),
-                expression.get("operator"),
-                expression.get("values") or [],
-            )
+        for expression in _list(term.get("matchExpressions") if isinstance(term, Mapping) else None):
+            if not isinstance(expression, Mapping):
+                raise ImportProblem(f"{path}[{place}].matchExpressions: {expression!r} is no map")
+            key, operator = expression.get("key"), expression.get("operator")
+            values = _list(expression.get("values"))
             what = f"{path}[{place}]: {key} {operator} {', '.join(map(str, values))}"
             if len(terms) == 1 and key in _PRODUCTS and operator == "In":
                 draft.put("topology.gpuProducts", [str(value) for value in values], what)

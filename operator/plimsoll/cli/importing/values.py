@@ -75,8 +75,8 @@ def gibibytes(text: str) -> str | None:
 def parsed_json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
-        raise BadValueError(f"{text!r} is not JSON") from None
+    except (ValueError, RecursionError):
+        raise BadValueError(f"{text[:80]!r} is not JSON") from None
 
 
 def json_object(text: str) -> dict[str, Any]:
