@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
 
+from kv_scores import ledger_of
 from observations import GIB, Case
 from plimsoll.facts.gpus import Vendor
 from plimsoll.planning import overheads, profile_run
-from plimsoll.planning.constants import Constant, Constants
-from plimsoll.planning.ledger import build_ledger
+from plimsoll.planning.constants import Constants
 from plimsoll.planning.rank_weights import rank_weight_bytes
 from plimsoll.planning.situation import Situation
 
@@ -92,7 +92,8 @@ class Seen:
 
 
 def situation(case: Case, constants: Constants) -> Situation:
-    assert case.gpu is not None and case.device_bytes is not None
+    if case.gpu is None or case.device_bytes is None:
+        raise ValueError(f"row {case.line} names no GPU, so nothing can be fitted to it")
     return Situation(
         model=case.model,
         gpu=case.gpu,
@@ -227,7 +228,7 @@ def fit_spreads(cases: Sequence[Case], constants: Constants, without: dict[str, 
             continue
         if case.engine.whole_prompts and case.model.architecture.vision:
             continue
-        pool = left_bytes(case, without.get(case.family, constants))
+        pool = ledger_of(case, without.get(case.family, constants)).left.mid
         name = profile_run.unexplained_name(situation(case, constants))
         errors[name].append(abs(pool - case.available * GIB) / GIB)
     for name, found in errors.items():
@@ -242,21 +243,6 @@ def fit_spreads(cases: Sequence[Case], constants: Constants, without: dict[str, 
                 fitted_on=note,
             )
     return constants
-
-
-def left_bytes(case: Case, constants: Constants) -> float:
-    """What the ledger says is left for the cache, even where that is less than nothing."""
-    assert case.gpu is not None
-    ledger = build_ledger(
-        model=case.model,
-        gpu=case.gpu,
-        layout=case.layout,
-        engine=case.engine,
-        settings=case.settings,
-        device_bytes=case.device_bytes,
-        constants=constants,
-    )
-    return ledger.left.mid
 
 
 def _with(constants: Constants, name: str, **changes: object) -> Constants:
@@ -282,7 +268,3 @@ def as_yaml(constants: Constants) -> str:
             f"    {{value: {constant.value:g}, spread: {constant.spread:g}, rows: {constant.rows}, fittedOn: {constant.fitted_on!r}}}"
         )
     return "\n".join(lines) + "\n"
-
-
-Scored = Callable[[Case], Constants]
-__all__ = ["Constant", "Scored", "as_yaml", "fit", "fit_spreads", "left_bytes", "left_out", "situation"]

@@ -18,7 +18,7 @@ from typing import Any
 
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import parse_version
-from plimsoll.facts.engines import EngineFacts, engine_facts
+from plimsoll.facts.engines import EngineFacts, KvTokensLine, engine_facts
 from plimsoll.facts.gpus import Gpu, UnknownGpu, Vendor, all_gpus, gpu_named
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.models import lookup
@@ -136,7 +136,7 @@ def _case(line: int, row: Mapping[str, Any]) -> Case | Skipped:
     largest = device or max(gpu.memory_bytes for gpu in all_gpus())
     if row.get("tp") is None and rank_weight_bytes(model, layout).largest > largest:
         return Skipped(line, "number of GPUs not stated, and one cannot hold the weights")
-    settings = _settings(row, model, engine, gpu, device, layout)
+    settings = _settings(row, model, engine, device=(gpu, device), layout=layout)
     if device is not None:
         settings = _told_by_sums(row, settings, device, notes)
     return Case(
@@ -158,7 +158,7 @@ def _model(name: str, quantization: str | None) -> ModelFacts | None:
     if found is None or found.architecture.quantization is not None or not quantization:
         return found
     word = re.split(r"[\s/]+", quantization.strip().lower())[0]
-    return lookup(f"{name.split(' (')[0]}-{word.upper()}") or found
+    return lookup(f"{name.split(' (', maxsplit=1)[0]}-{word.upper()}") or found
 
 
 def _engine(row: Mapping[str, Any], notes: list[str]) -> EngineFacts:
@@ -178,13 +178,13 @@ def _engine(row: Mapping[str, Any], notes: list[str]) -> EngineFacts:
         notes.append(
             f"version {text!r} says a year only; taken as {engine.version}, its newest with this row's tokens line"
         )
-    elif line not in {None, engine.kv_tokens_line}:
+    elif line is not None and line != engine.kv_tokens_line:
         notes.append(f"the row's own concurrency shows that its line counts the {line}")
         return replace(engine, kv_tokens_line=line)
     return engine
 
 
-def _line_printed(row: Mapping[str, Any]) -> str | None:
+def _line_printed(row: Mapping[str, Any]) -> KvTokensLine | None:
     """Which of the two meanings the tokens line had, where the row's own concurrency tells."""
     tokens, concurrency, length = row.get("kv_tokens"), row.get("max_concurrency"), row.get("max_model_len")
     if not (tokens and concurrency and length):
@@ -249,14 +249,15 @@ def _settings(
     row: Mapping[str, Any],
     model: ModelFacts,
     engine: EngineFacts,
-    gpu: Gpu | None,
-    device: int | None,
+    *,
+    device: tuple[Gpu | None, int | None],
     layout: Layout,
 ) -> EngineSettings:
+    gpu, memory = device
     said = f"{row.get('notes') or ''} {row.get('quote') or ''}"
     length = int(row.get("max_model_len") or model.architecture.max_positions)
     tokens, sequences = engine.batch_defaults(
-        device or 0,
+        memory or 0,
         gpu.architecture if gpu else "",
         unified_memory=bool(gpu and gpu.unified_memory),
         ranks=layout.gpus,
