@@ -14,10 +14,10 @@ LATENCIES ?=
 BENCH_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format generate bench lock clean
+.PHONY: help setup demo test e2e lint format generate bench lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP) ## make .venv with the locked dependencies and this package
 
@@ -29,16 +29,25 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup ## plan every sample resource on the bundled snapshot of a fleet
+demo: setup ## plan every sample resource on a mixed estate, then ask why, what if, and what fits
 	@test -n "$(SAMPLES)" || { echo "examples/ holds no sample resources" >&2; exit 1; }
-	@# 2 is an answer ("does not fit"), not a failure of the demonstration.
 	@for sample in $(SAMPLES); do \
-	  printf '\n$$ plimsoll plan -f %s --snapshot examples/fleet.yaml\n' "$$sample"; \
-	  $(BIN)/plimsoll plan -f "$$sample" --snapshot examples/fleet.yaml || [ $$? -eq 2 ] || exit 1; \
+	  printf '\n'; sed -n '/^# /p; /^[^#]/q' "$$sample"; \
+	  $(call shown,plan -f $$sample --snapshot examples/fleet.yaml) || exit 1; \
 	done
+	@$(call shown,explain -f examples/02-chat.yaml --snapshot examples/fleet.yaml max_num_seqs)
+	@$(call shown,plan -f examples/02-chat.yaml --snapshot examples/fleet.yaml --what-if precision=fp8 --what-if users=200)
+	@$(call shown,memory gpt-oss-120b --gpu H100 --sweep tp --context-tokens 32768 --concurrency 32)
+	@$(call shown,import -- vllm serve Qwen/Qwen3-8B -tp 2 --max-model-len 16k --swap-space 4)
+
+# shown(arguments): the command line and its answer. 2 is an answer ("does not fit"), not a failure of the demonstration.
+shown = { printf '\n$$ plimsoll %s\n' "$(1)"; $(BIN)/plimsoll $(1) || [ $$? -eq 2 ]; }
 
 test: setup ## run the tests (no network, no cluster, no GPU)
 	$(BIN)/pytest -n 2 -q
+
+e2e: setup ## run the tests on a real API server; the first time builds it, for 10 minutes or so
+	$(BIN)/pytest e2e -q
 
 lint: setup ## ruff, mypy and the import rules of the rooms
 	$(BIN)/ruff check

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+import yaml
+
 from cluster import control_plane
 from cluster.api import Api, ApiError
 from cluster.binaries import Places, ensure
@@ -118,6 +120,15 @@ class Cluster:
             env={"HOME": str(self.folder), "PATH": os.defpath},
         )
 
+    def install(self, file: Path) -> None:
+        """Apply a CRD and wait until the API server serves it."""
+        crd = yaml.safe_load(file.read_text())
+        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd['metadata']['name']}"
+        self.api.apply(path, crd, force=True)
+        version = crd["spec"]["versions"][0]["name"]
+        served = f"/apis/{crd['spec']['group']}/{version}/{crd['spec']['names']['plural']}"
+        self.processes.wait("kube-apiserver", lambda: self._serves(path, served), READY_SECONDS)
+
     def stop(self) -> None:
         """End everything and clear the folder."""
         self.processes.stop()
@@ -158,6 +169,21 @@ class Cluster:
         self._run("kube-scheduler", control_plane.kube_scheduler(at))
         self.processes.wait("kube-controller-manager", self._has_default_account, READY_SECONDS)
         self.processes.check()
+
+    def _serves(self, crd: str, collection: str) -> bool:
+        conditions = (self.api.get(crd).get("status") or {}).get("conditions") or ()
+        said = {one["type"]: one["status"] for one in conditions}
+        if said.get("NamesAccepted") == "False":
+            raise ClusterFailed(f"{crd}: the API server refuses the names: {conditions}")
+        if said.get("Established") != "True":
+            return False
+        try:
+            self.api.get(collection, limit="1")
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
 
     def _run(self, name: str, args: list[str]) -> None:
         self.processes.start(name, [self.programs[name], *args])

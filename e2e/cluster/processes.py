@@ -52,6 +52,11 @@ class Processes:
         return self.folder / "logs" / f"{name}.log"
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """All that were started, in that order."""
+        return tuple(self._running)
+
+    @property
     def pids(self) -> dict[str, int]:
         """Of the programs that run."""
         return {name: one.pid for name, one in self._running.items() if one.poll() is None}

@@ -1,0 +1,53 @@
+"""One control plane for all tests of a session; each test has a namespace of its own in it.
+
+The end of each program's log goes into the report of a test that failed, since the answer is often there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from cluster import Cluster
+from cluster.api import Object
+
+ROOT: Final = Path(__file__).parent.parent
+CLUSTER: Final = pytest.StashKey[Cluster]()
+
+
+@pytest.fixture(scope="session")
+def crd_file() -> Path:
+    return ROOT / "crds" / "llmdeployments.plimsoll.dev.yaml"
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest, crd_file: Path) -> Iterator[Cluster]:
+    """With Plimsoll's CRD."""
+    with Cluster() as running:
+        request.config.stash[CLUSTER] = running
+        running.install(crd_file)
+        yield running
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Named after the test, so that what is left in a log can be told apart."""
+    plain = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
+    body: Object = {"metadata": {"generateName": f"{plain}-"}}
+    name = str(cluster.api.create("/api/v1/namespaces", body)["metadata"]["name"])
+    yield name
+    cluster.api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    running = item.config.stash.get(CLUSTER, None)
+    if report.failed and running is not None:
+        for name in running.processes.names:
+            report.sections.append((f"log of {name}", running.processes.tail(name)))
+    return report
