@@ -1,12 +1,15 @@
 """`plimsoll plan` from end to end: resources and fleets of every kind in, exit codes and documents out."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from plimsoll.facts.model_codec import export_model
+from plimsoll.facts.models import lookup
 from plimsoll.planning import codec
 from plimsoll.planning.plan import FleetPlan
 from tests.cli.running import plimsoll
@@ -162,6 +165,24 @@ def test_a_pinned_plan_that_cannot_be_read_is_told_and_counts_as_absent(tmp_path
     ran = plimsoll("plan", "--snapshot", str(file))
     assert ran.code == 0
     assert "the pinned plan of default/held cannot be read" in ran.err
+
+
+def test_facts_that_only_the_cluster_could_read_come_with_the_snapshot(tmp_path: Path):
+    known = lookup("Qwen/Qwen3-8B")
+    assert known is not None
+    facts = json.loads(export_model(replace(known, source="s3://bucket/private")))
+    snapshot = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Snapshot",
+        "models": [facts, {"broken": True}],
+        "config": {"nodeClasses": [{"name": "h", "gpuProduct": "H100", "gpusPerNode": 8, "maxNodes": 1}]},
+    }
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps(snapshot))
+    text = resource().replace("hf://Qwen/Qwen3-8B", "s3://bucket/private")
+    ran = plimsoll("plan", "-f", "-", "--snapshot", str(file), stdin=text)
+    assert ran.code == 0
+    assert "count as absent" in ran.err
 
 
 def test_prices_of_the_admin_s_config_reach_a_fleet_of_the_command_line(tmp_path: Path):

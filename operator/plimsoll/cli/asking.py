@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from plimsoll.cli import inputs
 from plimsoll.cli.errors import BAD_INPUT, DOES_NOT_FIT, FITS, BadInput, note
 from plimsoll.cli.fleets import FleetChoice
 from plimsoll.facts.inventory import Inventory
+from plimsoll.facts.model import ModelFacts
+from plimsoll.facts.model_codec import ModelCodecError, import_model
 from plimsoll.facts.snapshot import Snapshot
 from plimsoll.planning import codec
 from plimsoll.planning.fleet import Request, plan_fleet
@@ -100,7 +103,8 @@ def _stored(snapshot: Snapshot) -> list[LLMDeployment]:
 def _facts(deployment: LLMDeployment, question: Question) -> PlanFacts:
     """What is known of the models; where nothing is, the plan says why."""
     asked, admin = deployment.spec.speculative, question.snapshot.config
-    model = inputs.model_of(deployment.spec.model, admin, online=question.online)
+    kept = _kept_models(question.snapshot).get((deployment.spec.model.source, deployment.spec.model.revision))
+    model = kept or inputs.model_of(deployment.spec.model, admin, online=question.online)
     draft = None
     if asked is not None and asked.model is not None:
         draft = inputs.model_of(ModelSpec(source=asked.model), admin, online=question.online)
@@ -110,6 +114,19 @@ def _facts(deployment: LLMDeployment, question: Question) -> PlanFacts:
         draft=None if isinstance(draft, str) else draft,
         problem=problem,
     )
+
+
+def _kept_models(snapshot: Snapshot) -> Mapping[tuple[str, str | None], ModelFacts]:
+    """Facts that only the cluster could read, by source and revision as the resource writes them."""
+    found = {}
+    for body in snapshot.models:
+        try:
+            facts = import_model(json.dumps(body))
+        except ModelCodecError as error:
+            note([f"facts of a model in the snapshot cannot be read and count as absent: {error}"])
+        else:
+            found[facts.source, facts.revision] = facts
+    return found
 
 
 def _pinned(snapshot: Snapshot) -> Mapping[str, Plan]:

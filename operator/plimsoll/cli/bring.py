@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import sys
 from collections.abc import Iterator
 
 import click
@@ -50,8 +51,10 @@ def import_command(
       kubectl get deployment chat -o yaml | plimsoll import -f -
     """
     imported = _imported(_text(words, file), name, engine_version)
-    for line in _account(imported):
-        click.echo(line, err=True)
+    if output == "json" or not sys.stdout.isatty():
+        # On a terminal the comments over the resource say the same; in a pipe they would be out of sight.
+        for line in _account(imported):
+            click.echo(line, err=True)
     if output == "json":
         print_data(_data(imported), "json")
     else:

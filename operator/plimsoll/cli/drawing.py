@@ -60,7 +60,7 @@ def show(parts: Iterable[RenderableType]) -> None:
         return
     with target.capture() as captured:
         for part in parts:
-            target.print(part)
+            target.print(part, crop=False)
     lines = (line.rstrip() for line in captured.get().splitlines())
     click.echo("".join(f"{line}\n" for line in lines), nl=False)
 

@@ -26,7 +26,7 @@ from plimsoll.facts.model import ModelFacts
 from plimsoll.planning import codec
 from plimsoll.planning.features import parse_kv_dtype
 from plimsoll.planning.layout import Layout
-from plimsoll.planning.ledger import Ledger, Verdict, build_ledger
+from plimsoll.planning.ledger import Ledger, OomRisk, Verdict, build_ledger
 from plimsoll.planning.rules import Question, Wishes, first_refusal
 from plimsoll.planning.settings import EngineSettings
 
@@ -280,7 +280,8 @@ def _each(ledger: Ledger, asked: _Asked) -> str:
 
 
 def _verdict(ledger: Ledger, _: _Asked) -> str:
-    return ledger.verdict.value if ledger.verdict is not Verdict.FITS else f"fits, risk {ledger.risk.value}"
+    plainly = ledger.verdict is not Verdict.FITS or ledger.risk is OomRisk.LOW
+    return ledger.verdict.value if plainly else f"{ledger.verdict.value}, risk {ledger.risk.value}"
 
 
 _COLUMNS: Final = (

@@ -88,7 +88,7 @@ def plan_report(plan: Plan, style: Style) -> Iterator[RenderableType]:
     for title, block in (
         ("Settings", _settings(plan.values, style)),
         ("Alternatives", _alternatives(plan.alternatives, style)),
-        ("Rejected", _rejected(plan.rejected, style)),
+        ("Rejected", _rejected(plan, style)),
         ("To know", _to_know(plan, style)),
     ):
         if block is not None:
@@ -264,22 +264,37 @@ def _alternatives(alternatives: Sequence[Alternative], style: Style) -> Renderab
         "TOKENS/S",
         "NOT TAKEN BECAUSE",
     )
-    return drawing.table(heads, rows, left=(0, 6), fold=6)
+    return drawing.table(heads, rows, left=(0, 6), fold=6, clip=not style.everything)
 
 
-def _rejected(rejected: Sequence[Rejected], style: Style) -> RenderableType | None:
-    if not rejected:
+def _rejected(plan: Plan, style: Style) -> RenderableType | None:
+    """By rule, each with the layout that stands nearest to what was chosen; all of them with --all."""
+    if not plan.rejected:
         return None
     if style.everything:
-        rows = [(f"  {one.layout}", ", ".join(one.hardware), one.rule, one.message) for one in rejected]
-        return drawing.table(("  LAYOUT", "ON", "RULE", "BECAUSE"), rows, left=(0, 1, 2, 3), fold=3)
-    ordered = sorted(rejected, key=lambda one: one.rule)
+        each = [(f"  {one.layout}", ", ".join(one.hardware), one.rule, one.message) for one in plan.rejected]
+        return drawing.table(("  LAYOUT", "ON", "RULE", "BECAUSE"), each, left=range(4), fold=3)
+    shown = plan.sets[0] if plan.sets else plan.nearest
+    chosen = str(shown.hardware) if shown else ""
+    ordered = sorted(plan.rejected, key=lambda one: one.rule)
     grouped = [(rule, list(group)) for rule, group in groupby(ordered, key=lambda one: one.rule)]
-    counted = [
-        (f"  {rule}", count(len(group)), f"{group[0].layout}: {group[0].message}")
-        for rule, group in sorted(grouped, key=lambda pair: (-len(pair[1]), pair[0]))
-    ]
-    return drawing.table(("  RULE", "LAYOUTS", "FOR EXAMPLE"), counted, left=(0, 2), fold=2, clip=True)
+    grouped.sort(key=lambda pair: (-len(pair[1]), pair[0]))
+    rows = [(f"  {rule}", count(len(group)), _example(group, chosen)) for rule, group in grouped[:FEW]]
+    if len(grouped) > FEW:
+        rows.append(
+            (
+                "  ...",
+                count(sum(len(group) for _, group in grouped[FEW:])),
+                "by other rules; see them with --all",
+            )
+        )
+    return drawing.table(("  RULE", "LAYOUTS", "FOR EXAMPLE"), rows, left=(0, 2), fold=2, clip=True)
+
+
+def _example(rejected: Sequence[Rejected], chosen: str) -> str:
+    one = next((one for one in rejected if chosen in one.hardware), rejected[0])
+    where = chosen if chosen in one.hardware else next(iter(one.hardware), "")
+    return f"{one.layout}{f' on {where}' if where else ''}: {one.message}"
 
 
 def _to_know(plan: Plan, style: Style) -> RenderableType | None:
