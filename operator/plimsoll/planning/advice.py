@@ -17,11 +17,14 @@ from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.gpus import Gpu, Vendor
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.weights import weights_from_architecture
+from plimsoll.planning.candidate import cache_of
 from plimsoll.planning.layouts import USABLE
 from plimsoll.planning.plan import Advice, PlanSet
 from plimsoll.planning.quantize import ONLINE
+from plimsoll.planning.sequences import held_sequences
 from plimsoll.planning.task import Task
 
+NEARLY: Final = 0.9
 WORTH: Final = 1.15
 """A change that promises less is not worth a word."""
 
@@ -89,13 +92,15 @@ def _weights(task: Task, gpu: Gpu, shown: PlanSet) -> Iterator[Advice]:
 def _cache(task: Task, gpu: Gpu, shown: PlanSet) -> Iterator[Advice]:
     """An 8-bit cache where the cache is what limits."""
     quantization = task.model.architecture.quantization
+    capacity = cache_of(shown.ledger)
     already = shown.settings.kv_dtype is not None or (
         quantization is not None and quantization.kv_cache is not None
     )
-    if already or shown.ledger.capacity is None or Dtype.FP8 not in gpu.flops:
+    if already or capacity is None or Dtype.FP8 not in gpu.flops:
         return
+    held = held_sequences(capacity) * shown.layout.data
     limited = shown.performance is not None and shown.performance.bound == "cache"
-    if not limited and shown.max_concurrency > shown.load.concurrency:
+    if not limited and shown.max_concurrency < held * NEARLY:
         return
     yield Advice(
         topic="kv-dtype",

@@ -18,7 +18,7 @@ from plimsoll.planning.derive import UTILIZATION, base_settings, share_on
 from plimsoll.planning.intent import Intent
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.layouts import Refusal
-from plimsoll.planning.ledger import Ledger, Verdict, build_ledger
+from plimsoll.planning.ledger import Capacity, Ledger, Verdict, build_ledger
 from plimsoll.planning.load import Load, Performance
 from plimsoll.planning.performance import Replica
 from plimsoll.planning.placement import Shape, Slot, room
@@ -103,11 +103,10 @@ def _evaluated(
     if ledger.verdict is Verdict.DOES_NOT_FIT:
         return Refusal(layout, "memory", ledger.reason)
     most, best = _carried(task, slot, layout, settings, ledger)
-    if ledger.capacity is not None:
+    capacity = cache_of(ledger)
+    if capacity is not None:
         target = most // layout.data if task.intent.itl_ms is not None and most > 0 else None
-        count, why = sequences(
-            task, settings.max_num_seqs, settings.max_num_batched_tokens, ledger.capacity, target
-        )
+        count, why = sequences(task, settings.max_num_seqs, settings.max_num_batched_tokens, capacity, target)
         settings = replace(settings, max_num_seqs=min(count, settings.max_num_seqs))
         values += (why,)
     if most > settings.max_num_seqs * layout.data:
@@ -135,8 +134,9 @@ def settled(task: Task, candidate: Candidate) -> Candidate:
         settings, why = _fixed_pool(slot, ledger, settings)
         values += (why,)
         ledger = ledger_of(task, slot, layout, settings)
-    if ledger.capacity is not None:
-        permille, why = watermark(task, settings, ledger.capacity)
+    capacity = cache_of(ledger)
+    if capacity is not None:
+        permille, why = watermark(task, settings, capacity)
         settings = replace(settings, watermark_permille=permille)
         values += (why,)
     return replace(candidate, settings=settings, ledger=ledger, values=values)
@@ -186,11 +186,18 @@ def ledger_of(task: Task, slot: Slot, layout: Layout, settings: EngineSettings) 
     )
 
 
+def cache_of(ledger: Ledger) -> Capacity | None:
+    """The cache, where the model has one: encoders keep nothing between requests."""
+    capacity = ledger.capacity
+    return capacity if capacity is not None and capacity.blocks.mid > 0 else None
+
+
 def predictor(
     task: Task, slot: Slot, layout: Layout, settings: EngineSettings, ledger: Ledger
 ) -> Callable[[int], Performance]:
     """Performance of a replica by the requests in flight on it."""
-    tokens = ledger.capacity.tokens.mid if ledger.capacity is not None else None
+    capacity = cache_of(ledger)
+    tokens = capacity.tokens.mid if capacity is not None else None
     return predicting(task, slot, layout, settings, tokens)
 
 
@@ -222,8 +229,9 @@ def _carried(
     task: Task, slot: Slot, layout: Layout, settings: EngineSettings, ledger: Ledger
 ) -> tuple[int, Performance | None]:
     limit = settings.max_num_seqs * layout.data
-    if ledger.capacity is not None:
-        limit = max(1, min(limit, held_sequences(ledger.capacity) * layout.data))
+    capacity = cache_of(ledger)
+    if capacity is not None:
+        limit = max(1, min(limit, held_sequences(capacity) * layout.data))
     return carried(task.intent, limit, predictor(task, slot, layout, settings, ledger))
 
 

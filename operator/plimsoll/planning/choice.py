@@ -13,13 +13,16 @@ from fractions import Fraction
 from math import ceil
 from typing import Final
 
+from plimsoll.planning import choice_rule
 from plimsoll.planning.budgets import UNLIMITED, Limits
 from plimsoll.planning.candidate import Candidate, rate_at
 from plimsoll.planning.intent import ASSUMED_CONCURRENCY, Intent
+from plimsoll.planning.layout import Layout
 from plimsoll.planning.task import Task
 
 PER_SLOT: Final = 3
 """Candidates of one slot that enter the search: cheapest replica, cheapest work, largest replica."""
+NEAR: Final = Fraction(str(choice_rule.NEAR))
 MANY: Final = 10**9
 MOST_STEPS: Final = 20_000
 """Of the search; beyond it the best found so far stands. A fixed count, never a clock, so that answers repeat."""
@@ -116,9 +119,16 @@ def option_of(task: Task, candidate: Candidate, demand: Demand, room: int, *, mo
         work = rate_at(task, candidate, max(1, min(ASSUMED_CONCURRENCY, candidate.most)))
         # Cost of a thousand output tokens a second; without a prediction the cost of a replica.
         cost = cost * 1000 / Fraction(max(1, int(work))) if work is not None else cost
+        cost *= 1 + NEAR * mechanisms(candidate.layout)
     return Option(
         candidate=candidate, capacity=carries, cost=cost, room=min(room, allowed(candidate, demand))
     )
+
+
+def mechanisms(layout: Layout) -> int:
+    """Kinds of parallelism beside tensor: each must be better by what predictions can tell apart, or it is not worth having."""
+    extras = (layout.decode_context > 1, layout.pipeline > 1, layout.data > 1, layout.expert_parallel)
+    return sum(extras)
 
 
 def allowed(candidate: Candidate, demand: Demand) -> int:

@@ -10,8 +10,9 @@ from typing import Final
 
 from plimsoll.api.quantity import format_gib, parse_bytes
 from plimsoll.facts.architecture import MoeFfn
-from plimsoll.facts.gpus import Gpu
+from plimsoll.facts.gpus import Gpu, Vendor
 from plimsoll.facts.model import ModelFacts
+from plimsoll.planning.cpu import cpu_size
 from plimsoll.planning.features import kv_dtype, lora_slots, multimodal_items, speculation
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.placement import Slot
@@ -43,20 +44,22 @@ def base_settings(
     """
     gpu, device_bytes = slot.gpu, slot.hardware.memory_bytes
     spec, memory, architecture = task.intent.spec, task.intent.spec.memory, task.model.architecture
+    on_cpu = gpu.vendor is Vendor.CPU
     tokens_default, sequences_default = task.engine.batch_defaults(
-        device_bytes, gpu.architecture, unified_memory=gpu.unified_memory
+        device_bytes, "cpu" if on_cpu else gpu.architecture, unified_memory=gpu.unified_memory
     )
     utilization, why_utilization = _utilization(task, slot, generous=generous)
     batched, why_batched = _batched(task, gpu, layout, tokens_default)
     caching, why_caching = _prefix_caching(task)
     dtype, why_dtype = kv_dtype(task.intent, architecture)
     asked = spec.engine.max_sequences
+    fixed = None if memory.kv_cache_size is None else parse_bytes(memory.kv_cache_size)
     settings = EngineSettings(
         max_model_len=task.context.tokens,
         max_num_seqs=min(asked if asked is not None else sequences_default, batched),
         max_num_batched_tokens=batched,
         utilization=utilization,
-        kv_cache_bytes=None if memory.kv_cache_size is None else parse_bytes(memory.kv_cache_size),
+        kv_cache_bytes=cpu_size(task, slot).cache_bytes if on_cpu else fixed,
         kv_dtype=dtype,
         block_size=spec.engine.block_tokens,
         prefix_caching=caching,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from plimsoll.facts.inventory import Inventory
 from plimsoll.planning.choice import Chosen, Demand, Option
 from plimsoll.planning.intent import Intent
 from plimsoll.planning.placement import refusal, room_when_empty
-from plimsoll.planning.plan import Finding, Severity
+from plimsoll.planning.plan import Finding, Outcome, PlanSet, Severity
+from plimsoll.planning.weighing import Weighed
 
 MOST_NAMED = 3
 
@@ -40,10 +42,9 @@ def no_devices(intent: Intent, inventory: Inventory, products: frozenset[str] | 
     return Finding(severity=Severity.ERROR, reason="NoGPUs", message=message, field="topology", remedy=remedy)
 
 
-def no_room(option: Option, demand: Demand, placed: int, owner: str) -> Finding:
+def no_room(option: Option, wanted: int, placed: int, owner: str) -> Finding:
     """A layout is known, but not all replicas find devices now."""
     candidate = option.candidate
-    wanted = replicas_for(option, demand)
     slot = candidate.slot
     empty = sum(room_when_empty(pool, candidate.shape, candidate.layout) for pool in slot.pools)
     free = sum(pool.free_devices for pool in slot.pools)
@@ -93,6 +94,71 @@ def replicas_reason(intent: Intent) -> str:
     if intent.rate is not None:
         return f"as many as {float(intent.rate):g} requests a second need, at least {bounds.least}, {most}"
     return f"no load is declared: scaling.min, at least 1, {most}"
+
+
+def does_not_fit(intent: Intent, weighed: Weighed, nearest: PlanSet | None) -> tuple[Outcome, Finding]:
+    """Why nothing is left: what the user fixed contradicts the model, or no device holds it."""
+    wishes = intent.wishes
+    fixed = {
+        f"topology.{name}": value
+        for name, value in (
+            ("tensor", wishes.tensor),
+            ("pipeline", wishes.pipeline),
+            ("data", wishes.data),
+            ("expertParallel", wishes.expert_parallel),
+        )
+        if value is not None
+    }
+    granted = [(slot, refusal) for slot, refusal in weighed.refusals if refusal.rule != "asked"]
+    if fixed and granted and all(slot is None for slot, _ in granted):
+        first = granted[0][1]
+        field = next(iter(fixed))
+        return Outcome.INVALID, Finding(
+            severity=Severity.ERROR,
+            reason="TopologyContradiction",
+            message=f"no layout is possible with {_words(fixed)}: {first.message}",
+            field=field,
+            value=str(fixed[field]),
+            remedy="leave it out, or a number that the model divides by",
+        )
+    if nearest is not None:
+        message = f"nearest is {nearest.layout} on {nearest.hardware}: {nearest.ledger.reason}"
+    elif granted:
+        slot, refusal = granted[-1]
+        where = f" on {slot.hardware}" if slot is not None else ""
+        message = f"for example {refusal.layout}{where}: {refusal.message}"
+    else:
+        message = "no layout could be tried"
+    return Outcome.DOES_NOT_FIT, Finding(
+        severity=Severity.ERROR,
+        reason="DoesNotFit",
+        message=f"no layout fits these devices; {message}",
+        field="topology" if fixed else "model.source",
+        value=_words(fixed) if fixed else None,
+        remedy="larger or more GPUs, a shorter context, a quantized checkpoint; see the advice",
+    )
+
+
+def _words(fixed: dict[str, int | bool]) -> str:
+    return ", ".join(f"{name} {str(value).lower()}" for name, value in fixed.items())
+
+
+def spanning(sets: Sequence[PlanSet]) -> tuple[Finding, ...]:
+    """Replicas over nodes live from a network that no label of a node describes well."""
+    return tuple(
+        Finding(
+            severity=Severity.INFO,
+            reason="SpansNodes",
+            message=(
+                f"a replica of {chosen.layout} spans {chosen.pods_per_replica} nodes of {chosen.hardware}; RDMA of 400 Gb/s "
+                f"a GPU between them is assumed"
+            ),
+            field="topology.interconnect",
+            remedy="topology.interconnect: rdma to demand it",
+        )
+        for chosen in sets
+        if chosen.pods_per_replica > 1
+    )
 
 
 def over_budget(option: Option, demand: Demand, room: int) -> Finding:

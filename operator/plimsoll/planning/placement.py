@@ -238,6 +238,14 @@ def _product_labels(pool: Pool) -> dict[str, str]:
     return dict(pool.pins) or {label: pool.labels[label] for label in PRODUCT_LABELS if label in pool.labels}
 
 
+def _part_of(gpu: Gpu, sharing: int) -> Gpu:
+    """A device whose time is sliced gives each of its pods a fair part of its speed when all are busy."""
+    if sharing == 1:
+        return gpu
+    flops = {dtype: rate // sharing for dtype, rate in gpu.flops.items()}
+    return replace(gpu, bandwidth=gpu.bandwidth // sharing, flops=flops)
+
+
 def _slot(pools: tuple[Pool, ...], selector: Mapping[str, str]) -> Slot:
     first = min(pools, key=lambda pool: pool.key)
     return Slot(
@@ -253,6 +261,6 @@ def _slot(pools: tuple[Pool, ...], selector: Mapping[str, str]) -> Slot:
             price_per_hour=first.price_per_hour,
         ),
         price=None if first.price_per_hour is None else Fraction(first.price_per_hour),
-        gpu=first.gpu,
+        gpu=_part_of(first.gpu, first.sharing),
         pools=tuple(sorted(pools, key=lambda pool: pool.key)),
     )

@@ -26,12 +26,14 @@ from plimsoll.planning.cost import rescaled, total_cost
 from plimsoll.planning.intent import Intent
 from plimsoll.planning.ledger import Verdict
 from plimsoll.planning.outcomes import (
+    does_not_fit,
     inventory_findings,
     no_devices,
     no_room,
     over_budget,
     replicas_for,
     replicas_reason,
+    spanning,
     why_chosen,
 )
 from plimsoll.planning.pinning import Event, kept, replacing
@@ -80,10 +82,11 @@ def _fresh(reading: Reading, task: Task, inventory: Inventory, limits: Limits) -
     demand = demand_of(task.intent, limits)
     money = all(slot.price is not None for slot in reading.slots)
     task, weighed, findings = _weighed(reading, task, demand, money=money)
-    findings = (*reading.findings, *findings, *inventory_findings(inventory, money))
+    findings = (*findings, *inventory_findings(inventory, money))
     if not weighed.candidates:
         nearest = _nearest(task, weighed)
-        return _ended(reading, Outcome.DOES_NOT_FIT, *findings, weighed=weighed, nearest=nearest)
+        outcome, finding = does_not_fit(task.intent, weighed, nearest)
+        return _ended(reading, outcome, *findings, finding, weighed=weighed, nearest=nearest)
     if not weighed.options:
         task, weighed, missed = nearest_to_target(task, weighed, demand, reading.owner, money=money)
         findings = (*findings, *missed)
@@ -100,15 +103,16 @@ def _weighed(
 ) -> tuple[Task, Weighed, tuple[Finding, ...]]:
     """Layouts weighed; a context that nobody asked for is cut until one fits, if any does."""
     weighed = weigh(task, reading.slots, demand, reading.owner, money=money)
-    first = weighed
+    best = (task, weighed, reading.findings)
     tokens = task.context.tokens // 2
-    while not weighed.candidates and task.context.inherited and tokens >= LEAST_SHORTENED:
+    while not weighed.sure and task.context.inherited and tokens >= LEAST_SHORTENED:
         shorter = replace(task, context=shortened(task.context, tokens))
         weighed = weigh(shorter, reading.slots, demand, reading.owner, money=money)
-        if weighed.candidates:
-            return shorter, weighed, shorter.context.findings
+        if weighed.sure or not best[1].candidates:
+            kept_findings = tuple(f for f in reading.findings if f not in task.context.findings)
+            best = (shorter, weighed, (*kept_findings, *shorter.context.findings))
         tokens //= 2
-    return task, first, ()
+    return best if best[1].candidates else (task, weighed, reading.findings)
 
 
 def _with_sets(
@@ -130,7 +134,7 @@ def _with_sets(
     if short:
         rest = demand.amount - chosen.covered
         wanted += max(demand.least - chosen.replicas, -(-rest // lead.capacity))
-        findings = (*findings, _shortage(reading, lead, demand, chosen.replicas))
+        findings = (*findings, _shortage(reading, lead, demand, wanted=wanted, placed=chosen.replicas))
     if reading.task is not None and task.intent.bounds.fixed == 0:
         sets, wanted, short = tuple(rescaled(chosen_set, 0) for chosen_set in sets), 0, False
     tight = any(chosen_set.ledger.verdict is Verdict.TIGHT for chosen_set in sets)
@@ -139,7 +143,7 @@ def _with_sets(
         task,
         outcome=Outcome.SHORT if short else Outcome.TIGHT if tight else Outcome.FITS,
         wanted=wanted,
-        findings=findings,
+        findings=(*findings, *spanning(sets)),
         weighed=weighed,
         sets=sets,
         alternatives=alternatives(task, weighed.options, chosen, demand, money=money),
@@ -158,24 +162,25 @@ def _without_room(
 ) -> Plan:
     """Something fits, but nothing is free (or allowed): the best layout is shown with no replica."""
     best = weighed.options[0]
+    wanted = replicas_for(best, demand)
     shown = build_set(task, best.candidate, 0, max(1, best.candidate.most), reading.owner)
     return _plan(
         reading,
         task,
         outcome=Outcome.SHORT,
-        wanted=replicas_for(best, demand),
-        findings=(*findings, _shortage(reading, best, demand, 0)),
+        wanted=wanted,
+        findings=(*findings, _shortage(reading, best, demand, wanted=wanted, placed=0)),
         weighed=weighed,
         nearest=shown,
         choice=f"{best.candidate.layout} on {best.candidate.slot.hardware} would be chosen if there were room",
     )
 
 
-def _shortage(reading: Reading, option: Option, demand: Demand, placed: int) -> Finding:
+def _shortage(reading: Reading, option: Option, demand: Demand, *, wanted: int, placed: int) -> Finding:
     free = room_for(option.candidate, reading.owner)
     if option.room < free and option.room < replicas_for(option, demand):
         return over_budget(option, demand, option.room)
-    return no_room(option, demand, placed, reading.owner)
+    return no_room(option, wanted, placed, reading.owner)
 
 
 def _nearest(task: Task, weighed: Weighed) -> PlanSet | None:

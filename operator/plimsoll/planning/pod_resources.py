@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.api.quantity import format_gib
+from plimsoll.facts.gpus import Vendor
+from plimsoll.planning.cpu import cpu_size
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.placement import Shape, Slot
 from plimsoll.planning.plan import Origin, PodResources, Value
@@ -39,6 +41,9 @@ def pod_resources(
     cores = BASE_CORES + CORES_EACH * workers
     scratch = spec.storage.weights is None or spec.storage.weights.empty_dir is not None
     disk = _whole(model.weights.total * 11 // 10 + CACHES) if scratch else 0
+    if slot.gpu.vendor is Vendor.CPU:
+        size = cpu_size(task, slot)
+        cores, memory = size.cores, _whole(size.memory_bytes + shm)
     resources = PodResources(
         resource=slot.hardware.resource,
         devices=shape.devices,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from plimsoll.api.config import OperatorConfig
@@ -70,6 +70,9 @@ def read(
     engine = facts.engine or engine_facts(merged.spec.engine.name, version)
     if facts.model is None:
         return _stopped(deployment, facts, engine, digest, (_unreadable(deployment, facts),))
+    if facts.model.architecture.encoder:
+        # Encoders answer with one vector: nothing is decoded.
+        intent = replace(intent, lengths=replace(intent.lengths, output_typical=1))
     model, findings = as_served(facts.model, merged.spec.quantization.method, engine)
     products, unknown = products_of(intent, inventory)
     context = context_length(model.architecture, intent)

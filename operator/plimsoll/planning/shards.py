@@ -16,6 +16,7 @@ from plimsoll.facts.architecture import (
     DenseFfn,
     LatentAttention,
     MoeFfn,
+    Part,
     Quantization,
 )
 from plimsoll.facts.dtypes import Dtype
@@ -44,23 +45,36 @@ class Shard:
 
 def shards(architecture: Architecture, layout: Layout) -> Iterator[Shard]:
     """Every kind of cut matrix once, in the order of the layers that first have it."""
-    quantization = architecture.quantization
-    experts_only = quantization is not None and quantization.experts_only
-    skips_attention = quantization is not None and (quantization.skips_attention or experts_only)
+    plain = _left_alone(architecture.quantization)
     seen: set[Shard] = set()
-    for layer in architecture.layers:
+    for layer in dict.fromkeys(architecture.layers):
         found: list[Shard] = []
-        if not skips_attention and isinstance(layer.mixer, Attention | LatentAttention):
+        if Part.ATTENTION not in plain and isinstance(layer.mixer, Attention | LatentAttention):
             found += _mixer(layer.mixer, layout.tensor)
         if isinstance(layer.ffn, MoeFfn):
             ways = 1 if layout.expert_parallel else layout.expert_ranks
-            found += _ffn("expert", layer.ffn.intermediate, ways)
-        elif isinstance(layer.ffn, DenseFfn) and not experts_only:
+            if Part.EXPERTS not in plain:
+                found += _ffn("expert", layer.ffn.intermediate, ways)
+            if layer.ffn.shared_intermediate and Part.SHARED_EXPERTS not in plain:
+                found += _ffn("shared expert", layer.ffn.shared_intermediate, layout.tensor)
+        elif isinstance(layer.ffn, DenseFfn) and Part.FFN not in plain:
             found += _ffn("feed-forward", layer.ffn.intermediate, layout.tensor)
         for shard in found:
             if shard not in seen:
                 seen.add(shard)
                 yield shard
+
+
+def _left_alone(quantization: Quantization | None) -> frozenset[Part]:
+    """Parts that are not in the checkpoint's main format anywhere."""
+    if quantization is None:
+        return frozenset()
+    plain = {deviation.part for deviation in quantization.deviations if deviation.share >= 1.0}
+    if quantization.experts_only:
+        plain |= {Part.ATTENTION, Part.FFN, Part.SHARED_EXPERTS}
+    if quantization.skips_attention:
+        plain.add(Part.ATTENTION)
+    return frozenset(plain)
 
 
 def _mixer(mixer: Attention | LatentAttention, ways: int) -> list[Shard]:

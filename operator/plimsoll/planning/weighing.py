@@ -34,7 +34,7 @@ MOST_MISSES: Final = 48
 """Layouts that fit and miss the latency target, all of them so far, after which no more are asked."""
 HOPELESS: Final = 1e6
 """What misses the target at its best is looked at only where nothing keeps it, cheapest first all the same."""
-PLENTY: Final = 256
+PLENTY: Final = 64
 """Typical sequences in the cache beyond which sharding it over ranks gains nothing."""
 
 
@@ -68,6 +68,11 @@ class Weighed:
     """All that fit, those that miss the latency target included."""
     refusals: tuple[tuple[Slot | None, Refusal], ...] = ()
     """None: wherever it would run."""
+
+    @property
+    def sure(self) -> bool:
+        """Whether anything surely fits."""
+        return any(candidate.fits for candidate in self.candidates)
 
 
 class _Weighing:

@@ -1,0 +1,59 @@
+"""How large a replica on CPUs is: nothing is profiled there, so cache, memory and cores are all said beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from plimsoll.api.quantity import parse_bytes
+from plimsoll.planning.intent import ASSUMED_CONCURRENCY
+from plimsoll.planning.kv import kv_bytes_per_token
+from plimsoll.planning.layout import Layout
+from plimsoll.planning.placement import Slot
+from plimsoll.planning.task import Task
+
+GIB: Final = 2**30
+BESIDE: Final = 8 * GIB
+"""Interpreter, libraries, tokenizer, and the buffers of a step."""
+HOST_PART: Final = 0.8
+"""Of a host that one replica may take when nothing is said."""
+MOST_CORES: Final = 32
+"""More cores than one memory controller feeds make decoding no faster."""
+LEAST_CORES: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuSize:
+    cache_bytes: int
+    memory_bytes: int
+    """Of the pod, cache and weights included."""
+    cores: int
+
+
+def cpu_size(task: Task, slot: Slot) -> CpuSize:
+    """The user's numbers where they are given; else a cache for a modest load, within most of a host."""
+    asked = task.intent.spec.topology.cpu
+    fixed = task.intent.spec.memory.kv_cache_size
+    if asked is not None and asked.kv_cache_size is not None:
+        fixed = asked.kv_cache_size
+    resident = task.model.weights.total + BESIDE
+    if asked is not None and asked.memory is not None:
+        memory = parse_bytes(asked.memory)
+        cache = parse_bytes(fixed) if fixed is not None else max(0, memory - resident)
+    else:
+        most = max(0, int(slot.hardware.memory_bytes * HOST_PART) - resident)
+        cache = parse_bytes(fixed) if fixed is not None else min(most, _wanted(task))
+        memory = resident + cache
+    hosts = [pool.host_cpus for pool in slot.pools if pool.host_cpus is not None]
+    cores = min(MOST_CORES, max(LEAST_CORES, min(hosts, default=LEAST_CORES) - 2))
+    if asked is not None and asked.cores is not None:
+        cores = asked.cores
+    return CpuSize(cache_bytes=cache, memory_bytes=memory, cores=cores)
+
+
+def _wanted(task: Task) -> int:
+    """One request of the longest kind and a modest number of typical ones, in whole GiB."""
+    each = kv_bytes_per_token(task.model.architecture, Layout(), None)
+    tokens = max(task.context.tokens, ASSUMED_CONCURRENCY * task.intent.lengths.live)
+    return ceil(each * tokens * 1.1 / GIB) * GIB
