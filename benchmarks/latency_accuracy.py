@@ -27,6 +27,7 @@ DATA = Path(__file__).parent.parent / "operator/plimsoll/planning/data/performan
 UNFITTED_CLASS = 1.25
 """One standard deviation of a class's multiplier is 0.2 in the fit; two constants depend on most classes."""
 HELD = 0.9
+Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def fitted(rows: Iterable[Row]) -> Constants:
     """Constants from these rows alone; their spread is not known yet."""
     points = [Point(case=row.case, tpot=row.tpot, ttft=row.ttft) for row in rows]
     return Constants(
-        fitted=Fitted(on="", rows=len(points), pairs=0, in_sample={}, left_out={}),
+        fitted=Fitted(files=(), rows=len(points), pairs=(), in_sample={}, left_out={}),
         spread=Spread(tpot=1.0, ttft=1.0, unfitted_class=1.0),
         constants=Fit(points).run(),
     )
@@ -64,20 +65,29 @@ def scored_with(row: Row, constants: Constants) -> Scored:
     return Scored(row, answer.tpot_ms.mid / 1000, answer.ttft_ms.mid / 1000)
 
 
-def left_out(rows: Sequence[Row]) -> dict[tuple[str, str], Constants]:
-    """For each model on each hardware the constants that its points had no part in."""
+def left_out(rows: Sequence[Row]) -> dict[Pair, Constants]:
+    """For each model on each hardware constants that its points had no part in.
+
+    A pair that is alone in what is given has nothing to be fitted on; the product's constants serve if they never saw it.
+    """
     pairs = sorted({row.pair for row in rows})
-    if len(pairs) == 1:  # nothing else to fit on: the product's constants serve, if they never saw the pair
-        return {pairs[0]: committed()}
-    return {pair: fitted(row for row in rows if row.pair != pair) for pair in pairs}
+    if len(pairs) > 1:
+        return {pair: fitted(row for row in rows if row.pair != pair) for pair in pairs}
+    return {pair: committed() for pair in pairs if unseen(pair)}
+
+
+def unseen(pair: Pair) -> bool:
+    return " ".join(pair) not in committed().fitted.pairs
 
 
 def score_left_out(rows: Sequence[Row]) -> list[Scored]:
     constants = left_out(rows)
-    return [scored_with(row, constants[row.pair]) for row in rows]
+    return [scored_with(row, constants[row.pair]) for row in rows if row.pair in constants]
 
 
 def summary(scored: Sequence[Scored], error: Callable[[Scored], float]) -> dict[str, Any]:
+    if not scored:
+        return {"rows": 0, "median_pct": None, "p90_pct": None, "by_model": {}}
     errors = [abs(error(item)) for item in scored]
     by_model: dict[str, dict[str, Any]] = {}
     for pair in sorted({item.row.pair for item in scored}):
@@ -106,20 +116,30 @@ def quantile(values: Iterable[float], share: float) -> float:
 
 def report(rows: Sequence[Row], skipped: Mapping[str, int]) -> dict[str, Any]:
     held, seen = score_left_out(rows), score(rows, fitted(rows))
+    product = score([row for row in rows if unseen(row.pair)], committed())
+    reasons = dict(skipped)
+    if len(held) < len(rows):
+        reasons["alone in its file, and the product's constants have seen it"] = len(rows) - len(held)
     return {
-        "tpot": summary(held, lambda item: item.tpot_error),
-        "ttft": summary(held, lambda item: item.ttft_error),
-        "in_sample": {
-            "tpot": summary(seen, lambda item: item.tpot_error),
-            "ttft": summary(seen, lambda item: item.ttft_error),
-        },
-        "skipped": dict(sorted(skipped.items())),
+        **both(held),
+        "in_sample": both(seen),
+        **({"product_on_unseen": both(product)} if product else {}),
+        "skipped": dict(sorted(reasons.items())),
+    }
+
+
+def both(scored: Sequence[Scored]) -> dict[str, Any]:
+    return {
+        "tpot": summary(scored, lambda item: item.tpot_error),
+        "ttft": summary(scored, lambda item: item.ttft_error),
     }
 
 
 def print_tables(result: Mapping[str, Any]) -> None:
     for name, aim in (("tpot", "median 6, p90 15"), ("ttft", "median 20")):
         whole, seen = result[name], result["in_sample"][name]
+        if not whole["rows"]:
+            continue
         print(
             f"\n{name.upper()} error in % of the measured value, model and hardware left out of the fit (aim: {aim})"
         )
@@ -135,6 +155,11 @@ def print_tables(result: Mapping[str, Any]) -> None:
         print(
             f"{'all':48} {whole['rows']:5} {whole['median_pct']:7} {whole['p90_pct']:7} {'':7} |"
             f"           {seen['median_pct']:7} {seen['p90_pct']:7}"
+        )
+    for name, whole in result.get("product_on_unseen", {}).items():
+        print(
+            f"\nthe product's own constants on the {whole['rows']} rows of pairs they never saw: "
+            f"{name.upper()} median {whole['median_pct']}, p90 {whole['p90_pct']}"
         )
     print("\nskipped:", ", ".join(f"{n} {why}" for why, n in result["skipped"].items()) or "none")
 
@@ -159,9 +184,9 @@ def write_fit(rows: Sequence[Row], names: Sequence[str]) -> None:
     whole = constants.model_copy(
         update={
             "fitted": Fitted(
-                on=", ".join(names),
+                files=tuple(names),
                 rows=len(rows),
-                pairs=len({row.pair for row in rows}),
+                pairs=tuple(sorted({" ".join(row.pair) for row in rows})),
                 in_sample=_medians(seen),
                 left_out=_medians(held),
             ),
@@ -171,7 +196,10 @@ def write_fit(rows: Sequence[Row], names: Sequence[str]) -> None:
     header = (
         "# Written by benchmarks/latency_accuracy.py --fit; planning/rates.py says what the numbers mean.\n"
     )
-    DATA.write_text(header + yaml.safe_dump(whole.model_dump(mode="json"), sort_keys=False, default_flow_style=None), encoding="utf-8")
+    DATA.write_text(
+        header + yaml.safe_dump(whole.model_dump(mode="json"), sort_keys=False, default_flow_style=None),
+        encoding="utf-8",
+    )
 
 
 def spread_of(scored: Sequence[Scored]) -> Spread:
@@ -182,12 +210,10 @@ def spread_of(scored: Sequence[Scored]) -> Spread:
 
 
 def _medians(scored: Sequence[Scored]) -> dict[str, float]:
-    tpot, ttft = summary(scored, lambda s: s.tpot_error), summary(scored, lambda s: s.ttft_error)
     return {
-        "tpot_median_pct": tpot["median_pct"],
-        "tpot_p90_pct": tpot["p90_pct"],
-        "ttft_median_pct": ttft["median_pct"],
-        "ttft_p90_pct": ttft["p90_pct"],
+        f"{name}_{key}": whole[key]
+        for name, whole in both(scored).items()
+        for key in ("median_pct", "p90_pct")
     }
 
 

@@ -88,7 +88,7 @@ def report(rows: Sequence[Row]) -> dict[str, Any]:
         seen = score([row for row in rows if row.pair != pair] or rows, mine)
         constants[pair] = mine.model_copy(update={"spread": spread_of(seen)})
     rules = {"plimsoll": by_prediction(constants), "fewest_gpus": fewest, "most_gpus": most}
-    found = cases(rows)
+    found = cases([row for row in rows if row.pair in constants])
     lines = []
     for tpot, ttft in LIMITS:
         hits, count = dict.fromkeys(rules, 0), 0

@@ -122,11 +122,14 @@ class Spread(BaseModel):
 
 
 class Fitted(BaseModel):
+    """Where the constants come from, and how far they were from points in and outside of what they were fitted on."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    on: str
+    files: tuple[str, ...]
     rows: int
-    pairs: int
+    pairs: tuple[str, ...]
+    """Models on hardware whose points had a part; for a score of the constants these do not count as unseen."""
     in_sample: Mapping[str, float]
     left_out: Mapping[str, float]
 
