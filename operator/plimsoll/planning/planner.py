@@ -42,7 +42,7 @@ from plimsoll.planning.plan import SCHEMA, Advice, Alternative, Cost, Finding, O
 from plimsoll.planning.reading import PlanFacts, Reading, read
 from plimsoll.planning.targets import nearest_to_target
 from plimsoll.planning.task import Task
-from plimsoll.planning.weighing import Weighed, rejected, weigh
+from plimsoll.planning.weighing import SURE, Weighed, rejected, weigh
 
 __all__ = ["PlanFacts", "plan"]
 
@@ -105,14 +105,14 @@ def _weighed(
     weighed = weigh(task, reading.slots, demand, reading.owner, money=money)
     best = (task, weighed, reading.findings)
     tokens = task.context.tokens // 2
-    while not weighed.sure and task.context.inherited and tokens >= LEAST_SHORTENED:
+    while weighed.quality < SURE and task.context.inherited and tokens >= LEAST_SHORTENED:
         shorter = replace(task, context=shortened(task.context, tokens))
         weighed = weigh(shorter, reading.slots, demand, reading.owner, money=money)
-        if weighed.sure or not best[1].candidates:
+        if weighed.quality > best[1].quality:
             kept_findings = tuple(f for f in reading.findings if f not in task.context.findings)
             best = (shorter, weighed, (*kept_findings, *shorter.context.findings))
         tokens //= 2
-    return best if best[1].candidates else (task, weighed, reading.findings)
+    return best
 
 
 def _with_sets(

@@ -26,6 +26,7 @@ from plimsoll.planning.task import Task
 
 MOST_REJECTED: Final = 400
 """Kept in a plan, most telling first; a ConfigMap holds one megabyte."""
+SURE: Final = 3
 ENOUGH: Final = 4
 """The choice and its three alternatives."""
 
@@ -70,9 +71,9 @@ class Weighed:
     """None: wherever it would run."""
 
     @property
-    def sure(self) -> bool:
-        """Whether anything surely fits."""
-        return any(candidate.fits for candidate in self.candidates)
+    def quality(self) -> int:
+        """3: something surely fits. 2: it is expected to. 1: it may. 0: nothing does."""
+        return max((_likelihood(candidate) for candidate in self.candidates), default=0)
 
 
 class _Weighing:
@@ -225,6 +226,13 @@ class _Weighing:
             if chosen is not None and chosen.covered >= demand.amount:
                 best = float(chosen.cost)
         self._threshold = max(best, nsmallest(ENOUGH, totals)[-1])
+
+
+def _likelihood(candidate: Candidate) -> int:
+    if candidate.fits:
+        return SURE
+    capacity = candidate.ledger.capacity
+    return 2 if capacity is not None and capacity.concurrency_at_max_len.mid >= 1 else 1
 
 
 def question_of(task: Task, demand: Demand) -> Question:
