@@ -24,6 +24,8 @@ GIB: Final = 1 << 30
 PLAIN_WIDTH: Final = 110
 WIDEST: Final = 130
 BAR_WIDTH: Final = 56
+BESIDE_BAR: Final = 54
+"""What stands left and right of a bar on its line."""
 
 # Letter and colour of each term in the bar, in the order a ledger lists them.
 _TERMS: Final[Mapping[str, tuple[str, str]]] = {
@@ -126,6 +128,11 @@ def _cells(sizes: Mapping[str, float], total: float, width: int) -> dict[str, in
         cells[name] = min(number, left)
         left -= cells[name]
     return cells | ({"headroom": left} if left else {})
+
+
+def bar_width() -> int:
+    """Cells that leave room for the words beside the bar, on narrow terminals too."""
+    return max(20, min(BAR_WIDTH, console().width - BESIDE_BAR))
 
 
 def legend(ledger: Ledger, *, colour: bool) -> Text:

@@ -98,8 +98,8 @@ def plan_report(plan: Plan, style: Style) -> Iterator[RenderableType]:
 
 
 def _headline(plan: Plan, style: Style) -> Text:
-    mark = Text(f"{plan.outcome.value.upper()}  ", style=_OUTCOME_STYLE[plan.outcome])
-    mark.append(f"{plan.namespace}/{plan.name}", style="bold")
+    outcome = (f"{plan.outcome.value.upper()}  ", _OUTCOME_STYLE[plan.outcome])
+    mark = Text.assemble(outcome, (f"{plan.namespace}/{plan.name}", "bold"))
     if plan.sets:
         said = " + ".join(f"{chosen.replicas} x {_where(chosen)}" for chosen in plan.sets)
         devices = f"{plan.devices} {'device' if plan.devices == 1 else 'devices'}"
@@ -141,7 +141,7 @@ def _set(chosen: PlanSet, style: Style, *, alone: bool) -> Iterator[RenderableTy
 
 
 def memory_report(ledger: Ledger, *, colour: bool, everything: bool) -> Iterator[RenderableType]:
-    drawn = drawing.bar(ledger, colour=colour)
+    drawn = drawing.bar(ledger, colour=colour, width=drawing.bar_width())
     drawn.append(f"  {gib(ledger.budget_bytes)} of {gib(ledger.device_bytes)} GiB for the engine")
     yield drawing.facts([("Memory", drawn), ("", drawing.legend(ledger, colour=colour))])
     style = drawing.VERDICT_STYLE[ledger.verdict]
@@ -221,18 +221,15 @@ def _pod(chosen: PlanSet) -> str:
 
 def _settings(values: Sequence[Value], style: Style) -> RenderableType | None:
     """What was decided and why; how a value was computed in full is for --all and `explain`."""
-    rows = [
-        (
-            f"  {value.name}",
-            value.value,
-            value.source,
-            f"{value.formula}{_inputs(value.inputs) if style.everything else ''}",
-        )
-        for value in values
-        if style.everything or value.name not in _TOLD_ELSEWHERE
-    ]
-    heads = ("  NAME", "VALUE", "FROM", "BECAUSE")
-    return drawing.table(heads, rows, left=range(4), fold=3, clip=not style.everything) if rows else None
+    told = [value for value in values if style.everything or value.name not in _TOLD_ELSEWHERE]
+    rows = [(f"  {value.name}", value.value, _because(value, style)) for value in told]
+    heads = ("  NAME", "VALUE", "BECAUSE")
+    return drawing.table(heads, rows, left=range(3), fold=2, clip=not style.everything) if rows else None
+
+
+def _because(value: Value, style: Style) -> str:
+    why = value.source if value.formula == "as set" else f"{value.source}: {value.formula}"
+    return f"{why}{_inputs(value.inputs)}" if style.everything else why
 
 
 _TOLD_ELSEWHERE: Final = frozenset(
