@@ -21,6 +21,8 @@ from plimsoll.planning.rank_weights import rank_weight_bytes
 from plimsoll.planning.situation import Situation
 
 LEAST_SLOPE = 0.03
+ROUNDING = 1.02
+"""Logs round GiB to two digits, and blocks round what they are worth; the interval must hold that too."""
 
 
 def _single(case: Case) -> bool:
@@ -42,7 +44,8 @@ SPREADS = {
     "unexplainedMoeMulti": 1.0,
     "unexplainedRocm": 1.5,
     "unexplainedRocmMoe": 2.5,
-    "unexplainedSmall": 0.5,
+    "unexplainedSmall": 0.8,
+    "unexplainedSmallPlain": 0.5,
     "unexplainedFirst": 1.0,
 }
 """GiB below which a spread is not believed, however well the few models seen so far are met."""
@@ -238,7 +241,7 @@ def fit_spreads(cases: Sequence[Case], constants: Constants, without: dict[str, 
                 constants,
                 name,
                 value=0.0,
-                spread=round(max(SPREADS[name], _quantile(found, 0.9)), 3),
+                spread=round(max(SPREADS[name], ROUNDING * _quantile(found, 0.9)), 3),
                 rows=len(found),
                 fitted_on=note,
             )

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil
 
 from plimsoll.planning.kv import CacheKind, CacheLayer, CacheRules, CacheSpec
 
@@ -238,4 +237,5 @@ def _least_padding(values: Sequence[int], least: int) -> int:
 
 
 def _up(value: int, step: int) -> int:
-    return ceil(Fraction(value, step))
+    """value / step, rounded up."""
+    return -(-value // step)

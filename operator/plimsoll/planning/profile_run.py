@@ -90,12 +90,12 @@ def unexplained_name(now: Situation) -> str:
         return "unexplainedFirst"
     if now.rocm:
         return "unexplainedRocmMoe" if now.arch.is_moe else "unexplainedRocm"
+    plain = not (now.arch.is_moe or now.arch.is_hybrid or now.arch.is_latent or now.arch.vision)
     if now.small:
-        return "unexplainedSmall"
+        return "unexplainedSmallPlain" if plain else "unexplainedSmall"
     single = now.layout.gpus == 1
     if now.arch.is_moe:
         return "unexplainedMoe" if single else "unexplainedMoeMulti"
-    plain = not (now.arch.is_hybrid or now.arch.is_latent or now.arch.vision)
     return "unexplainedPlain" if single and plain else "unexplainedDense"
 
 
