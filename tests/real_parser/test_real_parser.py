@@ -13,6 +13,7 @@ from plimsoll.api.presets import built_in_presets
 from plimsoll.api.v1alpha1 import LLMDeployment
 from plimsoll.cli.importing import argv, import_text
 from plimsoll.cli.importing import command as reading
+from plimsoll.engines.command import TEMPLATE_FILE
 from plimsoll.engines.vllm import command
 from plimsoll.facts.engine_flags import FlagKind
 from plimsoll.facts.engines import engine_facts, engine_profile, listed_versions
@@ -184,10 +185,17 @@ def resource_lines(version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_parser_takes_what_plans_of_presets_and_sample_resources_tell_the_engine(judge, version):
+def test_the_parser_takes_what_plans_of_presets_and_sample_resources_tell_the_engine(
+    judge, version, tmp_path
+):
+    template = tmp_path / "template.jinja"
+    template.write_text("{{ messages }}", "utf-8")  # the parser looks whether a pod's file is there
     presets = list(preset_lines(version))
     assert len(presets) >= len(built_in_presets())
-    lines = [*presets, *resource_lines(version)]
+    lines = [
+        [str(template) if word == TEMPLATE_FILE else word for word in line]
+        for line in (*presets, *resource_lines(version))
+    ]
     verdicts = judge(version, lines)
     assert [(line, v) for line, v in zip(lines, verdicts, strict=True) if v["stage"] is not None] == []
 
