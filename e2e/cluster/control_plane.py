@@ -114,6 +114,7 @@ def kube_apiserver(at: Layout) -> list[str]:
         f"--service-cluster-ip-range={SERVICES}",
         f"--token-auth-file={at.tokens}",
         "--authorization-mode=Node,RBAC",
+        "--allow-privileged",
         "--enable-admission-plugins=NodeRestriction",  # beside the defaults, Pod Security among them
         *_switches("feature-gates", at.feature_gates),
         *_switches("runtime-config", at.runtime_config),

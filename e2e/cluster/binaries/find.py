@@ -46,13 +46,17 @@ def ensure(names: Iterable[str], places: Places, progress: Progress) -> dict[str
 
 def on_machine(pin: Pin, places: Places) -> Path | None:
     """In KUBEBUILDER_ASSETS or on PATH, in the pinned minor version."""
-    candidates = [places.assets / pin.name] if places.assets else []
-    if on_path := shutil.which(pin.name, path=places.path):
-        candidates.append(Path(on_path))
-    for file in candidates:
-        if file.is_file() and version_fits(pin, version_of(pin, file)):
+    for file in _candidates(pin, places):
+        if version_fits(pin, version_of(pin, file)):
             return file
     return None
+
+
+def _candidates(pin: Pin, places: Places) -> list[Path]:
+    files = [places.assets / pin.name] if places.assets else []
+    if on_path := shutil.which(pin.name, path=places.path):
+        files.append(Path(on_path))
+    return [file for file in files if file.is_file()]
 
 
 def version_of(pin: Pin, file: Path) -> str | None:
@@ -73,6 +77,11 @@ def version_fits(pin: Pin, version: str | None) -> bool:
 
 
 def _prepare(pins: list[Pin], places: Places, store: Store, progress: Progress) -> dict[str, Path]:
+    for pin in pins:
+        for other in _candidates(pin, places):
+            progress.say(
+                f"{other} is {version_of(pin, other) or 'not to be run'}; {pin.minor} is needed, so it is left aside"
+            )
     found: dict[str, Path] = {}
     for pin in pins:  # whoever held the lock before may have made them
         if file := store.find(pin):

@@ -53,7 +53,7 @@ class Store:
         """Something is there, but not what was put there."""
         return self.home(pin).exists() and self.find(pin) is None
 
-    def put(self, pin: Pin, make: Callable[[Path], None]) -> Path:
+    def put(self, pin: Pin, make: Callable[[Path], object]) -> Path:
         """Let `make` write the program, then put it in place. Only under the lock."""
         home = self.home(pin)
         making = Path(tempfile.mkdtemp(prefix=_MAKING, dir=self.folder))
