@@ -93,9 +93,19 @@ def gpt_oss_20b():
     )
 
 
-def test_4_bit_float_experts_are_padded():
-    now = situation(gpt_oss_20b())
-    assert overheads.expert_factor(now).value == pytest.approx(3072 / 2880)
+@pytest.mark.parametrize(
+    ("gpu", "layout", "channels", "inner"),
+    [
+        ("H100-SXM-80GB", Layout(), 3072 / 2880, 1.0),
+        ("B200-SXM", Layout(), 3072 / 2880, 3072 / 2880),
+        ("L40S-48GB", Layout(), 3072 / 2880, 2944 / 2880),
+        ("H100-SXM-80GB", Layout(tensor=8), 3072 / 2880, 384 / 360),
+        ("H100-SXM-80GB", Layout(tensor=8, expert_parallel=True), 3072 / 2880, 1.0),
+    ],
+)
+def test_4_bit_float_experts_are_padded_to_what_kernels_take(gpu, layout, channels, inner):
+    now = situation(gpt_oss_20b(), gpu=gpu, layout=layout)
+    assert overheads.expert_factor(now).value == pytest.approx(channels * inner)
 
 
 def test_experts_in_16_bits_take_more_on_rocm():

@@ -21,8 +21,7 @@ FUSED_ALLREDUCE: Final = Version(0, 17)
 ROCM_GRAPHS_COUNTED: Final = Version(0, 28)
 ASSUMED_SPREAD: Final = 0.03
 """Of the weights, where the architecture was in part filled in by rules."""
-PADDED: Final = 256
-"""4-bit float experts are padded to whole multiples of this many channels."""
+CHANNELS_PADDED: Final = 256
 EXACTLY: Final = Constant(value=1.0, spread=0.0, rows=0, fitted_on="")
 
 
@@ -51,11 +50,31 @@ def expert_factor(now: Situation) -> Constant:
     """Expert matrices grow where kernels want other shapes: padded 4-bit floats, shuffled copies on ROCm."""
     quantization = now.arch.quantization
     if quantization is not None and quantization.weights is Dtype.MXFP4:
-        inner = now.arch.hidden
-        return Constant(value=PADDED * ceil(inner / PADDED) / inner, spread=0.01, rows=0, fitted_on="")
+        return Constant(value=_padding(now), spread=0.0, rows=0, fitted_on="the engine's code")
     if now.rocm and quantization is None and now.arch.is_moe:
         return now.constants["weightsRocmExperts"]
     return EXACTLY
+
+
+def _padding(now: Situation) -> float:
+    """Channels are padded to whole multiples of 256; the experts' inner width on a rank to what its kernel asks for."""
+    moe = next((layer.ffn for layer in now.arch.layers if isinstance(layer.ffn, MoeFfn)), None)
+    if moe is None:
+        return 1.0
+    channels = moe.latent or now.arch.hidden
+    ranks = 1 if now.layout.expert_parallel else now.layout.expert_ranks
+    inner = ceil(moe.intermediate / ranks)
+    return _padded(channels, CHANNELS_PADDED) / channels * _padded(inner, _inner_multiple(now)) / inner
+
+
+def _inner_multiple(now: Situation) -> int:
+    if now.gpu.architecture == "blackwell" and now.gpu.compute.startswith("10"):
+        return 256
+    return 64 if now.gpu.architecture == "hopper" else 128
+
+
+def _padded(size: int, multiple: int) -> int:
+    return multiple * ceil(size / multiple)
 
 
 def context(now: Situation) -> Estimate:
