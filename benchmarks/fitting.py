@@ -23,10 +23,10 @@ START: Mapping[Cost, float] = {
     Cost.CACHE_READ: 1.2,
     Cost.DECODE_MATH: 1.5,
     Cost.UNPACKING: 2.0,
-    Cost.LAUNCH: 6 * US,
+    Cost.LAUNCH: 5 * US,
     Cost.EXPERT_LAYER: 20 * US,
     Cost.QUANTIZED_INPUT: 5 * US,
-    Cost.ALL_REDUCE: 5 * US,
+    Cost.ALL_REDUCE: 8 * US,
     Cost.ALL_REDUCE_BYTES: 10.0,
     Cost.SEQUENCE: 5 * US,
     Cost.SEQUENCE_LAYER: 0.2 * US,
@@ -39,10 +39,21 @@ START: Mapping[Cost, float] = {
     Cost.REQUEST_TOKEN: 5 * US,
     Cost.REQUEST_BESIDE: 3e-4,
 }
-"""Where the fit starts, from the mechanism: efficiencies near what libraries reach, launches of some ten kernels a layer."""
-TIGHT = {Cost.DENSE_WEIGHTS, Cost.EXPERT_WEIGHTS, Cost.CACHE_READ, Cost.DECODE_MATH, Cost.PROMPT_DENSE}
-"""Shares of a peak: they cannot be far from one."""
-LOOSE_PRIOR, TIGHT_PRIOR, CLASS_PRIOR = 1.0, 0.2, 0.2
+"""Where the fit starts, from the mechanism: efficiencies that libraries reach, some microseconds for a kernel in a graph,
+four of them around routed experts, a one-shot reduction over NVLink."""
+KNOWN = {
+    Cost.DENSE_WEIGHTS,
+    Cost.EXPERT_WEIGHTS,
+    Cost.CACHE_READ,
+    Cost.DECODE_MATH,
+    Cost.PROMPT_DENSE,
+    Cost.LAUNCH,
+    Cost.EXPERT_LAYER,
+    Cost.ALL_REDUCE,
+}
+"""Shares of a peak, which cannot be far from one, and latencies that any trace shows. Points of few layouts do not tell
+kernels from reductions, so the others would take what belongs to these."""
+LOOSE_PRIOR, KNOWN_PRIOR, CLASS_PRIOR = 1.0, 0.2, 0.2
 NOISE = 0.08
 """Spread of a point that the priors are weighed against; larger than one run's, since points of a pair err together."""
 TPOT_KNEE, TTFT_KNEE, TTFT_WEIGHT = 0.04, 0.12, 0.3
@@ -108,7 +119,7 @@ class Fit:
         matrix = [[0.0] * size for _ in range(size)]
         target = [0.0] * size
         for place, (cost, dimension, _) in enumerate(self._keys):
-            spread = CLASS_PRIOR if dimension else TIGHT_PRIOR if cost in TIGHT else LOOSE_PRIOR
+            spread = CLASS_PRIOR if dimension else KNOWN_PRIOR if cost in KNOWN else LOOSE_PRIOR
             weight = (NOISE / spread) ** 2
             matrix[place][place] += weight
             target[place] -= weight * self.logs[place]
