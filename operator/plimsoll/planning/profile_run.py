@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.facts.architecture import DenseFfn, LatentAttention, LinearAttention, MoeFfn
+from plimsoll.facts.architecture import (
+    Architecture,
+    Attention,
+    DenseFfn,
+    LatentAttention,
+    LinearAttention,
+    MoeFfn,
+    Span,
+)
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version
 from plimsoll.planning.constants import Constant
@@ -90,13 +98,21 @@ def unexplained_name(now: Situation) -> str:
         return "unexplainedFirst"
     if now.rocm:
         return "unexplainedRocmMoe" if now.arch.is_moe else "unexplainedRocm"
-    plain = not (now.arch.is_moe or now.arch.is_hybrid or now.arch.is_latent or now.arch.vision)
+    plain = _is_plain(now.arch)
     if now.small:
         return "unexplainedSmallPlain" if plain else "unexplainedSmall"
     single = now.layout.gpus == 1
     if now.arch.is_moe:
         return "unexplainedMoe" if single else "unexplainedMoeMulti"
     return "unexplainedPlain" if single and plain else "unexplainedDense"
+
+
+def _is_plain(arch: Architecture) -> bool:
+    """The classic decoder: dense, text only, every layer attending to everything."""
+    mixers = [layer.mixer for layer in arch.layers]
+    return not (arch.is_moe or arch.vision) and all(
+        isinstance(mixer, Attention) and mixer.span is Span.FULL for mixer in mixers
+    )
 
 
 def _dense_forward(now: Situation) -> float:
