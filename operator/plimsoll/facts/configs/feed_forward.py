@@ -65,7 +65,11 @@ def feed_forward(fields: Fields, hidden: int, count: int) -> tuple[Ffn | None, .
     experts = _first(fields, _EXPERTS)
     if experts is None or experts < 2:
         width = _first(fields, _INTERMEDIATE)
-        dense = DenseFfn(intermediate=width or fields.assume("intermediate_size", 4 * hidden), gated=gated)
+        if width is None:  # four times the model's width is what these families mean by silence
+            width = (
+                4 * hidden if fields.model_type in _PLAIN else fields.assume("intermediate_size", 4 * hidden)
+            )
+        dense = DenseFfn(intermediate=width, gated=gated)
         return (_doubled(fields, dense, count)) if fields.flag("use_double_wide_mlp") else (dense,) * count
     sparse = _experts(fields, experts, gated)
     is_sparse = _sparse_layers(fields, count)
