@@ -1,0 +1,103 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.facts.learned import (
+    MOST_BYTES,
+    MOST_ENTRIES,
+    NOTHING,
+    LearnedError,
+    LearnedKey,
+    Residual,
+    export_learned,
+    import_learned,
+    learned,
+    merged,
+)
+
+KEY = LearnedKey(model="abc", gpu="H100-SXM-80GB", engine="vllm-0.33.0", flags="tp1-t8192-s256")
+
+
+def residual(term="activation", *, size=100, starts=3, key=KEY, half_width=10):
+    return Residual(key=key, term=term, bytes=size, half_width=half_width, starts=starts)
+
+
+keys = st.builds(LearnedKey, **dict.fromkeys(("model", "gpu", "engine", "flags"), st.sampled_from("abc")))
+residuals = st.builds(
+    Residual,
+    key=keys,
+    term=st.sampled_from(["weights", "graphs"]),
+    bytes=st.integers(-(2**40), 2**40),
+    half_width=st.integers(0, 2**36),
+    starts=st.integers(1, 9),
+)
+
+
+@given(st.lists(residuals, max_size=30))
+def test_what_was_learned_is_found_bounded_and_survives_a_file(entries):
+    known = learned(entries)
+    assert learned(reversed(entries)) == known
+    assert import_learned(export_learned(known)) == known
+    for entry in entries:
+        found = known.residual(entry.term, entry.key)
+        assert found is not None
+        assert abs(found) <= MOST_BYTES
+
+
+def test_nothing_is_found_where_nothing_was_learned():
+    assert NOTHING.residual("weights", KEY) is None
+    assert learned([residual()]).residual("weights", KEY) is None
+    assert import_learned(export_learned(NOTHING)) == NOTHING
+
+
+def test_the_residual_with_more_starts_behind_it_stays():
+    assert learned([residual(size=1, starts=2), residual(size=2, starts=5)]).residual("activation", KEY) == 2
+
+
+def test_own_starts_win_over_a_seed_whatever_the_counts():
+    own, seed = (
+        learned([residual(size=1, starts=1)]),
+        learned([residual(size=9, starts=99), residual("graphs")]),
+    )
+    both = merged(own, seed)
+    assert both.residual("activation", KEY) == 1
+    assert both.residual("graphs", KEY) == 100
+
+
+def test_only_the_steadiest_entries_are_kept_when_there_are_too_many():
+    many = [residual(term=f"t{index}", starts=index + 1) for index in range(MOST_ENTRIES + 10)]
+    kept = learned(many)
+    assert len(kept.residuals) == MOST_ENTRIES
+    assert kept.residual("t0", KEY) is None
+
+
+ROW = {
+    "model": "m",
+    "gpu": "g",
+    "engine": "e",
+    "flags": "f",
+    "term": "t",
+    "bytes": 1,
+    "halfWidth": 1,
+    "starts": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("not json", "must be JSON"),
+        ("[]", '"schema": 1'),
+        ('{"schema": 2, "residuals": []}', '"schema": 1'),
+        (json.dumps({"schema": 1, "residuals": [3]}), r"residuals\[0\] is 3"),
+        (json.dumps({"schema": 1, "residuals": [{**ROW, "bytes": "1"}]}), r"residuals\[0\].bytes is '1'"),
+        (json.dumps({"schema": 1, "residuals": [{**ROW, "starts": 0}]}), "at least 1"),
+        (json.dumps({"schema": 1, "residuals": [{**ROW, "model": ""}]}), r"residuals\[0\].model is ''"),
+        (json.dumps({"schema": 1, "residuals": [{**ROW, "bytes": True}]}), "must be an integer"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_where(text, words):
+    with pytest.raises(LearnedError, match=words):
+        import_learned(text)
