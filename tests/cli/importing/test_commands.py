@@ -282,3 +282,17 @@ def test_outcomes_are_told_apart():
         Outcome.LOST,
         Outcome.TRANSLATED,
     ]
+
+
+def test_resources_of_one_text_have_names_of_their_own():
+    imported = import_text("vllm serve a/same\nvllm serve b/same\n")
+    assert [document["metadata"]["name"] for document in imported.documents] == ["same", "same-2"]
+
+
+def test_a_name_that_is_too_long_or_not_plain_is_changed_and_said():
+    imported = import_text(
+        "docker run --name My.Model_with_a_name_that_is_far_too_long_for_here vllm/vllm-openai a/b"
+    )
+    (name,) = (document["metadata"]["name"] for document in imported.documents)
+    assert name == "my-model-with-a-name-that-is-far-too"
+    assert any("became my-model" in warning for warning in imported.warnings)

@@ -20,9 +20,9 @@ from plimsoll.cli.importing.docker import Container, is_run, read_compose, read_
 from plimsoll.cli.importing.draft import Draft, Fate, ImportProblem, Outcome
 from plimsoll.cli.importing.finish import finish
 from plimsoll.cli.importing.shell import commands_in, exports_in, find_engines
-from plimsoll.cli.importing.sources import name_from
 from plimsoll.cli.importing.systemd import read_unit
 from plimsoll.cli.importing.values import BadValueError
+from plimsoll.names import NAME_MAX
 
 __all__ = ["Fate", "ImportProblem", "Imported", "Outcome", "import_text"]
 
@@ -72,14 +72,27 @@ def import_text(text: str, *, name: str | None = None, engine_version: str | Non
     else:
         drafts = _from_shell(text, engine_version)
     if name is not None:
-        for place, draft in enumerate(drafts):
-            draft.metadata["name"] = name if not place else f"{name}-{place + 1}"
-    documents = tuple(finish(draft) for draft in drafts)
+        for draft in drafts:
+            draft.metadata["name"] = name
+    documents = tuple(_apart([finish(draft) for draft in drafts]))
     return Imported(
         documents=documents,
         fates=tuple(fate for draft in drafts for fate in draft.fates),
         warnings=tuple(dict.fromkeys(warning for draft in drafts for warning in draft.warnings)),
     )
+
+
+def _apart(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Resources of one text under names of their own: the second of a name gets a number."""
+    taken: set[tuple[str, str]] = set()
+    for document in documents:
+        metadata = document["metadata"]
+        name, number = str(metadata["name"]), 1
+        while (str(metadata.get("namespace", "")), str(metadata["name"])) in taken:
+            number += 1
+            metadata["name"] = f"{name[: NAME_MAX - 4].rstrip('-')}-{number}"
+        taken.add((str(metadata.get("namespace", "")), str(metadata["name"])))
+    return documents
 
 
 def _is_yaml(text: str) -> bool:
@@ -123,7 +136,7 @@ def _from_container(container: Container, version: str | None) -> Draft:
     draft = Draft(facts_for(container.image, version))
     draft.gpus = container.gpus
     if container.name:
-        draft.metadata["name"] = name_from(container.name)
+        draft.name(container.name)
     for what, why in [*container.lost, *container.found.lost]:
         draft.lose(what, why)
     found = container.found

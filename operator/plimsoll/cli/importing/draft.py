@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from plimsoll.facts.engines import EngineFacts
+from plimsoll.names import NAME_MAX
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_KEY", re.IGNORECASE)
 _SHOWN = 160
@@ -54,6 +55,14 @@ class Draft:
         """Flags that the command line holds, by their main spelling."""
         self.gpus: int | None = None
         """Devices that the text gives a pod, to compare with what its command uses."""
+
+    def name(self, told: str) -> None:
+        """Name the resource after something, as far as its name may be."""
+        self.metadata["name"] = name_from(told)
+        if self.metadata["name"] != told:
+            self.warn(
+                f"the name {shown(told)} became {self.metadata['name']}: names here are short and plain"
+            )
 
     def put(self, path: str, value: Any, what: str) -> None:
         """Write a typed field of the spec."""
@@ -157,3 +166,11 @@ def leaves(value: Any, path: str) -> list[tuple[str, Any]]:
     if isinstance(value, list) and value:
         return [leaf for place, item in enumerate(value) for leaf in leaves(item, f"{path}[{place}]")]
     return [(path, value)]
+
+
+def name_from(text: str) -> str:
+    """A name for the resource from a model's: small letters, digits and dashes, short enough for all that follows."""
+    tail = text.rstrip("/").rpartition("/")[2].partition("@")[0]
+    slug = re.sub(r"[^a-z0-9]+", "-", tail.lower()).strip("-")
+    slug = slug.lstrip("0123456789-") or "model"
+    return slug[:NAME_MAX].rstrip("-")

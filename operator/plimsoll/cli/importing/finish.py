@@ -12,8 +12,7 @@ from pydantic import ValidationError
 
 from plimsoll import names
 from plimsoll.api.v1alpha1 import LLMDeployment, LLMDeploymentSpec
-from plimsoll.cli.importing.draft import Draft, ImportProblem
-from plimsoll.cli.importing.sources import name_from
+from plimsoll.cli.importing.draft import Draft, ImportProblem, name_from
 
 _ROUNDS = 32
 

@@ -31,7 +31,7 @@ def write_model(draft: Draft, document: dict[str, Any]) -> None:
         draft.lose(f"spec.url: ?{query}", "only the place of the model is read")
     if name:
         draft.put("model.servedNames", [name], f"metadata.name: {name}")
-        draft.metadata["name"] = name.replace(".", "-").lower()[:37].rstrip("-")
+        draft.name(name)
     namespace = metadata.text("namespace")
     if namespace:
         draft.metadata["namespace"] = namespace

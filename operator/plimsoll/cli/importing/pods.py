@@ -264,10 +264,11 @@ def write_node_terms(draft: Draft, terms: list[Any], path: str) -> None:
 
 def write_metadata(draft: Draft, metadata: Reader) -> None:
     """Name and namespace of an object."""
-    for key in ("name", "namespace"):
-        value = metadata.text(key)
-        if value:
-            draft.metadata[key] = value
+    name, namespace = metadata.text("name"), metadata.text("namespace")
+    if name:
+        draft.name(name)
+    if namespace:
+        draft.metadata["namespace"] = namespace
 
 
 def write_pod_labels(draft: Draft, metadata: Reader) -> None:

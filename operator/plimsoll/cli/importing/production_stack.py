@@ -18,7 +18,6 @@ from plimsoll.cli.importing.pods import (
     write_placement,
 )
 from plimsoll.cli.importing.reader import Reader
-from plimsoll.cli.importing.sources import name_from
 
 # Keys of both forms and the flags they stand for; booleans become switches.
 _FLAGS: Mapping[str, str] = {
@@ -55,7 +54,7 @@ def write_values_model(draft: Draft, model: dict[str, Any], document: Mapping[st
     spec = Reader(model, f"servingEngineSpec.modelSpec[{place}]", draft)
     name = spec.text("name")
     if name:
-        draft.metadata["name"] = name_from(name)
+        draft.name(name)
     if place == 0:
         _outer(draft, document)
     _image(spec, "repository", "tag", "image")

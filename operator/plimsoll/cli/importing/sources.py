@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from plimsoll.cli.importing.draft import ImportProblem
-from plimsoll.names import NAME_MAX
 
 _REPOSITORY = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*")
 _KEPT = ("hf://", "s3://", "oci://", "pvc://", "modelscope://")
@@ -61,11 +60,3 @@ def _in_mount(path: str, mounts: Iterable[Mount]) -> str:
         if mount.image is not None and not inner:
             return f"oci://{mount.image}"
     return path
-
-
-def name_from(text: str) -> str:
-    """A name for the resource from a model's: small letters, digits and dashes, short enough for all that follows."""
-    tail = text.rstrip("/").rpartition("/")[2].partition("@")[0]
-    slug = re.sub(r"[^a-z0-9]+", "-", tail.lower()).strip("-")
-    slug = slug.lstrip("0123456789-") or "model"
-    return slug[:NAME_MAX].rstrip("-")
