@@ -18,6 +18,11 @@ def test_it_knows_many_models_of_many_families():
     assert len(families) >= 40
 
 
+def test_no_two_entries_share_a_name_without_organisation():
+    bare = [name.rpartition("/")[2].lower() for name in catalogue_names()]
+    assert sorted(set(bare)) == sorted(bare)
+
+
 def test_entries_are_sorted_and_hold_only_what_they_may():
     assert list(FILE["models"]) == sorted(FILE["models"])
     for name, entry in FILE["models"].items():
