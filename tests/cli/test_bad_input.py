@@ -260,6 +260,19 @@ def test_a_table_that_cannot_be_made(options: tuple[str, ...], words: str):
     assert words in ran.err
 
 
+def test_a_hub_that_does_not_answer_is_said_with_what_would_help(tmp_path: Path):
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: plimsoll.dev/v1alpha1\nkind: OperatorConfig\nnetwork: {hubEndpoint: 'http://127.0.0.1:9'}\n"
+    )
+    text = resource(model={"source": "hf://nobody/unheard-of"})
+    ran = planned(text, *FLEET, "--online", "--config", str(config))
+    assert ran.code == 3
+    told = " ".join(ran.out.split())
+    assert "http://127.0.0.1:9 did not answer" in told
+    assert "model.architecture.config" in told
+
+
 def test_a_folder_without_a_config_is_no_model(tmp_path: Path):
     ran = plimsoll("memory", str(tmp_path), "--gpu", "H100")
     assert ran.code == 3

@@ -79,6 +79,9 @@ def test_a_shell_is_offered_the_commands_and_options():
     complete = BashComplete(cli, {}, "plimsoll", "_PLIMSOLL_COMPLETE")
     assert "plan" in [item.value for item in complete.get_completions([], "pl")]
     assert "--snapshot" in [item.value for item in complete.get_completions(["plan"], "--s")]
+    offered = complete.get_completions(["memory", "Qwen/Qwen3-32B", "--gpu"], "h100")
+    assert "H100-SXM-80GB" in [item.value for item in offered]
+    assert "Qwen/Qwen3-32B" in [item.value for item in complete.get_completions(["memory"], "qwen3-32")]
 
 
 def test_plain_output_has_no_colours_and_no_trailing_spaces():

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.cli import drawing
-from plimsoll.cli.report import Style, fleet_report
+from plimsoll.cli.remarks import Style
+from plimsoll.cli.report import fleet_report
 from plimsoll.planning.plan import Outcome, Pinning
 from tests.cli.plans import fleet, misfit, plan, plan_set
 

@@ -83,11 +83,16 @@ def fleet_options(command: Command) -> Command:
             help="A cluster, by its context; alone: the current one.",
         ),
         click.option(
-            "--nodes", "nodes_file", metavar="FILE", help="What `kubectl get nodes -o yaml` printed."
+            "--nodes",
+            "nodes_file",
+            type=click.Path(),
+            metavar="FILE",
+            help="What `kubectl get nodes -o yaml` printed.",
         ),
         click.option(
             "--snapshot",
             "snapshot_file",
+            type=click.Path(),
             metavar="FILE",
             help="What `plimsoll snapshot` wrote, or a fleet file.",
         ),

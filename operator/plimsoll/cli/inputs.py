@@ -20,8 +20,9 @@ from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.model import ModelSpec
 from plimsoll.cli.errors import BadInput, note
 from plimsoll.facts.engines import EngineFacts, UnknownEngineError, engine_facts
-from plimsoll.facts.gpus import Gpu, UnknownGpu, gpu_named
+from plimsoll.facts.gpus import Gpu, UnknownGpu, all_gpus, gpu_named
 from plimsoll.facts.model import ModelFacts
+from plimsoll.facts.models import catalogue_names
 from plimsoll.facts.resolve import HubAccess, ModelUnknown, Resolver
 
 files_option = click.option(
@@ -29,6 +30,7 @@ files_option = click.option(
     "--filename",
     "files",
     multiple=True,
+    type=click.Path(),
     metavar="FILE",
     help="LLMDeployments, one or several; - is stdin. May be given more than once.",
 )
@@ -41,6 +43,19 @@ config_option = click.option(
     metavar="FILE",
     help="The admin's OperatorConfig: prices, node classes, presets.",
 )
+
+
+def gpu_names(_context: click.Context, _option: click.Parameter, typed: str) -> list[str]:
+    """For completion."""
+    return [one.name for one in all_gpus() if one.name.lower().startswith(typed.lower())]
+
+
+def model_names(_context: click.Context, _argument: click.Parameter, typed: str) -> list[str]:
+    """For completion: by any part of the name that begins like what is typed."""
+    wanted = typed.lower()
+    return [
+        name for name in catalogue_names() if name.lower().startswith(wanted) or f"/{wanted}" in name.lower()
+    ]
 
 
 def read_text(name: str) -> bytes:
@@ -101,11 +116,13 @@ def engine(version: str | None) -> EngineFacts:
 def model_named(name: str, *, online: bool) -> ModelFacts:
     """A model as a person types it on the command line."""
     try:
-        return _resolver(OperatorConfig(), online=online).resolve_name(name)
+        found = _resolver(OperatorConfig(), online=online).resolve_name(name)
     except ModelUnknown as error:
         raise BadInput(_with_hint(error, online=online)) from None
     except ValidationError as error:
         raise BadInput(*problems_of(error, ModelSpec)) from None
+    _tell_fetched(found)
+    return found
 
 
 def model_of(spec: ModelSpec, admin: OperatorConfig, *, online: bool) -> ModelFacts | str:
@@ -114,9 +131,13 @@ def model_of(spec: ModelSpec, admin: OperatorConfig, *, online: bool) -> ModelFa
         found = _resolver(admin, online=online).resolve(spec)
     except ModelUnknown as error:
         return _with_hint(error, online=online)
+    _tell_fetched(found)
+    return found
+
+
+def _tell_fetched(found: ModelFacts) -> None:
     if found.origin.startswith("hub"):
         note([f"{found.source}: config and tensor headers read from the hub at {found.revision}"])
-    return found
 
 
 def _with_hint(error: ModelUnknown, *, online: bool) -> str:

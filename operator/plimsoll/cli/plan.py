@@ -7,7 +7,8 @@ import click
 from plimsoll.cli import asking, drawing, inputs, whatif
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
-from plimsoll.cli.report import Style, fleet_report
+from plimsoll.cli.remarks import Style
+from plimsoll.cli.report import fleet_report
 from plimsoll.planning import codec
 
 

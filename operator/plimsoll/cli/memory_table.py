@@ -1,0 +1,192 @@
+"""The rows and columns of `plimsoll memory`: one ledger a row, for an engine started with nothing but the row's knobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from plimsoll.cli import drawing
+from plimsoll.cli.drawing import count, gib, short
+from plimsoll.cli.ledgers import cache_report, memory_report
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.gpus import Gpu
+from plimsoll.facts.model import ModelFacts
+from plimsoll.planning.features import parse_kv_dtype
+from plimsoll.planning.layout import Layout
+from plimsoll.planning.ledger import Ledger, OomRisk, Verdict, build_ledger
+from plimsoll.planning.rules import Question, Wishes, first_refusal
+from plimsoll.planning.settings import EngineSettings
+
+FEW: Final = 3
+"""Reasons that are spelled out under a table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One row: the knobs as a person writes them."""
+
+    tensor: int
+    utilization: int
+    context: int
+    kv_dtype: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    case: Case
+    refused: tuple[str, str] | None
+    """Rule and figures where the model cannot be cut like this at all."""
+    ledger: Ledger | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What all rows share."""
+
+    model: ModelFacts
+    gpu: Gpu
+    engine: EngineFacts
+    concurrency: int | None
+
+    def row(self, case: Case) -> Row:
+        layout = Layout(tensor=case.tensor)
+        refused = first_refusal(layout, Question(architecture=self.model.architecture, wishes=Wishes()))
+        if refused is not None:
+            return Row(case=case, refused=refused, ledger=None)
+        tokens, sequences = self.engine.batch_defaults(
+            self.gpu.memory_bytes,
+            self.gpu.architecture,
+            unified_memory=self.gpu.unified_memory,
+            max_model_len=case.context,
+        )
+        settings = EngineSettings(
+            max_model_len=case.context,
+            max_num_seqs=self.concurrency or sequences,
+            max_num_batched_tokens=max(tokens, self.concurrency or 0),
+            utilization=case.utilization / 100,
+            kv_dtype=parse_kv_dtype(case.kv_dtype),
+            prefix_caching=self.engine.prefix_caching_default,
+        )
+        ledger = build_ledger(
+            model=self.model, gpu=self.gpu, layout=layout, engine=self.engine, settings=settings
+        )
+        return Row(case=case, refused=None, ledger=ledger)
+
+
+def table_text(asked: Asked, rows: Sequence[Row], sweep: str | None) -> Iterable[RenderableType]:
+    model, gpu, engine = asked.model, asked.gpu, asked.engine
+    known = "as the driver shows it" if gpu.memory_measured else "by the data sheet"
+    yield Text.assemble(
+        (f"{model.source.removeprefix('hf://')} on {gpu.name}", "bold"),
+        (f"  {engine.name} {engine.version}; {gib(gpu.memory_bytes, 2)} GiB {known}; {model.origin}", "dim"),
+    )
+    if engine.approximated_from:
+        yield Text(engine.approximated_from, style="dim")
+    yield ""
+    if len(rows) == 1 and sweep is None and rows[0].ledger is not None:
+        yield from memory_report(rows[0].ledger, colour=drawing.is_colourful(), everything=True)
+        yield drawing.facts(cache_report(rows[0].ledger))
+        return
+    columns = [column for column in _COLUMNS if _is_told(column, rows, asked)]
+    lines = [[column.show(row, asked) for column in columns] for row in rows]
+    heads = [column.head for column in columns]
+    yield drawing.table(heads, lines, left=[len(heads) - 1])
+    yield ""
+    same = [column for column in _COLUMNS[:4] if column not in columns]
+    told = ", ".join(f"{column.head.lower()} {column.show(rows[0], asked)}" for column in same)
+    yield Text(f"GiB of each GPU; REQUESTS of full length at once. In every row: {told}.", style="dim")
+    yield from _reasons(rows)
+
+
+def _reasons(rows: Sequence[Row]) -> Iterable[RenderableType]:
+    """Why rows do not simply fit; a reason that several rows share is said once."""
+    said: dict[str, list[Case]] = {}
+    for row in rows:
+        if row.refused is not None:
+            said.setdefault(f"{row.refused[0]}: {row.refused[1]}", []).append(row.case)
+        elif row.ledger is not None and row.ledger.verdict is not Verdict.FITS:
+            said.setdefault(f"{row.ledger.verdict.value}: {row.ledger.reason}", []).append(row.case)
+    for reason, cases in list(said.items())[:FEW]:
+        knobs = [column.of_case for column in _COLUMNS if column.of_case and _is_varied(column, rows)]
+        marks = ", ".join(" ".join(knob(case) for knob in knobs) for case in cases)
+        yield Text(f"{marks}: {reason}.".lstrip(": "))
+    if len(said) > FEW:
+        yield Text(f"{len(said) - FEW} more reasons with -o json", style="dim")
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    head: str
+    of_case: Callable[[Case], str] | None
+    of_ledger: Callable[[Ledger, Asked], str] | None = None
+
+    def show(self, row: Row, asked: Asked) -> str:
+        if self.of_case is not None:
+            return self.of_case(row.case)
+        if row.ledger is None or self.of_ledger is None:
+            return "cannot be cut so" if self.head == "VERDICT" else "-"
+        return self.of_ledger(row.ledger, asked)
+
+
+def _is_varied(column: _Column, rows: Sequence[Row]) -> bool:
+    return column.of_case is not None and len({column.of_case(row.case) for row in rows}) > 1
+
+
+def _is_told(column: _Column, rows: Sequence[Row], asked: Asked) -> bool:
+    """Knobs that are the same in every row are said once, below the table."""
+    if column.head == "TOKENS EACH":
+        return asked.concurrency is not None
+    return column.of_case is None or _is_varied(column, rows)
+
+
+def _term(name: str) -> Callable[[Ledger, Asked], str]:
+    return lambda ledger, _: gib(ledger.term(name).bytes.mid)
+
+
+def _overheads(ledger: Ledger, _: Asked) -> str:
+    apart = ("weights", "kv", "headroom")
+    return gib(sum(term.bytes.mid for term in ledger.terms if term.name not in apart))
+
+
+def _tokens(ledger: Ledger, _: Asked) -> str:
+    return count(ledger.capacity.tokens.mid) if ledger.capacity else "0"
+
+
+def _range(ledger: Ledger, _: Asked) -> str:
+    if ledger.capacity is None:
+        return "-"
+    return f"{count(ledger.capacity.tokens.low)} to {count(ledger.capacity.tokens.high)}"
+
+
+def _requests(ledger: Ledger, _: Asked) -> str:
+    return short(ledger.capacity.concurrency_at_max_len.mid) if ledger.capacity else "0"
+
+
+def _each(ledger: Ledger, asked: Asked) -> str:
+    return count(ledger.capacity.tokens.mid // (asked.concurrency or 1)) if ledger.capacity else "0"
+
+
+def _verdict(ledger: Ledger, _: Asked) -> str:
+    plainly = ledger.verdict is not Verdict.FITS or ledger.risk is OomRisk.LOW
+    return ledger.verdict.value if plainly else f"{ledger.verdict.value}, risk {ledger.risk.value}"
+
+
+_COLUMNS: Final = (
+    _Column("TP", lambda case: str(case.tensor)),
+    _Column("UTIL", lambda case: f"{case.utilization}%"),
+    _Column("CONTEXT", lambda case: count(case.context)),
+    _Column("KV DTYPE", lambda case: case.kv_dtype),
+    _Column("WEIGHTS", None, _term("weights")),
+    _Column("OVERHEAD", None, _overheads),
+    _Column("KV POOL", None, _term("kv")),
+    _Column("FREE", None, _term("headroom")),
+    _Column("KV TOKENS", None, _tokens),
+    _Column("90% WITHIN", None, _range),
+    _Column("REQUESTS", None, _requests),
+    _Column("TOKENS EACH", None, _each),
+    _Column("VERDICT", None, _verdict),
+)
