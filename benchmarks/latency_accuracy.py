@@ -20,7 +20,8 @@ from typing import Any
 import yaml
 
 from fitting import Fit, Point
-from latency_rows import Row, read_rows
+from latency_rows import Row, points_file, read_rows
+from plimsoll.planning.load import Performance
 from plimsoll.planning.rates import Constants, Fitted, Spread, committed, rates_for
 
 DATA = Path(__file__).parent.parent / "operator/plimsoll/planning/data/performance.yaml"
@@ -33,25 +34,34 @@ Pair = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Scored:
     row: Row
-    tpot: float
-    ttft: float
-    """Predicted, in seconds."""
+    answer: Performance
 
     @property
     def tpot_error(self) -> float:
-        return 100 * (self.tpot / self.row.tpot - 1)
+        return 100 * (self.answer.tpot_ms.mid / 1000 / self.row.tpot - 1)
 
     @property
     def ttft_error(self) -> float:
-        return 100 * (self.ttft / self.row.ttft - 1)
+        return 100 * (self.answer.ttft_ms.mid / 1000 / self.row.ttft - 1)
+
+    @property
+    def tpot_held(self) -> bool:
+        return self.answer.tpot_ms.low <= 1000 * self.row.tpot <= self.answer.tpot_ms.high
+
+    @property
+    def ttft_held(self) -> bool:
+        return self.answer.ttft_ms.low <= 1000 * self.row.ttft <= self.answer.ttft_ms.high
 
 
-def fitted(rows: Iterable[Row]) -> Constants:
-    """Constants from these rows alone; their spread is not known yet."""
+UNKNOWN = Spread(tpot=1.0, ttft=1.0, unfitted_class=1.0)
+
+
+def fitted(rows: Iterable[Row], spread: Spread = UNKNOWN) -> Constants:
+    """Constants from these rows alone."""
     points = [Point(case=row.case, tpot=row.tpot, ttft=row.ttft) for row in rows]
     return Constants(
         fitted=Fitted(files=(), rows=len(points), pairs=(), in_sample={}, left_out={}),
-        spread=Spread(tpot=1.0, ttft=1.0, unfitted_class=1.0),
+        spread=spread,
         constants=Fit(points).run(),
     )
 
@@ -61,18 +71,17 @@ def score(rows: Sequence[Row], constants: Constants) -> list[Scored]:
 
 
 def scored_with(row: Row, constants: Constants) -> Scored:
-    answer = row.case.answer(rates_for(constants, row.case.classes))
-    return Scored(row, answer.tpot_ms.mid / 1000, answer.ttft_ms.mid / 1000)
+    return Scored(row, row.case.answer(rates_for(constants, row.case.classes)))
 
 
-def left_out(rows: Sequence[Row]) -> dict[Pair, Constants]:
+def left_out(rows: Sequence[Row], spread: Spread = UNKNOWN) -> dict[Pair, Constants]:
     """For each model on each hardware constants that its points had no part in.
 
     A pair that is alone in what is given has nothing to be fitted on; the product's constants serve if they never saw it.
     """
     pairs = sorted({row.pair for row in rows})
     if len(pairs) > 1:
-        return {pair: fitted(row for row in rows if row.pair != pair) for pair in pairs}
+        return {pair: fitted((row for row in rows if row.pair != pair), spread) for pair in pairs}
     return {pair: committed() for pair in pairs if unseen(pair)}
 
 
@@ -80,14 +89,16 @@ def unseen(pair: Pair) -> bool:
     return " ".join(pair) not in committed().fitted.pairs
 
 
-def score_left_out(rows: Sequence[Row]) -> list[Scored]:
-    constants = left_out(rows)
+def score_left_out(rows: Sequence[Row], spread: Spread = UNKNOWN) -> list[Scored]:
+    constants = left_out(rows, spread)
     return [scored_with(row, constants[row.pair]) for row in rows if row.pair in constants]
 
 
-def summary(scored: Sequence[Scored], error: Callable[[Scored], float]) -> dict[str, Any]:
+def summary(
+    scored: Sequence[Scored], error: Callable[[Scored], float], held: Callable[[Scored], bool]
+) -> dict[str, Any]:
     if not scored:
-        return {"rows": 0, "median_pct": None, "p90_pct": None, "by_model": {}}
+        return {"rows": 0, "median_pct": None, "p90_pct": None, "in_interval_pct": None, "by_model": {}}
     errors = [abs(error(item)) for item in scored]
     by_model: dict[str, dict[str, Any]] = {}
     for pair in sorted({item.row.pair for item in scored}):
@@ -102,6 +113,7 @@ def summary(scored: Sequence[Scored], error: Callable[[Scored], float]) -> dict[
         "rows": len(errors),
         "median_pct": round(median(errors), 1),
         "p90_pct": round(quantile(errors, 0.9), 1),
+        "in_interval_pct": round(100 * sum(map(held, scored)) / len(scored), 1),
         "by_model": by_model,
     }
 
@@ -115,7 +127,8 @@ def quantile(values: Iterable[float], share: float) -> float:
 
 
 def report(rows: Sequence[Row], skipped: Mapping[str, int]) -> dict[str, Any]:
-    held, seen = score_left_out(rows), score(rows, fitted(rows))
+    spread = committed().spread  # of points that had no part in the product's fit, so it should hold here too
+    held, seen = score_left_out(rows, spread), score(rows, fitted(rows, spread))
     product = score([row for row in rows if unseen(row.pair)], committed())
     reasons = dict(skipped)
     if len(held) < len(rows):
@@ -130,8 +143,8 @@ def report(rows: Sequence[Row], skipped: Mapping[str, int]) -> dict[str, Any]:
 
 def both(scored: Sequence[Scored]) -> dict[str, Any]:
     return {
-        "tpot": summary(scored, lambda item: item.tpot_error),
-        "ttft": summary(scored, lambda item: item.ttft_error),
+        "tpot": summary(scored, lambda item: item.tpot_error, lambda item: item.tpot_held),
+        "ttft": summary(scored, lambda item: item.ttft_error, lambda item: item.ttft_held),
     }
 
 
@@ -156,6 +169,9 @@ def print_tables(result: Mapping[str, Any]) -> None:
             f"{'all':48} {whole['rows']:5} {whole['median_pct']:7} {whole['p90_pct']:7} {'':7} |"
             f"           {seen['median_pct']:7} {seen['p90_pct']:7}"
         )
+        print(
+            f"inside the product's interval: {whole['in_interval_pct']}% of the rows left out (it means to hold 90)"
+        )
     for name, whole in result.get("product_on_unseen", {}).items():
         print(
             f"\nthe product's own constants on the {whole['rows']} rows of pairs they never saw: "
@@ -173,8 +189,8 @@ def print_rows(scored: Sequence[Scored]) -> None:
         print(
             f"{row.model_name} {row.system} {row.precision or '-'} {row.version or '-'} {row.layout} "
             f"{load.input_tokens}/{load.output_tokens} {load.concurrency} {row.case.demand.running:.0f}: "
-            f"{1000 * row.ttft:.0f} {1000 * item.ttft:.0f} {item.ttft_error:+.0f}%, "
-            f"{1000 * row.tpot:.1f} {1000 * item.tpot:.1f} {item.tpot_error:+.0f}%"
+            f"{1000 * row.ttft:.0f} {item.answer.ttft_ms.mid:.0f} {item.ttft_error:+.0f}%, "
+            f"{1000 * row.tpot:.1f} {item.answer.tpot_ms.mid:.1f} {item.tpot_error:+.0f}%"
         )
 
 
@@ -204,8 +220,8 @@ def write_fit(rows: Sequence[Row], names: Sequence[str]) -> None:
 
 def spread_of(scored: Sequence[Scored]) -> Spread:
     """Factors around the prediction that hold 90% of these points."""
-    tpot = quantile((abs(math.log(item.tpot / item.row.tpot)) for item in scored), HELD)
-    ttft = quantile((abs(math.log(item.ttft / item.row.ttft)) for item in scored), HELD)
+    tpot = quantile((abs(math.log1p(item.tpot_error / 100)) for item in scored), HELD)
+    ttft = quantile((abs(math.log1p(item.ttft_error / 100)) for item in scored), HELD)
     return Spread(tpot=round(math.exp(tpot), 3), ttft=round(math.exp(ttft), 3), unfitted_class=UNFITTED_CLASS)
 
 
@@ -219,7 +235,7 @@ def _medians(scored: Sequence[Scored]) -> dict[str, float]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("files", nargs="+", type=points_file, metavar="FILE")
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     parser.add_argument("--rows", action="store_true", help="every row with predicted, measured and error")
     parser.add_argument("--fit", action="store_true", help="write the product's constants from these points")

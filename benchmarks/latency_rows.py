@@ -6,6 +6,7 @@ What a row does not state is assumed here, once and aloud: the engine's defaults
 
 from __future__ import annotations
 
+import argparse
 import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -63,6 +64,25 @@ class Row:
     @property
     def pair(self) -> tuple[str, str]:
         return self.model_name, self.system
+
+
+COLUMNS = frozenset({
+    "model", "system", "input_tokens", "output_tokens", "concurrency", "tp", "ttft_ms", "tpot_ms"
+})  # fmt: skip
+
+
+def points_file(text: str) -> Path:
+    """A file of measured points, or the reason why it is none, in the form that argument parsers print."""
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(
+            f"no file {text}; measured points are no part of the project, bring a CSV of them"
+        )
+    with path.open(newline="", encoding="utf-8") as file:
+        missing = COLUMNS - set(csv.DictReader(file).fieldnames or ())
+    if missing:
+        raise argparse.ArgumentTypeError(f"{text} has no column {', '.join(sorted(missing))}")
+    return path
 
 
 def read_rows(paths: Sequence[Path]) -> tuple[list[Row], Counter[str]]:

@@ -15,11 +15,10 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from latency_accuracy import left_out, score, spread_of
-from latency_rows import Row, read_rows
+from latency_rows import Row, points_file, read_rows
 from plimsoll.planning.choice_rule import NEAR, Candidate, Limits, choose
 from plimsoll.planning.rates import Constants, rates_for
 
@@ -107,7 +106,7 @@ def report(rows: Sequence[Row]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("files", nargs="+", type=points_file, metavar="FILE")
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     asked = parser.parse_args(arguments)
     rows, skipped = read_rows(asked.files)

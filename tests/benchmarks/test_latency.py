@@ -114,7 +114,7 @@ def test_a_pairs_own_points_have_no_part_in_its_score(file):
     changed, _ = read_rows([file(*made_up(PAIRS | {"Qwen/Qwen3-32B,h100_sxm,0.18.0,": 7.0}))])
     pair = ("Qwen/Qwen3-32B", "h100_sxm")
     before, after = (
-        [item.tpot for item in latency_accuracy.score_left_out(points) if item.row.pair == pair]
+        [item.answer.tpot_ms for item in latency_accuracy.score_left_out(points) if item.row.pair == pair]
         for points in (rows, changed)
     )
     assert before == after
@@ -153,10 +153,25 @@ def test_a_pair_that_is_alone_is_scored_by_the_product_or_not_at_all(file, capsy
     seen = file(f"{DENSE},16,2,1,,1,1,100,20")
     assert latency_accuracy.main([str(seen), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["tpot"] == {"rows": 0, "median_pct": None, "p90_pct": None, "by_model": {}}
+    assert found["tpot"]["rows"] == 0
+    assert found["tpot"]["median_pct"] is None
     assert found["skipped"] == {"alone in its file, and the product's constants have seen it": 1}
 
     unseen = file("Qwen/Qwen3-32B,l40s,0.18.0,,1024,1024,16,2,1,,1,1,100,20")
     assert latency_accuracy.main([str(unseen), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["tpot"]["rows"] == found["product_on_unseen"]["tpot"]["rows"] == 1
+
+
+def test_a_file_that_is_no_file_of_points_says_what_it_lacks(file, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        layout_choice.main([str(tmp_path / "nowhere.csv")])
+    assert "measured points are no part of the project" in capsys.readouterr().err
+    bare = tmp_path / "bare.csv"
+    bare.write_text("model,system\n", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        latency_accuracy.main([str(bare)])
+    assert (
+        "has no column concurrency, input_tokens, output_tokens, tp, tpot_ms, ttft_ms"
+        in capsys.readouterr().err
+    )
