@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.facts.dtypes import Dtype
-from plimsoll.planning.kv import CacheRules, cache_layers, kv_bytes_per_token, stage_sizes
+from plimsoll.planning.kv import (
+    NO_DRAFT,
+    CacheRules,
+    DraftLayers,
+    cache_layers,
+    kv_bytes_per_token,
+    stage_sizes,
+)
 from plimsoll.planning.kv_groups import plan_cache
 from plimsoll.planning.layout import Layout
 from tests.planning import architectures as known
@@ -17,9 +24,9 @@ POOL_LINE = CacheRules(request_line=False, in_flight_tokens=8192)
 REQUEST_LINE = CacheRules(request_line=True, in_flight_tokens=8192)
 
 
-def planned(arch, layout=None, rules=POOL_LINE, dtype=Dtype.BFLOAT16, draft_layers=0):
+def planned(arch, layout=None, rules=POOL_LINE, dtype=Dtype.BFLOAT16, draft=NO_DRAFT):
     layout = layout or Layout()
-    layers = cache_layers(arch, layout, rules, dtype=dtype, draft_layers=draft_layers)
+    layers = cache_layers(arch, layout, rules, dtype=dtype, draft=draft)
     return plan_cache(layers, rules, stages=layout.pipeline, decode_context=layout.decode_context)
 
 
@@ -133,7 +140,7 @@ def test_a_hybrid_needs_a_block_for_every_sequence_it_may_run():
 
 
 def test_a_draft_layer_shares_the_pool():
-    plain, drafting = planned(known.llama_8b()), planned(known.llama_8b(), draft_layers=1)
+    plain, drafting = planned(known.llama_8b()), planned(known.llama_8b(), draft=DraftLayers(count=1))
     assert (plain.block_bytes, drafting.block_bytes) == ((32 * 65_536,), (33 * 65_536,))
     assert drafting.tokens_line(drafting.blocks([51.63 * GIB]), 8192) == pytest.approx(410_128, rel=1e-3)
 

@@ -7,7 +7,7 @@ from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.gpus import gpu_named
 from plimsoll.facts.models import lookup
 from plimsoll.planning.kv import CacheKind
-from plimsoll.planning.kv_rules import cache_plan, draft_layers, prefix_caching_by_default
+from plimsoll.planning.kv_rules import cache_plan, prefix_caching_by_default
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.settings import Speculation
 from tests.planning import architectures as known
@@ -91,18 +91,30 @@ def test_cached_states_sit_at_what_the_prefill_kernel_can_store(gpu, version, ca
 
 
 @pytest.mark.parametrize(
-    ("speculation", "layers"),
+    ("speculation", "more"),
     [
         (None, 0),
         (Speculation(method="ngram", tokens=3), 0),
         (Speculation(method="draft_model", tokens=3), 0),
-        (Speculation(method="eagle", tokens=3), 1),
-        (Speculation(method="eagle3", tokens=3, draft_layers=2), 2),
-        (Speculation(method="mtp", tokens=1), 1),
+        (
+            Speculation(method="draft_model", tokens=3, draft_layers=28, draft_kv_bytes_per_token=114_688),
+            114_688,
+        ),
+        (Speculation(method="eagle", tokens=3), 4096),
+        (Speculation(method="eagle3", tokens=3, draft_layers=1, draft_kv_bytes_per_token=8192), 8192),
+        (Speculation(method="mtp", tokens=1, draft_layers=2), 8192),
     ],
 )
-def test_speculation_adds_the_layers_it_keeps_in_the_pool(speculation, layers):
-    assert draft_layers(known.llama_8b(), speculation) == layers
+def test_speculation_adds_what_its_layers_keep_of_a_token(speculation, more):
+    assert plan(known.llama_8b(), speculation=speculation).bytes_per_token == 32 * 4096 + more
+
+
+def test_a_draft_is_cut_over_the_ranks_and_follows_the_caches_dtype():
+    speculation = Speculation(
+        method="draft_model", tokens=3, draft_layers=28, draft_kv_bytes_per_token=114_688
+    )
+    found = plan(known.llama_70b(), layout=Layout(tensor=4), kv_dtype=Dtype.FP8, speculation=speculation)
+    assert found.bytes_per_token == 40_960 + 114_688 / 8
 
 
 def test_the_catalogue_and_the_rules_together_give_the_blocks_a_pooled_scorer_was_logged_with():

@@ -79,6 +79,16 @@ class CacheRules:
     """True where the log's tokens are concurrency x length, False where they are the pool's."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftLayers:
+    """Layers that speculation adds to the pool."""
+
+    count: int
+    bytes_per_token: int = 0
+    """All of them together, in 16 bits and before ranks share them; 0 where they look like the model's own."""
+
+
+NO_DRAFT = DraftLayers(count=0)
 LATENT_HYBRID_ALIGNMENT = 128
 """Decode kernels of latent attention beside states want blocks of whole 128 tokens."""
 CACHE_SCALE_BYTES = 4
@@ -150,9 +160,9 @@ def stage_of_layers(layers: int, stages: int) -> tuple[int, ...]:
 
 
 def cache_layers(
-    arch: Architecture, layout: Layout, rules: CacheRules, *, dtype: Dtype, draft_layers: int = 0
+    arch: Architecture, layout: Layout, rules: CacheRules, *, dtype: Dtype, draft: DraftLayers = NO_DRAFT
 ) -> tuple[CacheLayer, ...]:
-    """Every cache of the model in layer order. Draft layers look like the last layer that attends, on the last stage."""
+    """Every cache of the model in layer order, draft layers last and on the last stage."""
     stages = stage_of_layers(len(arch.layers), layout.pipeline)
     placed = [
         (layer.mixer, stage)
@@ -160,8 +170,8 @@ def cache_layers(
         if layer.mixer is not None
     ]
     attending = [mixer for mixer, _ in placed if isinstance(mixer, Attention | LatentAttention)]
-    if attending:
-        placed += [(_drafting(attending[-1]), layout.pipeline - 1)] * draft_layers
+    if attending and not draft.bytes_per_token:
+        placed += [(_drafting(attending[-1]), layout.pipeline - 1)] * draft.count
     if any(isinstance(mixer, LatentAttention) and kv_compressed.is_compressed(mixer) for mixer, _ in placed):
         return tuple(
             CacheLayer(spec=_from_page(page), stage=stage)
@@ -180,7 +190,17 @@ def cache_layers(
 
     # A model has few kinds of mixers in many layers; a plan weighs many layouts, so each kind is worked out once.
     alike = {mixer: specs(mixer) for mixer in {mixer for mixer, _ in placed}}
-    return tuple(CacheLayer(spec=spec, stage=stage) for mixer, stage in placed for spec in alike[mixer])
+    own = [CacheLayer(spec=spec, stage=stage) for mixer, stage in placed for spec in alike[mixer]]
+    return (*own, *_draft_layers(draft, layout, dtype, block))
+
+
+def _draft_layers(draft: DraftLayers, layout: Layout, dtype: Dtype, block: int) -> list[CacheLayer]:
+    """A draft of another shape attends to everything and is cut over the same ranks."""
+    if not draft.bytes_per_token:
+        return []
+    each = ceil(draft.bytes_per_token * dtype.bytes / 2 / draft.count / layout.tensor)
+    spec = CacheSpec(kind=CacheKind.FULL, block_tokens=block, page_bytes=block * each)
+    return [CacheLayer(spec=spec, stage=layout.pipeline - 1)] * draft.count
 
 
 def attention_block(arch: Architecture, layout: Layout, rules: CacheRules, dtype: Dtype) -> int:

@@ -6,18 +6,15 @@ the engine's releases. They hold by attention class and GPU class, never by a mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from types import MappingProxyType
 from typing import Final
 
 from plimsoll.facts.architecture import Architecture, Attention, LatentAttention, LinearAttention, Span
-from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version, parse_version
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu, Vendor
-from plimsoll.planning.kv import CacheRules, cache_dtype, cache_layers
+from plimsoll.planning.kv import NO_DRAFT, CacheRules, DraftLayers, cache_dtype, cache_layers
 from plimsoll.planning.kv_groups import CachePlan, plan_cache
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.settings import EngineSettings, Speculation
@@ -32,12 +29,6 @@ PREFILL_CHECKPOINTS: Final = Version(0, 33)
 FLASH_LATENT: Final = Version(0, 14)
 """From here Hopper's first choice for latent attention takes blocks of any whole 16 tokens."""
 FLASHINFER_LATENT: Final = Version(0, 16)
-
-
-_DRAFTING: Final[Mapping[str, bool]] = MappingProxyType(
-    {"ngram": False, "draft_model": False, "eagle": True, "eagle3": True, "mtp": True}
-)
-"""Methods whose extra layers keep their tokens in the model's own pool; a separate draft model states its bytes."""
 
 
 def version_of(engine: EngineFacts) -> Version:
@@ -110,23 +101,21 @@ def cache_plan(
     dtype = cache_dtype(arch, settings.kv_dtype)
     if version_of(engine) < WINDOWS_FREED:
         arch = _without_windows(arch)
-    layers = cache_layers(
-        arch, layout, rules, dtype=dtype, draft_layers=draft_layers(arch, settings.speculation)
-    )
+    layers = cache_layers(arch, layout, rules, dtype=dtype, draft=draft_layers(arch, settings.speculation))
     return plan_cache(layers, rules, stages=layout.pipeline, decode_context=layout.decode_context)
 
 
-def draft_layers(arch: Architecture, speculation: Speculation | None) -> int:
-    """Layers that speculation adds to the cache: those it states, else one EAGLE layer or the checkpoint's own."""
-    if speculation is None or not _DRAFTING.get(speculation.method, True):
-        return 0
-    if speculation.draft_layers:
-        return speculation.draft_layers
-    return max(1, arch.mtp_layers) if speculation.method == "mtp" else 1
-
-
-def pool_dtype(arch: Architecture, settings: EngineSettings) -> Dtype:
-    return cache_dtype(arch, settings.kv_dtype)
+def draft_layers(arch: Architecture, speculation: Speculation | None) -> DraftLayers:
+    """Layers that speculation adds to the cache: those that are known, else one EAGLE layer or the checkpoint's own."""
+    if speculation is None or speculation.method == "ngram":
+        return NO_DRAFT
+    if speculation.method == "mtp":
+        return DraftLayers(count=speculation.draft_layers or max(1, arch.mtp_layers))
+    if speculation.draft_kv_bytes_per_token:
+        return DraftLayers(
+            count=max(1, speculation.draft_layers), bytes_per_token=speculation.draft_kv_bytes_per_token
+        )
+    return DraftLayers(count=1) if speculation.method.startswith("eagle") else NO_DRAFT
 
 
 def _without_windows(arch: Architecture) -> Architecture:
