@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from plimsoll.cli.importing.argv import Given, parse_argv
 from plimsoll.cli.importing.draft import Draft, ImportProblem
 from plimsoll.cli.importing.environment import Environment, EnvValue, write_environment
-from plimsoll.cli.importing.features import Heap, write_features, write_stale
+from plimsoll.cli.importing.features import Heap, write_features
 from plimsoll.cli.importing.fields import write_flag
 from plimsoll.cli.importing.sources import Mount, model_source
+from plimsoll.cli.importing.stale import write_stale
 from plimsoll.cli.importing.values import BadValueError, truth
 from plimsoll.facts.engine_versions import parse_version, release
 from plimsoll.facts.engines import EngineFacts, engine_facts, listed_versions
