@@ -69,7 +69,15 @@ def read(
     version = merged.spec.engine.version or config.engines.default_version
     engine = facts.engine or engine_facts(merged.spec.engine.name, version)
     if facts.model is None:
-        return _stopped(deployment, facts, engine, digest, (_unreadable(deployment, facts),))
+        source = merged.spec.model.source
+        return _stopped(
+            deployment, facts, engine, digest, (_unreadable("model.source", source, facts.problem),)
+        )
+    wish = merged.spec.speculative
+    if wish is not None and wish.model is not None and facts.draft is None:
+        # A draft model that counts nothing would make everything fit.
+        missing = _unreadable("speculative.model", wish.model, facts.problem)
+        return _stopped(deployment, facts, engine, digest, (missing,))
     if facts.model.architecture.encoder:
         # Encoders answer with one vector: nothing is decoded.
         intent = replace(intent, lengths=replace(intent.lengths, output_typical=1))
@@ -145,20 +153,19 @@ def _problems(error: SpecError) -> tuple[Finding, ...]:
             severity=Severity.ERROR,
             reason="InvalidSpec",
             message=problem.message,
-            field=problem.field,
+            field=problem.field.removeprefix("spec."),
             value=problem.value,
         )
         for problem in error.problems
     )
 
 
-def _unreadable(deployment: LLMDeployment, facts: PlanFacts) -> Finding:
-    source = deployment.spec.model.source
+def _unreadable(field: str, source: str, problem: str | None) -> Finding:
     return Finding(
         severity=Severity.ERROR,
         reason="ModelUnreadable",
-        message=facts.problem or f"nothing is known of the model {source}",
-        field="model.source",
+        message=problem or f"{field} is {source}, and nothing is known of that model",
+        field=field,
         value=source,
         remedy="model.architecture.config with the text of its config.json, or a source that can be read",
     )
