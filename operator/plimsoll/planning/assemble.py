@@ -11,7 +11,6 @@ from plimsoll.planning import codec
 from plimsoll.planning.candidate import Candidate, attains, hosts_of, load_of, predictor, settled
 from plimsoll.planning.choice import Chosen, Demand, Option
 from plimsoll.planning.cost import cost_of
-from plimsoll.planning.intent import ASSUMED_CONCURRENCY
 from plimsoll.planning.load import Performance
 from plimsoll.planning.placement import spread
 from plimsoll.planning.plan import SCHEMA, Alternative, Origin, PlanSet, Value
@@ -43,7 +42,7 @@ def concurrency_of(task: Task, option: Option, demand: Demand, total: Fraction, 
     elif intent.concurrency is not None:
         wanted = ceil(Fraction(intent.concurrency, max(1, replicas)))
     else:
-        wanted = ASSUMED_CONCURRENCY
+        wanted = task.modest
     return max(1, min(most, wanted))
 
 

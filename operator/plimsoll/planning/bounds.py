@@ -14,7 +14,6 @@ from typing import Final
 from plimsoll.facts.architecture import MoeFfn
 from plimsoll.planning.candidate import attains, carried, predicting
 from plimsoll.planning.derive import base_settings
-from plimsoll.planning.intent import ASSUMED_CONCURRENCY
 from plimsoll.planning.kv import kv_bytes_per_token
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.placement import Slot
@@ -73,7 +72,7 @@ def bound_of(task: Task, slot: Slot, layout: Layout, weight: Weight, budget: flo
 
     if intent.itl_ms is not None:
         most = _within(step, most, intent.itl_ms / 1000)
-    modest = max(1.0, min(most, float(ASSUMED_CONCURRENCY)))
+    modest = max(1.0, min(most, float(task.modest)))
     return Bound(
         concurrency=most,
         tokens_per_second=modest / step(modest),
@@ -90,7 +89,7 @@ def tight_bound(task: Task, slot: Slot, layout: Layout, weight: Weight, budget: 
     limit = settings.max_num_seqs * layout.data
     if tokens is not None:
         limit = max(1, min(limit, int(tokens / max(1, intent.lengths.live)) * layout.data))
-    modest = min(limit, ASSUMED_CONCURRENCY)
+    modest = min(limit, task.modest)
     likely = at(modest)
     if intent.has_target and not attains(intent, likely):
         most, best = carried(intent, modest, at)

@@ -16,7 +16,7 @@ from typing import Final
 from plimsoll.planning import choice_rule
 from plimsoll.planning.budgets import UNLIMITED, Limits
 from plimsoll.planning.candidate import Candidate, rate_at
-from plimsoll.planning.intent import ASSUMED_CONCURRENCY, Intent
+from plimsoll.planning.intent import Intent
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.task import Task
 
@@ -116,7 +116,7 @@ def option_of(task: Task, candidate: Candidate, demand: Demand, room: int, *, mo
         return None
     cost = candidate.price if money and candidate.price is not None else candidate.gpu_hours
     if demand.unit == "replicas":
-        work = rate_at(task, candidate, max(1, min(ASSUMED_CONCURRENCY, candidate.most)))
+        work = rate_at(task, candidate, max(1, min(task.modest, candidate.most)))
         # Cost of a thousand output tokens a second; without a prediction the cost of a replica.
         cost = cost * 1000 / Fraction(max(1, int(work))) if work is not None else cost
         cost *= 1 + NEAR * mechanisms(candidate.layout)

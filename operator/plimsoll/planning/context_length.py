@@ -99,8 +99,8 @@ def shortened(context: ContextLength, tokens: int) -> ContextLength:
 
 def _asked(asked: int, ceiling: int, architecture: Architecture, intent: Intent) -> ContextLength:
     tokens, binds = asked, intent.binds(FIELD)
-    if not binds:
-        tokens = min(asked, ceiling)
+    if not binds and asked > ceiling:
+        return _clamped(asked, ceiling, intent)
     value = as_set(intent, "max_model_len", FIELD, str(tokens))
     if tokens <= ceiling:
         return ContextLength(tokens=tokens, inherited=not binds, value=value)
@@ -118,6 +118,30 @@ def _asked(asked: int, ceiling: int, architecture: Architecture, intent: Intent)
         remedy=f"at most {ceiling}",
     )
     return ContextLength(tokens=asked, inherited=False, value=value, findings=(finding,))
+
+
+def _clamped(asked: int, ceiling: int, intent: Intent) -> ContextLength:
+    """A preset does not know the model: what it says beyond the model's limit is cut to it."""
+    _, source = intent.source_of(FIELD)
+    value = explained(
+        "max_model_len",
+        str(ceiling),
+        f"the least of what {source} says and the model's limit",
+        inputs={source: str(asked), "model": str(ceiling)},
+        origin=Origin.MODEL,
+        source="the model's config",
+        changes=FIELD,
+        field=FIELD,
+    )
+    finding = Finding(
+        severity=Severity.INFO,
+        reason="ContextClamped",
+        message=f"{source} speaks of {asked:,} tokens, the model is made for {ceiling:,}; longer requests are refused",
+        field=FIELD,
+        value=str(asked),
+        remedy="longContext, or a model with a longer context",
+    )
+    return ContextLength(tokens=ceiling, inherited=True, value=value, findings=(finding,))
 
 
 def _from_traffic(need: int, rounded: int, ceiling: int, intent: Intent) -> ContextLength:

@@ -8,7 +8,7 @@ from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.learned import Learned
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.context_length import ContextLength
-from plimsoll.planning.intent import Intent
+from plimsoll.planning.intent import ASSUMED_CONCURRENCY, Intent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +20,12 @@ class Task:
     engine: EngineFacts
     learned: Learned
     context: ContextLength
+
+    @property
+    def modest(self) -> int:
+        """Requests in flight on a replica that layouts are compared at when no load is declared."""
+        asked = self.intent.spec.engine.max_sequences
+        return ASSUMED_CONCURRENCY if asked is None else min(ASSUMED_CONCURRENCY, asked)
 
     @property
     def sized_by_load(self) -> bool:
