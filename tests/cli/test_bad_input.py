@@ -220,6 +220,7 @@ def test_no_nodes_but_a_declared_class_is_a_plan(nodes, tmp_path: Path):
     ran = planned(resource(), "--nodes", nodes(), "--config", str(config))
     assert ran.code == 0
     assert "H100-SXM-80GB" in ran.out
+    assert "its nodes are still to be made" in ran.out
 
 
 @pytest.mark.parametrize(

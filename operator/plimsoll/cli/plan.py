@@ -66,6 +66,7 @@ def plan_command(
         drawing.show(whatif.comparison(plans, scenarios))
     else:
         currency = question.snapshot.config.prices.currency
-        style = Style(everything=everything, colour=drawing.is_colourful(), currency=currency)
+        empty = frozenset(pool.key for pool in inventory.pools if not pool.nodes)
+        style = Style(everything=everything, colour=drawing.is_colourful(), currency=currency, empty=empty)
         drawing.show(fleet_report(plans, style))
     raise SystemExit(asking.exit_code(plans.plans))

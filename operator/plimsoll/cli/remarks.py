@@ -35,6 +35,8 @@ class Style:
     everything: bool = False
     colour: bool = False
     currency: str | None = None
+    empty: frozenset[str] = frozenset()
+    """Pools without a node yet: whoever is placed there waits for one to be made."""
 
     def money(self, amount: str) -> str:
         return f"{Decimal(amount):,.2f}{f' {self.currency}' if self.currency else ''}"

@@ -15,7 +15,7 @@ from plimsoll.cli import drawing
 from plimsoll.cli.drawing import count, gib, short, spread
 from plimsoll.cli.ledgers import cache_report, memory_report
 from plimsoll.cli.remarks import Style, remarks
-from plimsoll.planning.plan import FleetPlan, Outcome, Plan, PlanSet
+from plimsoll.planning.plan import FleetPlan, Outcome, Placement, Plan, PlanSet
 
 _OUTCOME_STYLE: Final = {
     Outcome.FITS: "bold green",
@@ -89,7 +89,7 @@ def _set(chosen: PlanSet, style: Style, *, alone: bool) -> Iterator[RenderableTy
     if not alone:
         yield Text(f"{chosen.replicas} x {_where(chosen)}", style="bold")
     yield from memory_report(chosen.ledger, colour=style.colour, everything=style.everything)
-    places = ", ".join(f"{place.replicas} on {place.pool}" for place in chosen.placements)
+    places = ", ".join(_place(place, style) for place in chosen.placements)
     rows = [
         *cache_report(chosen.ledger),
         *_speed(chosen),
@@ -97,6 +97,11 @@ def _set(chosen: PlanSet, style: Style, *, alone: bool) -> Iterator[RenderableTy
         ("Pod", _pod(chosen)),
     ]
     yield drawing.facts([*rows, ("Where", places)] if places else rows)
+
+
+def _place(place: Placement, style: Style) -> str:
+    waits = " (its nodes are still to be made)" if place.pool in style.empty else ""
+    return f"{place.replicas} on {place.pool}{waits}"
 
 
 def _speed(chosen: PlanSet) -> Iterator[tuple[str, str | Text]]:
