@@ -11,6 +11,7 @@ from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.gpus import gpu_named
 from plimsoll.facts.learned import Residual, learned
 from plimsoll.facts.model import Certainty
+from plimsoll.planning.constants import fitted_constants
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.learned_key import class_key, learned_key
 from plimsoll.planning.ledger import OomRisk, Verdict, build_ledger
@@ -62,6 +63,18 @@ def test_a_model_fits_where_its_bytes_do(arch, gpu, layout, verdict):
     found = ledger(arch, gpu=gpu, layout=layout)
     assert found.verdict is verdict
     assert (found.risk is OomRisk.CERTAIN) == (verdict is Verdict.DOES_NOT_FIT)
+
+
+def test_terms_share_the_spread_that_was_measured_of_all_together():
+    found = ledger(known.qwen3_30b())
+    spreads = [
+        (term.bytes.high - term.bytes.low) / 2 for term in found.terms if term.name not in {"kv", "headroom"}
+    ]
+    measured = fitted_constants()["unexplainedMoe"].spread * GIB
+    assert sum(spread**2 for spread in spreads) ** 0.5 == pytest.approx(measured)
+    assert all(
+        found.term(name).bytes.high > found.term(name).bytes.low for name in ("weights", "context", "graphs")
+    )
 
 
 def test_what_does_not_fit_says_what_is_missing():

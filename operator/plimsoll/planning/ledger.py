@@ -8,7 +8,7 @@ interval leaves room for one longest request, and does not when even the favoura
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil, hypot
@@ -31,6 +31,8 @@ from plimsoll.planning.situation import GIB, Estimate, Situation, gib_text
 CONTEXT_AT_START = 0.4 * GIB
 """What a device has lost to the driver and the process before the engine looks at what is free."""
 UNEVEN_RANKS = 0.005
+WEIGHTS_STRAY, CONTEXT_STRAYS, GRAPHS_STRAY = 0.003, 0.15, 0.5
+"""Of their own size, as far as logs show terms apart."""
 NOTHING_LEFT = Interval.exact(0)
 
 
@@ -159,9 +161,31 @@ def _estimates(now: Situation, stage: int, learned: Learned | None) -> dict[str,
         "activation": profile_run.activation(now, last_stage=last),
         "graphs": overheads.graphs(now),
     }
+    found = _spread_over_terms(now, found)
     if learned is None:
         return found
     return {name: _taught(now, name, estimate, learned) for name, estimate in found.items()}
+
+
+def _spread_over_terms(now: Situation, found: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """Shares out what was measured as one figure, how far real starts stray: some to each term, the rest to the peak.
+
+    A spread that a term brings itself (weights of an architecture filled in by rules) comes on top.
+    """
+    whole = found["activation"].spread
+    own = {
+        "weights": WEIGHTS_STRAY * found["weights"].bytes,
+        "context": CONTEXT_STRAYS * found["context"].bytes,
+        "graphs": GRAPHS_STRAY * found["graphs"].bytes if overheads.graphs_counted(now) else 0.0,
+    }
+    shares = {name: min(share, whole / 3) for name, share in own.items()}
+    rest = (whole**2 - sum(share**2 for share in shares.values())) ** 0.5
+    spreads = {name: hypot(found[name].spread, share) for name, share in shares.items()} | {
+        "activation": rest
+    }
+    return {
+        name: replace(estimate, spread=spreads.get(name, estimate.spread)) for name, estimate in found.items()
+    }
 
 
 def _taught(now: Situation, name: str, estimate: Estimate, learned: Learned) -> Estimate:

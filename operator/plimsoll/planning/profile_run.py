@@ -51,7 +51,7 @@ def activation(now: Situation, *, last_stage: bool = True) -> Estimate:
     unexplained = now.constants[unexplained_name(now)]
     return Estimate(
         bytes=hidden + held + kept + max(forward, sampler) + unexplained.value * GIB,
-        # What no formula explains, of all terms together, was measured as one figure and is carried here.
+        # What no formula explains was measured for all terms together; the ledger shares it out.
         spread=unexplained.spread * GIB,
         formula=(
             "hidden states T*H*2 B + encoder outputs + expert workspace + "
