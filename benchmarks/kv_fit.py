@@ -133,7 +133,12 @@ def fit(cases: Sequence[Case], start: Constants) -> Constants:
 
 def predicted_overhead(case: Case, constants: Constants) -> float:
     now = situation(case, constants)
-    terms = [profile_run.activation(now), overheads.context(now), overheads.lora(now)]
+    terms = [
+        profile_run.activation(now),
+        profile_run.encoder(now),
+        overheads.context(now),
+        overheads.lora(now),
+    ]
     if overheads.graphs_counted(now):
         terms.append(overheads.graphs(now))
     return sum(term.bytes for term in terms)

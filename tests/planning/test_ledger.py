@@ -19,7 +19,7 @@ from plimsoll.planning.settings import LoraSlots, Speculation
 from tests.planning import architectures as known
 from tests.planning.situations import GIB, inputs
 
-NAMES = ("weights", "context", "lora", "draft", "activation", "graphs", "kv", "headroom")
+NAMES = ("weights", "context", "lora", "draft", "encoder", "activation", "graphs", "kv", "headroom")
 
 
 def ledger(arch=None, **others):
@@ -156,6 +156,8 @@ def test_a_model_that_keeps_no_cache_fits_where_its_weights_do():
     arch = known.architecture([replace(known.attention(), shares_cache=True)] * 12, encoder=True, hidden=768)
     found = ledger(arch)
     assert found.verdict is Verdict.FITS
+    assert "keeps no cache" in found.reason
+    assert ledger(arch, device_bytes=GIB).verdict is Verdict.DOES_NOT_FIT
 
 
 @pytest.mark.parametrize(

@@ -94,9 +94,9 @@ def test_expanding_latents_is_shared_by_ranks():
 def test_images_are_held_while_the_passes_run_unless_none_are_allowed():
     vision = VisionEncoder(parameters=10**8, hidden=1024, layers=24, max_item_tokens=16_384)
     arch = known.architecture([known.attention()] * 32, vision=vision)
-    text_only = profile_run.encoder_bytes(situation(arch, multimodal_items=0))
-    assert text_only == 0
-    assert profile_run.encoder_bytes(situation(arch)) == 16_384 * 4096 * 2
+    assert profile_run.encoder(situation(arch, multimodal_items=0)).bytes == 0
+    assert profile_run.encoder(situation()).bytes == 0
+    assert profile_run.encoder(situation(arch)).bytes == 16_384 * 4096 * 2
 
 
 def test_data_parallel_experts_see_the_tokens_of_all_ranks():

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from fractions import Fraction
 from math import ceil, hypot
 
 from plimsoll.facts.engines import EngineFacts
-from plimsoll.facts.gpus import Gpu, Vendor
+from plimsoll.facts.gpus import Gpu
 from plimsoll.facts.learned import Learned
 from plimsoll.facts.model import Certainty, ModelFacts
 from plimsoll.planning import overheads, profile_run
@@ -26,29 +25,15 @@ from plimsoll.planning.layout import Layout
 from plimsoll.planning.learned_key import class_key, learned_key
 from plimsoll.planning.rank_weights import rank_weight_bytes
 from plimsoll.planning.settings import EngineSettings
-from plimsoll.planning.situation import GIB, Estimate, Situation, gib_text
+from plimsoll.planning.situation import Estimate, Situation, gib_text
+from plimsoll.planning.verdict import OomRisk, Room, Verdict, judge
 
-CONTEXT_AT_START = 0.4 * GIB
-"""What a device has lost to the driver and the process before the engine looks at what is free."""
+__all__ = ["Capacity", "Ledger", "OomRisk", "Term", "Verdict", "build_ledger"]
+
 UNEVEN_RANKS = 0.005
 WEIGHTS_STRAY, CONTEXT_STRAYS, GRAPHS_STRAY = 0.003, 0.15, 0.5
 """Of their own size, as far as logs show terms apart."""
 NOTHING_LEFT = Interval.exact(0)
-
-
-class Verdict(StrEnum):
-    FITS = "fits"
-    """It starts even at the unfavourable end of the interval."""
-    TIGHT = "tight"
-    """The expectation starts, the interval also holds outcomes that do not (or the other way round)."""
-    DOES_NOT_FIT = "does not fit"
-
-
-class OomRisk(StrEnum):
-    LOW = "low"
-    MODERATE = "moderate"
-    HIGH = "high"
-    CERTAIN = "certain"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +113,19 @@ def build_ledger(
     binding = min(range(layout.pipeline), key=lambda stage: _worth(plan, pools, stage))
     blocks = Interval(*(plan.blocks([end(pool) for pool in pools]) for end in (_low, _mid, _high)))
     capacity = _capacity(plan, blocks, settings.max_model_len, workload_tokens or settings.max_model_len)
-    judged = _judge(now, plan, blocks, pools[binding], stages[binding], budget=budget)
+    taken = _taken(now, stages[binding])
+    judged = judge(
+        now,
+        plan,
+        Room(
+            budget=budget,
+            need=sum(estimate.bytes for estimate in taken),
+            spread=hypot(*(estimate.spread for estimate in taken)),
+            graphs=stages[binding]["graphs"],
+            pool=pools[binding],
+            blocks=blocks,
+        ),
+    )
     return Ledger(
         budget_bytes=budget,
         device_bytes=now.device_bytes,
@@ -158,6 +155,7 @@ def _estimates(now: Situation, stage: int, learned: Learned | None) -> dict[str,
         "context": overheads.context(now),
         "lora": overheads.lora(now),
         "draft": overheads.draft(now, ranks.draft if last else 0),
+        "encoder": profile_run.encoder(now),
         "activation": profile_run.activation(now, last_stage=last),
         "graphs": overheads.graphs(now),
     }
@@ -293,85 +291,3 @@ def _terms(
         )
     )
     return tuple(terms)
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    verdict: Verdict
-    risk: OomRisk
-    reason: str
-
-
-def _judge(
-    now: Situation,
-    plan: CachePlan,
-    blocks: Interval,
-    pool: Interval,
-    estimates: Mapping[str, Estimate],
-    *,
-    budget: int,
-) -> _Judged:
-    """The verdict by the interval's ends, with the figures that decided."""
-    settings = now.settings
-    taken = _taken(now, estimates)
-    need = sum(estimate.bytes for estimate in taken)
-    spread = hypot(*(estimate.spread for estimate in taken))
-    fixed = settings.kv_cache_bytes
-    figures = (
-        f"{gib_text(need)} (up to {gib_text(need + spread)}) of {gib_text(budget)} "
-        f"go to weights and overheads"
-    )
-    if fixed is not None and need - spread + fixed > budget:
-        return _Judged(
-            Verdict.DOES_NOT_FIT,
-            OomRisk.CERTAIN,
-            f"{figures}, which leaves no room for the fixed pool of {gib_text(fixed)}",
-        )
-    length, seqs = settings.max_model_len, settings.max_num_seqs
-
-    def starts(count: float) -> bool:
-        return not plan.groups or plan.admits(int(count), length, seqs)
-
-    room = f"one request of {length} tokens needs {gib_text(plan.bytes_for(length))} of cache"
-    if not starts(blocks.high):
-        return _Judged(
-            Verdict.DOES_NOT_FIT, OomRisk.CERTAIN, f"{figures}; {room}, {_left(plan, blocks, pool, now)}"
-        )
-    doubts = [] if starts(blocks.low) else [f"{room}, and between {_range(pool)} are left"]
-    if fixed is not None and need + spread + fixed > budget:
-        doubts.append(f"with the fixed pool of {gib_text(fixed)} the upper end is above the budget")
-    doubts += _outside(now, estimates, budget)
-    if doubts:
-        return _Judged(Verdict.TIGHT, OomRisk.HIGH, f"{figures}; {'; '.join(doubts)}")
-    risky = not overheads.graphs_counted(now) and estimates["graphs"].bytes * 2 > now.device_bytes - budget
-    risk = OomRisk.MODERATE if risky or settings.utilization > 0.95 else OomRisk.LOW
-    return _Judged(Verdict.FITS, risk, f"{figures}; {room}, and between {_range(pool)} are left")
-
-
-def _left(plan: CachePlan, blocks: Interval, pool: Interval, now: Situation) -> str:
-    """What there is instead of what is needed, and what would make it fit."""
-    if pool.high <= 0:
-        return f"and {gib_text(-pool.mid)} are missing before any cache"
-    if plan.has_state and now.settings.max_num_seqs > blocks.high:
-        return f"and max_num_seqs must be at most {int(blocks.high)}, the blocks that states have"
-    longest = plan.longest(int(blocks.high), now.settings.max_model_len)
-    return f"between {_range(pool)} are left, which would do for {longest} tokens at most"
-
-
-def _outside(now: Situation, estimates: Mapping[str, Estimate], budget: int) -> list[str]:
-    """Doubts about what lies beyond the budget: the device's own part, and graphs where no budget counts them."""
-    if now.gpu.vendor is Vendor.CPU or now.settings.kv_cache_bytes is not None:
-        return []
-    beyond = now.device_bytes - budget
-    graphs = estimates["graphs"]
-    if not overheads.graphs_counted(now) and graphs.bytes + graphs.spread > beyond:
-        return [f"graphs of up to {gib_text(graphs.bytes + graphs.spread)} come out of {gib_text(beyond)}"]
-    if beyond < CONTEXT_AT_START:
-        return [
-            f"only {gib_text(beyond)} stay outside the budget, less than the driver takes before the start"
-        ]
-    return []
-
-
-def _range(pool: Interval) -> str:
-    return f"{gib_text(max(0.0, pool.low))} and {gib_text(max(0.0, pool.high))}"

@@ -19,6 +19,7 @@ from plimsoll.facts.architecture import (
 )
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version
+from plimsoll.facts.model import Certainty
 from plimsoll.planning.constants import Constant
 from plimsoll.planning.situation import GIB, Estimate, Situation, gib_text
 
@@ -42,7 +43,7 @@ def activation(now: Situation, *, last_stage: bool = True) -> Estimate:
     tokens = settings.max_num_batched_tokens
     rows = min(settings.max_num_seqs, tokens)
     hidden = tokens * arch.hidden * 2
-    held = encoder_bytes(now) + gathered_tokens(now)
+    held = gathered_tokens(now)
     workspace = max(expert_workspace(now), scorer_workspace(now))
     kept = workspace if _keeps_workspace(now) else 0
     copies = sampler_copies(now)
@@ -54,7 +55,7 @@ def activation(now: Situation, *, last_stage: bool = True) -> Estimate:
         # What no formula explains was measured for all terms together; the ledger shares it out.
         spread=unexplained.spread * GIB,
         formula=(
-            "hidden states T*H*2 B + encoder outputs + expert workspace + "
+            "hidden states T*H*2 B + expert workspace + tokens gathered from other ranks + "
             "max(forward pass, sampler c*min(S, T)*V*4 B)"
         ),
         inputs={
@@ -66,7 +67,7 @@ def activation(now: Situation, *, last_stage: bool = True) -> Estimate:
             "forward": gib_text(forward),
             "sampler": gib_text(sampler),
             "experts": gib_text(kept),
-            "encoder": gib_text(held),
+            **({"gathered": gib_text(held)} if held else {}),
         },
     )
 
@@ -190,10 +191,15 @@ def latent_prefill(now: Situation) -> float:
     return tokens * mixer.heads / now.layout.tensor * (mixer.qk_nope_head_dim + mixer.v_head_dim) * 2
 
 
-def encoder_bytes(now: Situation) -> float:
+def encoder(now: Situation) -> Estimate:
     """Outputs of the encoder that the profile run holds: as many items as the budget of embeddings takes."""
     vision = now.arch.vision
     if vision is None or now.settings.multimodal_items == 0:
-        return 0.0
+        return Estimate(bytes=0, spread=0, formula="0 without images or videos", certainty=Certainty.EXACT)
     budget = max(now.settings.max_num_batched_tokens, vision.max_item_tokens)
-    return budget * now.arch.hidden * 2
+    return Estimate(
+        bytes=budget * now.arch.hidden * 2,
+        spread=0,
+        formula="max(T, tokens of the largest item)*H*2 B",
+        inputs={"T": str(now.settings.max_num_batched_tokens), "item": str(vision.max_item_tokens)},
+    )
