@@ -8,7 +8,7 @@ and which breaks with the next release that adds a similar flag: so a prefix is 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -70,7 +70,7 @@ class FlagTable(Mapping[str, Flag]):
     def __getitem__(self, name: str) -> Flag:
         return self.flags[name]
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[str]:
         return iter(self.flags)
 
     def __len__(self) -> int:
