@@ -8,8 +8,10 @@ name. Reading config.json into this is `hf_config`'s work, counting checkpoint b
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from plimsoll.facts.dtypes import Dtype
 
@@ -210,15 +212,29 @@ class Architecture:
     assumed: tuple[str, ...] = ()
     """Fields the source did not state and a rule filled in; they widen the plan's intervals and are shown to users."""
 
+    def __hash__(self) -> int:
+        """Cheap, for what is worked out once a model: hashing every layer costs more than most of it."""
+        return hash((self.name, len(self.layers), self.hidden, self.vocab, self.max_positions))
+
+    @property
+    def kinds(self) -> tuple[tuple[Layer, int], ...]:
+        """Distinct layers and how many there are of each, in the order of their first ones; most models have one to three."""
+        return _kinds(self)
+
     @property
     def is_moe(self) -> bool:
-        return any(isinstance(layer.ffn, MoeFfn) for layer in self.layers)
+        return any(isinstance(layer.ffn, MoeFfn) for layer, _ in self.kinds)
 
     @property
     def is_hybrid(self) -> bool:
         """True where layers of fixed state stand beside layers whose cache grows."""
-        return any(isinstance(layer.mixer, Mamba | LinearAttention) for layer in self.layers)
+        return any(isinstance(layer.mixer, Mamba | LinearAttention) for layer, _ in self.kinds)
 
     @property
     def is_latent(self) -> bool:
-        return any(isinstance(layer.mixer, LatentAttention) for layer in self.layers)
+        return any(isinstance(layer.mixer, LatentAttention) for layer, _ in self.kinds)
+
+
+@lru_cache(maxsize=512)
+def _kinds(architecture: Architecture) -> tuple[tuple[Layer, int], ...]:
+    return tuple(Counter(architecture.layers).items())

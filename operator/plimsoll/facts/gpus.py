@@ -80,6 +80,10 @@ class Gpu:
     dies: int = 1
     """Compute dies, where partition modes can make each a device of its own (AMD's CPX)."""
 
+    def __hash__(self) -> int:
+        """Mappings have none; the name and the size tell nearly all entries apart, equality the rest."""
+        return hash((self.name, self.memory_bytes, self.bandwidth))
+
     @property
     def data_centre(self) -> bool:
         return self.link.kind is not LinkKind.PCIE and not self.unified_memory

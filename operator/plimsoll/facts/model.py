@@ -73,3 +73,6 @@ class ModelFacts:
     """Which resolver answered: catalogue, inline, folder, hub, facts-pod; with its note where the match was by variant."""
     digest: str
     """Changes when anything a plan reads from these facts changes."""
+
+    def __hash__(self) -> int:
+        return hash(self.digest)

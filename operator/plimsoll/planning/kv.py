@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, lcm
 
 from plimsoll.facts.architecture import (
@@ -159,6 +160,7 @@ def stage_of_layers(layers: int, stages: int) -> tuple[int, ...]:
     return tuple(stage for stage, size in enumerate(stage_sizes(layers, stages)) for _ in range(size))
 
 
+@lru_cache(maxsize=2048)
 def cache_layers(
     arch: Architecture, layout: Layout, rules: CacheRules, *, dtype: Dtype, draft: DraftLayers = NO_DRAFT
 ) -> tuple[CacheLayer, ...]:
@@ -294,6 +296,7 @@ def _from_page(page: kv_compressed.Page) -> CacheSpec:
     )
 
 
+@lru_cache(maxsize=4096)
 def kv_bytes_per_token(arch: Architecture, layout: Layout, kv_dtype: Dtype | None = None) -> float:
     """What one more live token adds on one rank, all its layers together; the largest stage of a pipeline binds.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from math import ceil
 
@@ -48,6 +49,7 @@ class _Layer:
     """The share of the attention's parameters that one rank holds."""
 
 
+@lru_cache(maxsize=4096)
 def rank_weight_bytes(model: ModelFacts, layout: Layout) -> RankWeights:
     arch, weights = model.architecture, model.weights
     stages = [Counter(layers) for layers in _stages(arch.layers, layout.pipeline)]

@@ -7,9 +7,9 @@ device is `closed_loop`; what a layer needs is `layer_work`.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from plimsoll.facts.architecture import Architecture, MoeFfn, Part
 from plimsoll.facts.dtypes import Dtype
@@ -73,10 +73,10 @@ class Work:
     unpacked: bool
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def of(architecture: Architecture, gpu: Gpu, layout: Layout, asked: Dtype | None) -> Work:
         kinds = tuple(
-            layer_work(architecture, gpu, layout, layer, count)
-            for layer, count in Counter(architecture.layers).items()
+            layer_work(architecture, gpu, layout, layer, count) for layer, count in architecture.kinds
         )
         head = architecture.vocab * architecture.hidden / layout.tensor
         read = head * bytes_each(architecture, Part.LM_HEAD) + sum(kind.dense_bytes for kind in kinds)
