@@ -17,7 +17,7 @@ BENCH_FLAGS ?=
 .PHONY: help setup demo test e2e lint format generate bench lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP) ## make .venv with the locked dependencies and this package
 
@@ -48,6 +48,10 @@ test: setup ## run the tests (no network, no cluster, no GPU)
 
 e2e: setup ## run the tests on a real API server; the first time builds it, for 10 minutes or so
 	$(BIN)/pytest e2e -q
+
+test-parser: setup ## judge command lines by the engine's own parsers (downloads 0.6 GB, minutes)
+	$(BIN)/python -m tests.real_parser.setup
+	$(BIN)/pytest -q tests/real_parser
 
 lint: setup ## ruff, mypy and the import rules of the rooms
 	$(BIN)/ruff check

@@ -137,6 +137,7 @@ def test_a_cpu_pool_is_told_by_a_variable_and_takes_no_share_of_a_device():
     [
         ({"toolCalling": {"parser": "hermes"}}, {}, {"--tool-call-parser": ["hermes"], "--enable-auto-tool-choice": []}),
         ({"toolCalling": {"parser": "hermes", "autoChoice": False}}, {}, {"--tool-call-parser": ["hermes"]}),
+        ({"rollout": {"drainSeconds": 90}}, {}, {"--shutdown-timeout": ["90"]}),
         ({"reasoning": {"parser": "qwen3"}}, {}, {"--reasoning-parser": ["qwen3"]}),
         ({"structuredOutput": {"backend": "xgrammar"}}, {}, {"--structured-outputs-config": ['{"backend":"xgrammar"}']}),
         ({"chatTemplate": {"inline": "x"}}, {}, {"--chat-template": ["/etc/plimsoll/chat-template.jinja"]}),

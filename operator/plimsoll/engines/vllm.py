@@ -295,6 +295,13 @@ def _network(told: _Told) -> Iterator[Flag]:
         yield "--allowed-origins", _json(list(networking.cors_origins))
 
 
+def _shutdown(told: _Told) -> Iterator[Flag]:
+    drain = told.spec.rollout.drain_seconds
+    if drain is not None:
+        # Without it the engine aborts running requests at once.
+        yield "--shutdown-timeout", str(drain)
+
+
 CONCERNS: Final[tuple[Callable[[_Told], Iterator[Flag]], ...]] = (
     _model,
     _parallel,
@@ -307,6 +314,7 @@ CONCERNS: Final[tuple[Callable[[_Told], Iterator[Flag]], ...]] = (
     _media,
     _answers,
     _network,
+    _shutdown,
 )
 
 
