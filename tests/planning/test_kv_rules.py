@@ -119,8 +119,10 @@ def test_a_draft_is_cut_over_the_ranks_and_follows_the_caches_dtype():
 
 def test_the_catalogue_and_the_rules_together_give_the_blocks_a_pooled_scorer_was_logged_with():
     """8 H200 of GLM-5.3-Flash: blocks of 640 tokens, 81.79 GiB, 55.15 requests of 131,072 tokens."""
+    facts = lookup("zai-org/GLM-5.3-Flash")
+    assert facts is not None
     found = plan(
-        lookup("zai-org/GLM-5.3-Flash").architecture,
+        facts.architecture,
         gpu="H200-SXM-141GB",
         version="0.29.0",
         layout=Layout(tensor=8),

@@ -121,10 +121,12 @@ def test_offloaded_weights_do_not_count():
 
 
 def test_what_a_rule_filled_in_widens_the_weights():
-    arch = known.architecture([known.attention()] * 32, assumed=("hidden_size",))
-    now = situation(arch)
-    assert overheads.loaded_weights(now, 10 * GIB, 0).spread == pytest.approx(0.3 * GIB)
-    assert overheads.loaded_weights(situation(), 10 * GIB, 0).spread == 0
+    def spread(*assumed):
+        now = situation(known.architecture([known.attention()] * 32, assumed=assumed))
+        return overheads.loaded_weights(now, 10 * GIB, 0).spread
+
+    assert spread("hidden_size") == pytest.approx(0.3 * GIB)
+    assert spread() == spread("vision.max_item_tokens") == 0
 
 
 def test_slots_grow_with_their_number_and_rank_and_shrink_with_tensor_parallel_ranks():

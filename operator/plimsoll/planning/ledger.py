@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, hypot
+from math import ceil
 
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu
@@ -120,7 +120,7 @@ def build_ledger(
         Room(
             budget=budget,
             need=sum(estimate.bytes for estimate in taken),
-            spread=hypot(*(estimate.spread for estimate in taken)),
+            spread=sum(estimate.spread for estimate in taken),
             graphs=stages[binding]["graphs"],
             pool=pools[binding],
             blocks=blocks,
@@ -177,10 +177,8 @@ def _spread_over_terms(now: Situation, found: Mapping[str, Estimate]) -> dict[st
         "graphs": GRAPHS_STRAY * found["graphs"].bytes if overheads.graphs_counted(now) else 0.0,
     }
     shares = {name: min(share, whole / 3) for name, share in own.items()}
-    rest = (whole**2 - sum(share**2 for share in shares.values())) ** 0.5
-    spreads = {name: hypot(found[name].spread, share) for name, share in shares.items()} | {
-        "activation": rest
-    }
+    rest = whole - sum(shares.values())
+    spreads = {name: found[name].spread + share for name, share in shares.items()} | {"activation": rest}
     return {
         name: replace(estimate, spread=spreads.get(name, estimate.spread)) for name, estimate in found.items()
     }
@@ -216,12 +214,12 @@ def _taken(now: Situation, estimates: Mapping[str, Estimate]) -> list[Estimate]:
 
 
 def _pool(now: Situation, budget: int, estimates: Mapping[str, Estimate]) -> Interval:
-    """Bytes left for the cache on one stage; may be negative. Independent errors add as squares."""
+    """Bytes left for the cache on one stage; may be negative. The terms may all err to one side."""
     if now.settings.kv_cache_bytes is not None:
         return Interval.exact(now.settings.kv_cache_bytes)
     taken = _taken(now, estimates)
     left = budget - sum(estimate.bytes for estimate in taken)
-    spread = hypot(*(estimate.spread for estimate in taken))
+    spread = sum(estimate.spread for estimate in taken)
     # Of many ranks another than the mean one binds: logs show up to half a percent less than its own figure.
     uneven = UNEVEN_RANKS * max(0.0, left) if now.layout.gpus > 1 else 0.0
     return Interval(left - spread - uneven, left, left + spread)

@@ -34,7 +34,7 @@ def loaded_weights(now: Situation, rank_bytes: int, expert_bytes: int) -> Estima
     offloaded = now.settings.weight_offload_bytes
     return Estimate(
         bytes=max(0.0, size - offloaded),
-        spread=rank_bytes * (ASSUMED_SPREAD if now.arch.assumed else 0.0),
+        spread=rank_bytes * (ASSUMED_SPREAD if _weights_assumed(now) else 0.0),
         formula="checkpoint bytes of this rank, as loaded",
         inputs={
             **({"offloaded": gib_text(offloaded)} if offloaded else {}),
@@ -44,6 +44,11 @@ def loaded_weights(now: Situation, rank_bytes: int, expert_bytes: int) -> Estima
         },
         certainty=Certainty.CALIBRATED if exact else now.model.weights.certainty,
     )
+
+
+def _weights_assumed(now: Situation) -> bool:
+    """An encoder's largest item says nothing about weights; all else that a rule filled in may."""
+    return any(not name.startswith("vision") for name in now.arch.assumed)
 
 
 def expert_factor(now: Situation) -> Constant:
