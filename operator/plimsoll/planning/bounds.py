@@ -18,13 +18,14 @@ from plimsoll.planning.kv import kv_bytes_per_token
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.placement import Slot
 from plimsoll.planning.rank_weights import rank_weight_bytes
+from plimsoll.planning.rates import classes_of, committed_rates
+from plimsoll.planning.roofline import Cost, Work
 from plimsoll.planning.task import Task
 
-EXPERT_OPTIMISM: Final = 0.5
-"""Measured decode steps read routed experts up to this much faster than even routing and the peak bandwidth would have it."""
-LAYER_SECONDS: Final = 40e-6
-"""No measured layer of a decode step took less, whatever the device."""
 MOST_SEQUENCES: Final = 1024
+"""No engine version runs more at once unasked."""
+OPTIMISM: Final = 0.98
+"""Rounding between these few terms and the prediction's many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,35 @@ class Weight:
     """Sum over the stages of a pipeline, routed experts left out."""
     experts: int
     token: float
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """What a kind of device makes of the largest terms of a decode step, whatever the layout."""
+
+    dense: float
+    """Seconds a byte."""
+    experts: float
+    cache: float
+    fixed: float
+    """Seconds a step."""
+    sequence: float
+
+
+def speed_of(task: Task, slot: Slot) -> Speed:
+    """The fitted constants of the device's class; what a layout adds to them (collectives, products) only slows it down."""
+    architecture, bandwidth = task.model.architecture, slot.gpu.bandwidth
+    work = Work.of(architecture, slot.gpu, Layout(), None)
+    each = committed_rates(classes_of(work, task.engine)).seconds_each
+    constant = (Cost.LAUNCH, Cost.EXPERT_LAYER, Cost.QUANTIZED_INPUT)
+    return Speed(
+        dense=each[Cost.DENSE_WEIGHTS] / bandwidth,
+        # Weights that are unpacked on the way cost operations instead of bytes.
+        experts=0.0 if work.unpacked else each[Cost.EXPERT_WEIGHTS] / bandwidth,
+        cache=each[Cost.CACHE_READ] / bandwidth,
+        fixed=sum(work.fixed[cost] * each[cost] for cost in constant),
+        sequence=each[Cost.SEQUENCE],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +81,28 @@ class Bound:
 
 
 def weight_of(task: Task, layout: Layout) -> Weight:
-    ranks = rank_weight_bytes(task.model, layout)
+    ranks, weights = rank_weight_bytes(task.model, layout), task.model.weights
     experts = sum(ranks.experts)
+    # A step reads neither the rows of an embedding that is no head, nor encoders, nor drafts.
+    idle = (weights.embedding if weights.lm_head else 0) + weights.vision + weights.mtp
     return Weight(
         largest=ranks.largest,
-        dense=sum(ranks.stages) - experts,
+        dense=max(0, sum(ranks.stages) - experts - idle - task.model.architecture.position_table_bytes),
         experts=experts,
         token=kv_bytes_per_token(task.model.architecture, layout, None),
     )
 
 
-def bound_of(task: Task, slot: Slot, layout: Layout, weight: Weight, budget: float) -> Bound:
+def bound_of(task: Task, speed: Speed, layout: Layout, weight: Weight, budget: float) -> Bound:
     lengths, intent = task.intent.lengths, task.intent
     room = max(0.0, budget - weight.largest)
-    held = room / max(1e-9, weight.token * lengths.live) if weight.token else float(MOST_SEQUENCES)
-    most = min(held, float(MOST_SEQUENCES)) * layout.data
+    asked = intent.spec.engine.max_sequences
+    allowed = float(MOST_SEQUENCES if asked is None else asked)
+    held = room / (weight.token * lengths.live) if weight.token else allowed
+    most = min(held, allowed) * layout.data
 
     def step(running: float) -> float:
-        return _step(task, slot, layout, weight, running)
+        return _step(task, speed, layout, weight, running)
 
     if intent.itl_ms is not None:
         most = _within(step, most, intent.itl_ms / 1000)
@@ -103,15 +137,15 @@ def tight_bound(task: Task, slot: Slot, layout: Layout, weight: Weight, budget: 
     return Bound(float(most), likely.output_tokens_per_second, best.requests_per_second)
 
 
-def _step(task: Task, slot: Slot, layout: Layout, weight: Weight, running: float) -> float:
+def _step(task: Task, speed: Speed, layout: Layout, weight: Weight, running: float) -> float:
     """Seconds in which all running sequences gain a token, at the very least."""
-    architecture, lengths = task.model.architecture, task.intent.lengths
+    lengths = task.intent.lengths
     hit = _hit(task, running / layout.pipeline)
     context = lengths.input_typical if weight.token else 0
     # A token's cache is counted for the stage that holds most of it: never more than all stages hold.
     cache = weight.token * context * running / layout.data
-    read = weight.dense + weight.experts * hit * EXPERT_OPTIMISM
-    return (read + cache) / slot.gpu.bandwidth + LAYER_SECONDS * len(architecture.layers)
+    read = weight.dense * speed.dense + weight.experts * hit * speed.experts + cache * speed.cache
+    return OPTIMISM * (read + speed.fixed + running * speed.sequence)
 
 
 def _within(step: Callable[[float], float], most: float, limit: float) -> float:
@@ -128,7 +162,7 @@ def _within(step: Callable[[float], float], most: float, limit: float) -> float:
 
 
 def _hit(task: Task, tokens: float) -> float:
-    for layer in task.model.architecture.layers:
+    for layer, _ in task.model.architecture.kinds:
         if isinstance(layer.ffn, MoeFfn):
             return float(1.0 - (1.0 - layer.ffn.top_k / layer.ffn.experts) ** max(1.0, tokens))
     return 0.0

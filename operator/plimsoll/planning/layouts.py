@@ -23,6 +23,8 @@ LEAST_TRIED: Final = 8
 """Sizes up to one full node are always tried."""
 SPREAD: Final = 4
 """Beyond a node, sizes up to four times what the weights need: further out only the bill grows."""
+MOST_TRIED: Final = 64
+"""Unless the weights alone need more."""
 USABLE: Final = 0.85
 """Share of a device that weights may fill if a useful cache is to remain."""
 
@@ -36,7 +38,7 @@ class Refusal:
 
 def largest_tried(model: ModelFacts, memory_bytes: int) -> int:
     need = ceil(model.weights.total / (memory_bytes * USABLE))
-    return max(LEAST_TRIED, SPREAD * need)
+    return max(LEAST_TRIED, need, min(MOST_TRIED, SPREAD * need))
 
 
 def enumerate_layouts(architecture: Architecture, most: int, question: Question) -> tuple[Layout, ...]:

@@ -12,8 +12,7 @@ from heapq import heapify, heappop, heappush, nsmallest
 from math import ceil, inf
 from typing import Final
 
-from plimsoll.api.quantity import format_gib
-from plimsoll.planning.bounds import Bound, Weight, bound_of, tight_bound, weight_of
+from plimsoll.planning.bounds import Bound, Speed, Weight, bound_of, speed_of, tight_bound, weight_of
 from plimsoll.planning.candidate import Candidate, evaluate, room_for
 from plimsoll.planning.choice import Demand, Option, choose, option_of
 from plimsoll.planning.derive import most_utilization
@@ -26,6 +25,7 @@ from plimsoll.planning.task import Task
 
 MOST_REJECTED: Final = 400
 """Kept in a plan, most telling first; a ConfigMap holds one megabyte."""
+GIB: Final = 2**30
 SURE: Final = 3
 ENOUGH: Final = 4
 """The choice and its three alternatives."""
@@ -105,6 +105,7 @@ class _Weighing:
         for slot in slots:
             site, most = slot.site(), largest_tried(self.task.model, slot.hardware.memory_bytes)
             budget = slot.hardware.memory_bytes * most_utilization(self.task, slot)
+            speed = speed_of(self.task, slot)
             for layout in kept:
                 if layout.gpus > most:
                     continue
@@ -112,7 +113,7 @@ class _Weighing:
                 if refused is not None:
                     self.refusals.append((slot, Refusal(layout, *refused)))
                     continue
-                prospect = self._prospect(slot, site, layout, budget)
+                prospect = self._prospect(slot, site, speed, layout, budget)
                 if isinstance(prospect, Prospect):
                     prospects.append(prospect)
                 else:
@@ -132,7 +133,9 @@ class _Weighing:
                 self.refusals.append((None, Refusal(layout, *refusal)))
         return kept
 
-    def _prospect(self, slot: Slot, site: Site, layout: Layout, budget: float) -> Prospect | Refusal:
+    def _prospect(
+        self, slot: Slot, site: Site, speed: Speed, layout: Layout, budget: float
+    ) -> Prospect | Refusal:
         spills = self.task.intent.spec.memory.cpu_offload is not None
         share = self.task.model.weights.total // layout.gpus
         if share > budget and not spills:
@@ -155,7 +158,7 @@ class _Weighing:
             plenty = _held_unsharded(self.task, layout, weight, budget)
             if plenty is not None:
                 return Refusal(layout, "context-parallel", plenty)
-        bound = bound_of(self.task, slot, layout, weight, budget)
+        bound = bound_of(self.task, speed, layout, weight, budget)
         cost, capacity = self._worth(slot, layout, bound)
         return Prospect(
             slot=slot,
@@ -279,8 +282,8 @@ def _too_heavy(layout: Layout, weights: int, budget: float, slot: Slot) -> Refus
     return Refusal(
         layout,
         "memory",
-        f"{format_gib(weights)} of weights on each GPU, and the engine may take {format_gib(int(budget))} "
-        f"of {format_gib(device)}",
+        f"{weights / GIB:.1f} GiB of weights on each GPU, and the engine may take {budget / GIB:.1f} of "
+        f"{device / GIB:.1f} GiB",
     )
 
 
