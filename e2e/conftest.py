@@ -14,8 +14,8 @@ import pytest
 
 from cluster import Cluster
 from cluster.api import Object
+from common import ROOT
 
-ROOT: Final = Path(__file__).parent.parent
 CLUSTER: Final = pytest.StashKey[Cluster]()
 
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -16,9 +15,8 @@ import pytest
 
 from cluster import Cluster, ClusterFailed
 from cluster.api import ApiError, Object
-from conftest import ROOT
+from common import PATIENCE_SECONDS, ROOT, eventually
 
-PATIENCE_SECONDS: Final = 30.0
 OWNER: Final = """
 import json, sys, time
 from cluster import Cluster
@@ -38,15 +36,6 @@ def alive(pid: int) -> bool:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda one: one.name)

@@ -10,7 +10,7 @@ import yaml
 
 from cluster import Cluster
 from cluster.api import ApiError, Object
-from conftest import ROOT
+from common import ROOT
 from plimsoll import names
 from plimsoll.api.loading import load_deployments
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec

@@ -1,6 +1,6 @@
 """A Kubernetes control plane for the time of a `with`: etcd, API server, controller manager, scheduler, in a folder of its own.
 
-Several may live at once, as nothing is shared but the programs' files. Simulated nodes are `fleet`'s.
+Several may live at once, as nothing is shared but the programs' files. Simulated nodes are `simulator`'s.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -22,8 +24,10 @@ from cluster import control_plane
 from cluster.api import Api, ApiError
 from cluster.binaries import Places, ensure
 from cluster.binaries.progress import Progress
+from cluster.fleet import Fleet
 from cluster.kubeconfig import write_kubeconfig
 from cluster.processes import ClusterFailed, Ports, Processes
+from cluster.simulator import Simulator
 
 PROGRAMS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 READY_SECONDS: Final = 120.0
@@ -119,6 +123,22 @@ class Cluster:
             # kubectl keeps what it discovers under HOME, by address: another cluster may have had this port.
             env={"HOME": str(self.folder), "PATH": os.defpath},
         )
+
+    @contextmanager
+    def fleet(self, fleet: Fleet) -> Iterator[Fleet]:
+        """Its nodes are there and ready inside the `with`."""
+        simulator = self.simulator
+        simulator.load(fleet)
+        try:
+            yield fleet
+        finally:
+            simulator.unload(fleet)
+
+    @cached_property
+    def simulator(self) -> Simulator:
+        """Loads fleets that stay; needs one program more than a cluster without."""
+        (program,) = ensure(["kwok"], self._places, self._progress).values()
+        return Simulator(api=self.api, processes=self.processes, program=program, kubeconfig=self.kubeconfig)
 
     def install(self, file: Path) -> None:
         """Apply a CRD and wait until the API server serves it."""

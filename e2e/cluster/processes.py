@@ -1,6 +1,6 @@
 """Programs that run as long as their owner: started with a log each, ended together, and by a guard if the owner is killed.
 
-Which programs, and with which arguments, is `control_plane`'s and `fleet`'s.
+Which programs, and with which arguments, is `control_plane`'s and `simulator`'s.
 """
 
 from __future__ import annotations

@@ -1,0 +1,134 @@
+"""Fleets that are not there: fleet files as the Nodes, and the pods of others, that a real one of that kind would show.
+
+The files are the product's own short form, so a fleet can be planned on with and without a cluster. `fleets/` holds ready ones.
+Putting the objects into a cluster is `simulator`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from cluster.api import Object
+from cluster.binaries.pins import KUBERNETES
+from cluster.discovery import discovered
+from plimsoll import names
+from plimsoll.facts.fleet_file import read_fleet_file
+
+FLEETS: Final = Path(__file__).parent / "fleets"
+LABEL: Final = "e2e.plimsoll.dev/fleet"
+SIMULATED: Final = {"type": "kwok"}
+OTHERS: Final = "others"
+"""Namespace of the pods that use part of a fleet."""
+HOST: Final = {"cpu": "256", "memory": "4Ti", "ephemeral-storage": "7Ti", "pods": "110"}
+"""Of a node whose file says no more than that it has enough."""
+PLACEHOLDER: Final = "registry.invalid/others:1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """A fleet as objects of the API."""
+
+    name: str
+    nodes: tuple[Object, ...]
+    pods: tuple[Object, ...]
+    config: Object
+    """The admin's config that belongs to it: prices, links and what else no label says."""
+
+    @property
+    def selector(self) -> str:
+        return f"{LABEL}={self.name}"
+
+
+def ready_fleets() -> dict[str, Path]:
+    """Those that come along, by name."""
+    return {file.stem: file for file in sorted(FLEETS.glob("*.yaml"))}
+
+
+def read_fleet(name: str | Path) -> Fleet:
+    """A ready fleet by name, or a fleet file."""
+    ready = ready_fleets()
+    file = Path(name)
+    if str(name) in ready:
+        file = ready[str(name)]
+    elif not file.is_file():
+        raise LookupError(f"no fleet is called {name}, and it is no file; ready are {', '.join(ready)}")
+    return fleet_of(file.stem, yaml.safe_load(file.read_text()))
+
+
+def fleet_of(name: str, document: Object) -> Fleet:
+    """A fleet file's content as a fleet; the product's own reader says what is wrong with it."""
+    written = read_fleet_file(document)
+    config = written.config.to_dict() | {"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND}
+    return Fleet(
+        name=name,
+        nodes=tuple(_node(name, number, node) for number, node in enumerate(written.nodes)),
+        pods=tuple(_pod(name, pod) for pod in written.pods),
+        config=config,
+    )
+
+
+def _node(fleet: str, number: int, written: Object) -> Object:
+    """What a kubelet registers, and what discovery adds to it."""
+    metadata, devices = written["metadata"], written["status"]["allocatable"]
+    amounts = {**HOST, **devices}
+    address = f"10.{240 + number // 65536}.{number // 256 % 256}.{number % 256}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": metadata["name"],
+            "labels": discovered(metadata["labels"], devices) | SIMULATED | {LABEL: fleet},
+        },
+        "spec": written["spec"],
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "addresses": [
+                {"type": "InternalIP", "address": address},
+                {"type": "Hostname", "address": metadata["name"]},
+            ],
+            "nodeInfo": _NODE_INFO,
+        },
+    }
+
+
+def _pod(fleet: str, written: Object) -> Object:
+    """A pod of somebody else, already where it runs."""
+    spec: dict[str, Any] = written["spec"]
+    (requests,) = (one["resources"]["requests"] for one in spec["containers"])
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": written["metadata"]["name"], "namespace": OTHERS, "labels": {LABEL: fleet}},
+        "spec": {
+            "nodeName": spec["nodeName"],
+            "automountServiceAccountToken": False,
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [
+                {
+                    "name": "main",
+                    "image": PLACEHOLDER,
+                    # Of extended resources, limits and requests are the same thing.
+                    "resources": {"requests": requests, "limits": requests},
+                }
+            ],
+        },
+    }
+
+
+_NODE_INFO: Final = {
+    "architecture": "amd64",
+    "bootID": "",
+    "containerRuntimeVersion": "containerd://2.2.1",
+    "kernelVersion": "6.8.0-simulated",
+    "kubeProxyVersion": "",
+    "kubeletVersion": f"v{KUBERNETES}",
+    "machineID": "",
+    "operatingSystem": "linux",
+    "osImage": "Simulated Linux",
+    "systemUUID": "",
+}

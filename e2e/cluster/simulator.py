@@ -1,0 +1,109 @@
+"""Brings a fleet's objects into a running cluster, where kwok plays the kubelets, and takes them out again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cluster.api import Api, ApiError, Object
+from cluster.fleet import OTHERS, SIMULATED, Fleet
+from cluster.processes import ClusterFailed, Processes
+
+STAGES: Final = Path(__file__).parent / "stages.yaml"
+POD_ADDRESSES: Final = "10.252.0.0/16"
+LEASE_SECONDS: Final = 40
+WRITERS: Final = 8
+READY_SECONDS: Final = 180.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulator:
+    """The simulated part of one cluster."""
+
+    api: Api
+    processes: Processes
+    program: Path
+    kubeconfig: Path
+
+    def load(self, fleet: Fleet) -> None:
+        """Returns when every node is ready and every pod of others runs."""
+        if "kwok" not in self.processes.names:
+            self._start()
+        if self.api.items("/api/v1/nodes", labelSelector=fleet.selector, limit="1"):
+            raise ClusterFailed(f"the fleet {fleet.name} is loaded already; unload it first")
+        _each(fleet.nodes, lambda node: self.api.create("/api/v1/nodes", node))
+        self._until(lambda: self._not_ready(fleet), f"nodes of {fleet.name} are not ready")
+        if fleet.pods:
+            self._namespace()
+            _each(fleet.pods, lambda pod: self.api.create(f"/api/v1/namespaces/{OTHERS}/pods", pod))
+            self._until(lambda: self._not_running(fleet), f"pods on {fleet.name} do not run")
+
+    def unload(self, fleet: Fleet) -> None:
+        """Its nodes go, and with them every pod that was on one."""
+        there = {node["metadata"]["name"] for node in fleet.nodes}
+        pods = [pod for pod in self.api.items("/api/v1/pods") if pod["spec"].get("nodeName") in there]
+        _each(pods, self._remove)
+        self.api.delete(f"/api/v1/nodes?labelSelector={fleet.selector}")
+
+    def _start(self) -> None:
+        (key, value), *_ = SIMULATED.items()
+        args = [
+            f"--kubeconfig={self.kubeconfig}",
+            f"--config={STAGES}",
+            f"--manage-nodes-with-label-selector={key}={value}",
+            f"--node-lease-duration-seconds={LEASE_SECONDS}",
+            f"--cidr={POD_ADDRESSES}",
+            "--v=WARN",
+        ]
+        self.processes.start("kwok", [self.program, *args])
+
+    def _namespace(self) -> None:
+        body: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OTHERS}}
+        self.api.apply(f"/api/v1/namespaces/{OTHERS}", body)
+
+    def _remove(self, pod: Object) -> None:
+        about = pod["metadata"]
+        try:
+            self.api.delete(
+                f"/api/v1/namespaces/{about['namespace']}/pods/{about['name']}?gracePeriodSeconds=0"
+            )
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    def _not_ready(self, fleet: Fleet) -> int:
+        """Nodes that are missing, not ready, or still kept free by the controller that has yet to see them ready."""
+        nodes = self.api.items("/api/v1/nodes", labelSelector=fleet.selector)
+        return len(fleet.nodes) - sum(_is_ready(node) for node in nodes)
+
+    def _not_running(self, fleet: Fleet) -> int:
+        pods = self.api.items(f"/api/v1/namespaces/{OTHERS}/pods", labelSelector=fleet.selector)
+        return len(fleet.pods) - sum(1 for pod in pods if pod["status"].get("phase") == "Running")
+
+    def _until(self, left: Callable[[], int], what: str) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while waiting := left():
+            self.processes.check()
+            if time.monotonic() > deadline:
+                raise ClusterFailed(
+                    f"{waiting} {what} after {READY_SECONDS:.0f} s{self.processes.tail('kwok')}"
+                )
+            time.sleep(0.2)
+
+
+def _is_ready(node: Object) -> bool:
+    conditions = {one["type"]: one["status"] for one in node["status"].get("conditions") or ()}
+    taints = node["spec"].get("taints") or ()
+    return conditions.get("Ready") == "True" and not any(
+        taint["key"].startswith("node.kubernetes.io/") for taint in taints
+    )
+
+
+def _each(objects: Iterable[Object], call: Callable[[Object], object]) -> None:
+    with ThreadPoolExecutor(WRITERS) as pool:
+        for _ in pool.map(call, objects):
+            pass

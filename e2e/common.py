@@ -1,0 +1,21 @@
+"""What several test files share: where the repository is, and how to wait without guessing how long."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parent.parent
+PATIENCE_SECONDS: Final = 30.0
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Whether it holds before patience ends; for what controllers do in their own time."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
