@@ -212,6 +212,20 @@ def test_what_ifs_stand_in_the_document_too():
     assert data["plans"][0]["sets"][0]["hardware"]["gpu"] == "H100-SXM-80GB"
 
 
+def test_a_gpu_that_the_fleet_lacks_takes_the_places_of_whole_ones_at_its_own_price(tmp_path: Path):
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(
+        "apiVersion: plimsoll.dev/v1alpha1\nkind: Fleet\npools:\n"
+        "- {name: a, gpuProduct: L4-24GB, gpusPerNode: 2, nodes: 3}\n"
+        "- {name: b, gpuProduct: T4-16GB, gpusPerNode: 2, sharedBy: 4, nodes: 1}\n"
+        "config: {prices: {gpuHour: [{product: H200, perHour: '4.10'}]}}\n"
+    )
+    asked = ("plan", "-f", "-", "--snapshot", str(fleet), "--what-if", "gpu=H200", "-o", "json")
+    other = json.loads(plimsoll(*asked, stdin=resource()).out)["whatIf"]["gpu=H200"]
+    assert [(pool["devices"], pool["free_before"]) for pool in other["pools"]] == [(6, 6)]
+    assert other["plans"][0]["cost"]["per_hour"] == "4.1"
+
+
 def test_many_what_ifs_fold_into_tables_that_fit_the_page():
     changes = [part for users in (8, 16, 32, 64, 128) for part in ("--what-if", f"users={users}")]
     ran = plimsoll("plan", "-f", str(MINIMAL), "--fleet", "8xH100", *changes)

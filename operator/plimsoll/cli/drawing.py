@@ -46,9 +46,9 @@ VERDICT_STYLE: Final[Mapping[str, str]] = {
 }
 
 
-def console(*, stderr: bool = False) -> Console:
+def console() -> Console:
     """A console for one command's output: rich decides on colours (terminal, NO_COLOR), the width is ours."""
-    stream = sys.stderr if stderr else sys.stdout
+    stream = sys.stdout
     width = min(Console(file=stream).width, WIDEST) if stream.isatty() else PLAIN_WIDTH
     return Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
 

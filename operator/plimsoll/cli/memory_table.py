@@ -17,7 +17,7 @@ from plimsoll.facts.gpus import Gpu
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.features import parse_kv_dtype
 from plimsoll.planning.layout import Layout
-from plimsoll.planning.ledger import Ledger, OomRisk, Verdict, build_ledger
+from plimsoll.planning.ledger import Ledger, Verdict, build_ledger
 from plimsoll.planning.rules import Question, Wishes, first_refusal
 from plimsoll.planning.settings import EngineSettings
 
@@ -94,7 +94,7 @@ def table_text(asked: Asked, rows: Sequence[Row], sweep: str | None) -> Iterable
     columns = [column for column in _COLUMNS if _is_told(column, rows, asked)]
     lines = [[column.show(row, asked) for column in columns] for row in rows]
     heads = [column.head for column in columns]
-    yield drawing.table(heads, lines, left=[len(heads) - 1])
+    yield drawing.table(heads, lines, left=[len(heads) - 2, len(heads) - 1])
     yield ""
     same = [column for column in _COLUMNS[:4] if column not in columns]
     told = ", ".join(f"{column.head.lower()} {column.show(rows[0], asked)}" for column in same)
@@ -157,9 +157,11 @@ def _tokens(ledger: Ledger, _: Asked) -> str:
 
 
 def _range(ledger: Ledger, _: Asked) -> str:
-    if ledger.capacity is None:
+    """How far from the expectation 90% of real starts lie."""
+    tokens = ledger.capacity.tokens if ledger.capacity else None
+    if tokens is None or not tokens.mid:
         return "-"
-    return f"{count(ledger.capacity.tokens.low)} to {count(ledger.capacity.tokens.high)}"
+    return f"{tokens.low / tokens.mid - 1:+.0%} to {tokens.high / tokens.mid - 1:+.0%}"
 
 
 def _requests(ledger: Ledger, _: Asked) -> str:
@@ -168,11 +170,6 @@ def _requests(ledger: Ledger, _: Asked) -> str:
 
 def _each(ledger: Ledger, asked: Asked) -> str:
     return count(ledger.capacity.tokens.mid // (asked.concurrency or 1)) if ledger.capacity else "0"
-
-
-def _verdict(ledger: Ledger, _: Asked) -> str:
-    plainly = ledger.verdict is not Verdict.FITS or ledger.risk is OomRisk.LOW
-    return ledger.verdict.value if plainly else f"{ledger.verdict.value}, risk {ledger.risk.value}"
 
 
 _COLUMNS: Final = (
@@ -188,5 +185,6 @@ _COLUMNS: Final = (
     _Column("90% WITHIN", None, _range),
     _Column("REQUESTS", None, _requests),
     _Column("TOKENS EACH", None, _each),
-    _Column("VERDICT", None, _verdict),
+    _Column("VERDICT", None, lambda ledger, _: ledger.verdict.value),
+    _Column("OOM RISK", None, lambda ledger, _: ledger.risk.value),
 )

@@ -109,7 +109,12 @@ def _speed(chosen: PlanSet) -> Iterator[tuple[str, str | Text]]:
     if predicted is not None:
         met = {True: ", target met", False: ", TARGET MISSED", None: ""}[chosen.meets_slo]
         first, then = spread(predicted.ttft_ms, " ms"), spread(predicted.tpot_ms, " ms")
-        yield "Latency", f"first token {first}, then {then} a token{met}"
+        capacity = chosen.ledger.capacity
+        generates = capacity is None or capacity.blocks.high > 0
+        yield (
+            "Latency",
+            f"first token {first}, then {then} a token{met}" if generates else f"answer {first}{met}",
+        )
         lengths = f"{count(load.input_tokens)} + {count(load.output_tokens)} tokens"
         flight = f"with {count(load.concurrency)} requests of {lengths} in flight on each replica"
         yield "", f"{flight}, {count(predicted.running)} of them decoding"

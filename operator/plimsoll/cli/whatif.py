@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.text import Text
 
+from plimsoll.api.config import Prices
 from plimsoll.api.problems import problems_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.cli import asking, drawing
@@ -40,7 +41,7 @@ def scenario(text: str, question: Question, inventory: Inventory) -> Scenario:
     gpu = _gpu(text, changes["gpu"]) if "gpu" in changes else None
     offered = {pool.gpu.name for pool in inventory.pools}
     if gpu is not None and gpu.name not in offered:
-        inventory = _with_every_gpu(inventory, gpu)
+        inventory = _with_every_gpu(inventory, gpu, question.snapshot.config.prices)
     changed = [_changed(one, changes, gpu, text) for one in question.deployments]
     plans = asking.answer(replace(question, deployments=tuple(changed)), inventory)
     return Scenario(name=text, plans=plans)
@@ -66,14 +67,22 @@ def _gpu(text: str, name: str) -> Gpu:
         raise BadInput(f"--what-if {text}: {error}") from None
 
 
-def _with_every_gpu(inventory: Inventory, gpu: Gpu) -> Inventory:
-    """The same nodes, as if this GPU stood in all of them: for GPUs that the fleet does not have."""
+def _with_every_gpu(inventory: Inventory, gpu: Gpu, prices: Prices) -> Inventory:
+    """The same nodes with this GPU in them, for GPUs that the fleet does not have; cut and shared ones stay out of it."""
+    price = next((one.per_hour for one in prices.gpu_hour if _means(one.product, gpu)), None)
     pools = tuple(
-        replace(pool, gpu=gpu, memory_bytes=gpu.memory_bytes, partition=None, sharing=1, price_per_hour=None)
+        replace(pool, gpu=gpu, memory_bytes=gpu.memory_bytes, price_per_hour=price)
         for pool in inventory.pools
-        if pool.gpu.vendor is not Vendor.CPU
+        if pool.gpu.vendor is not Vendor.CPU and pool.sharing == 1 and pool.partition is None
     )
     return replace(inventory, pools=pools)
+
+
+def _means(product: str, gpu: Gpu) -> bool:
+    try:
+        return gpu_named(product) == gpu
+    except UnknownGpu:
+        return False
 
 
 def _changed(
