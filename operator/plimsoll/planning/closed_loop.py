@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 START_SHARE = 0.15
 """Share of requests in a closed loop that arrive in the first volley, when all start at once (runs last some ten rounds)."""
-COMPANY = 0.15
-"""How much of a full step's other prompts a prompt meets: answers that started together also end together."""
 STEPS_WAITED = 1.5
 """Decode steps before a first token: half of the one under way, and the one the prompt itself runs in."""
 BUSIEST = 0.9
+"""Share of the time in prompts above which the queue's formula would run away; a closed loop never lets it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +38,12 @@ class Shares:
 def shares(demand: Demand, *, decode: float, prompt: float) -> Shares:
     """`decode` and `prompt` are the seconds of one step and of one prompt alone."""
     running, output = demand.running, demand.output_tokens
-    together = min(running, demand.prompts_per_step)
     busy = min(BUSIEST, running * prompt / (output * decode + running * prompt))
     volley = running if running <= demand.prompts_per_step else (running + demand.prompts_per_step) / 2
-    own = 1 + COMPANY * max(0.0, together - 1)
     queue = busy / (2 * (1 - busy))
     return Shares(
         tpot_prompts=running / output,
-        ttft_prompts=START_SHARE * volley + (1 - START_SHARE) * (own + queue),
+        ttft_prompts=START_SHARE * volley + (1 - START_SHARE) * (1 + queue),
         ttft_steps=STEPS_WAITED,
     )
 
