@@ -165,6 +165,9 @@ def _engine(row: Mapping[str, Any], notes: list[str]) -> EngineFacts:
     """The release that the text names; a text that says no more than a year is its newest release that fits the row."""
     text = str(row.get("vllm_version") or "")
     engine = engine_facts("vllm", text or None)
+    if row.get("engine") == "V0" and not engine.whole_prompts:
+        notes.append("ran the first engine in a version that had both")
+        return replace(engine, whole_prompts=True)
     if parse_version(text) is not None:
         return engine
     line = _line_printed(row)
@@ -215,11 +218,13 @@ def _device(row: Mapping[str, Any], notes: list[str]) -> tuple[Gpu | None, int |
 
 
 def _named(name: str) -> Gpu | None:
+    name = re.sub(r"^\s*\d+\s*[x×]\s*|\s*[x×]\s*\d+\s*$", "", name)
     tries = [
         name,
         re.sub(r"\(.*?\)", "", name),
         re.sub(r"\bMIG.*", "", name),
         re.sub(r"\(.*|\bMax-Q.*|,.*", "", name),
+        f"RTX {name}",
     ]
     for text in dict.fromkeys(text.strip() for text in tries):
         if not text:
@@ -227,7 +232,7 @@ def _named(name: str) -> Gpu | None:
         try:
             return gpu_named(text)
         except UnknownGpu as error:
-            # "A100" is several products; the first near name is the common one, and all show about the same.
+            # "A100" is several products; the first near name is the common one.
             if error.near and error.near[0].casefold().startswith(text.casefold()):
                 return gpu_named(error.near[0])
     return None
@@ -314,7 +319,7 @@ def _lora(said: str) -> LoraSlots | None:
 
 
 def _speculation(said: str) -> Speculation | None:
-    found = re.search(r"\b(eagle3?|mtp)\b(?!\s*(?:off|disabled))", said, re.IGNORECASE)
+    found = re.search(r"(?<!no )(?<!without )\b(eagle3?|mtp)\b(?!\s*(?:off|disabled))", said, re.IGNORECASE)
     if not found:
         return None
     tokens = re.search(r"(\d+)\s+spec|num_speculative_tokens\D+(\d+)", said, re.IGNORECASE)

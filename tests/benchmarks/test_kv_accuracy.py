@@ -57,6 +57,8 @@ def test_a_row_that_cannot_be_scored_says_why(tmp_path, change, reason):
         ("A100 MIG 1g.5gb", None, "A100", 4.75),
         ("B300 (sm103)", 276.62, "B300", 276.6),
         (None, 79.19, "", 79.2),
+        ("8x H100", None, "H100-SXM-80GB", 79.2),
+        ("4090", None, "RTX-4090", 23.5),
     ],
 )
 def test_names_of_gpus_are_read_as_people_write_them(tmp_path, gpu, stated, name, gib):
