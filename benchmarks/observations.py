@@ -224,7 +224,7 @@ def _named(name: str) -> Gpu | None:
         re.sub(r"\(.*?\)", "", name),
         re.sub(r"\bMIG.*", "", name),
         re.sub(r"\(.*|\bMax-Q.*|,.*", "", name),
-        f"RTX {name}",
+        f"RTX {name}" if re.match(r"\s*\d{4}\b", name) else "",
     ]
     for text in dict.fromkeys(text.strip() for text in tries):
         if not text:
