@@ -35,7 +35,6 @@ UNREAD: Final[tuple[tuple[str, ...], ...]] = (
     ("engine", "upgrade"),
     ("engine", "imagePullPolicy"),
     ("engine", "imagePullSecrets"),
-    ("rollout",),
 )
 """Fields that change no set: numbers of replicas, how requests reach them, how changes reach them, limits of alerts."""
 

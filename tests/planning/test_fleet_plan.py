@@ -1,0 +1,129 @@
+"""Many deployments on one inventory: order, shares of GPUs, budgets, and what the last one is told."""
+
+from itertools import permutations
+
+import pytest
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.planning.fleet import Request, plan_fleet
+from plimsoll.planning.plan import Outcome
+from tests.planning.asking import LLAMA_70B, SMALL, deployment, facts, finding, inventory, pool
+
+CHAT = {"preset": "chat"}
+
+
+def request(name, *, model=LLAMA_70B, namespace="team-a", created=None, pinned=None, **spec):
+    asked = deployment(model, name=name, namespace=namespace, created=created, workload=CHAT, **spec)
+    return Request(deployment=asked, facts=facts(asked), pinned=pinned)
+
+
+def together(requests, *pools, config=None, **others):
+    return plan_fleet(
+        requests,
+        inventory(*(pools or (pool(nodes=1),))),
+        config=OperatorConfig.model_validate(config or {}),
+        **others,
+    )
+
+
+def by_name(fleet):
+    return {plan.name: plan for plan in fleet.plans}
+
+
+def test_permuting_deployments_and_pools_changes_nothing():
+    requests = [request("a"), request("b", model=SMALL), request("c", namespace="team-b")]
+    pools = [pool(nodes=1), pool("L40S-48GB", 4)]
+    plans = [together(order, *pools) for order in permutations(requests)] + [
+        together(requests, *reversed(pools))
+    ]
+    assert len({tuple(plan.to_bytes() for plan in fleet.plans) for fleet in plans}) == 1
+    assert len({fleet.order for fleet in plans}) == 1
+
+
+def test_gpus_are_given_out_once():
+    fleet = together([request(name) for name in "abcdef"], pool(nodes=1))
+    assert sum(plan.devices for plan in fleet.plans) <= 8
+    use = fleet.pools[0]
+    assert use.free_before - use.free_after == sum(plan.devices for plan in fleet.plans)
+
+
+def test_shares_of_one_gpu_add_up():
+    fleet = together(
+        [request(name, model=SMALL) for name in "abcde"], pool("A10G-24GB", per_node=4, nodes=1, sharing=4)
+    )
+    assert [plan.replicas for plan in fleet.plans] == [1, 1, 1, 1, 0]
+    assert fleet.plans[-1].outcome is Outcome.SHORT
+
+
+@pytest.mark.parametrize(
+    ("first", "config", "others", "requests"),
+    [
+        (
+            "team-a/b",
+            {},
+            {},
+            [request("b", created="2026-01-01T00:00:00Z"), request("a", created="2026-02-01T00:00:00Z")],
+        ),
+        ("team-a/a", {}, {}, [request("b"), request("a")]),
+        ("team-a/old", {}, {}, [request("new"), request("old", created="2026-01-01T00:00:00Z")]),
+        (
+            "team-b/z",
+            {"budgets": [{"namespace": "team-b", "priority": 10}]},
+            {},
+            [request("a"), request("z", namespace="team-b")],
+        ),
+        (
+            "team-a/z",
+            {},
+            {"priority_classes": {"high": 100}},
+            [request("a"), request("z", scheduling={"priorityClass": "high"})],
+        ),
+    ],
+    ids=["age", "name", "what exists comes first", "namespace", "priority class"],
+)
+def test_the_order_goes_by_priority_then_age_then_name(first, config, others, requests):
+    fleet = together(requests, config=config, **others)
+    assert fleet.order[0] == first
+
+
+def test_who_gets_nothing_is_told_who_got_it_and_what_would_help():
+    fleet = together([request("a", replicas=4), request("b")], pool(nodes=1))
+    loser = by_name(fleet)["b"]
+    assert loser.outcome is Outcome.SHORT
+    told = finding(loser, "Outranked")
+    assert "team-a/a" in told.message
+    assert told.remedy is not None
+    assert "priority" in told.remedy
+
+
+def test_a_budget_is_shared_by_the_deployments_of_a_namespace():
+    config = {"budgets": [{"namespace": "team-a", "gpus": 3}]}
+    requests = [request(name, model=SMALL, replicas=2) for name in "ab"] + [
+        request("c", model=SMALL, namespace="team-b", replicas=2)
+    ]
+    fleet = by_name(together(requests, config=config))
+    assert [fleet[name].replicas for name in "abc"] == [2, 1, 2]
+    assert finding(fleet["b"], "BudgetExhausted")
+
+
+def test_what_pods_hold_stays_with_its_owner_whoever_comes():
+    config = {"budgets": [{"namespace": "team-b", "priority": 100}]}
+    serving = pool(free={0: 1}, held={"team-a/old": 8})
+    old = request("old", replicas=4)
+    pinned = by_name(together([old]))["old"]
+    old = request("old", replicas=4, pinned=pinned)
+    fleet = by_name(together([old, request("new", namespace="team-b")], serving, config=config))
+    assert fleet["old"].replicas == 4
+    assert fleet["new"].replicas == 0
+
+
+def test_reservations_are_not_given_out_again():
+    one = pool(nodes=1)
+    fleet = together([request("a")], one, reserved={one.key: 7})
+    assert fleet.plans[0].replicas == 0
+    assert fleet.pools[0].free_before == 1
+
+
+def test_declared_nodes_are_used_up_like_others():
+    fleet = together([request(name, replicas=4) for name in "ab"], pool(free={}, declared_nodes=1))
+    assert [plan.replicas for plan in fleet.plans] == [4, 0]

@@ -1,0 +1,153 @@
+"""What serves is disturbed only for a reason that is named."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plimsoll.planning.pinning import UNREAD, Event, spec_digest
+from plimsoll.planning.plan import Outcome
+from tests.planning.asking import LLAMA, deployment, planned, pool
+
+CHAT = {"preset": "chat"}
+
+
+def pinned_plan(**spec):
+    return planned(deployment(workload=CHAT, **spec), pool(nodes=1))
+
+
+def test_a_first_plan_says_so_and_a_kept_one_is_the_same_sets():
+    first = pinned_plan()
+    assert first.pinning is not None
+    assert first.pinning.reason == "FirstPlan"
+    again = planned(deployment(workload=CHAT), pool(nodes=1), pinned=first)
+    assert again.pinning is not None
+    assert again.pinning.kept
+    assert again.sets == first.sets
+    assert again.digest == first.digest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"replicas": 3},
+        {"scaling": {"min": 2, "max": 4}},
+        {"rollout": {"strategy": "replace"}},
+        {"paused": True},
+        {"slo": {"availabilityPercent": "99.9"}},
+        {"tuning": {"mode": "off"}},
+        {"networking": {"apiKeySecret": {"name": "key"}}},
+        {"podLabels": {"a": "b"}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_fields_that_planning_does_not_read_restart_nothing(change):
+    first = pinned_plan()
+    again = planned(deployment(workload=CHAT, **change), pool(nodes=1), pinned=first)
+    assert again.pinning is not None
+    assert again.pinning.kept
+    assert {one.digest for one in again.sets} == {one.digest for one in first.sets}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"workload": {"preset": "batch"}},
+        {"workload": CHAT | {"contextTokens": 2048}},
+        {"slo": {"itlP99Ms": 20}},
+        {"engine": {"maxSequences": 7}},
+        {"quantization": {"method": "fp8_per_tensor"}},
+        {"topology": {"tensor": 2}},
+        {"memory": {"utilizationPercent": 80}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_change_of_what_planning_reads_is_a_new_plan(change):
+    again = planned(deployment(**{"workload": CHAT, **change}), pool(nodes=1), pinned=pinned_plan())
+    assert again.pinning is not None
+    assert (again.pinning.kept, again.pinning.reason) == (False, "SpecChanged")
+
+
+@pytest.mark.parametrize(
+    ("event", "kept", "reason"),
+    [
+        (Event.REQUESTED, False, "Requested"),
+        (Event.SET_FAILED, False, "SetFailed"),
+        (Event.RETUNED, False, "Retuned"),
+        (Event.LOST_HARDWARE, True, "Pinned"),
+    ],
+)
+def test_an_event_replaces_the_plan_but_hardware_is_lost_only_where_nothing_could_hold_it(
+    event, kept, reason
+):
+    again = planned(deployment(workload=CHAT), pool(nodes=1), pinned=pinned_plan(), event=event)
+    assert again.pinning is not None
+    assert (again.pinning.kept, again.pinning.reason) == (kept, reason)
+
+
+def test_lost_hardware_is_a_new_plan_on_what_is_left():
+    again = planned(
+        deployment(workload=CHAT), pool("L40S-48GB", 4), pinned=pinned_plan(), event=Event.LOST_HARDWARE
+    )
+    assert again.pinning is not None
+    assert again.pinning.reason == "LostHardware"
+    assert again.sets[0].hardware.gpu == "L40S-48GB"
+
+
+@given(
+    nodes=st.integers(0, 5),
+    free=st.integers(0, 8),
+    held=st.booleans(),
+    other=st.sampled_from(["B200-SXM", "L4-24GB", "H200-SXM-141GB"]),
+    price=st.sampled_from([None, "1", "9"]),
+)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+def test_a_pinned_plan_survives_every_change_of_inventory_that_it_still_fits(nodes, free, held, other, price):
+    first = pinned_plan()
+    mine = pool(free={8: nodes, free: 1}, held={"team-a/chat": 1} if held else {}, price_per_hour=price)
+    again = planned(deployment(workload=CHAT), mine, pool(other, nodes=nodes + 1), pinned=first)
+    assert again.pinning is not None
+    assert again.pinning.kept
+    assert [one.digest for one in again.sets][:1] == [first.sets[0].digest]
+
+
+def test_a_better_plan_is_told_with_what_it_saves_and_not_taken():
+    first = planned(deployment(workload=CHAT), pool(nodes=1, price_per_hour="4"))
+    again = planned(
+        deployment(workload=CHAT),
+        pool(nodes=1, price_per_hour="4"),
+        pool("L40S-48GB", 4, price_per_hour="0.3"),
+        pinned=first,
+    )
+    assert again.pinning is not None
+    assert again.sets[0].hardware.gpu == "H100-SXM-80GB"
+    assert again.pinning.better is not None
+    assert "L40S-48GB would cost 0.3 instead of 4 an hour" in again.pinning.better
+
+
+def test_more_replicas_than_the_pinned_hardware_holds_add_a_set_beside_it():
+    first = planned(deployment(workload=CHAT, replicas=8), pool(nodes=1))
+    own = pool(free={0: 1}, held={"team-a/chat": 8})
+    again = planned(deployment(workload=CHAT, replicas=10), own, pool("L40S-48GB", 4), pinned=first)
+    assert again.replicas == 10
+    assert again.sets[0].digest == first.sets[0].digest
+    assert again.sets[0].replicas == 8
+    assert again.sets[1].hardware.gpu == "L40S-48GB"
+    short = planned(deployment(workload=CHAT, replicas=10), own, pinned=first)
+    assert (short.outcome, short.replicas, short.replicas_wanted) == (Outcome.SHORT, 8, 10)
+
+
+def test_a_plan_without_sets_pins_nothing():
+    nothing = planned(deployment(workload=CHAT), pool("T4-16GB", 1, 1))
+    assert not replace(nothing, sets=()).sets
+    again = planned(deployment(workload=CHAT), pool(), pinned=replace(nothing, sets=()))
+    assert again.pinning is not None
+    assert again.pinning.reason == "FirstPlan"
+
+
+def test_unread_fields_exist():
+    spec = deployment(LLAMA).spec
+    aliases = {info.alias: name for name, info in type(spec).model_fields.items()}
+    assert {path[0] for path in UNREAD} <= set(aliases)
+    assert spec_digest(spec) == spec_digest(deployment(LLAMA, name="other").spec)
