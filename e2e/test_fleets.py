@@ -22,12 +22,20 @@ from plimsoll.facts.snapshot import read_snapshot
 
 FIT: Final = (0, 2)
 """It fits, or it does not: both are answers."""
-MODEL: Final[Object] = {
-    "apiVersion": names.API_VERSION,
-    "kind": names.KIND,
-    "metadata": {"name": "sample", "namespace": "default"},
-    "spec": {"model": {"source": "hf://Qwen/Qwen3-8B"}},
-}
+WANTED: Final = """
+apiVersion: plimsoll.dev/v1alpha1
+kind: LLMDeployment
+metadata: {name: on-gpus, namespace: default}
+spec:
+  model: {source: "hf://Qwen/Qwen3-8B"}
+---
+apiVersion: plimsoll.dev/v1alpha1
+kind: LLMDeployment
+metadata: {name: on-cpus, namespace: default}
+spec:
+  model: {source: "hf://Qwen/Qwen3-0.6B"}
+  topology: {cpu: {cores: 8, memory: 32Gi}}
+"""
 
 
 class Plimsoll:
@@ -42,9 +50,6 @@ class Plimsoll:
         return subprocess.run(
             [program, *args], cwd=self._folder, env=self._environ, capture_output=True, text=True, check=False
         )
-
-    def write(self, name: str, content: Object) -> None:
-        (self._folder / name).write_text(yaml.safe_dump(content))
 
     def plan(self, *args: str) -> dict[str, Any]:
         done = self.run("plan", "-f", "llm.yaml", "-o", "json", *args)
@@ -64,8 +69,8 @@ def test_a_cluster_shows_the_planner_the_fleet_that_its_file_describes(
 ) -> None:
     """Devices, what is free, partitions, sharing, zones and taints; then the plan, live, from a snapshot and from the file."""
     fleet = read_fleet(name)
-    plimsoll.write("llm.yaml", MODEL)
-    plimsoll.write("config.yaml", fleet.config)
+    (tmp_path / "llm.yaml").write_text(WANTED)
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(fleet.config))
     with cluster.fleet(fleet):
         live = plimsoll.plan("--context", "--config", "config.yaml")
         taken = plimsoll.run("snapshot", "--context", "--config", "config.yaml", "-o", "snapshot.json")
@@ -101,10 +106,11 @@ def pools(text: str) -> list[tuple[object, ...]]:
 
 def chosen(answer: dict[str, Any]) -> list[tuple[object, ...]]:
     """Of the plan, what a person would look at first."""
-    (plan,) = answer["plans"]
-    return [(one["hardware"]["gpu"], one["layout"], one["replicas"]) for one in plan["sets"]] or [
-        (plan["outcome"],)
-    ]
+    found: list[tuple[object, ...]] = []
+    for plan in answer["plans"]:
+        found.append((plan["name"], plan["outcome"]))
+        found += [(one["hardware"]["gpu"], one["layout"], one["replicas"]) for one in plan.get("sets", ())]
+    return found
 
 
 def test_pods_are_scheduled_and_run_where_devices_are_free(cluster: Cluster, namespace: str) -> None:
