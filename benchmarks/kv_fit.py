@@ -21,6 +21,8 @@ from plimsoll.planning.rank_weights import rank_weight_bytes
 from plimsoll.planning.situation import Situation
 
 LEAST_SLOPE = 0.03
+GUESS = 0.2
+"""How far a constant that no start has shown may be off, as a share of it."""
 ROUNDING = 1.02
 """Logs round GiB to two digits, and blocks round what they are worth; the interval must hold that too."""
 
@@ -171,7 +173,9 @@ def _fit_one(name: str, seen: Sequence[Seen], constants: Constants) -> Constants
     # Experts, states and encoders bring unknowns of their own; such models speak only where no plain one does.
     families = plain or others
     if not families:
-        return _with(constants, name, value=prior, rows=0, fitted_on="the engine's code")
+        return _with(
+            constants, name, value=prior, spread=GUESS * prior, rows=0, fitted_on="the engine's code"
+        )
     voices = [median(values) for _, values in sorted(families.items())]
     value = min(high, max(low, median([*voices, prior])))
     rows = sum(map(len, families.values()))

@@ -4,6 +4,7 @@ import pytest
 
 from plimsoll.facts.architecture import Quantization, VisionEncoder
 from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.model import Certainty
 from plimsoll.planning import profile_run
 from plimsoll.planning.layout import Layout
 from tests.planning import architectures as known
@@ -112,3 +113,12 @@ def test_the_hard_to_know_has_the_wider_interval():
     other_vendor = situation(known.qwen3_30b(), gpu="MI300X", **SERVER)
     spreads = [profile_run.activation(now).spread for now in (plain, experts, other_vendor)]
     assert spreads == sorted(spreads)
+
+
+def test_a_constant_that_no_start_has_shown_widens_the_peak_and_says_so():
+    now = situation(version="0.33.0", **SERVER)
+    assert profile_run.sampler_copies(now).rows == 0
+    guessed = profile_run.activation(now)
+    measured = profile_run.activation(situation(version="0.18.0", **SERVER))
+    assert guessed.spread > measured.spread
+    assert (guessed.certainty, measured.certainty) == (Certainty.ASSUMED, Certainty.CALIBRATED)

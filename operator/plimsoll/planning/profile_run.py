@@ -50,10 +50,12 @@ def activation(now: Situation, *, last_stage: bool = True) -> Estimate:
     sampler = copies.value * rows * arch.vocab * 4 if last_stage and not arch.encoder else 0
     forward = max(_dense_forward(now), latent_prefill(now), _linear_forward(now), workspace - kept)
     unexplained = now.constants[unexplained_name(now)]
+    guessed = copies.rows == 0 and sampler > forward
     return Estimate(
         bytes=hidden + held + kept + max(forward, sampler) + unexplained.value * GIB,
-        # What no formula explains was measured for all terms together; the ledger shares it out.
-        spread=unexplained.spread * GIB,
+        # What no formula explains was measured for all terms together; the ledger shares it out. A constant that
+        # was only read from code is uncertain beyond that.
+        spread=unexplained.spread * GIB + (copies.spread * rows * arch.vocab * 4 if guessed else 0.0),
         formula=(
             "hidden states T*H*2 B + expert workspace + tokens gathered from other ranks + "
             "max(forward pass, sampler c*min(S, T)*V*4 B)"
@@ -69,6 +71,7 @@ def activation(now: Situation, *, last_stage: bool = True) -> Estimate:
             "experts": gib_text(kept),
             **({"gathered": gib_text(held)} if held else {}),
         },
+        certainty=Certainty.ASSUMED if guessed else Certainty.CALIBRATED,
     )
 
 
