@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plimsoll.facts.dtypes import Dtype
@@ -113,8 +113,10 @@ def test_longer_prompts_never_make_faster_tokens(name, gpu, layout, load, more):
     assert at(place, longer).tpot_ms.mid >= at(place, load).tpot_ms.mid * (1 - 1e-9)
 
 
-@settings(max_examples=30)
 @given(models, gpus, layouts, loads, st.floats(0, 1))
+@example(
+    "Qwen/Qwen3-32B", "H100-SXM-80GB", Layout(), Load(input_tokens=1, output_tokens=1, concurrency=1), 1.0
+)
 def test_a_shared_prefix_is_never_slower_where_it_is_cached(name, gpu, layout, load, share):
     shared = replace(load, shared_prefix_share=share)
     place = replica(name, gpu, layout)

@@ -70,8 +70,10 @@ class Replica:
         return self.case(load).answer(committed_rates(self.classes))
 
     def case(self, load: Load) -> Case:
-        cached = load.input_tokens * load.shared_prefix_share if self.settings.prefix_caching else 0.0
-        fresh = max(1.0, load.input_tokens - cached)
+        share = load.shared_prefix_share if self.settings.prefix_caching else 0.0
+        # The last token of a prompt is always computed: the first answer comes from it.
+        cached = max(0.0, min(load.input_tokens * share, load.input_tokens - 1))
+        fresh = load.input_tokens - cached
         context = load.input_tokens + load.output_tokens / 2
         asked = float(min(load.concurrency, self.settings.max_num_seqs * self.work.layout.data))
         # Prompts that share a prefix hold it once.
@@ -87,7 +89,7 @@ class Replica:
             demand=Demand(
                 output_tokens=load.output_tokens,
                 running=running,
-                prompts_per_step=max(1, int(self.settings.max_num_batched_tokens // fresh)),
+                prompts_per_step=max(1, int(self.settings.max_num_batched_tokens // max(1.0, fresh))),
             ),
             waits=_waits(load.concurrency, asked, held),
         )
