@@ -57,6 +57,7 @@ FITTED: Mapping[str, Callable[[Case], bool]] = {
     "samplerCopiesSort": lambda case: _single(case) and _nvidia(case) and not case.engine.whole_prompts,
     "samplerCopiesTriton": lambda case: _single(case) and _nvidia(case) and not case.engine.graphs_in_budget,
     "graphsPerLayer": lambda case: _single(case) and _nvidia(case),
+    "graphsPerLayerSecond": lambda case: _single(case) and _nvidia(case),
     "samplerCopiesLean": lambda case: _single(case) and _nvidia(case),
     "samplerCopiesFull": lambda case: _single(case) and _nvidia(case),
     "contextMulti": lambda case: case.layout.tensor > 1,
@@ -83,6 +84,7 @@ PRIORS = {
     "samplerCopiesLean": 1.2,
     "samplerCopiesFull": 2.5,
     "graphsPerLayer": 0.0115,
+    "graphsPerLayerSecond": 0.02,
 }
 """What counting buffers in the engine's code and its own notes suggest; each has one voice beside the models'."""
 BOUNDS = {"samplerCopies": (1.0, 12.0), "context": (0.0, 4.0), "graphs": (0.0, 0.08)}

@@ -37,6 +37,7 @@ def test_constants_are_read_by_name():
         ("H100-SXM-80GB", "0.20.0", Layout(), "contextSingle"),
         ("H100-SXM-80GB", "0.14.0", Layout(tensor=4), "contextMulti"),
         ("H100-SXM-80GB", "0.20.0", Layout(tensor=4), "contextMultiFused"),
+        ("H100-SXM-80GB", "0.29.0", Layout(tensor=8), "contextMulti"),
         ("H100-SXM-80GB", "0.20.0", Layout(pipeline=2), "contextMulti"),
         ("L40S-48GB", "0.20.0", Layout(tensor=2), "contextMultiPcie"),
         ("MI300X", "0.20.0", Layout(), "contextSingleRocm"),
@@ -68,6 +69,18 @@ def test_a_pipeline_costs_more_than_tensor_parallel_ranks():
 )
 def test_graphs_come_out_of_the_budget_where_the_runner_estimates_them(arch, gpu, version, counted):
     assert overheads.graphs_counted(situation(arch, gpu=gpu, version=version)) is counted
+
+
+@pytest.mark.parametrize(
+    ("gpu", "version", "name"),
+    [
+        ("H100-SXM-80GB", "0.20.0", "graphsPerLayer"),
+        ("H100-SXM-80GB", "0.33.0", "graphsPerLayerSecond"),
+        ("MI300X", "0.33.0", "graphsPerLayerRocm"),
+    ],
+)
+def test_graphs_go_by_vendor_and_runner(gpu, version, name):
+    assert overheads.graphs_name(situation(gpu=gpu, version=version)) == name
 
 
 def test_eager_mode_has_no_graphs_and_few_sequences_have_small_ones():

@@ -18,6 +18,8 @@ from plimsoll.planning.situation import GIB, SECOND_RUNNER_FOR_ALL, Estimate, Si
 
 FUSED_ALLREDUCE: Final = Version(0, 17)
 """From here ranks on one fast fabric keep buffers for collectives fused with the norms that follow them."""
+FUSED_ALLREDUCE_GONE: Final = Version(0, 25)
+"""By then they are back to what collectives took before: 0.74 GiB of eight ranks was logged at 0.29."""
 ROCM_GRAPHS_COUNTED: Final = Version(0, 28)
 ASSUMED_SPREAD: Final = 0.03
 """Of the weights, where the architecture was in part filled in by rules."""
@@ -105,7 +107,8 @@ def context_name(now: Situation) -> str:
         return "contextSingle"
     if not now.fast_fabric:
         return "contextMultiPcie"
-    return "contextMultiFused" if now.version >= FUSED_ALLREDUCE and now.layout.tensor > 1 else "contextMulti"
+    fused = FUSED_ALLREDUCE <= now.version < FUSED_ALLREDUCE_GONE and now.layout.tensor > 1
+    return "contextMultiFused" if fused else "contextMulti"
 
 
 def graphs_counted(now: Situation) -> bool:
@@ -119,7 +122,7 @@ def graphs(now: Situation) -> Estimate:
     """Pools of captured graphs grow with the layers they hold; eager mode has none."""
     if now.settings.eager:
         return Estimate(bytes=0, spread=0, formula="0 without graphs", certainty=Certainty.EXACT)
-    constant = now.constants["graphsPerLayerRocm" if now.rocm else "graphsPerLayer"]
+    constant = now.constants[graphs_name(now)]
     layers = len(now.arch.layers) / now.layout.pipeline
     return Estimate(
         bytes=constant.value * GIB * layers * _capture_share(now),
@@ -127,6 +130,12 @@ def graphs(now: Situation) -> Estimate:
         formula="layers x constant x (largest captured batch / 512)^0.5",
         inputs={"layers": f"{layers:g}", "constant": f"{constant.value * 1024:.1f} MiB"},
     )
+
+
+def graphs_name(now: Situation) -> str:
+    if now.rocm:
+        return "graphsPerLayerRocm"
+    return "graphsPerLayerSecond" if now.version >= SECOND_RUNNER_FOR_ALL else "graphsPerLayer"
 
 
 def _capture_share(now: Situation) -> float:
