@@ -40,14 +40,14 @@ def _any_case(_: Case) -> bool:
 
 
 SPREADS = {
-    "unexplainedPlain": 0.35,
-    "unexplainedDense": 0.5,
-    "unexplainedMoe": 0.8,
+    "unexplainedPlain": 0.4,
+    "unexplainedDense": 1.0,
+    "unexplainedMoe": 1.2,
     "unexplainedMoeMulti": 1.0,
     "unexplainedRocm": 1.5,
     "unexplainedRocmMoe": 2.5,
     "unexplainedSmall": 0.8,
-    "unexplainedSmallPlain": 0.5,
+    "unexplainedSmallPlain": 0.6,
     "unexplainedFirst": 1.0,
 }
 """GiB below which a spread is not believed, however well the few models seen so far are met."""
