@@ -17,12 +17,12 @@ def option(name, *, capacity, cost, room=99, devices=1):
     candidate = SimpleNamespace(
         slot=slot, layout=Layout(tensor=devices), devices=devices, gpu_hours=Fraction(devices), price=None
     )
-    return Option(candidate=candidate, capacity=Fraction(capacity), cost=Fraction(cost), room=room)  # type: ignore[arg-type]
+    return Option(candidate=candidate, capacity=float(capacity), cost=float(cost), room=room)  # type: ignore[arg-type]
 
 
 def demand(amount, *, least=1, most=None, **limits):
     return Demand(
-        amount=Fraction(amount), unit="concurrency", least=least, most=most, limits=Limits(**limits)
+        amount=float(amount), unit="concurrency", least=least, most=most, limits=Limits(**limits)
     )
 
 

@@ -9,7 +9,7 @@ from math import ceil
 
 from plimsoll.planning import codec
 from plimsoll.planning.candidate import Candidate, attains, hosts_of, load_of, predictor, settled
-from plimsoll.planning.choice import Chosen, Demand, Option
+from plimsoll.planning.choice import ROUNDING, Chosen, Demand, Option, replicas_for
 from plimsoll.planning.cost import cost_of
 from plimsoll.planning.load import Performance
 from plimsoll.planning.placement import spread
@@ -22,7 +22,7 @@ MOST_ALTERNATIVES = 3
 
 
 def build_sets(task: Task, chosen: Chosen, demand: Demand, owner: str) -> tuple[PlanSet, ...]:
-    total = sum((option.capacity * count for option, count in chosen.sets), Fraction(0))
+    total = chosen.covered
     return tuple(
         build_set(
             task, option.candidate, count, concurrency_of(task, option, demand, total, chosen.replicas), owner
@@ -31,14 +31,14 @@ def build_sets(task: Task, chosen: Chosen, demand: Demand, owner: str) -> tuple[
     )
 
 
-def concurrency_of(task: Task, option: Option, demand: Demand, total: Fraction, replicas: int) -> int:
+def concurrency_of(task: Task, option: Option, demand: Demand, total: float, replicas: int) -> int:
     """Requests in flight expected on one replica: its part of what was declared, else a modest load."""
     most = max(1, option.candidate.most)
     intent = task.intent
     if demand.unit == "concurrency":
-        wanted = ceil(demand.amount * option.capacity / total)
+        wanted = ceil(demand.amount * option.capacity / total - ROUNDING)
     elif demand.unit == "rate":
-        wanted = ceil(most * min(Fraction(1), demand.amount / total))
+        wanted = ceil(most * min(1.0, demand.amount / total))
     elif intent.concurrency is not None:
         wanted = ceil(Fraction(intent.concurrency, max(1, replicas)))
     else:
@@ -94,7 +94,7 @@ def alternatives(
     for option in offered:
         if id(option) in taken:
             continue
-        count = max(demand.least, ceil(demand.amount / option.capacity))
+        count = replicas_for(option, demand)
         total = option.cost * count
         rows.append((option.room < count or _over(demand, count), total, option.order, option, count))
     rows.sort(key=lambda row: row[:3])
@@ -105,7 +105,7 @@ def alternatives(
 
 
 def _alternative(
-    task: Task, option: Option, count: int, *, best: Fraction, demand: Demand, money: bool
+    task: Task, option: Option, count: int, *, best: float, demand: Demand, money: bool
 ) -> Alternative:
     candidate = option.candidate
     concurrency = concurrency_of(task, option, demand, option.capacity * count, count)
@@ -129,7 +129,7 @@ def _alternative(
     )
 
 
-def _why_not(option: Option, count: int, best: Fraction, demand: Demand, money: bool) -> str:
+def _why_not(option: Option, count: int, best: float, demand: Demand, money: bool) -> str:
     if _over(demand, count):
         return f"would need {count} replicas, and at most {demand.most} are allowed"
     if option.room < count:
@@ -137,8 +137,8 @@ def _why_not(option: Option, count: int, best: Fraction, demand: Demand, money: 
     total = option.cost * count
     unit = "cost" if money else "GPU-hours"
     per = " for each output token" if demand.unit == "replicas" else ""
-    if total > best > 0:
-        return f"{float((total / best - 1) * 100):.0f}% more {unit}{per}"
+    if total > best * (1 + ROUNDING) > 0:
+        return f"{(total / best - 1) * 100:.0f}% more {unit}{per}"
     return f"the same {unit}{per}; more devices a replica, a less simple layout or a larger GPU"
 
 

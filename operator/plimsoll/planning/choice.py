@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 from typing import Final
 
@@ -22,24 +23,26 @@ from plimsoll.planning.task import Task
 
 PER_SLOT: Final = 3
 """Candidates of one slot that enter the search: cheapest replica, cheapest work, largest replica."""
-NEAR: Final = Fraction(str(choice_rule.NEAR))
+NEAR: Final = choice_rule.NEAR
+ROUNDING: Final = 1e-9
+"""Sums of the same terms in another order may differ by less."""
 MANY: Final = 10**9
 MOST_STEPS: Final = 20_000
 """Of the search; beyond it the best found so far stands. A fixed count, never a clock, so that answers repeat."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Option:
     """A candidate with what the search needs of it."""
 
     candidate: Candidate
-    capacity: Fraction
+    capacity: float
     """In units of the demand that one replica carries."""
-    cost: Fraction
+    cost: float
     """Of one replica, in the unit all options share."""
     room: int
 
-    @property
+    @cached_property
     def order(self) -> tuple[object, ...]:
         """Ties: fewer devices, simpler layouts, smaller GPUs, then names."""
         candidate = self.candidate
@@ -58,7 +61,7 @@ class Option:
 class Demand:
     """What the sets must carry together."""
 
-    amount: Fraction
+    amount: float
     """Requests in flight, requests a second, or replicas."""
     unit: str
     """concurrency, rate or replicas."""
@@ -71,8 +74,8 @@ class Demand:
 class Chosen:
     sets: tuple[tuple[Option, int], ...]
     """Cheapest first."""
-    cost: Fraction
-    covered: Fraction
+    cost: float
+    covered: float
 
     @property
     def replicas(self) -> int:
@@ -90,23 +93,23 @@ def demand_of(intent: Intent, limits: Limits) -> Demand:
     least, most = max(1, bounds.least), bounds.most
     if bounds.fixed is None and intent.concurrency is not None:
         return Demand(
-            amount=Fraction(intent.concurrency), unit="concurrency", least=least, most=most, limits=limits
+            amount=float(intent.concurrency), unit="concurrency", least=least, most=most, limits=limits
         )
     if bounds.fixed is None and intent.rate is not None:
-        return Demand(amount=intent.rate, unit="rate", least=least, most=most, limits=limits)
+        return Demand(amount=float(intent.rate), unit="rate", least=least, most=most, limits=limits)
     # Zero replicas are planned as one, so that the plan is there when they come back.
     count = least if bounds.fixed is None else max(1, bounds.fixed)
-    return Demand(amount=Fraction(count), unit="replicas", least=count, most=count, limits=limits)
+    return Demand(amount=float(count), unit="replicas", least=count, most=count, limits=limits)
 
 
-def capacity(candidate: Candidate, demand: Demand) -> Fraction:
+def capacity(candidate: Candidate, demand: Demand) -> float:
     if demand.unit == "concurrency":
-        return Fraction(candidate.most)
+        return float(candidate.most)
     if demand.unit == "rate":
-        # Floats of the prediction are cut to thousandths: enough, and exact from here on.
-        rate = candidate.at_most.requests_per_second if candidate.at_most is not None else 0.0
-        return Fraction(int(rate * 1000), 1000) if candidate.most else Fraction(0)
-    return Fraction(1)
+        return (
+            candidate.at_most.requests_per_second if candidate.at_most is not None and candidate.most else 0.0
+        )
+    return 1.0
 
 
 def option_of(task: Task, candidate: Candidate, demand: Demand, room: int, *, money: bool) -> Option | None:
@@ -114,11 +117,11 @@ def option_of(task: Task, candidate: Candidate, demand: Demand, room: int, *, mo
     carries = capacity(candidate, demand)
     if carries <= 0 or (task.intent.has_target and not candidate.most):
         return None
-    cost = candidate.price if money and candidate.price is not None else candidate.gpu_hours
+    cost = float(candidate.price if money and candidate.price is not None else candidate.gpu_hours)
     if demand.unit == "replicas":
         work = rate_at(task, candidate, max(1, min(task.modest, candidate.most)))
         # Cost of a thousand output tokens a second; without a prediction the cost of a replica.
-        cost = cost * 1000 / Fraction(max(1, int(work))) if work is not None else cost
+        cost = cost * 1000 / max(1.0, work) if work is not None else cost
         cost *= 1 + NEAR * mechanisms(candidate.layout)
     return Option(
         candidate=candidate, capacity=carries, cost=cost, room=min(room, allowed(candidate, demand))
@@ -150,7 +153,7 @@ def choose(offered: Sequence[Option], demand: Demand) -> Chosen | None:
     """The cheapest sets that cover the demand within the bounds, or the most that finds room, or None."""
     slots = _by_slot([option for option in offered if option.room > 0], demand)
     search = _Search(slots, demand)
-    search.run(0, demand.amount, 0, Fraction(0), ())
+    search.run(0, demand.amount, 0, 0.0, ())
     if search.best is not None:
         return _chosen(search.best)
     return _as_much_as_possible(slots, demand)
@@ -186,10 +189,10 @@ class _Search:
         self.ideal = [min(ideal[index:]) for index in range(len(ideal))]
 
     def run(
-        self, index: int, left: Fraction, replicas: int, cost: Fraction, taken: tuple[tuple[Option, int], ...]
+        self, index: int, left: float, replicas: int, cost: float, taken: tuple[tuple[Option, int], ...]
     ) -> None:
         self.steps += 1
-        if left <= 0 and replicas >= self.demand.least:
+        if left <= ROUNDING and replicas >= self.demand.least:
             self._keep(cost, taken)
             return
         if index == len(self.slots) or self.steps > MOST_STEPS or self._hopeless(index, left, cost):
@@ -205,25 +208,40 @@ class _Search:
                 )
         self.run(index + 1, left, replicas, cost, taken)
 
-    def _hopeless(self, index: int, left: Fraction, cost: Fraction) -> bool:
+    def _hopeless(self, index: int, left: float, cost: float) -> bool:
         if self.best_rank is None:
             return False
-        floor = cost + max(Fraction(0), left) * self.ideal[index]
+        floor = cost + max(0.0, left) * self.ideal[index]
         best = self.best_rank[0]
-        return isinstance(best, Fraction) and floor > best
+        return isinstance(best, float) and floor > best + ROUNDING
 
     def _counts(
-        self, option: Option, left: Fraction, replicas: int, taken: tuple[tuple[Option, int], ...]
+        self, option: Option, left: float, replicas: int, taken: tuple[tuple[Option, int], ...]
     ) -> range:
-        need = max(ceil(left / option.capacity) if left > 0 else 0, self.demand.least - replicas)
+        need = max(_pods(left, option), self.demand.least - replicas)
         top = min(need, option.room, _still_allowed(self.demand, taken, option))
         return range(top, max(0, top - 8), -1)
 
-    def _keep(self, cost: Fraction, taken: tuple[tuple[Option, int], ...]) -> None:
+    def _keep(self, cost: float, taken: tuple[tuple[Option, int], ...]) -> None:
         devices = sum(option.candidate.devices * count for option, count in taken)
-        rank = (cost, len(taken), devices, tuple(sorted((option.order, count) for option, count in taken)))
+        rank = (
+            round(cost, 9),
+            len(taken),
+            devices,
+            tuple(sorted((option.order, count) for option, count in taken)),
+        )
         if self.best_rank is None or rank < self.best_rank:
             self.best, self.best_rank = taken, rank
+
+
+def replicas_for(option: Option, demand: Demand) -> int:
+    """Replicas of one option alone that the demand takes."""
+    return max(demand.least, _pods(demand.amount, option))
+
+
+def _pods(left: float, option: Option) -> int:
+    """Replicas that carry what is left."""
+    return ceil(left / option.capacity - ROUNDING) if left > 0 else 0
 
 
 def _as_much_as_possible(slots: list[list[Option]], demand: Demand) -> Chosen | None:
@@ -232,7 +250,7 @@ def _as_much_as_possible(slots: list[list[Option]], demand: Demand) -> Chosen | 
     left, replicas = demand.amount, 0
     for group in slots:
         option = min(group, key=lambda option: (option.cost / option.capacity, option.order))
-        need = max(ceil(left / option.capacity) if left > 0 else 0, demand.least - replicas)
+        need = max(_pods(left, option), demand.least - replicas)
         count = min(need, option.room, _still_allowed(demand, taken, option))
         if count > 0:
             taken.append((option, count))
@@ -261,6 +279,6 @@ def _still_allowed(demand: Demand, taken: Sequence[tuple[Option, int]], option: 
 def _chosen(taken: tuple[tuple[Option, int], ...]) -> Chosen:
     return Chosen(
         sets=tuple(sorted(taken, key=lambda pair: (-pair[1] * pair[0].capacity, pair[0].order))),
-        cost=sum((option.cost * count for option, count in taken), Fraction(0)),
-        covered=sum((option.capacity * count for option, count in taken), Fraction(0)),
+        cost=sum(option.cost * count for option, count in taken),
+        covered=sum(option.capacity * count for option, count in taken),
     )

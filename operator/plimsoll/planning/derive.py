@@ -176,8 +176,9 @@ def active_parameters(model: ModelFacts) -> float:
     weights, architecture = model.weights, model.architecture
     quantization = architecture.quantization
     width = architecture.dtype.bytes if quantization is None else quantization.weights.bytes
-    routed = [layer.ffn for layer in architecture.layers if isinstance(layer.ffn, MoeFfn)]
-    share = sum(ffn.top_k / ffn.experts for ffn in routed) / len(routed) if routed else 0.0
+    routed = [(layer.ffn, count) for layer, count in architecture.kinds if isinstance(layer.ffn, MoeFfn)]
+    layers = sum(count for _, count in routed)
+    share = sum(count * ffn.top_k / ffn.experts for ffn, count in routed) / layers if layers else 0.0
     plain = weights.attention_sharded + weights.attention_replicated + weights.ffn
     return max(1.0, (plain + weights.experts * share) / width)
 

@@ -67,7 +67,7 @@ def enumerate_layouts(architecture: Architecture, most: int, question: Question)
 def cache_copies(architecture: Architecture, tensor: int) -> int:
     """How many ranks hold the same cache under tensor parallelism: all of them with a latent, some with few KV heads."""
     copies = 1
-    for layer in architecture.layers:
+    for layer, _ in architecture.kinds:
         if isinstance(layer.mixer, LatentAttention):
             return tensor
         if isinstance(layer.mixer, Attention) and layer.mixer.kv_heads < tensor:

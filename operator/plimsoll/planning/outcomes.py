@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from plimsoll.facts.inventory import Inventory
-from plimsoll.planning.choice import Chosen, Demand, Option
+from plimsoll.planning.choice import Chosen, Demand, Option, replicas_for
 from plimsoll.planning.intent import Intent
 from plimsoll.planning.placement import refusal, room_when_empty
 from plimsoll.planning.plan import Finding, Outcome, PlanSet, Severity
@@ -76,11 +75,6 @@ def no_room(option: Option, wanted: int, placed: int, owner: str) -> Finding:
         value=str(wanted),
         remedy=remedy,
     )
-
-
-def replicas_for(option: Option, demand: Demand) -> int:
-    """Replicas of one option alone that the demand takes."""
-    return max(demand.least, -(-demand.amount // option.capacity))
 
 
 def replicas_reason(intent: Intent) -> str:
@@ -217,7 +211,7 @@ def why_chosen(chosen: Chosen, demand: Demand, money: bool, slots: int, layouts:
     elif demand.unit == "concurrency":
         aim = f"the least {unit} that carries {int(demand.amount):,} requests in flight"
     else:
-        aim = f"the least {unit} that carries {float(demand.amount):g} requests a second"
+        aim = f"the least {unit} that carries {demand.amount:g} requests a second"
     covered = (
         ""
         if chosen.covered >= demand.amount
@@ -226,5 +220,5 @@ def why_chosen(chosen: Chosen, demand: Demand, money: bool, slots: int, layouts:
     return f"{aim}, among {layouts} layouts that fit on {slots} kinds of GPU{covered}"
 
 
-def _part(covered: Fraction, amount: Fraction) -> str:
-    return f"{float(covered / amount):.0%}"
+def _part(covered: float, amount: float) -> str:
+    return f"{covered / amount:.0%}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Final
 
 from plimsoll.api.v1alpha1.topology import Toleration
@@ -29,7 +30,7 @@ RDMA_LABEL: Final = "feature.node.kubernetes.io/rdma.available"
 BLOCKING: Final = ("NoSchedule", "NoExecute")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Slot:
     """Devices of one kind at one price, in all the pools that have them."""
 
@@ -39,12 +40,12 @@ class Slot:
     price: Fraction | None
     """Of a device-hour; None is unknown."""
 
-    @property
+    @cached_property
     def part(self) -> Fraction:
         """How much of a whole device one schedulable device is."""
         return device_part(self.hardware)
 
-    @property
+    @cached_property
     def order(self) -> tuple[int, str, str]:
         """Small devices first where all else is equal: large ones are kept for what needs them."""
         return self.hardware.memory_bytes, str(self.hardware), self.pools[0].key

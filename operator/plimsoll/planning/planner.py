@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from math import ceil
 
 from plimsoll.api.config import OperatorConfig
@@ -20,7 +19,7 @@ from plimsoll.planning.assemble import alternatives, build_set, build_sets
 from plimsoll.planning.budgets import Limits, limits_of
 from plimsoll.planning.candidate import room_for, unfitting
 from plimsoll.planning.checks import products_of
-from plimsoll.planning.choice import Chosen, Demand, Option, choose, demand_of
+from plimsoll.planning.choice import ROUNDING, Chosen, Demand, Option, choose, demand_of, replicas_for
 from plimsoll.planning.context_length import LEAST_SHORTENED, shortened
 from plimsoll.planning.cost import rescaled, total_cost
 from plimsoll.planning.intent import Intent
@@ -31,7 +30,6 @@ from plimsoll.planning.outcomes import (
     no_devices,
     no_room,
     over_budget,
-    replicas_for,
     replicas_reason,
     spanning,
     why_chosen,
@@ -130,10 +128,10 @@ def _with_sets(
         sets = tuple(replace(chosen_set, meets_slo=False) for chosen_set in sets)
     lead = chosen.sets[0][0]
     wanted = chosen.replicas
-    short = chosen.covered < demand.amount or chosen.replicas < demand.least
+    short = chosen.covered < demand.amount - ROUNDING or chosen.replicas < demand.least
     if short:
         rest = demand.amount - chosen.covered
-        wanted += max(demand.least - chosen.replicas, -(-rest // lead.capacity))
+        wanted += max(demand.least - chosen.replicas, ceil(max(0.0, rest) / lead.capacity - ROUNDING))
         findings = (*findings, _shortage(reading, lead, demand, wanted=wanted, placed=chosen.replicas))
     if reading.task is not None and task.intent.bounds.fixed == 0:
         sets, wanted, short = tuple(rescaled(chosen_set, 0) for chosen_set in sets), 0, False
@@ -206,12 +204,12 @@ def wanted_of(pinned: Plan, demand: Demand, intent: Intent) -> int:
     if intent.bounds.fixed is not None:
         return intent.bounds.fixed
     lead = pinned.sets[0]
-    each = Fraction(1)
+    each = 1.0
     if demand.unit == "concurrency":
-        each = Fraction(max(1, lead.max_concurrency))
+        each = max(1.0, lead.max_concurrency)
     elif demand.unit == "rate" and lead.performance is not None:
-        each = Fraction(max(1, int(lead.performance.requests_per_second * 1000)), 1000)
-    wanted = max(demand.least, ceil(demand.amount / each))
+        each = max(0.001, lead.performance.requests_per_second)
+    wanted = max(demand.least, ceil(demand.amount / each - ROUNDING))
     return wanted if demand.most is None else min(wanted, demand.most)
 
 

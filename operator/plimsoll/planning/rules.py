@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from plimsoll.facts.architecture import (
@@ -38,7 +39,7 @@ class Wishes:
     interconnect: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Site:
     """What the devices of one kind offer a layout, the best of all pools that have them."""
 
@@ -54,7 +55,7 @@ class Site:
     rdma: bool = False
     """True where every node says it has RDMA between nodes."""
 
-    @property
+    @cached_property
     def joined(self) -> int:
         """Most devices that one fast fabric joins: a board's, or an NVLink domain's over nodes."""
         if self.gpu.link.kind in (LinkKind.PCIE, LinkKind.HOST):
@@ -93,7 +94,7 @@ def asked(layout: Layout, question: Question) -> str | None:
 
 
 def heads(layout: Layout, question: Question) -> str | None:
-    for layer in question.architecture.layers:
+    for layer, _ in question.architecture.kinds:
         mixer = layer.mixer
         if isinstance(mixer, Attention | LatentAttention) and mixer.heads % layout.tensor:
             return f"{mixer.heads} attention heads do not divide by {layout.tensor}"
@@ -101,7 +102,7 @@ def heads(layout: Layout, question: Question) -> str | None:
 
 
 def kv_heads(layout: Layout, question: Question) -> str | None:
-    for layer in question.architecture.layers:
+    for layer, _ in question.architecture.kinds:
         mixer = layer.mixer
         if isinstance(mixer, Attention) and mixer.kv_heads % layout.tensor and layout.tensor % mixer.kv_heads:
             return f"{mixer.kv_heads} KV heads neither divide by {layout.tensor} nor divide it, so ranks would differ"
@@ -109,7 +110,7 @@ def kv_heads(layout: Layout, question: Question) -> str | None:
 
 
 def state_heads(layout: Layout, question: Question) -> str | None:
-    for layer in question.architecture.layers:
+    for layer, _ in question.architecture.kinds:
         mixer = layer.mixer
         if isinstance(mixer, Mamba) and mixer.heads % layout.tensor:
             return f"{mixer.heads} state-space heads do not divide by {layout.tensor}"
@@ -123,7 +124,7 @@ def state_heads(layout: Layout, question: Question) -> str | None:
 def experts(layout: Layout, question: Question) -> str | None:
     if not layout.expert_parallel:
         return None
-    counts = [layer.ffn.experts for layer in question.architecture.layers if isinstance(layer.ffn, MoeFfn)]
+    counts = [layer.ffn.experts for layer, _ in question.architecture.kinds if isinstance(layer.ffn, MoeFfn)]
     if not counts:
         return "the model has no experts to spread"
     if layout.expert_ranks == 1:
@@ -136,7 +137,7 @@ def experts(layout: Layout, question: Question) -> str | None:
 def expert_width(layout: Layout, question: Question) -> str | None:
     if layout.expert_parallel:
         return None
-    for layer in question.architecture.layers:
+    for layer, _ in question.architecture.kinds:
         if isinstance(layer.ffn, MoeFfn) and layer.ffn.intermediate % layout.expert_ranks:
             return (
                 f"experts {layer.ffn.intermediate} wide cannot be cut over {layout.expert_ranks} ranks "
@@ -172,7 +173,7 @@ def context_parallel(layout: Layout, question: Question) -> str | None:
         return "this engine version cannot shard the cache over decode ranks"
     if layout.tensor % ways:
         return f"{ways} cache shards do not divide {layout.tensor} tensor ranks"
-    for layer in question.architecture.layers:
+    for layer, _ in question.architecture.kinds:
         mixer = layer.mixer
         if isinstance(mixer, Mamba | LinearAttention):
             return "layers of fixed state have no tokens to shard"

@@ -47,7 +47,7 @@ def shards(architecture: Architecture, layout: Layout) -> Iterator[Shard]:
     """Every kind of cut matrix once, in the order of the layers that first have it."""
     plain = _left_alone(architecture.quantization)
     seen: set[Shard] = set()
-    for layer in dict.fromkeys(architecture.layers):
+    for layer, _ in architecture.kinds:
         found: list[Shard] = []
         if Part.ATTENTION not in plain and isinstance(layer.mixer, Attention | LatentAttention):
             found += _mixer(layer.mixer, layout.tensor)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush, nsmallest
-from math import ceil, inf
+from math import inf
 from typing import Final
 
 from plimsoll.planning.bounds import Bound, Speed, Weight, bound_of, speed_of, tight_bound, weight_of
 from plimsoll.planning.candidate import Candidate, evaluate, room_for
-from plimsoll.planning.choice import Demand, Option, choose, option_of
+from plimsoll.planning.choice import ROUNDING, Demand, Option, choose, option_of, replicas_for
 from plimsoll.planning.derive import most_utilization
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.layouts import TENSOR, Refusal, enumerate_layouts, largest_tried
@@ -205,7 +205,7 @@ class _Weighing:
         """Whether a pair could still be part of the best answer, or be one of its alternatives, at its very best."""
         if self._threshold is None:
             self._weigh_options()
-        rest = max(0.0, float(self.demand.amount) - prospect.capacity)
+        rest = max(0.0, self.demand.amount - prospect.capacity)
         unit = prospect.cost / prospect.capacity
         return prospect.cost + rest * min(self._cheapest, unit) < (self._threshold or inf)
 
@@ -215,9 +215,9 @@ class _Weighing:
         self._threshold = inf
         if len(options) < ENOUGH:
             return
-        self._cheapest = min(float(option.cost / option.capacity) for option in options)
-        counts = [max(demand.least, ceil(demand.amount / option.capacity)) for option in options]
-        totals = [float(option.cost) * count for option, count in zip(options, counts, strict=True)]
+        self._cheapest = min(option.cost / option.capacity for option in options)
+        counts = [replicas_for(option, demand) for option in options]
+        totals = [option.cost * count for option, count in zip(options, counts, strict=True)]
         covering = [
             total
             for option, total, count in zip(options, totals, counts, strict=True)
@@ -226,8 +226,8 @@ class _Weighing:
         best = min(covering, default=inf)
         if best == inf:
             chosen = choose(options, demand)
-            if chosen is not None and chosen.covered >= demand.amount:
-                best = float(chosen.cost)
+            if chosen is not None and chosen.covered >= demand.amount - ROUNDING:
+                best = chosen.cost
         self._threshold = max(best, nsmallest(ENOUGH, totals)[-1])
 
 
