@@ -76,3 +76,9 @@ def test_what_it_does_not_know_is_none(name):
 
 def test_the_same_name_gives_the_same_digest():
     assert known("Qwen/Qwen3-32B").digest == known("Qwen3-32B").digest
+
+
+def test_a_format_in_the_name_replaces_the_one_that_a_multimodal_config_keeps_inside():
+    base, named = known("moonshotai/Kimi-K2.5"), known("moonshotai/Kimi-K2.5-FP8")
+    assert base.architecture.quantization.weights is Dtype.INT4
+    assert named.architecture.quantization.weights is Dtype.FP8

@@ -72,12 +72,21 @@ def _merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[st
     return result
 
 
+def _unquantized(config: Mapping[str, object]) -> dict[str, object]:
+    """Without the base's own format, which multimodal configs keep with the language model inside."""
+    return {
+        key: _unquantized(value) if isinstance(value, dict) else value
+        for key, value in config.items()
+        if key != "quantization_config"
+    }
+
+
 @cache
 def _facts(name: str, match: Match) -> ModelFacts:
     entry = _entries()[match.entry]
     config = entry.config
     if match.quantization is not None:
-        config = {key: value for key, value in config.items() if key != "quantization_config"}
+        config = _unquantized(config)
     arch = parse_config(config, quantization_hint=match.quantization)
     arch = replace(arch, assumed=tuple(dict.fromkeys((*entry.assumed, *arch.assumed))))
     return model_facts(
