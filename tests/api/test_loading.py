@@ -143,6 +143,7 @@ def test_a_source_is_taken_apart(source: str, scheme: str, location: str) -> Non
         pytest.param("1: x", "a key must be text; put '1' in quotes", id="a number as a key"),
         pytest.param("on: x", "a key must be text; put 'on' in quotes", id="a boolean as a key"),
         pytest.param("? [a]\n: x", "a key must be text", id="a list as a key"),
+        pytest.param("a: {<<: 3}", "<< takes a group of fields", id="a merge of no group"),
         pytest.param("a: [", "line 1", id="a bracket that never closes"),
         pytest.param("\ta: 1", "line 1", id="a tab as indentation"),
         pytest.param("[" * (MAX_DEPTH + 1), "nested deeper than 64", id="depth"),
@@ -176,6 +177,31 @@ def test_aliases_that_multiply_are_refused_before_they_cost_anything() -> None:
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     with pytest.raises(SpecError, match="more than 100000 values"):
         parse_documents("\n".join(lines))
+
+
+def test_merges_that_multiply_are_refused_before_they_cost_anything() -> None:
+    lines = ["a0: &a0 {x: 1}"]
+    lines += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 30)]
+    with pytest.raises(SpecError, match="<< brings in more than 100000 values"):
+        parse_documents("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        pytest.param("z: {<<: {x: 1, y: 1}, y: 2}", {"x": 1, "y": 2}, id="what is written wins"),
+        pytest.param("z: {<<: [{x: 1}, {x: 2, y: 2}]}", {"x": 1, "y": 2}, id="the first part wins"),
+        pytest.param("z: &z {<<: *z, x: 1}", {"x": 1}, id="a part that is the whole"),
+        pytest.param(
+            "a: &a {x: 1}\nb: {deep: &b {<<: *a, x: 2}}\nz: {<<: *b}",
+            {"x": 2},
+            id="a part that merges itself",
+        ),
+    ],
+)
+def test_merge_keys_mean_what_they_mean_to_the_api_server(text: str, last: dict[str, int]) -> None:
+    (document,) = parse_documents(text)
+    assert document["z"] == last
 
 
 def test_many_values_are_refused_before_all_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

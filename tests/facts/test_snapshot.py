@@ -211,6 +211,8 @@ def test_a_file_that_is_none_of_these_names_the_field_and_what_would_be_right(do
         "\n".join(
             ["a0: &a0 [x, x]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60)), "kind: *a59"]
         ),
+        "a0: &a0 {x: 1}\n"
+        + "\n".join(f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 9)}]}}" for i in range(1, 30)),
         "kind: Node\nmetadata: {name: x, labels: {a: [1]}}",
         '{"kind": "Node", "metadata": {"name": "x"}, "status": {"allocatable": {"cpu": []}}}',
         "kind: Node\nmetadata: {name: x}\nstatus: {capacity: 2026-99-99}",

@@ -12,6 +12,7 @@ MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 100_000  # about 4 s of reading; 1 MiB of real resources holds some 40,000
 
 _TAG: Final = "tag:yaml.org,2002:"
+_MERGE: Final = f"{_TAG}merge"
 _PLAIN: Final = ("null", "bool", "int", "float", "str", "seq", "map")
 _INT: Final = re.compile(r"[-+]?(0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$")
 _FLOAT: Final = re.compile(
@@ -19,7 +20,36 @@ _FLOAT: Final = re.compile(
 )
 
 
-class PlainLoader(yaml.SafeLoader):
+class BoundedMerges:
+    """Merge keys (<<) for any of YAML's loaders, with a bound on what they bring in.
+
+    The loaders copy what is merged entry by entry, so ten lines of merges of merges fill any memory.
+    """
+
+    most_merged = MAX_VALUES
+    merged = 0
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        merges = [value for key, value in node.value if key.tag == _MERGE]
+        if not merges:
+            return
+        own = [pair for pair in node.value if pair[0].tag != _MERGE]
+        node.value = own  # before the parts are looked at: one may be this node
+        brought: list[tuple[yaml.Node, yaml.Node]] = []
+        for value in merges:
+            parts = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            for part in reversed(parts):  # the last entry of a key counts, and the first part shall win
+                if not isinstance(part, yaml.MappingNode):
+                    raise _refused("<< takes a group of fields, or a list of them", part)
+                self.flatten_mapping(part)
+                self.merged += len(part.value)
+                if self.merged > self.most_merged:
+                    raise _refused(f"<< brings in more than {self.most_merged} values; write them out", value)
+                brought += part.value
+        node.value = brought + own
+
+
+class PlainLoader(BoundedMerges, yaml.SafeLoader):
     """SafeLoader without tags, dates, sets and binary, and with errors where it would take the last of two keys."""
 
     depth = 0
@@ -37,18 +67,20 @@ class PlainLoader(yaml.SafeLoader):
         self.depth -= 1
         return node
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Keys are compared as they are written: later, what << brought in would count as written."""
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
         seen = set()
         for key, _ in node.value:
-            if key.tag == f"{_TAG}merge":
+            if key.tag == _MERGE:
                 continue
             if key.tag != f"{_TAG}str":
-                raise _refused(f"a key must be text; put {getattr(key, 'value', 'it')!r} in quotes", key)
+                written = key.value if isinstance(key, yaml.ScalarNode) else "it"
+                raise _refused(f"a key must be text; put {written!r} in quotes", key)
             if key.value in seen:
                 raise _refused(f"{key.value!r} stands there twice; keep one", key)
             seen.add(key.value)
-        result: dict[Any, Any] = super().construct_mapping(node, deep)
-        return result
+        return node
 
     def construct_undefined(self, node: yaml.Node) -> Any:
         raise _refused(f"tag {node.tag!r} is not allowed; write plain YAML", node)

@@ -13,11 +13,16 @@ from typing import Any
 
 import yaml
 
+from plimsoll.api.plainyaml import BoundedMerges
 from plimsoll.api.problems import Problem, SpecError, show
 
 _DEEPEST = 500
 """Real objects nest some twenty levels."""
 _LONGEST_BY_ALIASES = 1_000_000
+
+
+class _Loader(BoundedMerges, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    most_merged = _LONGEST_BY_ALIASES
 
 
 def load_machine_text(text: str | bytes) -> Any:
@@ -28,8 +33,7 @@ def load_machine_text(text: str | bytes) -> Any:
             return json.loads(text)
         if _depth(text) > _DEEPEST:
             raise SpecError(Problem("", "", f"nested deeper than {_DEEPEST} levels"))
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        document = yaml.load(text, Loader=loader)  # noqa: S506 - both are safe
+        document = yaml.load(text, Loader=_Loader)  # noqa: S506 - safe, whichever it stands on
         if "*" in text and _size(document, {}) > _LONGEST_BY_ALIASES + len(text):
             raise SpecError(
                 Problem("", "", "aliases that stand for more than the text could hold; write less")
