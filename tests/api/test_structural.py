@@ -121,6 +121,12 @@ class Loop(ApiModel):
             id="look-around",
         ),
         pytest.param(
+            Annotated[str, Field(max_length=8, json_schema_extra={"pattern": r"(a)\1"})],
+            "",
+            "RE2",
+            id="a reference back",
+        ),
+        pytest.param(
             Annotated[str, Field(max_length=8, json_schema_extra={"format": "uri"})],
             "",
             "format",

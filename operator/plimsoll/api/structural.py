@@ -30,7 +30,7 @@ _BY_TYPE: Final[dict[str, set[str]]] = {
     },
 }
 _FORMATS: Final = {"date-time"}
-_LOOK_AROUND: Final = ("(?=", "(?!", "(?<", "(?P=", r"\b1")
+_NOT_RE2: Final = ("(?=", "(?!", "(?<=", "(?<!", "(?P=", *(rf"\{digit}" for digit in range(1, 10)))
 
 
 class NotStructuralError(TypeError):
@@ -113,7 +113,7 @@ def _exclusive_bounds(schema: Schema) -> None:
 def _check_string(schema: Schema, path: str) -> None:
     if "enum" not in schema:
         _demand(schema, "maxLength", path)
-    if any(form in schema.get("pattern", "") for form in _LOOK_AROUND):
+    if any(form in schema.get("pattern", "") for form in _NOT_RE2):
         raise NotStructuralError(path, f"pattern {schema['pattern']!r} is not RE2")
     if schema.get("format", "date-time") not in _FORMATS:
         raise NotStructuralError(path, f"format {schema['format']!r}")
