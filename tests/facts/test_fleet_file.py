@@ -106,6 +106,7 @@ def test_a_fleet_can_be_written_as_a_snapshot():
             "whole GPUs",
         ),
         ("name: p, gpuProduct: H100, gpusPerNode: 8, nodes: 1, colour: red", "pools[0].colour", ""),
+        ("name: p, gpuProduct: H100, gpusPerNode: 8, nodes: 1, rdma: 1", "pools[0].rdma", "true or false"),
     ],
 )
 def test_a_pool_that_is_wrong_names_the_field_and_what_would_be_right(line, field, says):

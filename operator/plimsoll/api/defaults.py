@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ValidationError
 
 from plimsoll.api.base import ApiModel
-from plimsoll.api.config import NamespaceDefaults, OperatorConfig
+from plimsoll.api.config import NamespaceDefaults, OperatorConfig, specificity
 from plimsoll.api.presets import find_preset
 from plimsoll.api.problems import model_of, problems_of
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec, ServingSpec
@@ -115,11 +115,9 @@ def _preset_layer(name: str, config: OperatorConfig) -> tuple[Source, dict[str, 
 
 
 def _matching(namespace: str, config: OperatorConfig) -> list[NamespaceDefaults]:
-    """Defaults for a namespace, the most specific first: exact names, then long patterns, then short ones."""
+    """Defaults for a namespace, the most specific first."""
     found = [entry for entry in config.defaults if fnmatchcase(namespace, entry.namespace)]
-    return sorted(
-        found, key=lambda e: (e.namespace != namespace, -len(e.namespace.replace("*", "")), e.namespace)
-    )
+    return sorted(found, key=lambda entry: specificity(entry.namespace, namespace))
 
 
 def _add(merged: dict[str, Any], layer: dict[str, Any], source: Source) -> tuple[list[str], list[Yielded]]:

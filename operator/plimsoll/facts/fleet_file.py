@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from plimsoll import names
 from plimsoll.api.base import (
     ApiModel,
+    Bool,
     Int,
     LabelMap,
     LabelName,
@@ -100,7 +101,7 @@ class FleetPool(ApiModel):
     nodes_per_nvlink_domain: Annotated[Int, Field(ge=1, le=1024)] | None = field(
         "Nodes that share one NVLink domain."
     )
-    rdma: bool | None = field("Whether nodes reach each other by RDMA.")
+    rdma: Bool | None = field("Whether nodes reach each other by RDMA.")
 
 
 class FleetFile(ApiModel):

@@ -84,10 +84,6 @@ class Gpu:
         """Mappings have none; the name and the size tell nearly all entries apart, equality the rest."""
         return hash((self.name, self.memory_bytes, self.bandwidth))
 
-    @property
-    def data_centre(self) -> bool:
-        return self.link.kind is not LinkKind.PCIE and not self.unified_memory
-
 
 class UnknownGpu(LookupError):
     """No catalogue entry has this name; `near` are the entries that the asker may have meant."""
