@@ -225,8 +225,9 @@ def test_a_ledger_that_fits_never_exceeds_its_gpu(choice):
     assert sum(term.bytes.mid for term in found.terms) <= found.device_bytes * (1 + 1e-9)
     block_bytes = int(found.term("kv").inputs["block"].split()[0])
     assert found.capacity.blocks.high * block_bytes <= found.left.high + 1
-    others = sum(term.bytes.mid for term in found.terms if term.name not in {"kv", "headroom"})
-    assert others <= found.device_bytes
+    highs = {term.name: term.bytes.high for term in found.terms if term.name not in {"kv", "headroom"}}
+    assert sum(highs.values()) <= found.device_bytes
+    assert sum(highs.values()) - highs["graphs"] + found.left.low <= found.budget_bytes * (1 + 1e-9)
 
 
 @settings(deadline=None)
