@@ -66,11 +66,11 @@ def report(cases: Sequence[Case], skipped: Counter[str], constants_for: Constant
             "fitting_called_failing": sum(verdict is not Verdict.FITS for verdict in started),
             "of_these_tight": sum(verdict is Verdict.TIGHT for verdict in started),
         },
-        "skipped": dict(sorted(skipped.items())),
-        "skipped_by_score": {
-            "given_gib": dict(sorted(given_skipped.items())),
-            "from_config": dict(sorted(planned_skipped.items())),
-            "fit": dict(sorted(judged_skipped.items())),
+        "skipped": {
+            **dict(sorted(skipped.items())),
+            **_by_score("given_gib", given_skipped),
+            **_by_score("from_config", planned_skipped),
+            **_by_score("fit", judged_skipped),
         },
         "each": {
             "given_gib": [point.as_row() for point in given],
@@ -87,6 +87,11 @@ def report(cases: Sequence[Case], skipped: Counter[str], constants_for: Constant
             "remarks": [f"{case.line} {note}" for case in cases for note in case.notes],
         },
     }
+
+
+def _by_score(score: str, skipped: Counter[str]) -> dict[str, int]:
+    """Rows that one score alone had to leave out."""
+    return {f"{score}: {reason}": count for reason, count in sorted(skipped.items())}
 
 
 def table(result: dict[str, Any]) -> Iterator[str]:
@@ -109,9 +114,6 @@ def table(result: dict[str, Any]) -> Iterator[str]:
     yield "skipped"
     for reason, count in result["skipped"].items():
         yield f"    {count:>3} {reason}"
-    for score, reasons in result["skipped_by_score"].items():
-        for reason, count in reasons.items():
-            yield f"    {count:>3} {reason} (not scored in {score})"
 
 
 def _scores_line(name: str, found: dict[str, Any]) -> str:
