@@ -19,3 +19,11 @@ def eventually(holds: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+def alive(pid: int) -> bool:
+    """A zombie is not: it holds nothing, and waits for whoever adopted it."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -15,7 +15,7 @@ import pytest
 
 from cluster import Cluster, ClusterFailed
 from cluster.api import ApiError, Object
-from common import PATIENCE_SECONDS, ROOT, eventually
+from common import PATIENCE_SECONDS, ROOT, alive, eventually
 
 OWNER: Final = """
 import json, sys, time
@@ -28,14 +28,6 @@ PRIVILEGED_POD: Final[Object] = {
     "metadata": {"name": "privileged"},
     "spec": {"containers": [{"name": "main", "image": "none", "securityContext": {"privileged": True}}]},
 }
-
-
-def alive(pid: int) -> bool:
-    """A zombie is not: it holds nothing, and waits for whoever adopted it."""
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda one: one.name)

@@ -1,0 +1,157 @@
+"""`python -m cluster`: a cluster for a person at a prompt, or for a demonstration."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from cluster.api import Api, ApiError
+from cluster.binaries import BinariesMissing, Places, ensure
+from cluster.binaries.progress import Progress
+from cluster.cluster import PROGRAMS
+from cluster.fleet import LABEL, read_fleet, ready_fleets
+from cluster.processes import ClusterFailed
+from cluster.standing import Standing
+from plimsoll.api.problems import SpecError
+
+DOWN: Final = 1
+"""Exit code of `status` when no cluster stands."""
+
+
+def main(args: list[str]) -> int:
+    chosen = _parser().parse_args(args)
+    places = Places.of(os.environ)  # noqa: TID251 - this is the entry point
+    progress = Progress(sys.stderr)
+    standing = Standing(places.cache / "clusters" / getattr(chosen, "name", "default"))
+    try:
+        match chosen.command:
+            case "up":
+                return _up(standing, places, progress, chosen.fleet)
+            case "down":
+                print("down" if standing.down() else "no cluster was up")
+            case "status":
+                return _status(standing)
+            case "fleets":
+                _fleets()
+            case "logs":
+                return _logs(standing, chosen.program)
+            case "hold":
+                Standing(chosen.folder).hold(chosen.fleet)
+    except (BinariesMissing, ClusterFailed, LookupError, SpecError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m cluster", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    named = argparse.ArgumentParser(add_help=False)
+    named.add_argument(
+        "--name", default="default", help="which, where several stand at once (default: default)"
+    )
+    up = commands.add_parser(
+        "up", parents=[named], help="start a control plane with Plimsoll's CRD, and load a fleet"
+    )
+    up.add_argument("--fleet", help="a ready fleet by name, or a fleet file")
+    commands.add_parser("down", parents=[named], help="end it, and leave nothing")
+    commands.add_parser("status", parents=[named], help="what runs, where, and how to reach it")
+    commands.add_parser("fleets", help="list the ready fleets")
+    logs = commands.add_parser("logs", parents=[named], help="print the log of a program")
+    logs.add_argument("program", nargs="?", help="absent: list them")
+    hold = commands.add_parser("hold")  # what `up` starts in the background
+    hold.add_argument("folder", type=Path)
+    hold.add_argument("fleet", nargs="?")
+    return parser
+
+
+def _up(standing: Standing, places: Places, progress: Progress, fleet: str | None) -> int:
+    if fleet is not None:
+        read_fleet(fleet)  # a mistake in it is told before anything is started
+        fleet = fleet if fleet in ready_fleets() else str(Path(fleet).absolute())
+    ensure([*PROGRAMS, *(["kwok"] if fleet else [])], places, progress)
+    with progress.step("starting the cluster" + (f" with the fleet {fleet}" if fleet else "")):
+        standing.up(fleet)
+    return _status(standing)
+
+
+def _status(standing: Standing) -> int:
+    about = standing.read()
+    if about is None:
+        print("starting" if standing.is_held() else "no cluster is up")
+        return DOWN
+    print(f"API server  {about['server']}")
+    print(f"folder      {standing.cluster_folder}")
+    for name, pid in about["pids"].items():
+        print(f"  {name:<24} pid {pid:<8} {_memory_mb(pid):>5} MB")
+    for fleet, states in _nodes(Path(about["kubeconfig"])).items():
+        print(
+            f"fleet {fleet or '(none)'}: " + ", ".join(f"{count} {state}" for state, count in states.items())
+        )
+    print(f"export KUBECONFIG={about['kubeconfig']}")
+    return 0
+
+
+def _nodes(kubeconfig: Path) -> dict[str, Counter[str]]:
+    """How many nodes of each fleet are ready."""
+    content = yaml.safe_load(kubeconfig.read_text())
+    (at,), (user,) = content["clusters"], content["users"]
+    api = Api(
+        server=at["cluster"]["server"],
+        token=user["user"]["token"],
+        ca=Path(at["cluster"]["certificate-authority"]),
+    )
+    found: dict[str, Counter[str]] = {}
+    try:
+        nodes = api.items("/api/v1/nodes")
+    except ApiError as error:
+        raise ClusterFailed(f"the API server answers {error}") from None
+    for node in nodes:
+        conditions = {one["type"]: one["status"] for one in node["status"].get("conditions") or ()}
+        state = "nodes ready" if conditions.get("Ready") == "True" else "not ready"
+        found.setdefault(node["metadata"]["labels"].get(LABEL, ""), Counter())[state] += 1
+    return dict(sorted(found.items()))
+
+
+def _memory_mb(pid: int) -> str:
+    """Resident; where the system tells it."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return "?"
+    return str(pages * os.sysconf("SC_PAGE_SIZE") // 1_000_000)
+
+
+def _fleets() -> None:
+    for name, file in ready_fleets().items():
+        fleet = read_fleet(name)
+        about = file.read_text().partition("\n")[0].removeprefix("# ")
+        print(f"{name:<14} {len(fleet.nodes):>5} nodes  {about}")
+
+
+def _logs(standing: Standing, program: str | None) -> int:
+    files = {file.stem: file for file in sorted((standing.cluster_folder / "logs").glob("*.log"))}
+    if standing.holder_log.exists():
+        files["holder"] = standing.holder_log
+    if program is None:
+        print("\n".join(files) or "there are no logs; no cluster is up")
+        return 0
+    if program not in files:
+        print(f"no log of {program}; there are {', '.join(files) or 'none'}", file=sys.stderr)
+        return 1
+    with files[program].open(errors="replace") as log:
+        sys.stdout.writelines(log)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except BrokenPipeError:  # `... logs etcd | head`
+        sys.exit(0)
