@@ -112,6 +112,9 @@ def _evaluated(
     if most > settings.max_num_seqs * layout.data:
         most = settings.max_num_seqs * layout.data
         best = predictor(task, slot, layout, settings, ledger)(most)
+    if ledger.verdict is Verdict.TIGHT:
+        # Fewer sequences than were weighed may be what makes it sure.
+        ledger = ledger_of(task, slot, layout, settings)
     resources, reasons = pod_resources(task, slot, shape, layout, settings)
     return Candidate(
         slot=slot,

@@ -152,11 +152,22 @@ def allowed(candidate: Candidate, demand: Demand) -> int:
 def choose(offered: Sequence[Option], demand: Demand) -> Chosen | None:
     """The cheapest sets that cover the demand within the bounds, or the most that finds room, or None."""
     slots = _by_slot([option for option in offered if option.room > 0], demand)
+    if most_carried(offered) < demand.amount - ROUNDING:
+        return _as_much_as_possible(slots, demand)
     search = _Search(slots, demand)
     search.run(0, demand.amount, 0, 0.0, ())
     if search.best is not None:
         return _chosen(search.best)
     return _as_much_as_possible(slots, demand)
+
+
+def most_carried(offered: Sequence[Option]) -> float:
+    """What all room together could carry, each slot by its best option: a demand beyond it needs no search."""
+    best: dict[tuple[int, str, str], float] = {}
+    for option in offered:
+        place = option.candidate.slot.order
+        best[place] = max(best.get(place, 0.0), option.room * option.capacity)
+    return sum(best.values())
 
 
 def _by_slot(offered: Sequence[Option], demand: Demand) -> list[list[Option]]:

@@ -14,11 +14,11 @@ from typing import Final
 
 from plimsoll.planning.bounds import Bound, Speed, Weight, bound_of, speed_of, tight_bound, weight_of
 from plimsoll.planning.candidate import Candidate, evaluate, room_for
-from plimsoll.planning.choice import ROUNDING, Demand, Option, choose, option_of, replicas_for
+from plimsoll.planning.choice import ROUNDING, Demand, Option, choose, most_carried, option_of, replicas_for
 from plimsoll.planning.derive import most_utilization
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.layouts import TENSOR, Refusal, enumerate_layouts, largest_tried
-from plimsoll.planning.placement import Shape, Slot, shape_of
+from plimsoll.planning.placement import Shape, Slot, room, shape_of
 from plimsoll.planning.plan import Rejected
 from plimsoll.planning.rules import CONTEXT_PARALLEL_FLAG, Question, Site, Wishes, first_refusal, refusal_on
 from plimsoll.planning.task import Task
@@ -92,7 +92,9 @@ class _Weighing:
         self.tight: list[Option] = []
         self._threshold: float | None = None
         """None: to be computed again."""
+        self._fourth = inf
         self._cheapest = inf
+        self._rooms: dict[tuple[object, ...], bool] = {}
 
     @property
     def options(self) -> list[Option]:
@@ -205,14 +207,26 @@ class _Weighing:
         """Whether a pair could still be part of the best answer, or be one of its alternatives, at its very best."""
         if self._threshold is None:
             self._weigh_options()
+        # Without room for it, a pair can only be an alternative.
+        threshold = (self._threshold if self._has_room(prospect) else self._fourth) or inf
         rest = max(0.0, self.demand.amount - prospect.capacity)
         unit = prospect.cost / prospect.capacity
-        return prospect.cost + rest * min(self._cheapest, unit) < (self._threshold or inf)
+        return prospect.cost + rest * min(self._cheapest, unit) < threshold
+
+    def _has_room(self, prospect: Prospect) -> bool:
+        slot, shape, layout = prospect.slot, prospect.shape, prospect.layout
+        place = (slot.order, shape, layout.tensor > shape.devices)
+        found = self._rooms.get(place)
+        if found is None:
+            found = any(room(pool, shape, layout, self.owner) for pool in slot.pools)
+            self._rooms[place] = found
+        return found
 
     def _weigh_options(self) -> None:
         """What a further pair must beat: the best answer so far and its alternatives."""
-        options, demand = self.options, self.demand
-        self._threshold = inf
+        # Only what surely fits spares others: a tight one is taken where nothing sure is found at all.
+        options, demand = self.sure, self.demand
+        self._threshold = self._fourth = inf
         if len(options) < ENOUGH:
             return
         self._cheapest = min(option.cost / option.capacity for option in options)
@@ -224,11 +238,12 @@ class _Weighing:
             if option.room >= count
         ]
         best = min(covering, default=inf)
-        if best == inf:
+        if best == inf and most_carried(options) >= demand.amount:
             chosen = choose(options, demand)
             if chosen is not None and chosen.covered >= demand.amount - ROUNDING:
                 best = chosen.cost
-        self._threshold = max(best, nsmallest(ENOUGH, totals)[-1])
+        self._fourth = nsmallest(ENOUGH, totals)[-1]
+        self._threshold = max(best, self._fourth)
 
 
 def _likelihood(candidate: Candidate) -> int:
