@@ -172,6 +172,25 @@ def test_a_node_without_accelerators_is_a_cpu_pool():
     assert (pool.memory_bytes, pool.host_cpus) == (64 * GIB, 16)
 
 
+@pytest.mark.parametrize(
+    ("label", "product"),
+    [
+        ("nvidia.com/gpu.product", "NVIDIA-L4"),
+        ("cloud.google.com/gke-accelerator", "nvidia-l4"),
+        ("amd.com/gpu.product-name", "AMD_Instinct_MI300X_OAM"),
+        ("gpu.intel.com/product", "Max_1550"),
+        ("habana.ai/product.name", "HL-325L"),
+    ],
+)
+def test_a_node_whose_labels_promise_devices_that_nothing_offers_is_no_cpu_host(label, product):
+    inventory = observe([node("n1", {label: product}, {})])
+    (problem,) = inventory.problems
+    assert inventory.pools == ()
+    assert problem.reason == "ContradictoryLabels"
+    assert label in problem.message
+    assert "device plugin" in problem.message
+
+
 def test_zero_nodes_with_a_declared_class_are_a_pool_of_nodes_that_may_be_made():
     declared = {
         "name": "h100s",

@@ -21,8 +21,11 @@ from plimsoll.facts.labels import (
     Problem,
     ProblemReason,
     Reading,
+    amd,
     cpu,
     dra,
+    gaudi,
+    intel,
     nvidia,
     read_node,
 )
@@ -35,6 +38,14 @@ OS = "kubernetes.io/os"
 RDMA = "feature.node.kubernetes.io/rdma.available"
 _LEAVING_TAINTS = frozenset({"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"})
 _STATE_TAINTS = ("node.kubernetes.io/", "DeletionCandidateOfClusterAutoscaler")
+_PROMISES = (
+    (nvidia.PRODUCT, nvidia.RESOURCE),
+    (nvidia.GKE_PRODUCT, nvidia.RESOURCE),
+    (amd.PRODUCT, amd.RESOURCE),
+    (intel.PRODUCT, " or ".join(intel.RESOURCES)),
+    (gaudi.PRODUCT, gaudi.RESOURCE),
+)
+"""Labels that name a product, and the resource that its device plugin offers."""
 _MOST_READINGS = 4096
 """Distinct readings kept for sharing; a label that differs on every node must not make this a second fleet."""
 
@@ -143,12 +154,13 @@ def _devices(
 
 def _host(labels: dict[str, str], memory: int) -> tuple[Device | None, tuple[Problem, ...]]:
     """A host without accelerators; one whose labels claim some that nothing hands out is a problem, not a CPU node."""
-    if label := labels.get(nvidia.PRODUCT):
-        message = (
-            f"label {nvidia.PRODUCT} is {label}, but the node offers no {nvidia.RESOURCE} and no ResourceSlice: the "
-            "device plugin does not run there, or all its devices are unhealthy"
-        )
-        return None, (Problem(ProblemReason.CONTRADICTORY_LABELS, message),)
+    for label, resource in _PROMISES:
+        if labels.get(label):
+            message = (
+                f"label {label} is {labels[label]}, but the node offers no {resource} and no ResourceSlice: the "
+                "device plugin does not run there, or all its devices are unhealthy"
+            )
+            return None, (Problem(ProblemReason.CONTRADICTORY_LABELS, message),)
     if labels.get(OS, "linux") != "linux":
         return None, ()
     return cpu.host(labels, size_class(memory)), ()

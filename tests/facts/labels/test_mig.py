@@ -55,6 +55,8 @@ def test_bandwidth_follows_memory_slices_and_arithmetic_compute_slices(card, pro
         ("H100-SXM-80GB", "8g.80gb"),
         ("A30-24GB", "5g.24gb"),
         ("A100-SXM-40GB", "7g.5gb"),
+        ("A100-SXM-80GB", "1g.5gb"),
+        ("H200-SXM-141GB", "1g.10gb"),
     ],
 )
 def test_a_card_has_no_slices_it_cannot_be_cut_into(card, profile):

@@ -286,3 +286,27 @@ def test_a_slice_may_be_shared_under_a_renamed_resource():
     (device,) = offered(labels, {"nvidia.com/mig-1g.5gb.shared": 14}).devices
     assert (device.partition, device.sharing, device.count) == ("1g.5gb", 2, 14)
     assert device.resource == "nvidia.com/mig-1g.5gb.shared"
+
+
+@pytest.mark.parametrize(
+    ("said", "count", "gpu", "sharing"),
+    [
+        ({"cloud.google.com/gke-gpu-partition-size": "1g.10gb"}, 7, "H100-SXM-80GB-MIG-1g.10gb", 1),
+        ({"cloud.google.com/gke-max-shared-clients-per-gpu": "4"}, 8, "H100-SXM-80GB", 4),
+        (
+            {
+                "cloud.google.com/gke-gpu-partition-size": "3g.40gb",
+                "cloud.google.com/gke-max-shared-clients-per-gpu": "2",
+            },
+            4,
+            "H100-SXM-80GB-MIG-3g.40gb",
+            2,
+        ),
+    ],
+    ids=["cut", "shared", "cut and shared"],
+)
+def test_a_clouds_own_labels_tell_parts_and_shares_of_cards_from_whole_ones(said, count, gpu, sharing):
+    labels = {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb", **said}
+    (device,) = read(labels, gpu=count).devices
+    assert (device.gpu.name, device.count, device.sharing) == (gpu, count, sharing)
+    assert dict(device.pins) == labels

@@ -29,7 +29,7 @@ DEVICE_LABELS = (
     "habana.ai/product.name",
     "feature.node.kubernetes.io/pci-",
     "node.kubernetes.io/instance-type",
-    "cloud.google.com/gke-accelerator",
+    "cloud.google.com/gke-",
     "karpenter.k8s.aws/instance-gpu-",
     "eks.amazonaws.com/instance-gpu-",
     "karpenter.azure.com/sku-gpu-name",

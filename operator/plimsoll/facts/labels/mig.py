@@ -13,6 +13,9 @@ from plimsoll.facts.gpus import GIB, MIB, Gpu, Link, LinkKind
 
 _PROFILE = re.compile(r"(?P<compute>\d+)g\.(?P<memory>\d+)gb(?P<rest>.*)", re.IGNORECASE)
 
+_ROUNDING = 0.1
+"""A profile's name rounds the gigabytes of its slices; what is further off is another card's profile."""
+
 
 @dataclass(frozen=True, slots=True)
 class MigProfile:
@@ -38,8 +41,13 @@ def slice_of(gpu: Gpu, profile: MigProfile) -> Gpu | None:
     if not 1 <= profile.compute <= slices:
         return None
     memory_slices = 8 if slices == 7 else slices
-    share = round(profile.gigabytes * GIB / gpu.memory_bytes * memory_slices)
-    if not 1 <= share <= memory_slices or share < profile.compute - 1:
+    exact = profile.gigabytes * GIB / gpu.memory_bytes * memory_slices
+    share = round(exact)
+    if (
+        not 1 <= share <= memory_slices
+        or share < profile.compute - 1
+        or abs(exact - share) > _ROUNDING * share
+    ):
         return None
     return replace(
         gpu,

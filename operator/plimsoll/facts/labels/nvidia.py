@@ -33,11 +33,14 @@ MEMORY = "nvidia.com/gpu.memory"
 REPLICAS = "nvidia.com/gpu.replicas"
 STRATEGY = "nvidia.com/mig.strategy"
 CLIQUE = "nvidia.com/gpu.clique"
+GKE_PRODUCT = "cloud.google.com/gke-accelerator"
+GKE_PARTITION = "cloud.google.com/gke-gpu-partition-size"
+GKE_CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
 
 # Clouds that do not run feature discovery name the product in labels of their own. Only those of these whose value a
 # catalogue entry claims are understood; the memory label tells siblings of one family apart.
 _CLOUD_PRODUCTS = (
-    ("cloud.google.com/gke-accelerator", None),
+    (GKE_PRODUCT, None),
     ("karpenter.k8s.aws/instance-gpu-name", "karpenter.k8s.aws/instance-gpu-memory"),
     ("eks.amazonaws.com/instance-gpu-name", "eks.amazonaws.com/instance-gpu-memory"),
     ("karpenter.azure.com/sku-gpu-name", None),
@@ -129,7 +132,8 @@ def _agreeing(gpu: Gpu, labels: Mapping[str, str]) -> Reading | None:
 def _cards(node: NodeFacts, product: Named, resource: str, count: int) -> Reading:
     """Whole cards (maybe shared), or under the MIG strategy `single` slices offered under the cards' name."""
     labels = node.labels
-    sharing = whole_number(labels, REPLICAS) or 1
+    replicas = REPLICAS if REPLICAS in labels else GKE_CLIENTS
+    sharing = whole_number(labels, replicas) or 1
     if resource == RESOURCE_SHARED and sharing == 1:
         return problem(
             ProblemReason.MISSING_LABEL,
@@ -140,15 +144,19 @@ def _cards(node: NodeFacts, product: Named, resource: str, count: int) -> Readin
         return problem(
             ProblemReason.MIXED_DEVICES,
             f"the node offers {count} of {resource}, but {COUNT}={labelled}"
-            + (f" with {REPLICAS}={sharing}" if sharing > 1 else "")
+            + (f" with {replicas}={sharing}" if sharing > 1 else "")
             + f" makes {labelled * sharing}; the node may hold different GPUs, of which the labels describe one kind",
         )
     label = labels.get(PRODUCT, "")
     if sharing > 1 and resource == RESOURCE and not label.endswith("-SHARED"):
-        product = replace(product, pins=(*product.pins, (REPLICAS, labels[REPLICAS])))
-    if mig := _MIG_SUFFIX.search(label.removesuffix("-SHARED")):
+        product = replace(product, pins=(*product.pins, (replicas, labels[replicas])))
+    mig = _MIG_SUFFIX.search(label.removesuffix("-SHARED"))
+    cut = mig["profile"] if mig else labels.get(GKE_PARTITION)
+    if cut:
+        if not mig:
+            product = replace(product, pins=(*product.pins, (GKE_PARTITION, cut)))
         memory_mib = whole_number(labels, MEMORY)
-        profile = MigProfile.parse(mig["profile"])
+        profile = MigProfile.parse(cut)
         return _partition(
             node, product, profile, resource=resource, count=count, sharing=sharing, memory_mib=memory_mib
         )
