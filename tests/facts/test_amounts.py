@@ -38,3 +38,9 @@ def test_cores_are_counted_in_thousandths(text, amount):
 def test_what_is_no_quantity_is_an_error_that_says_what_would_be_right(text):
     with pytest.raises(ValueError, match="24Gi"):
         whole(text)
+
+
+def test_what_no_cluster_holds_is_capped_as_the_api_server_caps_it():
+    most = (1 << 63) - 1
+    assert whole("1e99") == millicores("1e99") == most
+    assert whole(str(whole("1e99"))) == most

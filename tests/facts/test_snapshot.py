@@ -173,6 +173,13 @@ SNAPSHOT = {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "Snapshot"}
             "list of objects",
         ),
         ({**SNAPSHOT, "apiVersion": "plimsoll.dev/v2"}, "apiVersion", "v1alpha1"),
+        ({"kind": ["List"]}, "kind", "Snapshot"),
+        ({"kind": "List", "items": [{"kind": {"x": 1}}]}, "items[0].kind", "Node"),
+        (
+            {"kind": "Node", "metadata": {"name": "x"}, "spec": {"taints": [{"key": ["x"]}]}},
+            "nodes[0].spec.taints",
+            "texts as key",
+        ),
         ({**SNAPSHOT, "node": []}, "node", "nodes"),
         ({**SNAPSHOT, "nodes": 3}, "nodes", "list"),
         ({**SNAPSHOT, "nodes": ["x"]}, "nodes[0]", "object"),
@@ -239,3 +246,24 @@ def test_a_list_of_nodes_may_share_parts_by_aliases():
     )
     assert "*id001" in text
     assert inventory_from_nodes(text) == observe([NODES[0]])
+
+
+def test_parts_of_a_slice_or_claim_that_are_no_texts_are_names_all_the_same():
+    listed = {
+        "kind": "ResourceSlice",
+        "metadata": {"name": "s"},
+        "spec": {
+            "driver": "gpu.nvidia.com",
+            "nodeName": "n1",
+            "pool": {"name": ["n1"]},
+            "devices": [{"name": {"x": 1}}],
+        },
+    }
+    given = {
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c"},
+        "status": {"allocation": {"devices": {"results": [{"device": ["x"], "pool": {}, "driver": 1}]}}},
+    }
+    items = [{"kind": "Node", **node("n1", {}, {})}, listed, given]
+    (problem,) = inventory_from_nodes(json.dumps({"kind": "List", "items": items})).problems
+    assert "productName" in problem.message

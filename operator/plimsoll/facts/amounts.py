@@ -21,15 +21,19 @@ _UNITS = {
 }
 
 
+_MOST = (1 << 63) - 1
+"""The API server caps what is larger; so whatever was read can be written and read again."""
+
+
 @lru_cache(maxsize=16384)
 def whole(text: str | int) -> int:
     """Bytes or devices, rounded up."""
-    return int(_number(text).to_integral_value(rounding=ROUND_CEILING))
+    return min(_MOST, int(_number(text).to_integral_value(rounding=ROUND_CEILING)))
 
 
 @lru_cache(maxsize=4096)
 def millicores(text: str | int) -> int:
-    return int((_number(text) * 1000).to_integral_value(rounding=ROUND_CEILING))
+    return min(_MOST, int((_number(text) * 1000).to_integral_value(rounding=ROUND_CEILING)))
 
 
 def _number(text: str | int) -> Decimal:

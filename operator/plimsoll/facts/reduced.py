@@ -105,11 +105,12 @@ def check(item: Object, where: str) -> None:
 
 _OBJECT, _OBJECTS, _TEXT = "an object", "a list of objects", "text"
 _TEXTS, _QUANTITIES = "an object of texts", "an object of quantities"
+_TAINTS = "a list of objects with texts as key, value and effect"
 _TYPES = {
     "metadata": _OBJECT,
     "metadata.labels": _TEXTS,
     "spec": _OBJECT,
-    "spec.taints": _OBJECTS,
+    "spec.taints": _TAINTS,
     "spec.containers": _OBJECTS,
     "spec.initContainers": _OBJECTS,
     "spec.overhead": _QUANTITIES,
@@ -128,16 +129,21 @@ _TYPES = {
 
 
 def _is(value: object, expected: str) -> bool:
-    match expected:
-        case "text":
-            return isinstance(value, str)
-        case "a list of objects":
-            return isinstance(value, list) and all(isinstance(one, dict) for one in value)
-        case "an object of texts":
-            return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
-        case "an object of quantities":
-            return isinstance(value, dict) and all(isinstance(one, str | int) for one in value.values())
-    return isinstance(value, dict)
+    if expected == _TEXT:
+        return isinstance(value, str)
+    if expected == _OBJECTS:
+        return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+    if expected == _TAINTS:
+        return isinstance(value, list) and all(isinstance(one, dict) and _is_taint(one) for one in value)
+    if not isinstance(value, dict):
+        return False
+    if expected == _TEXTS:
+        return all(isinstance(one, str) for one in value.values())
+    return expected == _OBJECT or all(isinstance(one, str | int) for one in value.values())
+
+
+def _is_taint(item: Object) -> bool:
+    return all(isinstance(item.get(part, ""), str) for part in ("key", "value", "effect"))
 
 
 def _some(item: Object, keys: Iterable[str]) -> dict[str, Any]:

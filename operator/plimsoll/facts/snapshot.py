@@ -136,7 +136,7 @@ def read_snapshot(text: str | bytes) -> Snapshot:
     if kind == fleet_file.KIND:
         written = fleet_file.read_fleet_file(parse_documents(text)[0])
         return Snapshot(nodes=written.nodes, pods=written.pods, config=written.config)
-    if kind in _LISTED or isinstance(document.get("items"), list):
+    if (isinstance(kind, str) and kind in _LISTED) or isinstance(document.get("items"), list):
         return _listed(document)
     raise SpecError(
         Problem(
@@ -185,7 +185,7 @@ def _listed(document: Mapping[str, Any]) -> Snapshot:
         if not isinstance(item, dict):
             raise SpecError(Problem(f"items[{index}]", show(item), "must be an object"))
         kind = item.get("kind", default)
-        if kind not in _LISTED:
+        if not isinstance(kind, str) or kind not in _LISTED:
             message = f"must be one of {', '.join(_LISTED)}; other kinds say nothing of a fleet"
             raise SpecError(Problem(f"items[{index}].kind", show(kind), message))
         found.setdefault(_LISTED[kind], []).append(item)

@@ -78,7 +78,7 @@ def parse_slice(item: Mapping[str, Any]) -> Slice | None:
     if driver not in DRIVERS or not node:
         return None
     pool = spec.get("pool") or {}
-    place = (driver, pool.get("name", node))
+    place = (driver, str(pool.get("name", node)))
     devices = tuple(_device(place, entry) for entry in spec.get("devices") or ())
     name = (item.get("metadata") or {}).get("name", "")
     return Slice(name, node, place, int(pool.get("generation", 0)), devices)
@@ -95,7 +95,8 @@ def claimed(item: Mapping[str, Any]) -> tuple[tuple[Identity, ...], tuple[str, .
         if consumer.get("resource") == "pods"
     )
     found = tuple(
-        (result.get("driver", ""), result.get("pool", ""), result.get("device", "")) for result in results
+        (str(result.get("driver", "")), str(result.get("pool", "")), str(result.get("device", "")))
+        for result in results
     )
     return found, pods
 
@@ -154,7 +155,7 @@ def _device(place: tuple[str, str], entry: Mapping[str, Any]) -> DraDevice:
     profile_key = "profile" if attributes.get("profile") else "partitionProfile"
     parent = attributes.get("parentUUID", "")
     return DraDevice(
-        identity=(*place, entry.get("name", "")),
+        identity=(*place, str(entry.get("name", ""))),
         product=attributes.get(product_key, ""),
         product_key=product_key,
         kind=attributes.get("type", ""),
