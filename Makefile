@@ -46,8 +46,10 @@ shown = { printf '\n$$ plimsoll %s\n' "$(1)"; $(BIN)/plimsoll $(1) || [ $$? -eq 
 test: setup ## run the tests (no network, no cluster, no GPU)
 	$(BIN)/pytest -n 2 -q
 
+# The programs come first and by themselves: what takes minutes is told while it happens, which pytest would hold back.
 e2e: setup ## run the tests on a real API server; the first time builds it, for 10 minutes or so
-	$(BIN)/pytest e2e -q
+	@cd e2e && ../$(BIN)/python -m cluster programs
+	$(BIN)/pytest e2e -n 2 -q
 
 test-parser: setup ## judge command lines by the engine's own parsers (downloads 0.6 GB, minutes)
 	$(BIN)/python -m tests.real_parser.setup

@@ -12,7 +12,7 @@ from typing import Final
 import yaml
 
 from cluster.api import Api, ApiError
-from cluster.binaries import BinariesMissing, Places, ensure
+from cluster.binaries import PINS, BinariesMissing, Places, ensure
 from cluster.binaries.progress import Progress
 from cluster.cluster import PROGRAMS
 from cluster.fleet import LABEL, read_fleet, ready_fleets
@@ -37,6 +37,8 @@ def main(args: list[str]) -> int:
                 print("down" if standing.down() else "no cluster was up")
             case "status":
                 return _status(standing)
+            case "programs":
+                _programs(places, progress)
             case "fleets":
                 _fleets()
             case "logs":
@@ -62,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--fleet", help="a ready fleet by name, or a fleet file")
     commands.add_parser("down", parents=[named], help="end it, and leave nothing")
     commands.add_parser("status", parents=[named], help="what runs, where, and how to reach it")
+    commands.add_parser("programs", help="find or build all programs, and say where they are")
     commands.add_parser("fleets", help="list the ready fleets")
     logs = commands.add_parser("logs", parents=[named], help="print the log of a program")
     logs.add_argument("program", nargs="?", help="absent: list them")
@@ -126,6 +129,11 @@ def _memory_mb(pid: int) -> str:
     except (OSError, IndexError, ValueError):
         return "?"
     return str(pages * os.sysconf("SC_PAGE_SIZE") // 1_000_000)
+
+
+def _programs(places: Places, progress: Progress) -> None:
+    for name, file in ensure(PINS, places, progress).items():
+        print(f"{PINS[name]!s:<32} {file}")
 
 
 def _fleets() -> None:
