@@ -52,6 +52,7 @@ def one(spec: str) -> list[str]:
             "spec.engine.env: 'A' is listed twice; each may stand there once (found [{'name': 'A', 'value': 'b'}, {'name': 'A', 'value': 'c'}])",
         ),
         ("  topology: {gpuProducts: [H100, H100]}", "spec.topology.gpuProducts: 'H100' is listed twice; each may stand there once (found ['H100', 'H100'])"),
+        ("  longContext: {ropeType: yarn, factor: '0.5'}", "spec.longContext.factor: has not the form ^[1-9][0-9]{0,8}(\\.[0-9]{1,6})?$ (found '0.5')"),
         ("  scaling: {min: 4, max: 2}", "spec.scaling.min: min must not be above max (found 4)"),
         (
             "  podPatches: [{op: add, path: /spec/hostname, value: chat}]",

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from plimsoll.api.base import ApiModel, Bool, Decimal, Int, ObjectName, Rule, Tokens, Word, field, listing
+from plimsoll.api.base import ApiModel, Bool, Int, ObjectName, Rule, Tokens, Word, field, listing
 from plimsoll.api.v1alpha1.model import Revision, SecretKey, Source
 
 
@@ -16,6 +16,7 @@ def _whole(value: object) -> object:
 
 
 LoraRank = Annotated[Literal[1, 8, 16, 32, 64, 128, 256, 320, 512], BeforeValidator(_whole)]
+Factor = Annotated[str, Field(max_length=16, pattern=r"^[1-9][0-9]{0,8}(\.[0-9]{1,6})?$")]
 MediaCount = Annotated[Int, Field(ge=0, le=999)]
 
 
@@ -177,5 +178,5 @@ class LongContext(ApiModel):
     rope_type: Literal["yarn", "linear", "dynamic", "llama3", "longrope"] = Field(
         description="Kind of scaling."
     )
-    factor: Decimal = Field(description='How many times the original context, as "4.0".')
+    factor: Factor = Field(description='How many times the original context, at least 1, as "4.0".')
     original_tokens: Tokens | None = field("Context the model was trained for. Absent: read from its config.")
