@@ -102,6 +102,8 @@ def test_no_name_means_two_entries():
         ("Intel Gaudi 3", "Gaudi3"),
         ("Tesla-T4", "T4-16GB"),
         ("nvidia-tesla-a100", "A100-SXM-40GB"),
+        ("NVIDIA-GH200-120GB", "GH200-96GB"),
+        ("rtx-pro-server-6000", "RTX-PRO-6000-Server"),
         ("CPU", "CPU-AVX2"),
     ],
 )
