@@ -9,7 +9,7 @@ from typing import Final
 
 QUANTITY: Final = r"^[0-9]{1,18}(\.[0-9]{1,9})?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
 
-_SCALE: Final[dict[str, Decimal]] = {
+SCALE: Final[dict[str, Decimal]] = {
     "": Decimal(1),
     "m": Decimal("0.001"),
     **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)},
@@ -22,9 +22,9 @@ _PARTS: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([a-zA-Z]*)")
 def parse_quantity(text: str | int) -> Decimal:
     """The number that a quantity stands for: "1500m" is 1.5, "24Gi" is 25769803776."""
     match = _PARTS.fullmatch(str(text))
-    if match is None or match[2] not in _SCALE:
+    if match is None or match[2] not in SCALE:
         raise ValueError(f"{text!r} is not a quantity; write a number and a unit, as 24Gi, 500M, 4 or 1500m")
-    return _EXACT.multiply(Decimal(match[1]), _SCALE[match[2]])
+    return _EXACT.multiply(Decimal(match[1]), SCALE[match[2]])
 
 
 def parse_bytes(text: str | int) -> int:
@@ -53,7 +53,7 @@ def format_decimal(value: Decimal | int, places: int = 2) -> str:
 def format_quantity(count: int) -> str:
     """Whole bytes as the shortest exact quantity with a binary unit: 25769803776 is 24Gi, 1000 stays 1000."""
     for unit in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
-        size = int(_SCALE[unit])
+        size = int(SCALE[unit])
         if count and count % size == 0:
             return f"{count // size}{unit}"
     return str(count)

@@ -9,16 +9,13 @@ import re
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 
+from plimsoll.api.quantity import SCALE
+
 _FORM = re.compile(
     r"(?P<number>\+?(?:[0-9]{1,24}(?:\.[0-9]{0,24})?|\.[0-9]{1,24}))"
     r"(?:[eE](?P<exponent>[+-]?[0-9]{1,2})|(?P<unit>[numkMGTPE]|[KMGTPE]i)?)"
 )
-_UNITS = {
-    "": Decimal(1),
-    **{unit: Decimal(1000) ** -power for power, unit in enumerate("mun", start=1)},
-    **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)},
-    **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
-}
+_UNITS = {**SCALE, "u": Decimal("0.000001"), "n": Decimal("0.000000001")}
 
 
 _MOST = (1 << 63) - 1

@@ -23,8 +23,8 @@ from pydantic.alias_generators import to_camel
 
 from plimsoll.facts.engine_flags import Flag, FlagKind, FlagTable
 from plimsoll.facts.engine_versions import Version, parse_version, release
+from plimsoll.facts.gpus import GIB
 
-_GIB = 1 << 30
 T = TypeVar("T")
 _DATA = files("plimsoll.facts") / "data" / "engines"
 
@@ -59,7 +59,7 @@ class BatchRule(_Data):
     def covers(self, memory_bytes: int, classes: frozenset[str]) -> bool:
         if self.only and not classes & set(self.only):
             return False
-        return memory_bytes >= self.memory_at_least_gib * _GIB and not classes & set(self.excluded)
+        return memory_bytes >= self.memory_at_least_gib * GIB and not classes & set(self.excluded)
 
 
 class Tunable(_Data):

@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-GIB: Final = 2**30
+from plimsoll.facts.gpus import GIB
+
 MOST_BYTES: Final = 16 * GIB
 """No residual may move a term by more; what is further off is a wrong formula or a wrong reading."""
 MOST_ENTRIES: Final = 2048
