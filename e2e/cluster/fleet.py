@@ -6,6 +6,7 @@ Putting the objects into a cluster is `simulator`'s.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -56,7 +57,9 @@ def read_fleet(name: str | Path) -> Fleet:
         file = ready[str(name)]
     elif not file.is_file():
         raise LookupError(f"no fleet is called {name}, and it is no file; ready are {', '.join(ready)}")
-    return fleet_of(file.stem, yaml.safe_load(file.read_text()))
+    # The name becomes a label's value.
+    label = re.sub(r"[^A-Za-z0-9]+", "-", file.stem).strip("-")[:63].strip("-") or "fleet"
+    return fleet_of(label, yaml.safe_load(file.read_text()))
 
 
 def fleet_of(name: str, document: Object) -> Fleet:

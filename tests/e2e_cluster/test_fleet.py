@@ -149,9 +149,9 @@ def test_a_fleet_that_does_not_exist_is_answered_with_those_that_do() -> None:
 
 
 def test_a_fleet_file_of_ones_own_is_named_after_itself(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
+    file = tmp_path / "mine, of late.yaml"
     file.write_text(ready_fleets()["l4"].read_text())
-    assert read_fleet(file).name == "mine"
+    assert read_fleet(file).name == "mine-of-late"
 
 
 def test_a_mistake_in_a_fleet_is_told_by_field() -> None:

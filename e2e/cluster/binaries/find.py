@@ -40,7 +40,7 @@ def ensure(names: Iterable[str], places: Places, progress: Progress) -> dict[str
             return found | _prepare(missing, places, store, progress)
     except OSError as error:
         raise BinariesMissing(
-            f"{error}; set PLIMSOLL_CACHE to a folder that can be written, with 8 GB free"
+            f"{error}; set PLIMSOLL_CACHE to a folder that can be written, with 1 GB free"
         ) from error
 
 
