@@ -159,6 +159,7 @@ def test_declared_nodes_are_planned_with_before_they_exist():
     made = planned(deployment(workload=CHAT), pool(free={}, declared_nodes=2))
     assert made.outcome is Outcome.FITS
     assert made.replicas == 1
+    assert "NodeDeclared" in reasons(made)
 
 
 def test_a_context_that_nobody_asked_for_is_inherited_and_said_or_cut_and_said():

@@ -24,6 +24,8 @@ from plimsoll.planning.task import Task
 
 MOST_SEQUENCES: Final = 1024
 """No engine version runs more at once unasked."""
+COARSE: Final = 4
+"""Steps to which a bound looks for the edge of the target: a bound may be loose, it may not be low."""
 OPTIMISM: Final = 0.98
 """Rounding between these few terms and the prediction's many."""
 
@@ -132,9 +134,13 @@ def tight_bound(task: Task, slot: Slot, layout: Layout, weight: Weight, budget: 
             return Bound(0.0, likely.output_tokens_per_second, 0.0)
     else:
         most, best = modest, likely
-    if task.sized_by_load:
-        most, best = carried(intent, limit, at)
-    return Bound(float(most), likely.output_tokens_per_second, best.requests_per_second)
+    if not task.sized_by_load:
+        return Bound(float(most), likely.output_tokens_per_second, best.requests_per_second)
+    most, best = carried(intent, limit, at, steps=COARSE)
+    # The edge lies up to one step beyond what was found.
+    edge = min(limit, most + max(1, most // COARSE))
+    rate = best.requests_per_second * edge / most
+    return Bound(float(edge), likely.output_tokens_per_second, rate)
 
 
 def _step(task: Task, speed: Speed, layout: Layout, weight: Weight, running: float) -> float:

@@ -238,8 +238,10 @@ def _carried(
     return carried(task.intent, limit, predictor(task, slot, layout, settings, ledger))
 
 
-def carried(intent: Intent, limit: int, at: Callable[[int], Performance]) -> tuple[int, Performance]:
-    """The most requests in flight within the target, at most `limit`, and what is predicted for them.
+def carried(
+    intent: Intent, limit: int, at: Callable[[int], Performance], *, steps: int = 16
+) -> tuple[int, Performance]:
+    """The most requests in flight within the target, at most `limit`, to one part in `steps`, and their prediction.
 
     Latency rises with concurrency, so a bisection finds the edge; without a target the cache is the only bound.
     """
@@ -250,7 +252,7 @@ def carried(intent: Intent, limit: int, at: Callable[[int], Performance]) -> tup
     if limit == 1 or not attains(intent, first):
         return 0, first
     low, high, best = 1, limit, first
-    while high - low > max(1, low // 16):
+    while high - low > max(1, low // steps):
         middle = (low + high) // 2
         found = at(middle)
         if attains(intent, found):

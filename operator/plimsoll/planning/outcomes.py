@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from plimsoll.facts.inventory import Inventory
 from plimsoll.planning.choice import Chosen, Demand, Option, replicas_for
 from plimsoll.planning.intent import Intent
-from plimsoll.planning.placement import refusal, room_when_empty
+from plimsoll.planning.placement import Shape, Slot, refusal, room, room_when_empty
 from plimsoll.planning.plan import Finding, Outcome, PlanSet, Severity
 from plimsoll.planning.weighing import Weighed
 
@@ -153,6 +154,29 @@ def spanning(sets: Sequence[PlanSet]) -> tuple[Finding, ...]:
         for chosen in sets
         if chosen.pods_per_replica > 1
     )
+
+
+def to_be_made(sets: Sequence[PlanSet], slots: Sequence[Slot]) -> tuple[Finding, ...]:
+    """Replicas that wait for a node of a declared class."""
+    pools = {pool.key: pool for slot in slots for pool in slot.pools}
+    found = []
+    for chosen in sets:
+        shape = Shape(chosen.pods_per_replica, chosen.resources.devices)
+        for placement in chosen.placements:
+            pool = replace(pools[placement.pool], declared_nodes=0)
+            waiting = placement.replicas - room(pool, shape, chosen.layout)
+            if pools[placement.pool].declared_nodes and waiting > 0:
+                found.append(
+                    Finding(
+                        severity=Severity.INFO,
+                        reason="NodeDeclared",
+                        message=(
+                            f"{waiting} replicas of {chosen.layout} on {chosen.hardware} wait for nodes of class "
+                            f"{pool.node_class or pool.key} to be made"
+                        ),
+                    )
+                )
+    return tuple(found)
 
 
 def over_budget(option: Option, demand: Demand, room: int) -> Finding:

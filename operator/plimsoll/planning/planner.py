@@ -32,6 +32,7 @@ from plimsoll.planning.outcomes import (
     over_budget,
     replicas_reason,
     spanning,
+    to_be_made,
     why_chosen,
 )
 from plimsoll.planning.pinning import Event, kept, replacing
@@ -141,7 +142,7 @@ def _with_sets(
         task,
         outcome=Outcome.SHORT if short else Outcome.TIGHT if tight else Outcome.FITS,
         wanted=wanted,
-        findings=(*findings, *spanning(sets)),
+        findings=(*findings, *spanning(sets), *to_be_made(sets, reading.slots)),
         weighed=weighed,
         sets=sets,
         alternatives=alternatives(task, weighed.options, chosen, demand, money=money),

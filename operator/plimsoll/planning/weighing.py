@@ -273,8 +273,10 @@ def weigh(task: Task, slots: Sequence[Slot], demand: Demand, owner: str, *, mone
     while waiting:
         prospect = heappop(waiting)[1]
         if not weighing.matters(prospect):
-            message = _dearer(prospect, demand)
-            weighing.refusals.append((prospect.slot, Refusal(prospect.layout, "cost", message)))
+            refusal = Refusal(prospect.layout, "cost", _dearer(prospect, demand))
+            if prospect.bound.concurrency < 1:
+                refusal = Refusal(prospect.layout, "target", _MISSED)
+            weighing.refusals.append((prospect.slot, refusal))
         elif not prospect.predicted:
             tighter = weighing.predicted(prospect)
             heappush(waiting, (tighter.order, tighter))
@@ -289,6 +291,7 @@ def weigh(task: Task, slots: Sequence[Slot], demand: Demand, owner: str, *, mone
     )
 
 
+_MISSED: Final = "at its very best not even a single request keeps the latency target"
 _SLOWER: Final = "at its best slower than others that miss the latency target"
 
 
