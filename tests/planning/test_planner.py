@@ -235,6 +235,14 @@ def test_time_sliced_gpus_start_with_a_fixed_pool_within_one_part():
     assert chosen.cost.gpu_hours_per_hour == float(Fraction(1, 4))
 
 
+def test_more_than_one_part_of_a_shared_gpu_is_refused_with_what_would_give_it():
+    asked = deployment(SMALL, workload=CHAT, memory={"tenancySharePercent": 60})
+    made = planned(asked, pool("A10G-24GB", 4, sharing=4))
+    assert made.outcome is Outcome.DOES_NOT_FIT
+    assert "unequal parts need MIG or DRA" in finding(made, "DoesNotFit").message
+    assert planned(asked, pool("A10G-24GB", 4)).sets[0].settings.utilization <= 0.6
+
+
 def test_a_preset_is_corrected_by_the_ledger_where_a_user_is_obeyed():
     crowded = {"workload": CHAT, "slo": {"itlP99Ms": 3_600_000, "ttftP99Ms": 3_600_000}}
     preset = planned(deployment("Qwen/Qwen3-32B", **crowded), pool())

@@ -1,6 +1,7 @@
 """Every rule of the layouts, with a layout it lets through and one it turns down for its own reason."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -134,6 +135,14 @@ SITE_CASES = [
         "need compute capability 8.0; V100-SXM-16GB has 7.0",
     ),
     ("weight-format", tp(1), question(dense(quantization=NVFP4)), site(), site("MI300X"), "NVIDIA"),
+    (
+        "share",
+        tp(1),
+        replace(question(), share=Fraction(1, 2)),
+        site(sharing=2),
+        site(sharing=4),
+        "50% of a device whose time is shared by 4",
+    ),
     ("partitioned", tp(2), question(), site(), site(partition="3g.40gb"), "3g.40gb partitions"),
     ("partitioned", tp(2), question(), site(), site(sharing=4), "shared by 4"),
     ("partitioned", tp(1), question(), site(sharing=4), None, None),

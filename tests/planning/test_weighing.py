@@ -64,6 +64,7 @@ def test_layouts_are_turned_down_by_a_rule_or_by_cost_and_none_is_forgotten():
         "nvlink-domain",
         "pipeline-in-node",
         "partitioned",
+        "share",
         "nodes",
         "context-parallel",
         "target",

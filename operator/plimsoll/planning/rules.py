@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
@@ -71,6 +72,8 @@ class Question:
     """Whether the engine's version can shard the cache over decode ranks."""
     largest: int | None = None
     """Most devices of one replica that a budget allows."""
+    share: Fraction | None = None
+    """Of a shared device, as the user asks for it."""
     tensors: tuple[int, ...] = ()
     """Tensor sizes that the model and its format allow on their own, rising."""
 
@@ -192,6 +195,17 @@ def budget(layout: Layout, question: Question) -> str | None:
     return None
 
 
+def share(layout: Layout, question: Question, site: Site) -> str | None:
+    del layout
+    asked = question.share
+    if asked is None or site.sharing == 1 or asked <= Fraction(1, site.sharing):
+        return None
+    return (
+        f"memory.tenancySharePercent asks for {float(asked):.0%} of a device whose time is shared by {site.sharing}; at most "
+        f"one part of {site.sharing} is its own, unequal parts need MIG or DRA"
+    )
+
+
 def partitioned(layout: Layout, question: Question, site: Site) -> str | None:
     del question
     if layout.gpus == 1:
@@ -310,6 +324,7 @@ MODEL_RULES: Final[tuple[tuple[str, ModelRule], ...]] = (
 )
 SITE_RULES: Final[tuple[tuple[str, SiteRule], ...]] = (
     ("weight-format", weight_format),
+    ("share", share),
     ("partitioned", partitioned),
     ("pcie", pcie),
     ("node", node),

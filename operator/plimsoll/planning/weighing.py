@@ -257,6 +257,7 @@ def question_of(task: Task, demand: Demand) -> Question:
     question = Question(
         architecture=task.model.architecture,
         wishes=task.intent.wishes,
+        share=task.intent.share,
         context_parallel=CONTEXT_PARALLEL_FLAG in task.engine.flags,
         largest=None if demand.limits.devices is None else int(demand.limits.devices),
     )
