@@ -107,7 +107,8 @@ def bound_of(task: Task, speed: Speed, layout: Layout, weight: Weight, budget: f
         return _step(task, speed, layout, weight, running)
 
     if intent.itl_ms is not None:
-        most = _within(step, most, intent.itl_ms / 1000)
+        edge = _within if weight.experts else _linear
+        most = edge(step, most, intent.itl_ms / 1000)
     modest = max(1.0, min(most, float(task.modest)))
     return Bound(
         concurrency=most,
@@ -152,6 +153,15 @@ def _step(task: Task, speed: Speed, layout: Layout, weight: Weight, running: flo
     cache = weight.token * context * running / layout.data
     read = weight.dense * speed.dense + weight.experts * hit * speed.experts + cache * speed.cache
     return OPTIMISM * (read + speed.fixed + running * speed.sequence)
+
+
+def _linear(step: Callable[[float], float], most: float, limit: float) -> float:
+    """The same where a step grows evenly with the sequences: without experts it does."""
+    base = step(0.0)
+    slope = step(1.0) - base
+    if base + slope > limit:
+        return 0.0
+    return most if slope <= 0 else min(most, (limit - base) / slope)
 
 
 def _within(step: Callable[[float], float], most: float, limit: float) -> float:

@@ -48,7 +48,11 @@ class Slot:
     @cached_property
     def order(self) -> tuple[int, str, str]:
         """Small devices first where all else is equal: large ones are kept for what needs them."""
-        return self.hardware.memory_bytes, str(self.hardware), self.pools[0].key
+        return self.hardware.memory_bytes, self.name, self.pools[0].key
+
+    @cached_property
+    def name(self) -> str:
+        return str(self.hardware)
 
     def site(self) -> Site:
         return Site(

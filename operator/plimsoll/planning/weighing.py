@@ -58,7 +58,7 @@ class Prospect:
 
     @property
     def order(self) -> tuple[object, ...]:
-        return (self.cost / self.capacity, self.layout.gpus, self.layout, self.slot.order, self.predicted)
+        return (self.cost / self.capacity, *_rank(self.layout), self.slot.order, self.predicted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,18 +329,28 @@ def _dearer(prospect: Prospect, demand: Demand) -> str:
     )
 
 
+def _rank(layout: Layout) -> tuple[int, ...]:
+    """Small and simple first; plain numbers, since thousands of layouts are compared."""
+    return (
+        layout.gpus,
+        layout.tensor,
+        layout.pipeline,
+        layout.data,
+        layout.expert_parallel,
+        layout.decode_context,
+    )
+
+
 def rejected(refusals: Sequence[tuple[Slot | None, Refusal]]) -> tuple[Rejected, ...]:
     """Refusals that say the same of several kinds of hardware become one; small layouts first, bounds last."""
     merged: dict[tuple[Layout, str, str], list[str]] = {}
     for slot, refusal in refusals:
         places = merged.setdefault((refusal.layout, refusal.rule, refusal.message), [])
-        if slot is not None and (name := str(slot.hardware)) not in places:
-            places.append(name)
+        if slot is not None and slot.name not in places:
+            places.append(slot.name)
     rows = [
         Rejected(layout=layout, hardware=tuple(sorted(places)), rule=rule, message=message)
         for (layout, rule, message), places in merged.items()
     ]
-    rows.sort(
-        key=lambda row: (row.rule == "cost", row.layout.gpus, row.layout, row.rule, row.hardware, row.message)
-    )
+    rows.sort(key=lambda row: (row.rule == "cost", *_rank(row.layout), row.rule, row.hardware, row.message))
     return tuple(rows[:MOST_REJECTED])
