@@ -70,14 +70,16 @@ def filled(objects: MixedFleet) -> Fleet:
 
 def changes(fleet: Fleet, objects: MixedFleet, count: int) -> Iterator[Inventory]:
     """The inventory after one node and one pod changed, again and again."""
+    nodes = [node for node in objects.nodes if not node["spec"].get("unschedulable")]
+    pods = [pod for pod in objects.pods if pod["metadata"]["name"].startswith("worker")]
     for number in range(count):
-        node = objects.nodes[(number * 37) % len(objects.nodes)]
-        changed = {**node, "spec": {**node["spec"], "unschedulable": number % 2 == 0}}
-        fleet.add_node(changed)
-        pod = objects.pods[(number * 53) % len(objects.pods)]
+        # Away and back again, each pair of plans elsewhere in the fleet.
+        node, pod = nodes[number // 2 * 37 % len(nodes)], pods[number // 2 * 53 % len(pods)]
         if number % 2:
+            fleet.add_node(node)
             fleet.add_pod(pod)
         else:
+            fleet.add_node({**node, "spec": {**node["spec"], "unschedulable": True}})
             fleet.remove_pod(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
         yield fleet.inventory()
 

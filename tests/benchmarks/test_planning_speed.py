@@ -1,5 +1,7 @@
 """What the benchmark plans is valid, differs from plan to plan, and meets another inventory each time."""
 
+from itertools import pairwise
+
 import planning_speed
 from fleets import mixed_fleet
 from plimsoll.planning.plan import Outcome
@@ -19,4 +21,4 @@ def test_one_node_and_one_pod_change_between_plans():
     objects = mixed_fleet(30)
     fleet = planning_speed.filled(objects)
     seen = [fleet.inventory(), *planning_speed.changes(fleet, objects, 4)]
-    assert all(one != other for one, other in zip(seen, seen[1:], strict=False))
+    assert all(one != other for one, other in pairwise(seen))
