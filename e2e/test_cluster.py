@@ -18,8 +18,9 @@ from cluster.api import ApiError, Object
 from common import PATIENCE_SECONDS, ROOT, alive, eventually
 
 OWNER: Final = """
-import json, sys, time
+import json, signal, time
 from cluster import Cluster
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
 with Cluster() as running:
     print(json.dumps({"folder": str(running.folder), "pids": list(running.processes.pids.values())}), flush=True)
     time.sleep(600)
@@ -33,16 +34,17 @@ PRIVILEGED_POD: Final[Object] = {
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda one: one.name)
 def test_nothing_is_left_when_the_owner_is_killed(ending: signal.Signals) -> None:
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "e2e")}  # noqa: TID251 - as this session's own
-    owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, env=environ, text=True)
-    try:
-        assert owner.stdout is not None
-        told = json.loads(owner.stdout.readline())
-        assert all(alive(pid) for pid in told["pids"])
-        owner.send_signal(ending)
-    finally:
-        if owner.poll() is None and ending is signal.SIGKILL:
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, env=environ, text=True
+    ) as owner:
+        try:
+            assert owner.stdout is not None
+            told = json.loads(owner.stdout.readline())
+            assert all(alive(pid) for pid in told["pids"])
+            owner.send_signal(ending)
+            owner.wait(PATIENCE_SECONDS)
+        finally:
             owner.kill()
-        owner.communicate(timeout=PATIENCE_SECONDS)
     assert eventually(lambda: not any(alive(pid) for pid in told["pids"]))
     assert eventually(lambda: not Path(told["folder"]).exists())
 
