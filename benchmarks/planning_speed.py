@@ -143,9 +143,9 @@ def main() -> int:
     print(
         f"{'nodes':>7} {'pools':>6} {'plan ms':>9} {'first':>8} {'p90':>8} {'max':>8} {'change ms':>10} {'parse ms':>9} {'100 plans ms':>13} {'RSS MB':>8}"
     )
-    for size, row in found.items():
+    for nodes, row in found.items():
         print(
-            f"{size:>7} {row['pools']:>6} {row['plan_ms']:>9} {row['first_ms']:>8} {row['plan_p90_ms']:>8} {row['plan_max_ms']:>8} "
+            f"{nodes:>7} {row['pools']:>6} {row['plan_ms']:>9} {row['first_ms']:>8} {row['plan_p90_ms']:>8} {row['plan_max_ms']:>8} "
             f"{row['change_ms']:>10} {row['parse_ms']:>9} {row['together_ms']:>13} {row['rss_mb']:>8}"
         )
     return 0
