@@ -14,7 +14,7 @@ import pytest
 
 from cluster import Cluster
 from cluster.api import Object
-from common import ROOT
+from common import ROOT, eventually
 
 CLUSTER: Final = pytest.StashKey[Cluster]()
 
@@ -41,6 +41,8 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]
     name = str(cluster.api.create("/api/v1/namespaces", body)["metadata"]["name"])
     yield name
     cluster.api.delete(f"/api/v1/namespaces/{name}")
+    # Pods that wait here would be scheduled on the next test's fleet; in a namespace that ends, no new ones are made.
+    assert eventually(lambda: not cluster.api.items(f"/api/v1/namespaces/{name}/pods"))
 
 
 @pytest.hookimpl(wrapper=True)

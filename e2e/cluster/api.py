@@ -15,7 +15,7 @@ import urllib3
 
 Object = dict[str, Any]
 CONNECTIONS: Final = 16
-TIMEOUT_SECONDS: Final = 30.0
+TIMEOUT_SECONDS: Final = 60.0
 
 
 class ApiError(RuntimeError):
