@@ -192,6 +192,19 @@ def test_what_a_version_has_no_word_for_is_left_out_and_said():
     ]
 
 
+def test_a_context_is_not_stretched_around_a_base_that_nobody_knows():
+    made = command(spec(), chosen(rope=RopeScaling(kind="yarn", factor="2.0")), NEWEST)
+    assert "--hf-overrides" not in made.argv
+    assert [gone.flag for gone in made.unsaid] == ["--hf-overrides"]
+
+
+def test_inside_a_larger_config_the_engine_merges_so_that_no_base_is_needed():
+    found = told(rope=RopeScaling(kind="yarn", factor="2.0", nested=True))
+    assert found["--hf-overrides"] == [
+        '{"text_config":{"rope_parameters":{"factor":2.0,"rope_type":"yarn"}}}'
+    ]
+
+
 def test_extra_arguments_come_last_and_untouched():
     user = spec(engine={"extraArgs": ["--seed", "7", "--x={a b}"]})
     assert command(user, chosen(), NEWEST).argv[-3:] == ("--seed", "7", "--x={a b}")

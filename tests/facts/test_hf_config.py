@@ -313,3 +313,16 @@ def test_a_damaged_config_is_read_or_refused_with_a_sentence_and_never_breaks(da
     inner[path[-1]] = data.draw(VALUES)
     with suppress(ConfigError):
         assert weights_from_architecture(parsed(config)).total > 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"rope_theta": 1000000.0},
+        {"rope_parameters": {"rope_theta": 1000000}},
+        {"rope_theta": 5, "rope_parameters": {"rope_theta": 1000000}},
+    ],
+)
+def test_the_base_of_rotary_positions_is_read_where_newer_and_older_configs_keep_it(said):
+    assert parsed(LLAMA | said).rope_theta == 1_000_000
+    assert parsed(LLAMA).rope_theta is None

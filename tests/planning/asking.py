@@ -52,10 +52,10 @@ def inventory(*pools, **others):
     return Inventory(pools=tuple(sorted(pools, key=lambda one: one.key)), **others)
 
 
-def deployment(model=LLAMA, *, name="chat", namespace="team-a", created=None, **spec):
+def deployment(source=LLAMA, *, name="chat", namespace="team-a", created=None, **spec):
     metadata = {"name": name, "namespace": namespace, "creationTimestamp": created}
-    source = spec.pop("model", {"source": model})
-    return LLMDeployment.model_validate({"metadata": metadata, "spec": {"model": source, **spec}})
+    model = spec.pop("model", {"source": source})
+    return LLMDeployment.model_validate({"metadata": metadata, "spec": {"model": model, **spec}})
 
 
 def facts(asked):

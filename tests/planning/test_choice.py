@@ -21,9 +21,7 @@ def option(name, *, capacity, cost, room=99, devices=1):
 
 
 def demand(amount, *, least=1, most=None, **limits):
-    return Demand(
-        amount=float(amount), unit="concurrency", least=least, most=most, limits=Limits(**limits)
-    )
+    return Demand(amount=float(amount), unit="concurrency", least=least, most=most, limits=Limits(**limits))
 
 
 def summary(chosen):

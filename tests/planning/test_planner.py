@@ -107,6 +107,18 @@ MIXED = (
         ),
         (deployment(workload={"preset": "chatt"}), "InvalidSpec", "workload.preset", "chat"),
         (deployment("example/nobody-knows-this"), "ModelUnreadable", "model.source", "nothing is known"),
+        (
+            deployment(model={"source": LLAMA, "trustRemoteCode": True}),
+            "NotTrusted",
+            "model.trustRemoteCode",
+            "trust.remoteCode does not list",
+        ),
+        (
+            deployment(engine={"extraArgs": ["--max_num_seqs=7"]}),
+            "FlagOwned",
+            "engine.extraArgs[0]",
+            "--max-num-seqs is written by Plimsoll",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
 )
@@ -385,3 +397,17 @@ def test_an_empty_config_and_none_are_the_same():
 def test_what_is_not_known_of_a_model_is_told_in_the_resolvers_words():
     made = plan(deployment(), inventory(pool()), PlanFacts(model=None, problem="the hub is not reachable"))
     assert finding(made, "ModelUnreadable").message == "the hub is not reachable"
+
+
+def test_without_an_admin_s_config_what_it_would_have_to_allow_is_told_and_not_refused():
+    asked = deployment(model={"source": LLAMA, "trustRemoteCode": True})
+    made = plan(asked, inventory(pool()), facts(asked))
+    assert made.outcome is Outcome.FITS
+    assert finding(made, "NotTrusted").message.startswith("by the admin's defaults, ")
+
+
+def test_a_stretched_context_keeps_the_model_s_own_base_and_says_so_where_it_is_unknown():
+    stretched = {"longContext": {"ropeType": "yarn", "factor": "2.0"}, "workload": {"contextTokens": 200_000}}
+    made = planned(deployment(**stretched))
+    assert finding(made, "RopeBaseUnknown").field == "longContext"
+    assert made.sets[0].settings.rope.original == 131_072

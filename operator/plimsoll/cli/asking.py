@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from plimsoll.api.config import OperatorConfig
 from plimsoll.api.problems import Problem, problems_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.model import ModelSpec
@@ -65,9 +66,9 @@ def answer(question: Question, inventory: Inventory | None = None) -> FleetPlan:
         Request(deployment=one, facts=_facts(one, question), pinned=pinned.get(f"{one.namespace}/{one.name}"))
         for one in question.deployments
     ]
-    return plan_fleet(
-        requests, inventory or question.inventory(), learned=snapshot.learned, config=snapshot.config
-    )
+    # A config that says nothing is one that nobody gave.
+    admin = None if snapshot.config == OperatorConfig() else snapshot.config
+    return plan_fleet(requests, inventory or question.inventory(), learned=snapshot.learned, config=admin)
 
 
 def exit_code(plans: Iterable[Plan]) -> int:

@@ -74,7 +74,9 @@ def command(spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts) -> Eng
     unsaid: list[Unsaid] = []
     for concern in CONCERNS:
         for flag in concern(told):
-            if _knows(facts, flag[0]):
+            if isinstance(flag, Unsaid):
+                unsaid.append(flag)
+            elif _knows(facts, flag[0]):
                 words += flag
             else:
                 why = f"{facts.name} {facts.version} has no such flag"
@@ -198,15 +200,20 @@ def _compute(told: _Told) -> Iterator[Flag]:
         yield ("--enable-sleep-mode",)
 
 
-def _context(told: _Told) -> Iterator[Flag]:
+def _context(told: _Told) -> Iterator[Flag | Unsaid]:
     rope = told.settings.rope
     if rope is None:
+        return
+    if rope.theta is None and not rope.nested:
+        # A wrong base makes answers wrong without a word; without the override the engine refuses the length.
+        why = "the model's rope_theta is not known; model.architecture.config or the hub's config.json would say it"
+        yield Unsaid(flag="--hf-overrides", why=why)
         return
     scaling: dict[str, Any] = {"rope_type": rope.kind, "factor": float(rope.factor)}
     if rope.original is not None:
         scaling["original_max_position_embeddings"] = rope.original
     if rope.theta is not None:
-        # The engine replaces the whole mapping, so what the model's own one said must be in it.
+        # At the top level the engine replaces the whole mapping; inside text_config it merges.
         scaling["rope_theta"] = rope.theta
     overrides: dict[str, Any] = {"rope_parameters": scaling}
     if rope.nested:
@@ -302,7 +309,7 @@ def _shutdown(told: _Told) -> Iterator[Flag]:
         yield "--shutdown-timeout", str(drain)
 
 
-CONCERNS: Final[tuple[Callable[[_Told], Iterator[Flag]], ...]] = (
+CONCERNS: Final[tuple[Callable[[_Told], Iterator[Flag | Unsaid]], ...]] = (
     _model,
     _parallel,
     _memory,

@@ -206,6 +206,8 @@ class Architecture:
     """True for models that pool instead of generating (embedders, rerankers of the BERT kind): no cache at all."""
     extra_embedding_parameters: int = 0
     """Learned positions, token types, per-layer embeddings: tables beside the vocabulary's."""
+    rope_theta: float | None = None
+    """Base of the rotary positions, which stretching the context must repeat; None where the source does not say."""
     position_table_bytes: int = 0
     """Rotary tables: no part of the checkpoint, but every rank holds them and the engine counts them as weights."""
     supports_pipeline: bool = True

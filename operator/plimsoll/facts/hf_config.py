@@ -60,6 +60,7 @@ def parse_config(config: Mapping[str, object], *, quantization_hint: str | None 
         encoder=is_encoder(fields),
         extra_embedding_parameters=_extra_embeddings(fields, hidden, count),
         position_table_bytes=position_table_bytes(fields, layers, dtype),
+        rope_theta=_rope_theta(fields),
         assumed=tuple(dict.fromkeys(fields.assumed)),
     )
 
@@ -127,6 +128,11 @@ def _positions(fields: Fields) -> int:
     if stated is None and original and factor and factor >= 1:
         return int(original * factor)
     return stated if stated is not None else fields.assume("max_position_embeddings", 2048)
+
+
+def _rope_theta(fields: Fields) -> float | None:
+    inside = fields.within("rope_parameters", "rope_scaling").number("rope_theta")
+    return inside if inside is not None else fields.number("rope_theta", "rotary_emb_base")
 
 
 def _tied(fields: Fields) -> bool:

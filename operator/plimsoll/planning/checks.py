@@ -25,6 +25,7 @@ def check_spec(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterat
     yield from _kv_dtype(intent, engine)
     yield from _speculation(intent, model)
     yield from _lengths(intent)
+    yield from _rope(intent, model)
     assumed = model.architecture.assumed
     if assumed:
         yield Finding(
@@ -167,3 +168,22 @@ def _lengths(intent: Intent) -> Iterator[Finding]:
 
 def _error(reason: str, message: str, field: str, value: str) -> Finding:
     return Finding(severity=Severity.ERROR, reason=reason, message=message, field=field, value=value)
+
+
+def _rope(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
+    architecture = model.architecture
+    if (
+        intent.spec.long_context is None
+        or architecture.rope_theta is not None
+        or architecture.vision is not None
+    ):
+        return
+    yield Finding(
+        severity=Severity.WARNING,
+        reason="RopeBaseUnknown",
+        message=f"longContext must repeat the model's own rope_theta, which {model.origin} does not hold; the engine can "
+        "not be told to stretch the context until it is known",
+        field="longContext",
+        value=intent.spec.long_context.rope_type,
+        remedy="model.architecture.config with the checkpoint's config.json, or --online",
+    )

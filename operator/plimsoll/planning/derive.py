@@ -13,7 +13,7 @@ from plimsoll.facts.architecture import MoeFfn
 from plimsoll.facts.gpus import Gpu, Vendor
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.cpu import cpu_size
-from plimsoll.planning.features import kv_dtype, lora_slots, multimodal_items, speculation
+from plimsoll.planning.features import kv_dtype, lora_slots, multimodal_items, rope_scaling, speculation
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.placement import Slot
 from plimsoll.planning.plan import Origin, Value
@@ -67,6 +67,7 @@ def base_settings(
         lora=lora_slots(spec),
         speculation=speculation(spec, task.model, task.draft),
         multimodal_items=multimodal_items(spec),
+        rope=rope_scaling(spec, architecture),
         kv_offload_bytes=0 if memory.kv_offload is None else parse_bytes(memory.kv_offload.size),
         weight_offload_bytes=0 if memory.cpu_offload is None else parse_bytes(memory.cpu_offload),
     )

@@ -10,7 +10,7 @@ from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.intent import Intent
 from plimsoll.planning.plan import Origin, Value
-from plimsoll.planning.settings import LoraSlots, Speculation
+from plimsoll.planning.settings import LoraSlots, RopeScaling, Speculation
 from plimsoll.planning.values import explained
 
 FIELD: Final = "memory.kvCacheDtype"
@@ -100,6 +100,19 @@ def cache_bytes_per_token(architecture: Architecture) -> int:
         elif isinstance(mixer, LatentAttention):
             total += (mixer.kv_lora_rank + mixer.qk_rope_head_dim) * architecture.dtype.bytes
     return int(total)
+
+
+def rope_scaling(spec: LLMDeploymentSpec, architecture: Architecture) -> RopeScaling | None:
+    wish = spec.long_context
+    if wish is None:
+        return None
+    return RopeScaling(
+        kind=wish.rope_type,
+        factor=wish.factor,
+        original=wish.original_tokens if wish.original_tokens is not None else architecture.max_positions,
+        theta=architecture.rope_theta,
+        nested=architecture.vision is not None,
+    )
 
 
 def multimodal_items(spec: LLMDeploymentSpec) -> int | None:

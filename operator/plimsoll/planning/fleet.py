@@ -46,8 +46,8 @@ def plan_fleet(
     reserved: Mapping[str, int] | None = None,
 ) -> FleetPlan:
     """`reserved`: devices by pool that turns have claimed whose pods are not there yet."""
-    config = config if config is not None else OperatorConfig()
-    ordered = sorted(requests, key=lambda request: rank(request, config, priority_classes or {}))
+    admin = config if config is not None else OperatorConfig()
+    ordered = sorted(requests, key=lambda request: rank(request, admin, priority_classes or {}))
     pools = {pool.key: _reserve(pool, (reserved or {}).get(pool.key, 0)) for pool in inventory.pools}
     before = {key: pool.free_devices for key, pool in pools.items()}
     limits: dict[str, Limits] = {}
@@ -55,7 +55,7 @@ def plan_fleet(
     plans: dict[str, Plan] = {}
     for request in ordered:
         namespace = request.deployment.namespace
-        left = limits.get(namespace) or limits_of(namespace, config)
+        left = limits.get(namespace) or limits_of(namespace, admin)
         made = plan(
             request.deployment,
             replace(inventory, pools=tuple(pools[key] for key in sorted(pools))),

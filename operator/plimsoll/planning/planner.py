@@ -57,9 +57,12 @@ def plan(
     event: Event | None = None,
     limits: Limits | None = None,
 ) -> Plan:
-    """`limits` is what others of the namespace leave of its budget; None is the whole budget of the config."""
-    config = config if config is not None else OperatorConfig()
+    """`limits` is what others of the namespace leave of its budget; None is the whole budget of the config.
+
+    `config` is None where no admin's config is known: its defaults hold, but what it would have to allow is only told.
+    """
     reading = read(deployment, inventory, facts, learned, config)
+    config = config if config is not None else OperatorConfig()
     if reading.task is None:
         return _ended(reading, Outcome.INVALID)
     bounds = limits if limits is not None else limits_of(deployment.namespace, config)

@@ -21,6 +21,7 @@ from plimsoll.planning.placement import Slot, slots
 from plimsoll.planning.plan import Finding, Origin, Severity
 from plimsoll.planning.quantize import as_served
 from plimsoll.planning.task import Task
+from plimsoll.planning.trust import check_trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +59,10 @@ def read(
     inventory: Inventory,
     facts: PlanFacts,
     learned: Learned,
-    config: OperatorConfig,
+    admin: OperatorConfig | None,
 ) -> Reading:
+    """`admin` is None where no admin's config is known; only what it would have to allow is then left open."""
+    config = admin or OperatorConfig()
     try:
         merged = effective(deployment.spec, deployment.namespace, config)
     except SpecError as error:
@@ -86,6 +89,7 @@ def read(
     context = context_length(model.architecture, intent)
     findings = (
         *_yielded(merged),
+        *check_trust(merged.spec, deployment.namespace, admin, engine),
         *findings,
         *unknown,
         *check_spec(intent, model, engine),

@@ -1,0 +1,45 @@
+"""What a deployment may not ask for: what the admin's lists do not hold, and flags that the plan itself decides.
+
+The lists are the admin's (`api.trust`); which flags are Plimsoll's is the engine's own file's knowledge. Where no admin's
+config is known, as on a laptop, its lists cannot be judged: what they would have to hold is then told, not refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.trust import untrusted
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.planning.plan import Finding, Severity
+
+
+def check_trust(
+    spec: LLMDeploymentSpec, namespace: str, config: OperatorConfig | None, engine: EngineFacts
+) -> Iterator[Finding]:
+    yield from _owned_flags(spec, engine)
+    for problem in untrusted(spec, namespace, config or OperatorConfig(), flags=engine.flags):
+        yield Finding(
+            severity=Severity.WARNING if config is None else Severity.ERROR,
+            reason="NotTrusted",
+            message=problem.message if config is not None else f"by the admin's defaults, {problem.message}",
+            field=problem.field.removeprefix("spec."),
+            value=problem.value,
+            remedy="trust in the admin's config, or leave it out",
+        )
+
+
+def _owned_flags(spec: LLMDeploymentSpec, engine: EngineFacts) -> Iterator[Finding]:
+    for number, word in enumerate(spec.engine.extra_args):
+        match = engine.flags.find(word.partition("=")[0]) if word.startswith("-") else None
+        if match is not None and match.flag.name in engine.profile.owned:
+            yield Finding(
+                severity=Severity.ERROR,
+                reason="FlagOwned",
+                message=f"{match.flag.name} is written by Plimsoll from the resource's own fields; a second one would "
+                "contradict the plan",
+                field=f"engine.extraArgs[{number}]",
+                value=word,
+                remedy="the field that `plimsoll import` makes of the flag",
+            )
