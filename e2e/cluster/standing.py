@@ -73,17 +73,17 @@ class Standing:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         argv = [sys.executable, "-m", PACKAGE.name, "hold", str(self.folder), *([fleet] if fleet else [])]
-        with self.holder_log.open("wb") as log:
-            subprocess.run(
-                argv,
-                cwd=PACKAGE.parent,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                check=False,
-            )
         try:
+            with self.holder_log.open("wb") as log:
+                subprocess.run(
+                    argv,
+                    cwd=PACKAGE.parent,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    check=False,
+                )
             while (ready := self.read()) is None:
                 if not self.is_held():
                     last = self.holder_log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
@@ -115,9 +115,9 @@ class Standing:
         for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(one, _leave)
         with self._lock(create=True):
-            if os.fork():
+            if child := os.fork():
+                (self.folder / "pid").write_text(str(child))
                 os._exit(0)  # the child has the lock
-            (self.folder / "pid").write_text(str(os.getpid()))
             with Cluster(folder=self.cluster_folder) as cluster:
                 cluster.install(CRD)
                 if fleet:
