@@ -15,6 +15,7 @@ import pytest
 from cluster import Cluster
 from cluster.api import Object
 from common import ROOT, eventually
+from plimsoll import names
 
 CLUSTER: Final = pytest.StashKey[Cluster]()
 
@@ -40,6 +41,8 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]
     body: Object = {"metadata": {"generateName": f"{plain}-"}}
     name = str(cluster.api.create("/api/v1/namespaces", body)["metadata"]["name"])
     yield name
+    # A namespace takes seconds to end, but the planner reads the whole cluster: nothing it reads may be left for the next test.
+    cluster.api.delete(f"/apis/{names.API_VERSION}/namespaces/{name}/{names.PLURAL}")
     cluster.api.delete(f"/api/v1/namespaces/{name}")
     # Pods that wait here would be scheduled on the next test's fleet; in a namespace that ends, no new ones are made.
     assert eventually(lambda: not cluster.api.items(f"/api/v1/namespaces/{name}/pods"))
