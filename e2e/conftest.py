@@ -14,7 +14,7 @@ import pytest
 
 from cluster import Cluster
 from cluster.api import Object
-from common import ROOT, eventually
+from common import ROOT
 from plimsoll import names
 
 CLUSTER: Final = pytest.StashKey[Cluster]()
@@ -44,8 +44,11 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]
     # A namespace takes seconds to end, but the planner reads the whole cluster: nothing it reads may be left for the next test.
     cluster.api.delete(f"/apis/{names.API_VERSION}/namespaces/{name}/{names.PLURAL}")
     cluster.api.delete(f"/api/v1/namespaces/{name}")
-    # Pods that wait here would be scheduled on the next test's fleet; in a namespace that ends, no new ones are made.
-    assert eventually(lambda: not cluster.api.items(f"/api/v1/namespaces/{name}/pods"))
+    # Pods that wait here would be scheduled on the next test's fleet. In a namespace that ends no new ones are made, and those that
+    # are left may be bound to nodes that are gone, where nobody but the collector of lost pods, in 40 s, would end them.
+    pods = f"/api/v1/namespaces/{name}/pods"
+    while cluster.api.items(pods):
+        cluster.api.delete(f"{pods}?gracePeriodSeconds=0")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -107,10 +107,11 @@ class Cluster:
         return Api(server=self.server, token=self.token_of(namespace, account), ca=self.layout.ca)
 
     def token_of(self, namespace: str, account: str) -> str:
-        """A token of a service account, for a day."""
+        """A token of a service account, for a day. The default one of a new namespace is made a moment after it."""
+        account_path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}"
+        self.processes.wait("kube-controller-manager", lambda: self._is_there(account_path), READY_SECONDS)
         request = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
-        return str(self.api.create(path, request)["status"]["token"])
+        return str(self.api.create(f"{account_path}/token", request)["status"]["token"])
 
     def kubectl(self, *args: str, input: str | None = None) -> subprocess.CompletedProcess[str]:  # noqa: A002
         """As the admin; the caller looks at the exit code."""
@@ -210,9 +211,14 @@ class Cluster:
 
     def _has_default_account(self) -> bool:
         """The controller manager makes it first thing; without it no pod can be made."""
+        return self._is_there("/api/v1/namespaces/default/serviceaccounts/default")
+
+    def _is_there(self, path: str) -> bool:
         try:
-            self.api.get("/api/v1/namespaces/default/serviceaccounts/default")
-        except ApiError:
+            self.api.get(path)
+        except ApiError as error:
+            if error.status != 404:
+                raise
             return False
         return True
 

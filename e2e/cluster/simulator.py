@@ -44,11 +44,12 @@ class Simulator:
 
     def unload(self, fleet: Fleet) -> None:
         """Its nodes go, and with them every pod that was on one."""
-        there = {node["metadata"]["name"] for node in fleet.nodes}
-        pods = [pod for pod in self.api.items("/api/v1/pods") if pod["spec"].get("nodeName") in there]
-        _each(pods, self._remove)
-        # One by one: the server takes a minute for a collection of a thousand when it has little of the machine.
+        # Nodes first, or what replaces a removed pod lands on them. One by one: the server takes a minute for a collection of
+        # a thousand when it has little of the machine.
         _each(fleet.nodes, self._remove)
+        there = {node["metadata"]["name"] for node in fleet.nodes}
+        while pods := [pod for pod in self.api.items("/api/v1/pods") if pod["spec"].get("nodeName") in there]:
+            _each(pods, self._remove)
 
     def _start(self) -> None:
         (key, value), *_ = SIMULATED.items()
