@@ -7,15 +7,18 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.planning.budgets import Limits
+from plimsoll.planning.budgets import Claim, Limits
 from plimsoll.planning.choice import Demand, Option, choose
 from plimsoll.planning.layout import Layout
 
 
-def option(name, *, capacity, cost, room=99, devices=1):
+def option(name, *, capacity, cost, room=99, devices=1, product_name=None):
     slot = SimpleNamespace(order=(0, name, name), hardware=SimpleNamespace(gpu=name))
     candidate = SimpleNamespace(
-        slot=slot, layout=Layout(tensor=devices), devices=devices, gpu_hours=Fraction(devices), price=None
+        slot=slot,
+        layout=Layout(tensor=devices),
+        devices=devices,
+        claim=Claim(product=product_name or name, gpus=Fraction(devices), price=None),
     )
     return Option(candidate=candidate, capacity=float(capacity), cost=float(cost), room=room)  # type: ignore[arg-type]
 
@@ -80,3 +83,9 @@ def test_the_search_finds_what_trying_everything_finds(kinds, amount):
     else:
         assert found is not None
         assert found.cost == best
+
+
+def test_a_product_budget_holds_for_a_mix_of_slots_that_have_it():
+    offered = [option(name, capacity=1, cost=1, product_name="H100") for name in ("zone-a", "zone-b")]
+    found = choose(offered, demand(9, by_product={"H100": Fraction(4)}))
+    assert sum(count for _, count in found.sets) == 4

@@ -127,3 +127,26 @@ def test_reservations_are_not_given_out_again():
 def test_declared_nodes_are_used_up_like_others():
     fleet = together([request(name, replicas=4) for name in "ab"], pool(free={}, declared_nodes=1))
     assert [plan.replicas for plan in fleet.plans] == [4, 0]
+
+
+def test_shares_of_one_gpu_add_up_to_a_budget_of_one_gpu():
+    config = {"budgets": [{"namespace": "team-a", "gpus": 1}]}
+    shared = pool("L4-24GB", 4, sharing=4)
+    fleet = by_name(together([request(name, model=SMALL) for name in "abcde"], shared, config=config))
+    assert [fleet[name].replicas for name in "abcde"] == [1, 1, 1, 1, 0]
+
+
+def test_who_spent_a_budget_is_told_to_the_one_it_did_not_reach():
+    config = {"budgets": [{"namespace": "team-a", "gpus": 2}]}
+    last = by_name(together([request(name, model=SMALL, replicas=2) for name in "ab"], config=config))["b"]
+    assert last.outcome is Outcome.SHORT
+    assert "the budget leaves 0 GPUs" in finding(last, "BudgetExhausted").message
+    assert "went first to team-a/a" in finding(last, "Outranked").message
+
+
+def test_a_newcomer_takes_nothing_of_a_budget_that_serves_another():
+    config = {"budgets": [{"namespace": "team-a", "gpus": 4}]}
+    old = request("old", replicas=4)
+    pinned = by_name(together([old]))["old"]
+    fleet = by_name(together([request("new"), request("old", replicas=4, pinned=pinned)], config=config))
+    assert (fleet["old"].replicas, fleet["new"].replicas) == (4, 0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plimsoll.planning.pinning import UNREAD, Event, spec_digest
 from plimsoll.planning.plan import Outcome
-from tests.planning.asking import LLAMA, deployment, planned, pool
+from tests.planning.asking import LLAMA, deployment, finding, planned, pool, reasons
 
 CHAT = {"preset": "chat"}
 
@@ -151,3 +151,46 @@ def test_unread_fields_exist():
     aliases = {info.alias: name for name, info in type(spec).model_fields.items()}
     assert {path[0] for path in UNREAD} <= set(aliases)
     assert spec_digest(spec) == spec_digest(deployment(LLAMA, name="other").spec)
+
+
+def test_a_pinned_plan_grows_within_the_budget_only_and_keeps_what_serves():
+    config = {"budgets": [{"namespace": "team-a", "gpus": 4}]}
+    first = pinned_plan(replicas=2)
+    more = planned(deployment(workload=CHAT, replicas=6), pool(), pinned=first, config=config)
+    assert (more.replicas, more.replicas_wanted, more.outcome) == (4, 6, Outcome.SHORT)
+    assert "the budget leaves 4 GPUs" in finding(more, "BudgetExhausted").message
+    lowered = {"budgets": [{"namespace": "team-a", "gpus": 1}]}
+    assert planned(deployment(workload=CHAT, replicas=2), pool(), pinned=first, config=lowered).replicas == 2
+
+
+def test_a_pinned_mix_keeps_the_replicas_that_its_load_needs():
+    asked = deployment(workload=CHAT | {"concurrency": 2000})
+    pools = (pool(free={3: 1}, devices_per_node=8), pool("L4-24GB", 8))
+    first = planned(asked, *pools)
+    assert len(first.sets) == 2
+    assert [one.replicas for one in planned(asked, *pools, pinned=first).sets] == [
+        one.replicas for one in first.sets
+    ]
+
+
+def test_a_set_beside_the_pinned_one_gets_no_devices_that_the_pinned_one_holds():
+    first = planned(deployment(workload=CHAT, replicas=2, topology={"tensor": 4}), pool(nodes=1))
+    own = pool(free={0: 1}, held={"team-a/chat": 8})
+    asked = deployment(workload=CHAT, replicas=3)
+    stands = replace(first, spec_digest=planned(asked, own).spec_digest)
+    again = planned(asked, own, pinned=stands)
+    assert (again.replicas, again.devices, again.outcome) == (2, 8, Outcome.SHORT)
+
+
+def test_replicas_beyond_the_pinned_ones_are_placed_where_there_is_room():
+    first = planned(deployment(workload=CHAT), pool(key="a", nodes=1, free={1: 1}))
+    pools = (pool(key="a", free={0: 1}, held={"team-a/chat": 1}), pool(key="b", nodes=1))
+    grown = planned(deployment(workload=CHAT, replicas=3), *pools, pinned=first)
+    assert [(place.pool, place.replicas) for place in grown.sets[0].placements] == [("a", 1), ("b", 2)]
+
+
+def test_what_is_said_of_a_pinned_plan_is_said_of_its_own_sets():
+    first = pinned_plan(replicas=8)
+    own = pool(free={0: 1}, held={"team-a/chat": 8}, declared_nodes=2, node_class="big")
+    again = planned(deployment(workload=CHAT, replicas=8), own, pinned=first)
+    assert not {"NodeDeclared", "NoFreeGPUs", "NoGPUs"} & set(reasons(again))

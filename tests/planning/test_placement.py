@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from plimsoll.api.v1alpha1.topology import Toleration
 from plimsoll.facts.inventory import Taint
-from plimsoll.planning.layout import Layout
-from plimsoll.planning.placement import Shape, refusal, room, room_when_empty, shape_of, slots, spread, take
+from plimsoll.planning.layout import Layout, Shape
+from plimsoll.planning.placement import refusal, room, room_when_empty, shape_of, slots, spread, take
 from tests.planning.asking import cpu_pool, inventory, pool
 
 TAINT = Taint(key="dedicated", value="llm", effect="NoSchedule")

@@ -1,6 +1,7 @@
 """Whole plans: what bad input is told, what good input gets, and what may never change."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.presets import built_in_presets
 from plimsoll.facts.inventory import InventoryProblem, Taint
 from plimsoll.planning.ledger import Verdict
-from plimsoll.planning.plan import Outcome, Plan
+from plimsoll.planning.plan import Outcome, Plan, Severity
 from plimsoll.planning.planner import PlanFacts, plan
 from tests.planning.asking import (
     LLAMA,
@@ -411,3 +412,50 @@ def test_a_stretched_context_keeps_the_model_s_own_base_and_says_so_where_it_is_
     made = planned(deployment(**stretched))
     assert finding(made, "RopeBaseUnknown").field == "longContext"
     assert made.sets[0].settings.rope.original == 131_072
+
+
+def test_a_load_beyond_scaling_max_is_no_lack_of_gpus():
+    made = planned(deployment(workload=CHAT | {"concurrency": 100_000}, scaling={"min": 1, "max": 2}), pool())
+    assert (made.outcome, made.replicas, made.replicas_wanted) == (Outcome.FITS, 2, 2)
+    assert finding(made, "LoadAboveMax").field == "scaling.max"
+    assert "NoGPUs" not in reasons(made)
+
+
+def test_replicas_that_run_on_a_declared_class_already_wait_for_no_node():
+    serving = pool(free={0: 1}, held={"team-a/chat": 8}, declared_nodes=3, node_class="big")
+    assert "NodeDeclared" not in reasons(planned(deployment(workload=CHAT), serving))
+    waiting = planned(deployment(workload=CHAT), replace(serving, held={}))
+    assert "1 replica of tp1 on H100-SXM-80GB waits" in finding(waiting, "NodeDeclared").message
+
+
+def test_a_stopped_deployment_is_not_short_of_gpus_that_others_hold():
+    made = planned(deployment(workload=CHAT, replicas=0), pool(free={0: 1}, held={"team-b/other": 8}))
+    assert (made.outcome, made.replicas_wanted) == (Outcome.FITS, 0)
+
+
+def test_cpus_count_against_no_budget_of_gpus():
+    made = planned(
+        deployment(SMALL, workload=CHAT, topology={"cpu": {}}),
+        cpu_pool(),
+        config={"budgets": [{"namespace": "*", "gpus": 0}]},
+    )
+    assert made.outcome is Outcome.FITS
+    assert "host-hours" in made.choice
+
+
+def test_a_partition_counts_against_the_budget_of_its_card():
+    slice_of = pool("A100-SXM-80GB", 7, partition="1g.10gb", card="A100-SXM-80GB", memory_bytes=20 * 2**30)
+    config = {"budgets": [{"namespace": "*", "gpusByProduct": [{"product": "A100-SXM-80GB", "gpus": 1}]}]}
+    made = planned(deployment(SMALL, workload=CHAT, replicas=9), slice_of, config=config)
+    assert made.replicas == 7
+
+
+def test_money_that_cannot_be_counted_is_said_where_it_is_bounded():
+    made = planned(deployment(workload=CHAT, cost={"maxPerHour": "5"}), pool())
+    told = finding(made, "PricesUnknown")
+    assert (told.severity, told.field) == (Severity.WARNING, "cost.maxPerHour")
+
+
+def test_gpus_under_hosts_that_are_too_small_are_said_to_be():
+    made = planned(deployment(workload=CHAT), pool(host_memory_bytes=2**30))
+    assert "no node with H100-SXM-80GB gives more than 1.0 GiB" in finding(made, "NoHostMemory").message

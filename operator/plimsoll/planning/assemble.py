@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import ceil
 
 from plimsoll.planning import codec
+from plimsoll.planning.budgets import UNLIMITED
 from plimsoll.planning.candidate import Candidate, attains, hosts_of, load_of, predictor, settled
 from plimsoll.planning.choice import ROUNDING, Chosen, Demand, Option, replicas_for
 from plimsoll.planning.cost import cost_of
@@ -16,7 +17,7 @@ from plimsoll.planning.placement import spread
 from plimsoll.planning.plan import SCHEMA, Alternative, Origin, PlanSet, Value
 from plimsoll.planning.sequences import queue_limit
 from plimsoll.planning.task import Task
-from plimsoll.planning.values import explained
+from plimsoll.planning.values import counted, explained
 
 MOST_ALTERNATIVES = 3
 
@@ -125,21 +126,22 @@ def _alternative(
         ttft_ms=performance.ttft_ms if performance else None,
         output_tokens_per_second=performance.output_tokens_per_second * count if performance else None,
         meets_slo=attains(task.intent, performance) if has_target and performance else None,
-        reason=_why_not(option, count, best, demand, money),
+        reason=_why_not(option, count, best, demand, hours="cost" if money else task.intent.hours),
     )
 
 
-def _why_not(option: Option, count: int, best: float, demand: Demand, money: bool) -> str:
+def _why_not(option: Option, count: int, best: float, demand: Demand, *, hours: str) -> str:
     if _over(demand, count):
-        return f"would need {count} replicas, and at most {demand.most} are allowed"
+        return f"would need {counted(count, 'replica')}, and at most {demand.most} are allowed"
     if option.room < count:
-        return f"would need room for {count} replicas, and there is room for {option.room}"
+        kept = "there is room for" if demand.limits == UNLIMITED else "room and budget are for"
+        return f"would need room for {counted(count, 'replica')}, and {kept} {option.room:,}"
     total = option.cost * count
-    unit = "cost" if money else "GPU-hours"
     per = " for each output token" if demand.unit == "replicas" else ""
     if total > best * (1 + ROUNDING) > 0:
-        return f"{(total / best - 1) * 100:.0f}% more {unit}{per}"
-    return f"the same {unit}{per}; more devices a replica, a less simple layout or a larger GPU"
+        more = (total / best - 1) * 100
+        return f"{f'{more:.0f}' if more >= 1 else 'less than 1'}% more {hours}{per}"
+    return f"the same {hours}{per}; more devices a replica, a less simple layout or a larger GPU"
 
 
 def _over(demand: Demand, count: int) -> bool:

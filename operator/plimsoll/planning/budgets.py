@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -10,8 +10,34 @@ from typing import Final
 
 from plimsoll.api.config import Budget, OperatorConfig
 from plimsoll.api.quantity import parse_decimal
-from plimsoll.facts.gpus import UnknownGpu, gpu_named
-from plimsoll.planning.plan import PlanSet
+from plimsoll.facts.gpus import UnknownGpu, Vendor, gpu_named
+from plimsoll.planning.placement import device_part
+from plimsoll.planning.plan import Hardware, PlanSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What one replica takes of a budget."""
+
+    product: str
+    """The card's, where the devices are partitions."""
+    gpus: Fraction
+    """In parts where devices are shared; CPUs are no GPUs and count nothing."""
+    price: Fraction | None
+    """Of a replica-hour; None is unknown."""
+
+    @classmethod
+    def on(cls, hardware: Hardware, devices: int) -> Claim:
+        price = hardware.price_per_hour
+        return cls(
+            product=hardware.card or hardware.gpu,
+            gpus=Fraction(0) if hardware.vendor == Vendor.CPU else device_part(hardware) * devices,
+            price=None if price is None else Fraction(price) * devices,
+        )
+
+
+def claim_of(chosen: PlanSet) -> Claim:
+    return Claim.on(chosen.hardware, chosen.devices_per_replica)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,20 +48,43 @@ class Limits:
     by_product: Mapping[str, Fraction] = field(default_factory=dict)
     per_hour: Fraction | None = None
     replicas: int | None = None
+    """Of one deployment."""
+    largest: int | None = None
+    """GPUs of the whole budget, whatever others took of it: no replica is ever larger."""
 
-    def after(self, sets: tuple[PlanSet, ...]) -> Limits:
+    def allows(self, claim: Claim) -> int | None:
+        """How many of alike replicas they leave room for; None is any number. An unknown price cannot be held to a sum."""
+        bounds = [self.replicas] if self.replicas is not None else []
+        for limit, each in (
+            (self.devices, claim.gpus),
+            (self.by_product.get(claim.product), claim.gpus),
+            (self.per_hour, claim.price),
+        ):
+            if limit is not None and each:
+                bounds.append(max(0, int(limit / each)))
+        return min(bounds, default=None)
+
+    def less(self, claim: Claim, replicas: int) -> Limits:
+        """What so many replicas leave to the same deployment."""
+        gpus, left = claim.gpus * replicas, dict(self.by_product)
+        if claim.product in left:
+            left[claim.product] = max(Fraction(0), left[claim.product] - gpus)
+        return Limits(
+            devices=None if self.devices is None else max(Fraction(0), self.devices - gpus),
+            by_product=left,
+            per_hour=None
+            if self.per_hour is None
+            else max(Fraction(0), self.per_hour - (claim.price or Fraction(0)) * replicas),
+            replicas=None if self.replicas is None else max(0, self.replicas - replicas),
+            largest=self.largest,
+        )
+
+    def after(self, sets: Iterable[PlanSet]) -> Limits:
         """What is left for the next deployment of the same namespace."""
-        left = dict(self.by_product)
-        devices, money = self.devices, self.per_hour
+        left = self
         for chosen in sets:
-            used = Fraction(chosen.cost.gpu_hours_per_hour).limit_denominator(1000)
-            if chosen.hardware.gpu in left:
-                left[chosen.hardware.gpu] = max(Fraction(0), left[chosen.hardware.gpu] - used)
-            if devices is not None:
-                devices = max(Fraction(0), devices - used)
-            if money is not None and chosen.cost.per_hour is not None:
-                money = max(Fraction(0), money - Fraction(chosen.cost.per_hour))
-        return replace(self, devices=devices, by_product=left, per_hour=money)
+            left = left.less(claim_of(chosen), chosen.replicas)
+        return replace(left, replicas=self.replicas)
 
 
 UNLIMITED: Final = Limits()
@@ -64,6 +113,7 @@ def limits_of(namespace: str, config: OperatorConfig) -> Limits:
         by_product={_name(limit.product): Fraction(limit.gpus) for limit in entry.gpus_by_product},
         per_hour=None if entry.cost_per_hour is None else Fraction(parse_decimal(entry.cost_per_hour)),
         replicas=entry.max_replicas,
+        largest=entry.gpus,
     )
 
 

@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Final
 
 from plimsoll.api.quantity import format_gib
 from plimsoll.facts.inventory import Pool
 from plimsoll.planning import choice_rule
+from plimsoll.planning.budgets import Claim
 from plimsoll.planning.derive import UTILIZATION, base_settings, share_on
 from plimsoll.planning.intent import Intent
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layout import Layout, Shape
 from plimsoll.planning.layouts import Refusal
 from plimsoll.planning.ledger import Capacity, Ledger, Verdict, build_ledger
 from plimsoll.planning.load import Load, Performance
 from plimsoll.planning.performance import Replica
-from plimsoll.planning.placement import Shape, Slot, room
+from plimsoll.planning.placement import Slot, room
 from plimsoll.planning.plan import Origin, PodResources, Value
 from plimsoll.planning.pod_resources import pod_resources
 from plimsoll.planning.sequences import held_sequences, sequences, watermark
@@ -35,7 +37,7 @@ LEAST_SEQUENCES: Final = 8
 """What a start is tried with where the engine's default leaves no cache."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Candidate:
     slot: Slot
     layout: Layout
@@ -56,6 +58,10 @@ class Candidate:
     @property
     def devices(self) -> int:
         return self.layout.gpus
+
+    @cached_property
+    def claim(self) -> Claim:
+        return Claim.on(self.slot.hardware, self.devices)
 
     @property
     def gpu_hours(self) -> Fraction:

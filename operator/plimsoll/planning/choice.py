@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from math import ceil
 from typing import Final
@@ -136,17 +135,8 @@ def mechanisms(layout: Layout) -> int:
 
 def allowed(candidate: Candidate, demand: Demand) -> int:
     """Replicas of a candidate alone that the limits allow; a mix is held to them by the search."""
-    limits, most = demand.limits, MANY
-    each = candidate.gpu_hours
-    product = limits.by_product.get(candidate.slot.hardware.gpu)
-    for limit in (limits.devices, product):
-        if limit is not None and each:
-            most = min(most, int(limit / each))
-    if limits.per_hour is not None and candidate.price:
-        most = min(most, int(limits.per_hour / candidate.price))
-    if limits.replicas is not None:
-        most = min(most, limits.replicas)
-    return most
+    most = demand.limits.allows(candidate.claim)
+    return MANY if most is None else most
 
 
 def choose(offered: Sequence[Option], demand: Demand) -> Chosen | None:
@@ -272,18 +262,13 @@ def _as_much_as_possible(slots: list[list[Option]], demand: Demand) -> Chosen | 
 
 def _still_allowed(demand: Demand, taken: Sequence[tuple[Option, int]], option: Option) -> int:
     """Replicas of an option beside what a mix has taken already."""
-    most = MANY
-    replicas = sum(count for _, count in taken)
-    for bound in (demand.most, demand.limits.replicas):
-        if bound is not None:
-            most = min(most, bound - replicas)
-    limits, candidate = demand.limits, option.candidate
-    if limits.devices is not None and candidate.gpu_hours:
-        used = sum((other.candidate.gpu_hours * count for other, count in taken), Fraction(0))
-        most = min(most, int((limits.devices - used) / candidate.gpu_hours))
-    if limits.per_hour is not None and candidate.price:
-        spent = sum(((other.candidate.price or Fraction(0)) * count for other, count in taken), Fraction(0))
-        most = min(most, int((limits.per_hour - spent) / candidate.price))
+    limits = demand.limits
+    most = MANY if demand.most is None else demand.most - sum(count for _, count in taken)
+    if limits != UNLIMITED:
+        for other, count in taken:
+            limits = limits.less(other.candidate.claim, count)
+        allowed = limits.allows(option.candidate.claim)
+        most = most if allowed is None else min(most, allowed)
     return max(0, most)
 
 

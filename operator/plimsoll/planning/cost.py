@@ -10,7 +10,7 @@ from fractions import Fraction
 from plimsoll.api.quantity import format_decimal
 from plimsoll.planning.load import Performance
 from plimsoll.planning.placement import device_part
-from plimsoll.planning.plan import Cost, Hardware, PlanSet
+from plimsoll.planning.plan import Cost, Hardware, Placement, PlanSet
 
 
 def cost_of(hardware: Hardware, devices: int, replicas: int, performance: Performance | None) -> Cost:
@@ -27,23 +27,18 @@ def cost_of(hardware: Hardware, devices: int, replicas: int, performance: Perfor
     )
 
 
-def rescaled(chosen: PlanSet, replicas: int) -> PlanSet:
-    """The same set with another number of replicas; where the further ones land is not forecast again."""
-    if replicas == chosen.replicas:
-        return chosen
-    placements = []
-    left = replicas
+def rescaled(chosen: PlanSet, replicas: int, further: Sequence[Placement] = ()) -> PlanSet:
+    """The same set with another number of replicas: those beyond its own are placed by `further`."""
+    left, places = replicas, dict[str, int]()
     for placement in chosen.placements:
-        count = min(left, placement.replicas)
-        if count:
-            placements.append(replace(placement, replicas=count))
-        left -= count
-    if left and placements:
-        placements[0] = replace(placements[0], replicas=placements[0].replicas + left)
+        places[placement.pool] = min(left, placement.replicas)
+        left -= places[placement.pool]
+    for placement in further:
+        places[placement.pool] = places.get(placement.pool, 0) + placement.replicas
     return replace(
         chosen,
         replicas=replicas,
-        placements=tuple(placements),
+        placements=tuple(Placement(pool=pool, replicas=count) for pool, count in places.items() if count),
         cost=cost_of(chosen.hardware, chosen.devices_per_replica, replicas, chosen.performance),
     )
 

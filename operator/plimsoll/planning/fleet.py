@@ -13,9 +13,11 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.inventory import Inventory, Pool
 from plimsoll.facts.learned import NOTHING, Learned
-from plimsoll.planning.budgets import Limits, limits_of, priority_of
+from plimsoll.planning.budgets import UNLIMITED, Limits, limits_of, priority_of
+from plimsoll.planning.layout import Shape
+from plimsoll.planning.occupancy import occupied
 from plimsoll.planning.pinning import Event
-from plimsoll.planning.placement import Shape, take
+from plimsoll.planning.placement import take
 from plimsoll.planning.plan import Finding, FleetPlan, Outcome, Plan, PlanSet, PoolUse, Severity
 from plimsoll.planning.planner import PlanFacts, plan
 
@@ -50,12 +52,12 @@ def plan_fleet(
     ordered = sorted(requests, key=lambda request: rank(request, admin, priority_classes or {}))
     pools = {pool.key: _reserve(pool, (reserved or {}).get(pool.key, 0)) for pool in inventory.pools}
     before = {key: pool.free_devices for key, pool in pools.items()}
-    limits: dict[str, Limits] = {}
+    spenders: dict[str, list[str]] = {}
     takers: dict[str, list[str]] = {}
     plans: dict[str, Plan] = {}
     for request in ordered:
         namespace = request.deployment.namespace
-        left = limits.get(namespace) or limits_of(namespace, admin)
+        left = _left(request, ordered, plans, limits_of(namespace, admin))
         made = plan(
             request.deployment,
             replace(inventory, pools=tuple(pools[key] for key in sorted(pools))),
@@ -68,8 +70,10 @@ def plan_fleet(
         )
         if made.outcome is Outcome.SHORT:
             made = _outranked(made, pools, takers)
+            made = _outspent(made, spenders.get(namespace, ()))
         plans[request.owner] = made
-        limits[namespace] = left.after(made.sets)
+        if made.devices:
+            spenders.setdefault(namespace, []).append(request.owner)
         for chosen in made.sets:
             _occupy(pools, chosen, request.owner, takers)
     return FleetPlan(
@@ -112,37 +116,33 @@ def _reserve(pool: Pool, devices: int) -> Pool:
 
 
 def _occupy(pools: dict[str, Pool], chosen: PlanSet, owner: str, takers: dict[str, list[str]]) -> None:
-    """A set's replicas leave the pools: first what the owner holds already, then what is free, then nodes to be made."""
-    shape = Shape(chosen.pods_per_replica, chosen.resources.devices)
+    """A set's replicas leave the pools for those who come after."""
     for placement in chosen.placements:
         pool = pools.get(placement.pool)
         if pool is None:
             continue
-        pods = placement.replicas * shape.pods
-        held = pool.held.get(owner, 0)
-        own = min(pods, held // shape.devices)
         names = takers.setdefault(pool.key, [])
         if owner not in names:
             names.append(owner)
-        pools[pool.key] = _place(
-            replace(pool, held={**pool.held, owner: held - own * shape.devices}), pods - own, shape.devices
-        )
+        pools[pool.key] = occupied(pool, placement, chosen.shape, owner)
 
 
-def _place(pool: Pool, pods: int, devices: int) -> Pool:
-    free, declared = dict(pool.free), pool.declared_nodes
-    for _ in range(pods):
-        if not any(size >= devices and nodes for size, nodes in free.items()):
-            if not declared:
-                break
-            declared -= 1
-            free[pool.devices_per_node] = free.get(pool.devices_per_node, 0) + 1
-        free = take(free, Shape(1, devices), 1)
-    return replace(pool, free=free, declared_nodes=declared)
+def _left(request: Request, ordered: Sequence[Request], plans: Mapping[str, Plan], whole: Limits) -> Limits:
+    """What others of the namespace leave of its budget: those planned so far, and what serves already of those to come."""
+    if whole == UNLIMITED:
+        return whole
+    for other in ordered:
+        if other.deployment.namespace != request.deployment.namespace or other is request:
+            continue
+        stands = plans.get(other.owner, other.pinned)
+        whole = whole.after(stands.sets) if stands is not None else whole
+    return whole
 
 
 def _outranked(made: Plan, pools: Mapping[str, Pool], takers: Mapping[str, Iterable[str]]) -> Plan:
     """Tell who got the devices that this one did not, where anybody in this round did."""
+    if not any(finding.reason == "NoFreeGPUs" for finding in made.findings):
+        return made
     shown = (*made.sets, *((made.nearest,) if made.nearest is not None else ()))
     products = {chosen.hardware.gpu for chosen in shown}
     mine = f"{made.namespace}/{made.name}"
@@ -157,15 +157,35 @@ def _outranked(made: Plan, pools: Mapping[str, Pool], takers: Mapping[str, Itera
     )
     if not names:
         return made
-    rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     finding = Finding(
         severity=Severity.WARNING,
         reason="Outranked",
         message=(
-            f"{', '.join(sorted(products))} went first to {', '.join(names[:MOST_NAMED])}{rest}, which come earlier by "
-            f"priority, age or name"
+            f"{', '.join(sorted(products))} went first to {_listed(names)}, earlier by priority, age or name"
         ),
         field="scheduling.priorityClass",
         remedy="a higher priority for the namespace (budgets in the admin's config) or the pods, or more GPUs",
     )
     return replace(made, findings=(*made.findings, finding))
+
+
+def _outspent(made: Plan, spenders: Sequence[str]) -> Plan:
+    """Tell who spent the namespace's budget, where it was not enough for this one too."""
+    others = sorted(name for name in spenders if name != f"{made.namespace}/{made.name}")
+    if not others or not any(finding.reason == "BudgetExhausted" for finding in made.findings):
+        return made
+    finding = Finding(
+        severity=Severity.WARNING,
+        reason="Outranked",
+        message=(
+            f"the budget of namespace {made.namespace} went first to {_listed(others)}, earlier by priority, age or name"
+        ),
+        field="scheduling.priorityClass",
+        remedy="a larger budget in the admin's config, or a higher priority class for these pods",
+    )
+    return replace(made, findings=(*made.findings, finding))
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{rest}"

@@ -79,6 +79,20 @@ class Intent:
         return self.source_of(field)[0] not in (Origin.PRESET, Origin.DERIVED)
 
     @property
+    def on_cpu(self) -> bool:
+        return self.spec.topology.cpu is not None
+
+    @property
+    def device(self) -> str:
+        """What a replica runs on, in a word."""
+        return "host" if self.on_cpu else "GPU"
+
+    @property
+    def hours(self) -> str:
+        """What costs are compared in where no money is known."""
+        return f"{self.device}-hours"
+
+    @property
     def has_target(self) -> bool:
         return self.ttft_ms is not None or self.itl_ms is not None
 

@@ -34,3 +34,12 @@ class Layout:
         if self.decode_context > 1:
             parts.append(f"dcp{self.decode_context}")
         return "-".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a replica is cut into pods."""
+
+    pods: int
+    devices: int
+    """Of each pod."""

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
-from plimsoll.facts.inventory import Inventory
-from plimsoll.planning.choice import Chosen, Demand, Option, replicas_for
+from plimsoll.api.quantity import format_gib
+from plimsoll.facts.inventory import Inventory, Pool
+from plimsoll.planning.budgets import claim_of
+from plimsoll.planning.choice import Chosen, Demand
 from plimsoll.planning.intent import Intent
-from plimsoll.planning.placement import Shape, Slot, refusal, room, room_when_empty
+from plimsoll.planning.placement import Slot, refusal, room, room_when_empty, same_devices
 from plimsoll.planning.plan import Finding, Outcome, PlanSet, Severity
+from plimsoll.planning.values import counted
 from plimsoll.planning.weighing import Weighed
 
-MOST_NAMED = 3
+MOST_NAMED: Final = 3
+OF_SETS: Final = frozenset(
+    {"NoGPUs", "NoFreeGPUs", "NoHostMemory", "BudgetExhausted", "SpansNodes", "NodeDeclared"}
+)
+"""Reasons that speak of the sets of one plan."""
 
 
 def no_devices(intent: Intent, inventory: Inventory, products: frozenset[str] | None) -> Finding:
     """No pool may be used: why the largest ones were refused."""
     topology = intent.spec.topology
-    cpu = topology.cpu is not None
     reasons: list[str] = []
     for pool in sorted(inventory.pools, key=lambda pool: (-pool.nodes - pool.declared_nodes, pool.key)):
         why = refusal(
@@ -26,7 +33,7 @@ def no_devices(intent: Intent, inventory: Inventory, products: frozenset[str] | 
             selector=topology.node_selector,
             tolerations=topology.tolerations,
             products=products,
-            on_cpu=cpu,
+            on_cpu=intent.on_cpu,
         )
         if why is not None and why not in reasons:
             reasons.append(why)
@@ -34,39 +41,35 @@ def no_devices(intent: Intent, inventory: Inventory, products: frozenset[str] | 
         message = "the inventory holds no GPU nodes, present or declared"
         if inventory.problems:
             first = inventory.problems[0]
-            message += f"; {len(inventory.problems)} nodes could not be read, the first: {first.node}: {first.message}"
+            message += f"; {counted(len(inventory.problems), 'node')} could not be read, the first: {first.node}: {first.message}"
         remedy = "nodes with GPUs and their vendor's labels, or nodeClasses in the admin's config"
     else:
-        message = f"none of {len(inventory.pools)} pools may be used: {'; '.join(reasons[:MOST_NAMED])}"
+        message = (
+            f"none of {counted(len(inventory.pools), 'pool')} may be used: {'; '.join(reasons[:MOST_NAMED])}"
+        )
         remedy = "topology.gpuProducts, topology.nodeSelector, topology.tolerations or topology.cpu"
     return Finding(severity=Severity.ERROR, reason="NoGPUs", message=message, field="topology", remedy=remedy)
 
 
-def no_room(option: Option, wanted: int, placed: int, owner: str) -> Finding:
+def no_room(shown: PlanSet, pools: Sequence[Pool], wanted: int, placed: int, owner: str) -> Finding:
     """A layout is known, but not all replicas find devices now."""
-    candidate = option.candidate
-    slot = candidate.slot
-    empty = sum(room_when_empty(pool, candidate.shape, candidate.layout) for pool in slot.pools)
-    free = sum(pool.free_devices for pool in slot.pools)
-    holders = sorted(
-        {
-            name: None
-            for pool in slot.pools
-            for name, count in sorted(pool.held.items())
-            if count and name != owner
-        }
-    )
-    others = f"; held by {', '.join(holders[:MOST_NAMED])}" if holders else ""
+    empty = sum(room_when_empty(pool, shown.shape, shown.layout) for pool in pools)
+    free = sum(pool.free_devices for pool in pools)
+    found = f"{placed:,} of {counted(wanted, 'replica')} of {shown.layout} find"
     if empty >= wanted:
+        holders = sorted(
+            {name for pool in pools for name, count in pool.held.items() if count and name != owner}
+        )
+        others = f"; held by {', '.join(holders[:MOST_NAMED])}" if holders else ""
         reason = "NoFreeGPUs"
         message = (
-            f"{placed} of {wanted} replicas of {candidate.layout} find free GPUs: {free} {slot.hardware} are free, each "
-            f"pod needs {candidate.shape.devices} on one node{others}"
+            f"{found} free GPUs: {free:,} {shown.hardware} are free, each pod needs {shown.shape.devices} on one node"
+            f"{others}"
         )
         remedy = "free those GPUs, a higher priority, or fewer replicas"
     else:
         reason = "NoGPUs"
-        message = f"{placed} of {wanted} replicas of {candidate.layout} find GPUs: all {slot.hardware} together would hold {empty}"
+        message = f"{found} GPUs: all {shown.hardware} together would hold {empty:,}"
         remedy = "more nodes, or fewer replicas"
     return Finding(
         severity=Severity.WARNING,
@@ -75,6 +78,47 @@ def no_room(option: Option, wanted: int, placed: int, owner: str) -> Finding:
         field="replicas",
         value=str(wanted),
         remedy=remedy,
+    )
+
+
+def no_host(shown: PlanSet, slots: Sequence[Slot]) -> Finding:
+    """Devices are there, but under hosts that are too small for the pod."""
+    need = shown.resources.memory_bytes
+    largest = max(
+        pool.host_memory_bytes or 0
+        for slot in slots
+        if same_devices(slot.hardware, shown.hardware)
+        for pool in slot.pools
+    )
+    return Finding(
+        severity=Severity.WARNING,
+        reason="NoHostMemory",
+        message=(
+            f"a pod of {shown.layout} needs {format_gib(need)} of host memory, and no node with {shown.hardware} gives "
+            f"more than {format_gib(largest)}"
+        ),
+        field="topology",
+        remedy="nodes with more memory, a smaller memory.kvOffload or memory.cpuOffload, or other GPUs",
+    )
+
+
+def above_most(shown: PlanSet, demand: Demand, needed: int, most: int) -> Finding:
+    """The declared load is more than the user's own bound of replicas carries."""
+    load = (
+        f"{demand.amount:,g} requests a second"
+        if demand.unit == "rate"
+        else f"{demand.amount:,.0f} requests in flight"
+    )
+    return Finding(
+        severity=Severity.WARNING,
+        reason="LoadAboveMax",
+        message=(
+            f"{load} need about {counted(needed, 'replica')} like the {shown.layout} on {shown.hardware}, and scaling.max "
+            f"allows {most:,}; what is beyond waits or misses the target"
+        ),
+        field="scaling.max",
+        value=str(most),
+        remedy=f"scaling.max: {needed}, or a smaller load",
     )
 
 
@@ -138,73 +182,84 @@ def _words(fixed: dict[str, int | bool]) -> str:
     return ", ".join(f"{name} {str(value).lower()}" for name, value in fixed.items())
 
 
-def spanning(sets: Sequence[PlanSet]) -> tuple[Finding, ...]:
-    """Replicas over nodes live from a network that no label of a node describes well."""
-    return tuple(
-        Finding(
-            severity=Severity.INFO,
-            reason="SpansNodes",
-            message=(
-                f"a replica of {chosen.layout} spans {chosen.pods_per_replica} nodes of {chosen.hardware}; RDMA of 400 Gb/s "
-                f"a GPU between them is assumed"
-            ),
-            field="topology.interconnect",
-            remedy="topology.interconnect: rdma to demand it",
+def spanning(sets: Sequence[PlanSet], slots: Sequence[Slot]) -> tuple[Finding, ...]:
+    """Replicas over nodes live from a network that no label of a node describes well, unless one fabric joins them."""
+    fabrics = {pool.key for slot in slots for pool in slot.pools if pool.fabric}
+    found = []
+    for chosen in sets:
+        joined = bool(chosen.placements) and all(place.pool in fabrics for place in chosen.placements)
+        if chosen.pods_per_replica == 1 or joined:
+            continue
+        cut = f"{chosen.shape.pods} pods of {counted(chosen.shape.devices, 'GPU')}"
+        found.append(
+            Finding(
+                severity=Severity.INFO,
+                reason="SpansNodes",
+                message=(
+                    f"a replica of {chosen.layout} on {chosen.hardware} is {cut} on several nodes; RDMA of 400 Gb/s a GPU "
+                    f"between them is assumed"
+                ),
+                field="topology.interconnect",
+                remedy="topology.interconnect: rdma to demand it",
+            )
         )
-        for chosen in sets
-        if chosen.pods_per_replica > 1
-    )
+    return tuple(found)
 
 
-def to_be_made(sets: Sequence[PlanSet], slots: Sequence[Slot]) -> tuple[Finding, ...]:
+def to_be_made(sets: Sequence[PlanSet], slots: Sequence[Slot], owner: str) -> tuple[Finding, ...]:
     """Replicas that wait for a node of a declared class."""
     pools = {pool.key: pool for slot in slots for pool in slot.pools}
     found = []
     for chosen in sets:
-        shape = Shape(chosen.pods_per_replica, chosen.resources.devices)
         for placement in chosen.placements:
             pool = replace(pools[placement.pool], declared_nodes=0)
-            waiting = placement.replicas - room(pool, shape, chosen.layout)
+            waiting = placement.replicas - room(pool, chosen.shape, chosen.layout, owner)
             if pools[placement.pool].declared_nodes and waiting > 0:
                 found.append(
                     Finding(
                         severity=Severity.INFO,
                         reason="NodeDeclared",
                         message=(
-                            f"{waiting} replicas of {chosen.layout} on {chosen.hardware} wait for nodes of class "
-                            f"{pool.node_class or pool.key} to be made"
+                            f"{counted(waiting, 'replica')} of {chosen.layout} on {chosen.hardware} "
+                            f"{'waits' if waiting == 1 else 'wait'} for nodes of class {pool.node_class or pool.key} to be "
+                            f"made"
                         ),
                     )
                 )
     return tuple(found)
 
 
-def over_budget(option: Option, demand: Demand, room: int) -> Finding:
-    """Devices are there, but the namespace may not take them."""
-    limits = demand.limits
+def over_budget(shown: PlanSet, demand: Demand, wanted: int, placed: int) -> Finding:
+    """Devices are there, but the namespace (or the user's own bound of money) allows no more of them."""
+    limits, claim = demand.limits, claim_of(shown)
+    product = limits.by_product.get(claim.product)
     said = []
-    if limits.devices is not None:
-        said.append(f"{float(limits.devices):g} GPUs")
-    product = limits.by_product.get(option.candidate.slot.hardware.gpu)
-    if product is not None:
-        said.append(f"{float(product):g} {option.candidate.slot.hardware.gpu}")
-    if limits.per_hour is not None:
-        said.append(f"{float(limits.per_hour):g} an hour")
-    if limits.replicas is not None:
-        said.append(f"{limits.replicas} replicas")
+    for limit, each, words in (
+        (limits.devices, claim.gpus, "{:g} GPUs"),
+        (product, claim.gpus, f"{{:g}} {claim.product}"),
+        (limits.per_hour, claim.price, "{:g} an hour"),
+    ):
+        if limit is not None and each and limit < each * wanted:
+            said.append(words.format(float(limit)))
+    if limits.replicas is not None and limits.replicas < wanted:
+        said.append(counted(limits.replicas, "replica"))
+    money = bool(said) and said[-1].endswith("an hour")
     return Finding(
         severity=Severity.WARNING,
         reason="BudgetExhausted",
         message=(
-            f"the budget leaves {' and '.join(said) or 'nothing'}, which is {room} replicas of "
-            f"{option.candidate.layout} on {option.candidate.slot.hardware}; {replicas_for(option, demand)} are wanted"
+            f"the budget leaves {' and '.join(said) or 'nothing more'}, which is enough for {placed:,} of "
+            f"{counted(wanted, 'replica')} of {shown.layout} on {shown.hardware}"
         ),
-        field="cost.maxPerHour" if limits.per_hour is not None else "replicas",
+        field="cost.maxPerHour" if money else "replicas",
         remedy="a larger budget in the admin's config, or fewer replicas",
     )
 
 
-def inventory_findings(inventory: Inventory, money: bool) -> tuple[Finding, ...]:
+def fleet_findings(
+    inventory: Inventory, intent: Intent, demand: Demand, *, money: bool
+) -> tuple[Finding, ...]:
+    """What is not known of the fleet that the choice would want to know."""
     found = []
     if inventory.free_is_assumed:
         found.append(
@@ -216,33 +271,35 @@ def inventory_findings(inventory: Inventory, money: bool) -> tuple[Finding, ...]
             )
         )
     if not money:
+        limit = demand.limits.per_hour
+        message = f"not every {intent.device} that could be used has a price, so costs are compared in {intent.hours}"
+        if limit is not None:
+            message += f", and where the price is unknown nothing holds them to {float(limit):g} an hour"
         found.append(
             Finding(
-                severity=Severity.INFO,
+                severity=Severity.INFO if limit is None else Severity.WARNING,
                 reason="PricesUnknown",
-                message="not every GPU that could be used has a price, so costs are compared in GPU-hours",
-                remedy="prices.gpuHour or nodeClasses with pricePerHour in the admin's config",
+                message=message,
+                field=None if limit is None else "cost.maxPerHour",
+                remedy=f"prices.{'cpuCoreHour' if intent.on_cpu else 'gpuHour'} or nodeClasses with pricePerHour in the admin's config",
             )
         )
     return tuple(found)
 
 
-def why_chosen(chosen: Chosen, demand: Demand, money: bool, slots: int, layouts: int) -> str:
+def why_chosen(
+    chosen: Chosen, intent: Intent, demand: Demand, *, money: bool, slots: int, layouts: int
+) -> str:
     """The objective and what it was weighed against."""
-    unit = "money" if money else "GPU-hours"
+    unit = "money" if money else intent.hours
     if demand.unit == "replicas":
         aim = f"the least {unit} for each output token at a modest load"
     elif demand.unit == "concurrency":
         aim = f"the least {unit} that carries {int(demand.amount):,} requests in flight"
     else:
         aim = f"the least {unit} that carries {demand.amount:g} requests a second"
-    covered = (
-        ""
-        if chosen.covered >= demand.amount
-        else f"; {_part(chosen.covered, demand.amount)} of it is carried"
-    )
-    return f"{aim}, among {layouts} layouts that fit on {slots} kinds of GPU{covered}"
-
-
-def _part(covered: float, amount: float) -> str:
-    return f"{covered / amount:.0%}"
+    fitting = f"{counted(layouts, 'layout')} that {'fits' if layouts == 1 else 'fit'}"
+    kinds = f"{slots} {'kind' if slots == 1 else 'kinds'} of {intent.device}"
+    short = chosen.covered < demand.amount
+    covered = f"; {chosen.covered / demand.amount:.0%} of it is carried" if short else ""
+    return f"{aim}, among {fitting} on {kinds}{covered}"

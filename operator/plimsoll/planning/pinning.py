@@ -7,15 +7,17 @@ most make it known that a better plan is to be had. What happened outside (failu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.planning import codec
+from plimsoll.planning.budgets import Limits, claim_of
 from plimsoll.planning.cost import rescaled, total_cost
 from plimsoll.planning.ledger import Verdict
+from plimsoll.planning.occupancy import Ground
 from plimsoll.planning.plan import Outcome, Pinning, Plan, PlanSet
 
 UNREAD: Final[tuple[tuple[str, ...], ...]] = (
@@ -79,30 +81,32 @@ _EVENTS: Final = {
 }
 
 
-def kept(pinned: Plan, fresh: Plan, *, wanted: int, room: Callable[[PlanSet], int]) -> Plan:
+def kept(pinned: Plan, fresh: Plan, *, wanted: int, ground: Ground, limits: Limits) -> Plan:
     """The pinned sets with today's number of replicas and findings, and what a fresh plan would save.
 
-    More replicas than the pinned hardware has room for go to a set of the fresh plan beside it; none is replaced.
+    More replicas than the pinned hardware has room for go to a set of the fresh plan beside it; none is replaced. What
+    serves already is not held to the budget, as a quota ends no pod; what is added is.
     """
-    sets = _scaled(pinned.sets, wanted, room)
-    missing = wanted - sum(chosen.replicas for chosen in sets)
+    sets = _standing(pinned.sets, wanted)
+    for chosen in sets:
+        ground.occupy(chosen, chosen.placements)
     ours = {chosen.digest for chosen in sets}
-    if missing > 0:
-        for other in fresh.sets:
-            extra = 0 if other.digest in ours else min(missing, other.replicas)
-            if extra:
-                sets = (*sets, rescaled(other, extra))
-                missing -= extra
-    short = missing > 0
-    outcome = fresh.outcome if fresh.outcome in (Outcome.SHORT, Outcome.INVALID) else pinned.outcome
-    if not short:
-        outcome = (
-            Outcome.TIGHT if any(chosen.ledger.verdict is Verdict.TIGHT for chosen in sets) else Outcome.FITS
-        )
+    sets += [rescaled(other, 0) for other in fresh.sets if other.digest not in ours]
+    for index, chosen in enumerate(sets):
+        missing = wanted - sum(other.replicas for other in sets)
+        more = min(missing, ground.room(chosen), _allowed(chosen, sets, limits, missing))
+        if more > 0:
+            sets[index] = rescaled(chosen, chosen.replicas + more, ground.place(chosen, more))
+    sets = [chosen for chosen in sets if chosen.replicas or chosen.digest in ours]
+    outcome = Outcome.FITS
+    if any(chosen.ledger.verdict is Verdict.TIGHT for chosen in sets):
+        outcome = Outcome.TIGHT
+    if sum(chosen.replicas for chosen in sets) < wanted:
+        outcome = Outcome.SHORT
     now = replace(
         pinned,
-        sets=sets,
-        outcome=Outcome.SHORT if short else outcome,
+        sets=tuple(sets),
+        outcome=outcome,
         replicas_wanted=wanted,
         replicas_reason=fresh.replicas_reason,
         findings=fresh.findings,
@@ -114,19 +118,22 @@ def kept(pinned: Plan, fresh: Plan, *, wanted: int, room: Callable[[PlanSet], in
     )
 
 
-def _scaled(sets: tuple[PlanSet, ...], wanted: int, room: Callable[[PlanSet], int]) -> tuple[PlanSet, ...]:
-    """The same sets with as many replicas as wanted, the first taking what the others leave, within their room."""
-    left = wanted
-    counts = []
+def _standing(sets: Sequence[PlanSet], wanted: int) -> list[PlanSet]:
+    """The same sets without the replicas that are too many, the last set's first."""
+    left, standing = wanted, []
     for chosen in sets:
         count = min(chosen.replicas, left)
-        counts.append(count)
+        standing.append(rescaled(chosen, count))
         left -= count
-    for index, chosen in enumerate(sets):
-        more = min(left, max(0, room(chosen) - counts[index]))
-        counts[index] += more
-        left -= more
-    return tuple(rescaled(chosen, count) for chosen, count in zip(sets, counts, strict=True))
+    return standing
+
+
+def _allowed(chosen: PlanSet, sets: Sequence[PlanSet], limits: Limits, wanted: int) -> int:
+    """Further replicas of a set that the budget allows beside all of the sets."""
+    for other in sets:
+        limits = limits.less(claim_of(other), other.replicas)
+    allowed = limits.allows(claim_of(chosen))
+    return wanted if allowed is None else allowed
 
 
 def saving(pinned: Plan, fresh: Plan) -> str | None:

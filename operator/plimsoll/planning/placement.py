@@ -15,7 +15,7 @@ from typing import Final
 from plimsoll.api.v1alpha1.topology import Toleration
 from plimsoll.facts.gpus import Gpu, Vendor
 from plimsoll.facts.inventory import Pool, Taint
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layout import Layout, Shape
 from plimsoll.planning.plan import Hardware, Placement
 from plimsoll.planning.rules import Site
 
@@ -64,15 +64,6 @@ class Slot:
             partition=self.hardware.partition,
             rdma=all(pool.rdma or pool.labels.get(RDMA_LABEL) == "true" for pool in self.pools),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How a replica is cut into pods."""
-
-    pods: int
-    devices: int
-    """Of each pod."""
 
 
 def pool_devices(pool: Pool) -> int:
@@ -256,6 +247,7 @@ def _slot(pools: tuple[Pool, ...], selector: Mapping[str, str]) -> Slot:
     return Slot(
         hardware=Hardware(
             gpu=first.gpu.name,
+            card=first.card,
             vendor=first.gpu.vendor.value,
             resource=first.resource,
             memory_bytes=first.memory_bytes,

@@ -15,7 +15,7 @@ from typing import Final
 
 from plimsoll.planning import codec
 from plimsoll.planning.interval import Interval
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layout import Layout, Shape
 from plimsoll.planning.ledger import Ledger, Verdict
 from plimsoll.planning.load import Load, Performance
 from plimsoll.planning.settings import EngineSettings
@@ -92,6 +92,8 @@ class Hardware:
 
     gpu: str
     """Catalogue name."""
+    card: str | None = None
+    """Catalogue name of the card that a partition is a part of: prices and budgets speak of cards."""
     vendor: str
     resource: str
     memory_bytes: int
@@ -105,7 +107,7 @@ class Hardware:
 
     def __str__(self) -> str:
         parts = [self.gpu]
-        if self.partition:
+        if self.partition and self.partition not in self.gpu:
             parts.append(f"MIG {self.partition}" if self.vendor == "nvidia" else self.partition)
         if self.sharing > 1:
             parts.append(f"1/{self.sharing} shared")
@@ -166,6 +168,10 @@ class PlanSet:
     cost: Cost
     values: tuple[Value, ...]
     placements: tuple[Placement, ...] = ()
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(self.pods_per_replica, self.resources.devices)
 
     @property
     def devices_per_replica(self) -> int:

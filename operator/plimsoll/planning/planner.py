@@ -16,18 +16,22 @@ from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING, Learned
 from plimsoll.planning.advice import advise
 from plimsoll.planning.assemble import alternatives, build_set, build_sets
-from plimsoll.planning.budgets import Limits, limits_of
-from plimsoll.planning.candidate import room_for, unfitting
+from plimsoll.planning.budgets import Limits, claim_of, limits_of
+from plimsoll.planning.candidate import unfitting
 from plimsoll.planning.checks import products_of
-from plimsoll.planning.choice import ROUNDING, Chosen, Demand, Option, choose, demand_of, replicas_for
+from plimsoll.planning.choice import ROUNDING, Chosen, Demand, choose, demand_of, replicas_for
 from plimsoll.planning.context_length import LEAST_SHORTENED, shortened
 from plimsoll.planning.cost import rescaled, total_cost
 from plimsoll.planning.intent import Intent
 from plimsoll.planning.ledger import Verdict
+from plimsoll.planning.occupancy import Ground
 from plimsoll.planning.outcomes import (
+    OF_SETS,
+    above_most,
     does_not_fit,
-    inventory_findings,
+    fleet_findings,
     no_devices,
+    no_host,
     no_room,
     over_budget,
     replicas_reason,
@@ -36,7 +40,7 @@ from plimsoll.planning.outcomes import (
     why_chosen,
 )
 from plimsoll.planning.pinning import Event, kept, replacing
-from plimsoll.planning.placement import Shape, Slot, room, room_when_empty, same_devices, shape_of
+from plimsoll.planning.placement import same_devices, shape_of
 from plimsoll.planning.plan import SCHEMA, Advice, Alternative, Cost, Finding, Outcome, Plan, PlanSet
 from plimsoll.planning.reading import PlanFacts, Reading, read
 from plimsoll.planning.targets import nearest_to_target
@@ -67,13 +71,20 @@ def plan(
         return _ended(reading, Outcome.INVALID)
     bounds = limits if limits is not None else limits_of(deployment.namespace, config)
     fresh = _fresh(reading, reading.task, inventory, bounds)
-    why = replacing(pinned, fresh.spec_digest, event, holdable=_holdable(pinned, reading.slots))
+    ground = Ground(reading.slots, reading.owner)
+    holdable = pinned is not None and all(ground.could_hold(chosen) for chosen in pinned.sets)
+    why = replacing(pinned, fresh.spec_digest, event, holdable=holdable)
     if why is not None or pinned is None:
         return replace(fresh, pinning=why)
-    wanted = wanted_of(pinned, demand_of(reading.task.intent, bounds), reading.task.intent)
-    return kept(
-        pinned, fresh, wanted=wanted, room=lambda chosen: _room_of(chosen, reading.slots, reading.owner)
-    )
+    demand = demand_of(reading.task.intent, bounds)
+    wanted = wanted_of(pinned, demand, reading.task.intent)
+    stands = kept(pinned, fresh, wanted=wanted, ground=ground, limits=demand.limits)
+    # The fresh plan's words about its own sets are not true of those that stay.
+    findings = [finding for finding in fresh.findings if finding.reason not in OF_SETS]
+    if stands.outcome is Outcome.SHORT:
+        lead = stands.sets[0]
+        findings.append(_shortage(reading, lead, demand, wanted=wanted, placed=stands.replicas))
+    return replace(stands, findings=(*findings, *_of_sets(reading, stands.sets)))
 
 
 def _fresh(reading: Reading, task: Task, inventory: Inventory, limits: Limits) -> Plan:
@@ -84,7 +95,7 @@ def _fresh(reading: Reading, task: Task, inventory: Inventory, limits: Limits) -
     demand = demand_of(task.intent, limits)
     money = all(slot.price is not None for slot in reading.slots)
     task, weighed, findings = _weighed(reading, task, demand, money=money)
-    findings = (*findings, *inventory_findings(inventory, money))
+    findings = (*findings, *fleet_findings(inventory, task.intent, demand, money=money))
     if not weighed.candidates:
         nearest = _nearest(task, weighed)
         outcome, finding = does_not_fit(task.intent, weighed, nearest)
@@ -128,16 +139,19 @@ def _with_sets(
     money: bool,
 ) -> Plan:
     sets = build_sets(task, chosen, demand, reading.owner)
-    if reading.task is not None and reading.task.intent.has_target and not task.intent.has_target:
+    if reading.asks_latency and not task.intent.has_target:
         sets = tuple(replace(chosen_set, meets_slo=False) for chosen_set in sets)
-    lead = chosen.sets[0][0]
-    wanted = chosen.replicas
-    short = chosen.covered < demand.amount - ROUNDING or chosen.replicas < demand.least
+    needed = chosen.replicas
+    if chosen.covered < demand.amount - ROUNDING or needed < demand.least:
+        rest, each = demand.amount - chosen.covered, chosen.sets[0][0].capacity
+        needed += max(demand.least - needed, ceil(max(0.0, rest) / each - ROUNDING))
+    wanted = needed if demand.most is None else min(needed, demand.most)
+    if needed > wanted:
+        findings = (*findings, above_most(sets[0], demand, needed, wanted))
+    short = chosen.replicas < wanted
     if short:
-        rest = demand.amount - chosen.covered
-        wanted += max(demand.least - chosen.replicas, ceil(max(0.0, rest) / lead.capacity - ROUNDING))
-        findings = (*findings, _shortage(reading, lead, demand, wanted=wanted, placed=chosen.replicas))
-    if reading.task is not None and task.intent.bounds.fixed == 0:
+        findings = (*findings, _shortage(reading, sets[0], demand, wanted=wanted, placed=chosen.replicas))
+    if task.intent.bounds.fixed == 0:
         sets, wanted, short = tuple(rescaled(chosen_set, 0) for chosen_set in sets), 0, False
     tight = any(chosen_set.ledger.verdict is Verdict.TIGHT for chosen_set in sets)
     return _plan(
@@ -145,44 +159,59 @@ def _with_sets(
         task,
         outcome=Outcome.SHORT if short else Outcome.TIGHT if tight else Outcome.FITS,
         wanted=wanted,
-        findings=(*findings, *spanning(sets), *to_be_made(sets, reading.slots)),
+        findings=(*findings, *_of_sets(reading, sets)),
         weighed=weighed,
         sets=sets,
         alternatives=alternatives(task, weighed.options, chosen, demand, money=money),
-        choice=why_chosen(chosen, demand, money, len(reading.slots), len(weighed.candidates)),
+        choice=why_chosen(
+            chosen,
+            task.intent,
+            demand,
+            money=money,
+            slots=len(reading.slots),
+            layouts=len(weighed.candidates),
+        ),
         cost=total_cost(sets),
     )
 
 
 def _without_room(
-    reading: Reading,
-    task: Task,
-    *,
-    weighed: Weighed,
-    demand: Demand,
-    findings: tuple[Finding, ...],
+    reading: Reading, task: Task, *, weighed: Weighed, demand: Demand, findings: tuple[Finding, ...]
 ) -> Plan:
     """Something fits, but nothing is free (or allowed): the best layout is shown with no replica."""
     best = weighed.options[0]
-    wanted = replicas_for(best, demand)
     shown = build_set(task, best.candidate, 0, max(1, best.candidate.most), reading.owner)
+    stopped = task.intent.bounds.fixed == 0
+    wanted = replicas_for(best, demand)
+    if demand.most is not None:
+        wanted = min(wanted, demand.most)
+    if not stopped:
+        findings = (*findings, _shortage(reading, shown, demand, wanted=wanted, placed=0))
     return _plan(
         reading,
         task,
-        outcome=Outcome.SHORT,
-        wanted=wanted,
-        findings=(*findings, _shortage(reading, best, demand, wanted=wanted, placed=0)),
+        outcome=Outcome.FITS if stopped else Outcome.SHORT,
+        wanted=0 if stopped else wanted,
+        findings=findings,
         weighed=weighed,
         nearest=shown,
         choice=f"{best.candidate.layout} on {best.candidate.slot.hardware} would be chosen if there were room",
     )
 
 
-def _shortage(reading: Reading, option: Option, demand: Demand, *, wanted: int, placed: int) -> Finding:
-    free = room_for(option.candidate, reading.owner)
-    if option.room < free and option.room < replicas_for(option, demand):
-        return over_budget(option, demand, option.room)
-    return no_room(option, wanted, placed, reading.owner)
+def _shortage(reading: Reading, shown: PlanSet, demand: Demand, *, wanted: int, placed: int) -> Finding:
+    ground = Ground(reading.slots, reading.owner)
+    allowed = demand.limits.allows(claim_of(shown))
+    if allowed is not None and allowed < min(wanted, ground.room(shown)):
+        return over_budget(shown, demand, wanted, placed)
+    hosts = ground.hosts(shown)
+    if not hosts:
+        return no_host(shown, reading.slots)
+    return no_room(shown, hosts, wanted, placed, reading.owner)
+
+
+def _of_sets(reading: Reading, sets: Sequence[PlanSet]) -> tuple[Finding, ...]:
+    return (*spanning(sets, reading.slots), *to_be_made(sets, reading.slots, reading.owner))
 
 
 def _nearest(task: Task, weighed: Weighed) -> PlanSet | None:
@@ -204,39 +233,29 @@ def _nearest(task: Task, weighed: Weighed) -> PlanSet | None:
 
 
 def wanted_of(pinned: Plan, demand: Demand, intent: Intent) -> int:
-    """Replicas that the pinned sets need for today's demand."""
+    """Replicas that the pinned sets need for today's demand, further ones as the first set's."""
     if intent.bounds.fixed is not None:
         return intent.bounds.fixed
-    lead = pinned.sets[0]
-    each = 1.0
-    if demand.unit == "concurrency":
-        each = max(1.0, lead.max_concurrency)
-    elif demand.unit == "rate" and lead.performance is not None:
-        each = max(0.001, lead.performance.requests_per_second)
-    wanted = max(demand.least, ceil(demand.amount / each - ROUNDING))
+    left, wanted = demand.amount, 0
+    for chosen in pinned.sets:
+        count = min(chosen.replicas, _carrying(chosen, demand, left))
+        wanted += count
+        left -= count * _carried(chosen, demand)
+    wanted = max(demand.least, wanted + _carrying(pinned.sets[0], demand, left))
     return wanted if demand.most is None else min(wanted, demand.most)
 
 
-def _room_of(chosen: PlanSet, slots: Sequence[Slot], owner: str) -> int:
-    shape = Shape(chosen.pods_per_replica, chosen.resources.devices)
-    return sum(
-        room(pool, shape, chosen.layout, owner)
-        for slot in slots
-        if same_devices(slot.hardware, chosen.hardware)
-        for pool in slot.pools
-    )
+def _carrying(chosen: PlanSet, demand: Demand, left: float) -> int:
+    return max(0, ceil(left / _carried(chosen, demand) - ROUNDING))
 
 
-def _holdable(pinned: Plan | None, slots: Sequence[Slot]) -> bool:
-    """Whether devices that are there or declared could hold each set of the pinned plan, were they free."""
-    if pinned is None:
-        return False
-    for chosen in pinned.sets:
-        fitting = [slot for slot in slots if same_devices(slot.hardware, chosen.hardware)]
-        shape = Shape(chosen.pods_per_replica, chosen.resources.devices)
-        if not any(room_when_empty(pool, shape, chosen.layout) for slot in fitting for pool in slot.pools):
-            return False
-    return True
+def _carried(chosen: PlanSet, demand: Demand) -> float:
+    """What one replica of a set carries, in the demand's unit."""
+    if demand.unit == "concurrency":
+        return max(1.0, chosen.max_concurrency)
+    if demand.unit == "rate" and chosen.performance is not None:
+        return max(0.001, chosen.performance.requests_per_second)
+    return 1.0
 
 
 def _ended(

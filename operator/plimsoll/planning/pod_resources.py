@@ -7,8 +7,8 @@ from typing import Final
 from plimsoll.api.quantity import format_gib
 from plimsoll.facts.gpus import Vendor
 from plimsoll.planning.cpu import cpu_size
-from plimsoll.planning.layout import Layout
-from plimsoll.planning.placement import Shape, Slot
+from plimsoll.planning.layout import Layout, Shape
+from plimsoll.planning.placement import Slot
 from plimsoll.planning.plan import Origin, PodResources, Value
 from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.task import Task

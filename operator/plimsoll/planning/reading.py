@@ -50,6 +50,10 @@ class Reading:
     """What the presets in force advise."""
 
     @property
+    def asks_latency(self) -> bool:
+        return self.task is not None and self.task.intent.has_target
+
+    @property
     def owner(self) -> str:
         return f"{self.deployment.namespace}/{self.deployment.name}"
 
@@ -111,7 +115,7 @@ def read(
             selector=topology.node_selector,
             tolerations=topology.tolerations,
             products=products,
-            on_cpu=topology.cpu is not None,
+            on_cpu=intent.on_cpu,
         ),
         findings=findings,
         hints=merged.advice,

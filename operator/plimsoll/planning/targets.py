@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plimsoll.planning.candidate import Candidate, evaluate, room_for
-from plimsoll.planning.choice import Demand, option_of
+from plimsoll.planning.choice import Demand, allowed, option_of
 from plimsoll.planning.intent import Intent
 from plimsoll.planning.load import Performance
 from plimsoll.planning.plan import Finding, Severity
@@ -32,6 +32,7 @@ def nearest_to_target(
     best, performance = min(
         predicted,
         key=lambda pair: (
+            not min(allowed(pair[0], demand), room_for(pair[0], owner)),
             distance(intent, pair[1]),
             pair[0].gpu_hours,
             pair[0].layout,

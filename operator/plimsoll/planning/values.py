@@ -31,6 +31,11 @@ def explained(
     )
 
 
+def counted(number: int, noun: str) -> str:
+    """1 replica, 2 replicas."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def as_set(intent: Intent, name: str, field: str, value: str) -> Value:
     """A value that somebody wrote: the user, a preset, a namespace's default."""
     origin, source = intent.source_of(field)

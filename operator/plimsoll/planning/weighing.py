@@ -16,9 +16,9 @@ from plimsoll.planning.bounds import Bound, Speed, Weight, bound_of, speed_of, t
 from plimsoll.planning.candidate import Candidate, evaluate, room_for
 from plimsoll.planning.choice import ROUNDING, Demand, Option, choose, most_carried, option_of, replicas_for
 from plimsoll.planning.derive import most_utilization
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layout import Layout, Shape
 from plimsoll.planning.layouts import TENSOR, Refusal, enumerate_layouts, largest_tried
-from plimsoll.planning.placement import Shape, Slot, room, shape_of
+from plimsoll.planning.placement import Slot, room, shape_of
 from plimsoll.planning.plan import Rejected
 from plimsoll.planning.rules import CONTEXT_PARALLEL_FLAG, Question, Site, Wishes, first_refusal, refusal_on
 from plimsoll.planning.task import Task
@@ -259,7 +259,8 @@ def question_of(task: Task, demand: Demand) -> Question:
         wishes=task.intent.wishes,
         share=task.intent.share,
         context_parallel=CONTEXT_PARALLEL_FLAG in task.engine.flags,
-        largest=None if demand.limits.devices is None else int(demand.limits.devices),
+        # A budget of nothing is no property of a layout: the one that would run is shown, and who forbids it.
+        largest=None if task.intent.on_cpu else demand.limits.largest or None,
     )
     alone = replace(question, wishes=Wishes())
     tensors = tuple(size for size in TENSOR if first_refusal(Layout(tensor=size), alone) is None)
