@@ -194,3 +194,9 @@ def test_what_is_said_of_a_pinned_plan_is_said_of_its_own_sets():
     own = pool(free={0: 1}, held={"team-a/chat": 8}, declared_nodes=2, node_class="big")
     again = planned(deployment(workload=CHAT, replicas=8), own, pinned=first)
     assert not {"NodeDeclared", "NoFreeGPUs", "NoGPUs"} & set(reasons(again))
+
+
+def test_a_pinned_plan_stands_where_its_pool_goes_by_another_name():
+    first = planned(deployment(workload=CHAT), pool(key="old", nodes=1))
+    again = planned(deployment(workload=CHAT), pool(key="new", nodes=1, declared_nodes=1), pinned=first)
+    assert again.pinning.kept

@@ -208,25 +208,30 @@ def spanning(sets: Sequence[PlanSet], slots: Sequence[Slot]) -> tuple[Finding, .
 
 def to_be_made(sets: Sequence[PlanSet], slots: Sequence[Slot], owner: str) -> tuple[Finding, ...]:
     """Replicas that wait for a node of a declared class."""
-    pools = {pool.key: pool for slot in slots for pool in slot.pools}
+    declared = {pool.key: pool for slot in slots for pool in slot.pools if pool.declared_nodes}
     found = []
     for chosen in sets:
         for placement in chosen.placements:
-            pool = replace(pools[placement.pool], declared_nodes=0)
-            waiting = placement.replicas - room(pool, chosen.shape, chosen.layout, owner)
-            if pools[placement.pool].declared_nodes and waiting > 0:
-                found.append(
-                    Finding(
-                        severity=Severity.INFO,
-                        reason="NodeDeclared",
-                        message=(
-                            f"{counted(waiting, 'replica')} of {chosen.layout} on {chosen.hardware} "
-                            f"{'waits' if waiting == 1 else 'wait'} for nodes of class {pool.node_class or pool.key} to be "
-                            f"made"
-                        ),
-                    )
-                )
+            pool = declared.get(placement.pool)
+            if pool is None:
+                continue
+            waiting = placement.replicas - room(
+                replace(pool, declared_nodes=0), chosen.shape, chosen.layout, owner
+            )
+            if waiting > 0:
+                found.append(_waiting(chosen, waiting, pool))
     return tuple(found)
+
+
+def _waiting(chosen: PlanSet, replicas: int, pool: Pool) -> Finding:
+    said = f"{counted(replicas, 'replica')} of {chosen.layout} on {chosen.hardware}"
+    return Finding(
+        severity=Severity.INFO,
+        reason="NodeDeclared",
+        message=(
+            f"{said} {'waits' if replicas == 1 else 'wait'} for nodes of class {pool.node_class or pool.key} to be made"
+        ),
+    )
 
 
 def over_budget(shown: PlanSet, demand: Demand, wanted: int, placed: int) -> Finding:
