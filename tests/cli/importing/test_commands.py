@@ -1,4 +1,5 @@
 import pytest
+import yaml
 
 from plimsoll.cli.importing import ImportProblem, Outcome, import_text
 
@@ -296,3 +297,28 @@ def test_a_name_that_is_too_long_or_not_plain_is_changed_and_said():
     (name,) = (document["metadata"]["name"] for document in imported.documents)
     assert name == "my-model-with-a-name-that-is-far-too"
     assert any("became my-model" in warning for warning in imported.warnings)
+
+
+MODEL = {
+    "apiVersion": "kubeai.org/v1",
+    "kind": "Model",
+    "metadata": {"name": "a"},
+    "spec": {"url": "hf://a/b"},
+}
+OTHER = {**MODEL, "metadata": {"name": "other"}, "spec": {"url": "ollama://a", "engine": "OLlama"}}
+
+
+def test_one_of_several_that_cannot_be_read_is_lost_by_its_name():
+    imported = import_text(yaml.safe_dump_all([OTHER, MODEL]))
+    assert [document["metadata"]["name"] for document in imported.documents] == ["a"]
+    assert [(fate.what, "OLlama" in fate.why) for fate in imported.lost] == [("Model other", True)]
+
+
+def test_where_none_can_be_read_each_is_named():
+    with pytest.raises(ImportProblem, match=r"Model other: .*OLlama"):
+        import_text(yaml.safe_dump(OTHER))
+
+
+def test_a_command_behind_the_engine_s_is_lost_aloud():
+    imported = import_text("bash -c 'vllm serve Qwen/Qwen3-8B && echo done'")
+    assert [fate.what for fate in imported.lost] == ["echo done"]

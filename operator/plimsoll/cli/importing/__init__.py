@@ -102,11 +102,6 @@ def _is_yaml(text: str) -> bool:
     return bool(re.match(r"\s*(---|\{|\[|-\s|[\w\"'./-]+\s*:(\s|$))", first))
 
 
-def _file_hint(text: str) -> str:
-    looks_like_path = re.fullmatch(r"\S+\.(ya?ml|json|service|sh|txt)", text.strip()) is not None
-    return ", which looks like a file: its text is what is read" if looks_like_path else ""
-
-
 def _from_shell(text: str, version: str | None) -> list[Draft]:
     commands = commands_in(text)
     containers = [read_run(words) for words in commands if is_run(words)]
@@ -117,9 +112,7 @@ def _from_shell(text: str, version: str | None) -> list[Draft]:
         return [_from_container(container, version) for container in containers]
     engines = find_engines(commands)
     if not engines:
-        raise ImportProblem(
-            f"no engine is started here ({text.strip()[:60]!r}{_file_hint(text)}); read are {KINDS}"
-        )
+        raise ImportProblem(f"no engine is started here ({text.strip()[:60]!r}); read are {KINDS}")
     drafts = []
     for engine in engines:
         draft = Draft(facts_for(None, version))
@@ -184,17 +177,34 @@ def _from_yaml(text: str, version: str | None) -> list[Draft]:
         opened += document.get("items") or [] if is_list else [document]
     drafts: list[Draft] = []
     beside: list[dict[str, Any]] = []
+    refused: list[tuple[str, ImportProblem]] = []
     for document in opened:
         if isinstance(document, dict) and _writer(document) is None and "kind" in document:
             beside.append(document)
-        else:
+            continue
+        try:
             drafts += _from_document(document, version)
+        except ImportProblem as problem:
+            refused.append((_called(document), problem))
+    if refused and not drafts:
+        raise ImportProblem("; ".join(f"{called}: {why}" if called else str(why) for called, why in refused))
+    for called, why in refused:
+        drafts[0].lose(called or "a document", str(why))
     if not drafts:
         kinds = ", ".join(str(document.get("kind")) for document in beside)
         raise ImportProblem(f"nothing that serves a model here ({kinds or 'no document'}); read are {KINDS}")
     for document in beside:
         _write_beside(drafts, document)
     return drafts
+
+
+def _called(document: Any) -> str:
+    """A manifest by its kind and name, as kubectl would call it; nothing for what has neither."""
+    if not isinstance(document, dict) or "kind" not in document:
+        return ""
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return f"{document['kind']} {name}" if name else str(document["kind"])
 
 
 def _from_document(document: Any, version: str | None) -> list[Draft]:
@@ -207,7 +217,7 @@ def _from_document(document: Any, version: str | None) -> list[Draft]:
         try:
             writer(draft, document)
         except BadValueError as error:
-            raise ImportProblem(f"{document['kind']}: {error}") from None
+            raise ImportProblem(str(error)) from None
         return [draft]
     if "servingEngineSpec" in document:
         drafts = []
@@ -234,13 +244,12 @@ def _writer(document: Mapping[str, Any]) -> Callable[[Draft, dict[str, Any]], No
 
 def _write_beside(drafts: list[Draft], document: dict[str, Any]) -> None:
     """An object beside the workloads: a Service or autoscaler belongs to the only workload, others are not read."""
-    metadata = document.get("metadata")
-    kind, name = document.get("kind"), metadata.get("name") if isinstance(metadata, Mapping) else None
+    kind = document.get("kind")
     if kind in kubernetes.BESIDE and len(drafts) == 1:
         kubernetes.write_beside(drafts[0], document)
         return
     why = "it belongs to one of several workloads" if kind in kubernetes.BESIDE else "this kind is not read"
-    drafts[0].lose(f"{kind} {name}", why)
+    drafts[0].lose(_called(document), why)
 
 
 def _image_in(value: Any) -> str | None:

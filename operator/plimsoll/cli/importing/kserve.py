@@ -60,17 +60,13 @@ def _predictor_model(draft: Draft, predictor: Reader) -> None:
 
 
 def _replica_bounds(draft: Draft, holder: Reader) -> None:
-    low, high = holder.take("minReplicas"), holder.take("maxReplicas")
+    low, high = holder.peek("minReplicas"), holder.take("maxReplicas")
     if low is not None and low == high:
-        draft.put("replicas", low, f"{holder.at('minReplicas')} and maxReplicas: {low}")
-        return
-    if low == 0:
-        draft.lose(
-            f"{holder.at('minReplicas')}: 0",
-            "no replica at all needs scaling.zero.wake, which says what brings one back",
+        draft.put(
+            "replicas", holder.take("minReplicas"), f"{holder.at('minReplicas')} and maxReplicas: {low}"
         )
-    elif low is not None:
-        draft.put("scaling.min", low, f"{holder.at('minReplicas')}: {low}")
+        return
+    holder.put_least_replicas()
     if high:
         draft.put("scaling.max", high, f"{holder.at('maxReplicas')}: {high}")
 

@@ -36,7 +36,7 @@ def write_model(draft: Draft, document: dict[str, Any]) -> None:
     if namespace:
         draft.metadata["namespace"] = namespace
     _features(draft, spec)
-    _scaling(draft, spec)
+    _scaling(spec)
     _adapters(draft, spec)
     env = spec.below("env")
     environment = {name: EnvValue(value=env.text(name)) for name in env.names()}
@@ -81,17 +81,10 @@ def _features(draft: Draft, spec: Reader) -> None:
             draft.lose(f"spec.features: {feature}", "a deployment serves one task")
 
 
-def _scaling(draft: Draft, spec: Reader) -> None:
+def _scaling(spec: Reader) -> None:
     spec.put("replicas", "replicas")
     spec.put("maxReplicas", "scaling.max")
-    low = spec.take("minReplicas")
-    if low == 0:
-        draft.lose(
-            "spec.minReplicas: 0",
-            "no replica at all needs scaling.zero.wake, which says what brings one back",
-        )
-    elif low is not None:
-        draft.put("scaling.min", low, f"spec.minReplicas: {low}")
+    spec.put_least_replicas()
     spec.lose("autoscalingDisabled", "say spec.replicas, which is obeyed exactly")
     spec.put("scaleDownDelaySeconds", "scaling.downWindowSeconds")
 

@@ -50,8 +50,7 @@ def write_beside(draft: Draft, document: dict[str, Any]) -> None:
     if kind == "Service":
         _service(draft, spec, name)
         return
-    if "minReplicas" in spec:
-        spec.put("minReplicas", "scaling.min")
+    spec.put_least_replicas()
     spec.put("maxReplicas", "scaling.max")
     if draft.get("replicas") is not None:
         draft.remove(

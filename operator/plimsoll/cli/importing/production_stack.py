@@ -216,14 +216,7 @@ def _lmcache(draft: Draft, config: Reader) -> None:
 
 def _autoscaling(draft: Draft, config: Reader) -> None:
     if config.take("enabled"):
-        low = config.take("minReplicas")
-        if low == 0:
-            draft.lose(
-                f"{config.at('minReplicas')}: 0",
-                "no replica at all needs scaling.zero.wake, which says what brings one back",
-            )
-        elif low is not None:
-            draft.put("scaling.min", low, f"{config.at('minReplicas')}: {low}")
+        config.put_least_replicas()
         config.put("maxReplicas", "scaling.max")
         if draft.get("replicas") is not None:
             draft.remove("replicas", "autoscaling decides it, and so does Plimsoll within scaling")

@@ -69,6 +69,15 @@ class Reader:
         if raw is not None and raw != "":
             self.draft.put(path, raw if value is None else value, self.what(key, raw))
 
+    def put_least_replicas(self) -> None:
+        """Every autoscaler's minReplicas. Zero says only that replicas may go, not what brings one back."""
+        low = self.take("minReplicas")
+        if low == 0:
+            why = "no replica at all needs scaling.zero.wake, which says what brings one back"
+            self.draft.lose(self.what("minReplicas", low), why)
+        elif low is not None:
+            self.draft.put("scaling.min", low, self.what("minReplicas", low))
+
     def lose(self, key: str, why: str) -> None:
         """Say a key, with all below it, to be lost."""
         value = self.take(key)

@@ -168,4 +168,6 @@ def find_engines(
         known |= exported
         if not exported:
             left.append((" ".join(words), "only the engine's own command is read"))
+    if found:
+        found[-1].lost += left
     return found
