@@ -67,3 +67,17 @@ def test_a_name_that_no_object_may_bear_is_refused(name: str):
     assert ran.code == 3
     assert "name" in ran.err
     assert ran.out == ""
+
+
+def test_a_file_s_name_in_place_of_a_command_line_is_told_to_take_f():
+    ran = plimsoll("import", "docker-compose.yaml")
+    assert ran.code == 3
+    assert "plimsoll import -f docker-compose.yaml" in ran.err
+
+
+def test_what_is_wrong_with_a_file_is_said_with_its_name(tmp_path: Path):
+    file = tmp_path / "other.yaml"
+    file.write_text("kind: ConfigMap")
+    ran = plimsoll("import", "-f", str(file))
+    assert ran.code == 3
+    assert ran.err.startswith(f"error: {file}: nothing that serves a model here (ConfigMap)")

@@ -7,6 +7,7 @@ review. Reading the many forms is `importing`'s work.
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -50,7 +51,7 @@ def import_command(
       plimsoll import -f docker-compose.yaml
       kubectl get deployment chat -o yaml | plimsoll import -f -
     """
-    imported = _imported(_text(words, file), name, engine_version)
+    imported = _imported(_text(words, file), file, name, engine_version)
     if output == "json" or not sys.stdout.isatty():
         # On a terminal the comments over the resource say the same; in a pipe they would be out of sight.
         for line in _account(imported):
@@ -71,14 +72,22 @@ def _text(words: tuple[str, ...], file: str | None) -> str:
             raise BadInput(f"{file}: not UTF-8 at byte {error.start}; convert it first") from None
     if not words:
         raise BadInput("import: nothing to read; give a command line in quotes, -- and its words, or -f FILE")
-    return words[0] if len(words) == 1 else shlex.join(words)
+    if len(words) > 1:
+        return shlex.join(words)
+    if re.fullmatch(r"\S+\.(ya?ml|json|service|sh|txt)", words[0]):
+        name = words[0]
+        raise BadInput(
+            f"import: {name!r} is a file's name and no command line; give plimsoll import -f {name}"
+        )
+    return words[0]
 
 
-def _imported(text: str, name: str | None, version: str | None) -> Imported:
+def _imported(text: str, file: str | None, name: str | None, version: str | None) -> Imported:
     try:
         return import_text(text, name=name, engine_version=version)
     except ImportProblem as error:
-        raise BadInput(f"import: {error}") from None
+        where = "import" if file is None else "stdin" if file == "-" else file
+        raise BadInput(f"{where}: {error}") from None
 
 
 def _account(imported: Imported) -> Iterator[str]:
