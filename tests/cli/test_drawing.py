@@ -120,3 +120,26 @@ def test_the_legend_tells_sizes_and_leaves_out_what_is_nothing():
     empty = ledger(terms=(term("weights", 1.0), term("lora", 0.0), term("headroom", 0.0)))
     assert "LoRA" not in drawing.legend(empty, colour=False).plain
     assert GIB == drawing.GIB
+
+
+@pytest.mark.parametrize("width", [40, 60, 110])
+def test_a_table_keeps_every_column_where_the_terminal_is_narrow(width, monkeypatch, capsys):
+    monkeypatch.setattr(drawing, "PLAIN_WIDTH", width)
+    rows = [("tp1 on H100-SXM-80GB", "1,000", "because of a long sentence that says why " * 3)]
+    drawing.show([drawing.table(("LAYOUT", "TOKENS", "NOT TAKEN BECAUSE"), rows, fold=2, clip=True)])
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split("  ")[-1].strip() == "NOT TAKEN BECAUSE"
+    assert "1,000  because of a long" in row
+
+
+def test_nothing_of_the_data_steers_the_terminal(capsys):
+    drawing.show([Text("a\x1b[31mb\u202ec"), drawing.table(("HEAD",), [("\x1b]0;title\x07é…",)])])
+    told = capsys.readouterr().out
+    assert told.splitlines()[0] == r"a\x1b[31mb\u202ec"
+    assert "é…" in told
+    assert all(one.isprintable() for one in told if one != "\n")
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, "1 device"), (0.25, "0.25 devices"), (2, "2 devices")])
+def test_things_are_counted_as_people_say_it(number, said):
+    assert drawing.many(number, "device", drawing.short) == said

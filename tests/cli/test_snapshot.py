@@ -43,7 +43,7 @@ def test_a_snapshot_plans_as_the_cluster_does(cluster: Api, tmp_path: Path, name
     file = tmp_path / name
     ran = plimsoll("snapshot", "--context", "-o", str(file))
     assert ran.code == 0
-    assert "1 nodes, 1 pods" in ran.err
+    assert "1 node, 1 pod with requests, 1 LLMDeployment" in ran.err
     live = plimsoll("plan", "--context", "-o", "json")
     assert plimsoll("plan", "--snapshot", str(file), "-o", "json").out == live.out
     assert live.code == 0

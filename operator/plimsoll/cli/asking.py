@@ -49,6 +49,10 @@ class Question:
 
 def ask(files: Sequence[str], fleet: FleetChoice, config_file: str | None, *, online: bool) -> Question:
     """The resources of the files, else those that the snapshot holds."""
+    if [*files, fleet.snapshot_file, fleet.nodes_file, config_file].count("-") > 1:
+        raise BadInput(
+            "- is given more than once, and stdin can be read only once; name a file for the others"
+        )
     deployments = inputs.deployments(files)
     snapshot = fleet.snapshot(None if config_file is None else inputs.config(config_file))
     if not files:
@@ -85,7 +89,8 @@ def tell_problems(inventory: Inventory) -> None:
     for (reason, message), nodes in alike.items():
         which = nodes[0] if len(nodes) == 1 else f"{nodes[0]} and {len(nodes) - 1} more"
         lines.append(f"left out {which}: {reason}: {message}")
-    note(lines[:FEW] + ([f"{len(lines) - FEW} more kinds of nodes are left out"] if len(lines) > FEW else []))
+    more = len(lines) - FEW
+    note(lines[:FEW] + ([f"nodes left out for other reasons: {more} more"] if more > 0 else []))
 
 
 def _stored(snapshot: Snapshot) -> list[LLMDeployment]:

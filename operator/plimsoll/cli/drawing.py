@@ -14,9 +14,11 @@ import click
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
+from plimsoll.cli.errors import printable
 from plimsoll.planning.interval import Interval
 from plimsoll.planning.ledger import Ledger, Verdict
 
@@ -26,6 +28,8 @@ WIDEST: Final = 130
 BAR_WIDTH: Final = 56
 BESIDE_BAR: Final = 54
 """What stands left and right of a bar on its line."""
+LEAST_FOLDED: Final = 24
+"""A column of sentences is never narrower than this; the line is then longer than the terminal."""
 
 # Letter and colour of each term in the bar, in the order a ledger lists them.
 _TERMS: Final[Mapping[str, tuple[str, str]]] = {
@@ -58,13 +62,22 @@ def show(parts: Iterable[RenderableType]) -> None:
     target = console()
     if target.is_terminal:
         for part in parts:
-            target.print(part)
+            target.print(_harmless(target, part), crop=False)
         return
     with target.capture() as captured:
         for part in parts:
-            target.print(part, crop=False)
+            target.print(_harmless(target, part), crop=False)
     lines = (line.rstrip() for line in captured.get().splitlines())
     click.echo("".join(f"{line}\n" for line in lines), nl=False)
+
+
+def _harmless(target: Console, part: RenderableType) -> Segments:
+    """A part as it is drawn, with nothing of the data left that a terminal would obey."""
+    return Segments(
+        Segment("\n".join(map(printable, text.split("\n"))), style)
+        for text, style, control in target.render(part)
+        if not control
+    )
 
 
 def is_colourful() -> bool:
@@ -86,6 +99,11 @@ def short(value: float) -> str:
     if value >= 100 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def many(number: float, thing: str, show: Callable[[float], str] = count) -> str:
+    """A number and what it counts: 1 device, 0.25 devices, 2 devices."""
+    return f"{show(number)} {thing}{'' if number == 1 else 's'}"
 
 
 def spread(interval: Interval, unit: str = "", show: Callable[[float], str] = short) -> str:
@@ -143,9 +161,10 @@ def legend(ledger: Ledger, *, colour: bool) -> Text:
             continue
         letter, style = _TERMS.get(term.name, ("?", "white"))
         mark = Text("█" if colour and letter != "." else letter, style=style)
-        parts.append(
-            Text.assemble(mark, f" {_SPOKEN.get(term.name, term.name)} {gib(max(0, term.bytes.mid))}")
-        )
+        spoken = _SPOKEN.get(term.name, term.name)
+        if term.name == "kv" and ledger.capacity is not None and not ledger.capacity.blocks.high:
+            spoken = "left, no cache is kept"
+        parts.append(Text.assemble(mark, f" {spoken} {gib(max(0, term.bytes.mid))}"))
     return Text("  ").join(parts)
 
 
@@ -162,20 +181,24 @@ def table(
 ) -> Table:
     """A plain table: numbers to the right, the columns in `left` to the left.
 
-    Column `fold` takes what space there is and wraps, or is cut to one line with `clip`.
+    Column `fold` takes what space there is and wraps, or is cut to one line with `clip`. Where the rest leaves it no
+    room, lines are longer than the terminal: a cut-off number or a column that is not there would be worse.
     """
     listed = [tuple(row) for row in rows]
     widths = [max(cell_len(str(cell)) for cell in column) for column in zip(heads, *listed, strict=True)]
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     lefts = set(left)
     for index, head in enumerate(heads):
-        # Only the column that folds may be narrower than what stands in it: cut-off numbers are worse than a long line.
         least = None if index == fold else widths[index]
         justify: JustifyMethod = "left" if index in lefts else "right"
         grid.add_column(
             head, justify=justify, no_wrap=index != fold or clip, min_width=least, overflow="fold"
         )
-    room = console().width - sum(widths) - 2 * len(widths) + (widths[fold] if fold is not None else 0)
+    folded = 0 if fold is None else widths[fold]
+    beside = sum(widths) - folded + 2 * (len(widths) - 1)
+    room = max(console().width - beside, min(folded, LEAST_FOLDED))
+    if beside + room > console().width:
+        grid.width = beside + room
     for row in listed:
         grid.add_row(
             *(_cut(cell, room) if clip and index == fold else cell for index, cell in enumerate(row))

@@ -14,6 +14,13 @@ DOES_NOT_FIT = 2
 BAD_INPUT = 3
 
 
+def printable(text: str) -> str:
+    """Text that cannot steer a terminal: whoever wrote a node's labels or a model's config wrote some of what is printed."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
 class BadInput(click.ClickException):
     """Input that cannot be used; carries everything that is wrong with it, so that one run is enough to mend it."""
 
@@ -25,10 +32,11 @@ class BadInput(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         for line in self.lines:
-            click.echo(f"{click.style('error:', fg='red', bold=True)} {line}", file=file, err=file is None)
+            mark = click.style("error:", fg="red", bold=True)
+            click.echo(f"{mark} {printable(line)}", file=file, err=file is None)
 
 
 def note(lines: Iterable[str]) -> None:
     """Things worth knowing that are not the answer: on stderr, so that the answer can be piped."""
     for line in lines:
-        click.echo(f"{click.style('note:', dim=True)} {line}", err=True)
+        click.echo(f"{click.style('note:', dim=True)} {printable(line)}", err=True)

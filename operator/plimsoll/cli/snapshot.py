@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from plimsoll.cli import inputs
+from plimsoll.cli.drawing import many
 from plimsoll.cli.errors import BadInput, note
 from plimsoll.cli.fleets import CURRENT, from_cluster
 from plimsoll.facts.snapshot import write_snapshot
@@ -46,5 +47,6 @@ def snapshot_command(*, context: str, file: str | None, config_file: str | None)
         Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadInput(f"-o {file}: cannot be written: {error.strerror}") from None
-    pods = "pods unseen" if taken.pods is None else f"{len(taken.pods)} pods that take something"
-    note([f"{file}: {len(taken.nodes)} nodes, {pods}, {len(taken.deployments)} LLMDeployments"])
+    pods = "pods unseen" if taken.pods is None else f"{many(len(taken.pods), 'pod')} with requests"
+    deployments = many(len(taken.deployments), "LLMDeployment")
+    note([f"{file}: {many(len(taken.nodes), 'node')}, {pods}, {deployments}"])
