@@ -98,3 +98,15 @@ def test_an_older_engine_counts_as_it_did():
     )
     assert "vllm 0.9.0" in old.out
     assert old.out != new.out
+
+
+def test_a_model_that_keeps_no_cache_shows_no_tokens_and_no_requests():
+    ran = plimsoll("memory", "BAAI/bge-m3", "--gpu", "L4", "--tp", "1,2")
+    rows = [line.split() for line in ran.out.splitlines() if line.startswith((" 1", " 2"))]
+    assert [(row[3], row[5:8]) for row in rows] == [("-", ["-", "-", "-"])] * 2
+
+
+def test_a_reason_names_the_knobs_of_its_rows():
+    ran = plimsoll("memory", "Qwen/Qwen3-8B", "--gpu", "A10G", "--tp", "1,3", "--sweep", "kv-dtype")
+    assert "tp 1; kv dtype auto: does not fit" in ran.out
+    assert "tp 3: heads: 32 attention heads" in ran.out

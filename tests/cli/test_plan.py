@@ -250,3 +250,18 @@ def test_a_fleet_in_a_line_means_nodes(line: str, sizes: list[tuple[int, int]]):
     assert isinstance(pools, list)
     assert [(pool["nodes"], pool["gpusPerNode"]) for pool in pools] == sizes
     assert len({pool["name"] for pool in pools}) == len(pools)
+
+
+def test_embeddings_are_told_by_the_answer_and_not_by_the_token():
+    asked = ("plan", "-f", str(EXAMPLES / "06-embeddings.yaml"), "--fleet", "8xH100,4xL4")
+    ran = plimsoll(*asked)
+    assert ran.code == 0
+    said = " ".join(ran.out.split())
+    assert "requests of 1,024 tokens in flight" in said
+    assert "ANSWER MS REQUESTS/S" in said
+    assert [
+        word for word in ("TPOT MS", " tokens/s and ", "them decoding", "first token") if word in said
+    ] == []
+    compared = plimsoll(*asked, "--what-if", "gpu=H200").out
+    assert "requests/s" in compared
+    assert "each token" not in compared

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from plimsoll.cli import drawing
-from plimsoll.cli.drawing import count, gib, short, spread
+from plimsoll.cli.drawing import count, gib, many, short, spread
 from plimsoll.planning.ledger import Ledger
 
 
@@ -55,4 +55,5 @@ def cache_report(ledger: Ledger) -> Iterator[tuple[str, str]]:
     blocks = spread(capacity.blocks, show=count)
     yield "KV cache", f"{tokens} tokens in {blocks} blocks of {capacity.block_size}"
     longest, usual = capacity.concurrency_at_max_len.mid, capacity.concurrency_at_workload.mid
-    yield "", f"{short(longest)} requests at full length, {short(usual)} at the workload's"
+    usually = f", {short(usual)} at the workload's" if usual != longest else ""
+    yield "", f"{many(longest, 'request', short)} at full length{usually}"

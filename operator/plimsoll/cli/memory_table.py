@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from plimsoll.cli import drawing
-from plimsoll.cli.drawing import count, gib, short
+from plimsoll.cli.drawing import count, gib, many, short
 from plimsoll.cli.ledgers import cache_report, memory_report
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu
@@ -111,11 +111,20 @@ def _reasons(rows: Sequence[Row]) -> Iterable[RenderableType]:
         elif row.ledger is not None and row.ledger.verdict is not Verdict.FITS:
             said.setdefault(f"{row.ledger.verdict.value}: {row.ledger.reason}", []).append(row.case)
     for reason, cases in list(said.items())[:FEW]:
-        knobs = [column.of_case for column in _COLUMNS if column.of_case and _is_varied(column, rows)]
-        marks = ", ".join(" ".join(knob(case) for knob in knobs) for case in cases)
-        yield Text(f"{marks}: {reason}.".lstrip(": "))
+        yield Text(f"{_which(cases, rows)}{reason}.")
     if len(said) > FEW:
-        yield Text(f"{len(said) - FEW} more reasons with -o json", style="dim")
+        yield Text(f"{many(len(said) - FEW, 'more reason')} with -o json", style="dim")
+
+
+def _which(cases: Sequence[Case], rows: Sequence[Row]) -> str:
+    """The knobs of these rows, as far as they tell them from the others: `tp 1, 2: `."""
+    told = []
+    for column in _COLUMNS:
+        if column.of_case is not None and _is_varied(column, rows):
+            here = dict.fromkeys(map(column.of_case, cases))
+            if len(here) < len({column.of_case(row.case) for row in rows}):
+                told.append(f"{column.head.lower()} {', '.join(here)}")
+    return f"{'; '.join(told)}: " if told else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +132,16 @@ class _Column:
     head: str
     of_case: Callable[[Case], str] | None
     of_ledger: Callable[[Ledger, Asked], str] | None = None
+    of_cache: bool = False
+    """Says nothing of a model that keeps no cache."""
 
     def show(self, row: Row, asked: Asked) -> str:
         if self.of_case is not None:
             return self.of_case(row.case)
         if row.ledger is None or self.of_ledger is None:
             return "cannot be cut so" if self.head == "VERDICT" else "-"
+        if self.of_cache and not _keeps_cache(row.ledger):
+            return "-"
         return self.of_ledger(row.ledger, asked)
 
 
@@ -143,8 +156,22 @@ def _is_told(column: _Column, rows: Sequence[Row], asked: Asked) -> bool:
     return column.of_case is None or _is_varied(column, rows)
 
 
-def _term(name: str) -> Callable[[Ledger, Asked], str]:
-    return lambda ledger, _: gib(ledger.term(name).bytes.mid)
+def _weights(ledger: Ledger, _: Asked) -> str:
+    return gib(ledger.term("weights").bytes.mid)
+
+
+def _keeps_cache(ledger: Ledger) -> bool:
+    return ledger.capacity is None or ledger.capacity.blocks.high > 0
+
+
+def _pool(ledger: Ledger, _: Asked) -> str:
+    return gib(ledger.term("kv").bytes.mid)
+
+
+def _free(ledger: Ledger, _: Asked) -> str:
+    """What would be a pool is free where the model keeps no cache."""
+    unused = ("headroom",) if _keeps_cache(ledger) else ("headroom", "kv")
+    return gib(sum(ledger.term(name).bytes.mid for name in unused))
 
 
 def _overheads(ledger: Ledger, _: Asked) -> str:
@@ -177,14 +204,14 @@ _COLUMNS: Final = (
     _Column("UTIL", lambda case: f"{case.utilization}%"),
     _Column("CONTEXT", lambda case: count(case.context)),
     _Column("KV DTYPE", lambda case: case.kv_dtype),
-    _Column("WEIGHTS", None, _term("weights")),
+    _Column("WEIGHTS", None, _weights),
     _Column("OVERHEAD", None, _overheads),
-    _Column("KV POOL", None, _term("kv")),
-    _Column("FREE", None, _term("headroom")),
-    _Column("KV TOKENS", None, _tokens),
-    _Column("90% WITHIN", None, _range),
-    _Column("REQUESTS", None, _requests),
-    _Column("TOKENS EACH", None, _each),
+    _Column("KV POOL", None, _pool, of_cache=True),
+    _Column("FREE", None, _free),
+    _Column("KV TOKENS", None, _tokens, of_cache=True),
+    _Column("90% WITHIN", None, _range, of_cache=True),
+    _Column("REQUESTS", None, _requests, of_cache=True),
+    _Column("TOKENS EACH", None, _each, of_cache=True),
     _Column("VERDICT", None, lambda ledger, _: ledger.verdict.value),
     _Column("OOM RISK", None, lambda ledger, _: ledger.risk.value),
 )

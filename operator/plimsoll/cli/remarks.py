@@ -17,7 +17,16 @@ from rich.text import Text
 from plimsoll.cli import drawing
 from plimsoll.cli.drawing import count, short
 from plimsoll.cli.ledgers import inputs_text
-from plimsoll.planning.plan import Advice, Alternative, Finding, Plan, Rejected, Severity, Value
+from plimsoll.planning.plan import (
+    Advice,
+    Alternative,
+    Finding,
+    Plan,
+    PlanSet,
+    Rejected,
+    Severity,
+    Value,
+)
 
 _SEVERITY: Final = {
     Severity.ERROR: ("Error", "bold red"),
@@ -42,10 +51,15 @@ class Style:
         return f"{Decimal(amount):,.2f}{f' {self.currency}' if self.currency else ''}"
 
 
+def generates(chosen: PlanSet | None) -> bool:
+    """Whether answers are tokens one after the other; embeddings and scores are done after the prefill."""
+    return chosen is None or chosen.load.output_tokens > 1
+
+
 def remarks(plan: Plan, style: Style) -> Iterator[RenderableType]:
     for title, block in (
         ("Settings", _settings(plan.values, style)),
-        ("Alternatives", _alternatives(plan.alternatives, style)),
+        ("Alternatives", _alternatives(plan, style)),
         ("Rejected", _rejected(plan, style)),
         ("To know", _to_know(plan, style)),
     ):
@@ -73,31 +87,31 @@ _TOLD_ELSEWHERE: Final = frozenset(
 )
 
 
-def _alternatives(alternatives: Sequence[Alternative], style: Style) -> RenderableType | None:
-    if not alternatives:
+def _alternatives(plan: Plan, style: Style) -> RenderableType | None:
+    if not plan.alternatives:
         return None
+    tokens = generates(plan.sets[0] if plan.sets else plan.nearest)
+    speed = ("TTFT MS", "TPOT MS", "TOKENS/S") if tokens else ("ANSWER MS", "REQUESTS/S")
     rows = [
         (
             f"  {' + '.join(other.sets)}",
             short(other.gpus),
             "?" if other.cost.per_hour is None else f"{Decimal(other.cost.per_hour):,.2f}",
-            short(other.ttft_ms.mid) if other.ttft_ms else "?",
-            short(other.tpot_ms.mid) if other.tpot_ms else "?",
-            count(other.output_tokens_per_second) if other.output_tokens_per_second else "?",
+            *_speed(other, tokens=tokens),
             other.reason,
         )
-        for other in alternatives
+        for other in plan.alternatives
     ]
-    heads = (
-        "  LAYOUT",
-        "GPUS",
-        f"{style.currency or 'COST'}/H",
-        "TTFT MS",
-        "TPOT MS",
-        "TOKENS/S",
-        "NOT TAKEN BECAUSE",
-    )
-    return drawing.table(heads, rows, left=(0, 6), fold=6, clip=not style.everything)
+    heads = ("  LAYOUT", "GPUS", f"{style.currency or 'COST'}/H", *speed, "NOT TAKEN BECAUSE")
+    last = len(heads) - 1
+    return drawing.table(heads, rows, left=(0, last), fold=last, clip=not style.everything)
+
+
+def _speed(other: Alternative, *, tokens: bool) -> Iterator[str]:
+    yield short(other.ttft_ms.mid) if other.ttft_ms else "?"
+    if tokens:
+        yield short(other.tpot_ms.mid) if other.tpot_ms else "?"
+    yield count(other.output_tokens_per_second) if other.output_tokens_per_second else "?"
 
 
 def _rejected(plan: Plan, style: Style) -> RenderableType | None:

@@ -12,9 +12,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from plimsoll.cli import drawing
-from plimsoll.cli.drawing import count, gib, short, spread
+from plimsoll.cli.drawing import GIB, count, gib, many, short, spread
 from plimsoll.cli.ledgers import cache_report, memory_report
-from plimsoll.cli.remarks import Style, remarks
+from plimsoll.cli.remarks import Style, generates, remarks
 from plimsoll.planning.plan import FleetPlan, Outcome, Placement, Plan, PlanSet
 
 _OUTCOME_STYLE: Final = {
@@ -61,7 +61,7 @@ def _headline(plan: Plan, style: Style) -> Text:
     mark = Text.assemble(outcome, (f"{plan.namespace}/{plan.name}", "bold"))
     if plan.sets:
         said = " + ".join(f"{chosen.replicas} x {_where(chosen)}" for chosen in plan.sets)
-        devices = f"{plan.devices} {'device' if plan.devices == 1 else 'devices'}"
+        devices = many(plan.devices, "device")
         cost = plan.cost
         money = f", {style.money(cost.per_hour)} an hour" if cost and cost.per_hour is not None else ""
         mark.append(f"  {said}, {devices}{money}")
@@ -109,34 +109,39 @@ def _speed(chosen: PlanSet) -> Iterator[tuple[str, str | Text]]:
     if predicted is not None:
         met = {True: ", target met", False: ", TARGET MISSED", None: ""}[chosen.meets_slo]
         first, then = spread(predicted.ttft_ms, " ms"), spread(predicted.tpot_ms, " ms")
-        capacity = chosen.ledger.capacity
-        generates = capacity is None or capacity.blocks.high > 0
-        yield (
-            "Latency",
-            f"first token {first}, then {then} a token{met}" if generates else f"answer {first}{met}",
-        )
-        lengths = f"{count(load.input_tokens)} + {count(load.output_tokens)} tokens"
-        flight = f"with {count(load.concurrency)} requests of {lengths} in flight on each replica"
-        yield "", f"{flight}, {count(predicted.running)} of them decoding"
-        tokens, requests = count(predicted.output_tokens_per_second), short(predicted.requests_per_second)
-        rate = f"{tokens} tokens/s and {requests} requests/s on each replica"
-        yield "Throughput", f"{rate}; {predicted.bound} binds"
+        lengths, requests = count(load.input_tokens), f"{short(predicted.requests_per_second)} requests/s"
+        flight = many(load.concurrency, "request")
+        if generates(chosen):
+            yield "Latency", f"first token {first}, then {then} a token{met}"
+            lengths = f"{lengths} + {count(load.output_tokens)}"
+            decoding = f", {count(predicted.running)} of them decoding"
+            requests = f"{count(predicted.output_tokens_per_second)} tokens/s and {requests}"
+        else:
+            yield "Latency", f"answer {first}{met}"
+            decoding = ""
+        yield "", f"with {flight} of {lengths} tokens in flight on each replica{decoding}"
+        yield "Throughput", f"{requests} on each replica; {predicted.bound} binds"
 
 
 def _cost(chosen: PlanSet, style: Style) -> str:
     cost, devices = chosen.cost, chosen.cost.gpu_hours_per_hour
-    said = [f"{short(devices)} {'device' if devices == 1 else 'devices'}"]
+    said = [many(devices, "device", short)]
     said.append("price unknown" if cost.per_hour is None else f"{style.money(cost.per_hour)} an hour")
     if cost.per_million_output_tokens is not None:
-        said.append(f"{style.money(cost.per_million_output_tokens)} per million output tokens")
+        # An answer that is not generated counts as one token.
+        what = "output tokens" if generates(chosen) else "requests"
+        said.append(f"{style.money(cost.per_million_output_tokens)} per million {what}")
     return ", ".join(said)
 
 
 def _pod(chosen: PlanSet) -> str:
     asks = chosen.resources
-    many = f"{chosen.pods_per_replica} pods a replica, each " if chosen.pods_per_replica > 1 else ""
+    each = f"{chosen.pods_per_replica} pods a replica, each " if chosen.pods_per_replica > 1 else ""
+    # A replica on CPUs asks for cores, which come next; there is no device beside them.
+    devices = "" if asks.resource == "cpu" else f"{asks.devices} x {asks.resource}, "
+    shared = gib(asks.shm_bytes, 0 if asks.shm_bytes >= GIB else 1)
     disk = f", {gib(asks.disk_bytes, 0)} GiB disk" if asks.disk_bytes else ""
     return (
-        f"{many}{asks.devices} x {asks.resource}, {short(asks.cpu_millis / 1000)} cores, "
-        f"{gib(asks.memory_bytes, 0)} GiB memory ({gib(asks.shm_bytes, 0)} GiB of it /dev/shm){disk}"
+        f"{each}{devices}{many(asks.cpu_millis / 1000, 'core', short)}, "
+        f"{gib(asks.memory_bytes, 0)} GiB memory ({shared} GiB of it /dev/shm){disk}"
     )

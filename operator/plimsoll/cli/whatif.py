@@ -21,9 +21,10 @@ from plimsoll.cli import asking, drawing
 from plimsoll.cli.asking import Question
 from plimsoll.cli.drawing import count, gib, short
 from plimsoll.cli.errors import BadInput
+from plimsoll.cli.remarks import generates
 from plimsoll.facts.gpus import Gpu, UnknownGpu, Vendor, gpu_named
 from plimsoll.facts.inventory import Inventory
-from plimsoll.planning.plan import FleetPlan, Plan, PlanSet
+from plimsoll.planning.plan import FleetPlan, Plan, PlanSet, Severity
 
 KNOBS: Final = ("gpu", "context", "precision", "kv", "users")
 PRECISIONS: Final = ("fp8", "int8", "awq", "gptq", "int4", "nvfp4", "mxfp4", "bf16")
@@ -57,7 +58,10 @@ def _changes(text: str) -> dict[str, str]:
                 for key in wrong
             )
         )
-    return {key: value for key, _, value in pairs}
+    changes = {key: value for key, _, value in pairs}
+    if len(changes) < len(pairs):
+        raise BadInput(f"--what-if {text}: changes one thing twice; give each its own --what-if")
+    return changes
 
 
 def _gpu(text: str, name: str) -> Gpu:
@@ -123,19 +127,29 @@ def comparison(base: FleetPlan, scenarios: Sequence[Scenario]) -> Iterator[Rende
         if place:
             yield ""
         yield Text(f"{now.namespace}/{now.name}", style="bold")
-        columns = [_column(now, one.plans.plans[place], one.name) for one in scenarios]
-        names = ("  WHAT", *(f"  {name}" for name, _, _ in _ROWS))
-        written = ("AS WRITTEN", *(show(now) for _, show, _ in _ROWS))
+        figures = _ROWS if generates(_lead(now)) else _ROWS_OF_ANSWERS
+        columns = [_column(now, one.plans.plans[place], one.name, figures) for one in scenarios]
+        names = ("  WHAT", *(f"  {name}" for name, _, _ in figures))
+        written = ("AS WRITTEN", *(show(now) for _, show, _ in figures))
         for chunk in _chunks(columns, drawing.console().width - _width(names) - _width(written)):
             heads, *rows = zip(names, written, *chunk, strict=True)
             yield drawing.table(heads, rows, left=range(len(heads)))
+        plans = {"as written": now, **{one.name: one.plans.plans[place] for one in scenarios}}
+        errors = [(name, said) for name, plan in plans.items() for said in _errors(plan)]
+        if errors:
+            yield drawing.facts(errors, width=max(cell_len(name) for name, _ in errors))
+
+
+def _errors(plan: Plan) -> Iterator[str]:
+    """Why a column is empty or does not fit."""
+    return (finding.message for finding in plan.findings if finding.severity is Severity.ERROR)
 
 
 Column = tuple[str, ...]
 
 
-def _column(now: Plan, other: Plan, name: str) -> Column:
-    return (name, *(_moved(show(now), show(other), figure, now, other) for _, show, figure in _ROWS))
+def _column(now: Plan, other: Plan, name: str, figures: Sequence[Row]) -> Column:
+    return (name, *(_moved(show(now), show(other), figure, now, other) for _, show, figure in figures))
 
 
 def _width(column: Column) -> int:
@@ -155,6 +169,8 @@ def _chunks(columns: Sequence[Column], room: int) -> Iterator[list[Column]]:
 
 
 Figure = Callable[[Plan], float | None]
+Row = tuple[str, Callable[[Plan], str], Figure | None]
+"""What it is called, how it is shown, and the number that says by how much it moved."""
 
 
 def _moved(before: str, after: str, figure: Figure | None, now: Plan, other: Plan) -> str:
@@ -216,17 +232,30 @@ def _cost(plan: Plan) -> float | None:
     return float(plan.cost.per_hour) if plan.cost and plan.cost.per_hour is not None else None
 
 
-_ROWS: Final[tuple[tuple[str, Callable[[Plan], str], Figure | None], ...]] = (
+_FIT: Final[tuple[Row, ...]] = (
     ("verdict", lambda plan: plan.outcome.value, None),
     ("layout", _layout, None),
     ("GPUs", _told(_devices, count), _devices),
     ("weights a GPU", _told(_WEIGHTS, gib, " GiB"), _WEIGHTS),
+)
+_CONTEXT: Final[Row] = ("context", _told(_LENGTH, count, " tokens"), _LENGTH)
+_COST: Final[Row] = ("cost an hour", _told(_cost, lambda value: f"{value:.2f}"), _cost)
+_ROWS: Final[tuple[Row, ...]] = (
+    *_FIT,
     ("KV pool a GPU", _told(_POOL, gib, " GiB"), _POOL),
-    ("context", _told(_LENGTH, count, " tokens"), _LENGTH),
+    _CONTEXT,
     ("KV cache", _told(_TOKENS, count, " tokens"), _TOKENS),
     ("full requests", _told(_REQUESTS, short), _REQUESTS),
     ("first token", _told(_TTFT, short, " ms"), _TTFT),
     ("each token", _told(_TPOT, short, " ms"), _TPOT),
     ("throughput", _told(_rate, count, " tokens/s"), _rate),
-    ("cost an hour", _told(_cost, lambda value: f"{value:.2f}"), _cost),
+    _COST,
 )
+_ROWS_OF_ANSWERS: Final[tuple[Row, ...]] = (
+    *_FIT,
+    _CONTEXT,
+    ("answer", _told(_TTFT, short, " ms"), _TTFT),
+    ("throughput", _told(_rate, count, " requests/s"), _rate),
+    _COST,
+)
+"""Embeddings and scores: no cache to compare, and one token stands for an answer."""
