@@ -296,3 +296,50 @@ def test_an_import_of_nothing_that_is_known(words: tuple[str, ...], said: str):
     assert ran.code == 3
     assert ran.out == ""
     assert said in ran.err
+
+
+def test_what_nodes_are_called_cannot_steer_the_terminal(nodes):
+    held = node("a\x1b[31m\ninjected", product="\x1b]0;title\x07Nothing")
+    ran = plimsoll("plan", "-f", "-", "--nodes", nodes(held, node("b")), stdin=resource())
+    assert ran.code == 0
+    assert r"left out a\x1b[31m\ninjected" in ran.err
+    assert all(one.isprintable() for one in ran.out + ran.err if one != "\n")
+
+
+def test_stdin_is_read_by_one_option_only():
+    ran = plimsoll("plan", "-f", "-", "--nodes", "-", stdin=resource())
+    assert ran.code == 3
+    assert "only once" in ran.err
+
+
+def test_a_what_if_changes_a_thing_once():
+    ran = planned(resource(), *FLEET, "--what-if", "gpu=H100,gpu=L4")
+    assert ran.code == 3
+    assert "twice" in ran.err
+
+
+def test_a_what_if_that_cannot_be_says_why():
+    ran = planned(resource(), *FLEET, "--what-if", "kv=fp9")
+    assert ran.code == 0
+    assert "kv=fp9 memory.kvCacheDtype is 'fp9'" in " ".join(ran.out.split())
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"), [("pln", "did you mean plan?"), ("zzz", "commands are plan, explain")]
+)
+def test_an_unknown_command_names_the_ones_there_are(word: str, hint: str):
+    ran = plimsoll(word)
+    assert ran.code == 3
+    assert hint in ran.err
+
+
+def test_a_model_s_name_with_a_slip_brings_near_ones():
+    ran = plimsoll("memory", "Qwen/Qwen3-32", "--gpu", "H100")
+    assert ran.code == 3
+    assert "did you mean Qwen/Qwen3-32B" in ran.err
+
+
+def test_a_part_of_a_name_that_no_model_has_is_said():
+    ran = plimsoll("models", "zzz")
+    assert (ran.out, ran.code) == ("", 0)
+    assert "'zzz'" in ran.err

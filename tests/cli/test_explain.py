@@ -95,3 +95,13 @@ def test_of_a_resource_that_is_wrong_the_reason_is_told():
     ran = plimsoll("explain", "-f", "-", "--fleet", "8xH100", stdin=wrong)
     assert ran.code == 3
     assert "no such preset" in ran.out
+
+
+def test_the_number_of_replicas_is_explained():
+    said = " ".join(explain("replicas").out.split())
+    assert "replicas = " in said
+    assert "as many as 6 requests a second need" in said
+
+
+def test_an_empty_name_is_no_value_of_a_plan():
+    assert explain("").code == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from plimsoll.cli import drawing
+from plimsoll.cli.errors import note
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.gpus import Gpu, all_gpus
 from plimsoll.facts.models import catalogue_names
@@ -48,6 +49,8 @@ def models_command(part: str) -> None:
     Example:
       plimsoll models qwen3
     """
-    for name in catalogue_names():
-        if part.casefold() in name.casefold():
-            click.echo(name)
+    found = [name for name in catalogue_names() if part.casefold() in name.casefold()]
+    for name in found:
+        click.echo(name)
+    if not found:
+        note([f"no known model's name holds {part!r}; `plimsoll models` alone lists all"])

@@ -25,7 +25,7 @@ from plimsoll.cli.errors import BadInput
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.planning.ledger import Term
-from plimsoll.planning.plan import Plan, Value
+from plimsoll.planning.plan import Plan, Severity, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +86,12 @@ def explain_command(
 
 
 def _looked_up(name: str | None, plan: Plan, deployment: LLMDeployment, question: Question) -> list[Said]:
-    decided = [_of_value(value) for value in plan.values]
+    decided = [*map(_of_value, plan.values), *([_replicas(plan)] if plan.values else [])]
     if name is None:
         return decided
     wanted = _plain(name)
+    if not wanted:
+        raise BadInput(_unknown(name, plan))
     found = [said for said in decided if wanted in (_plain(said.name), _plain(said.field))]
     found = found or [said for said in _terms(plan) if wanted == _plain(said.name)]
     if not found:
@@ -132,6 +134,19 @@ def _of_value(value: Value) -> Said:
     )
 
 
+def _replicas(plan: Plan) -> Said:
+    short = f", {plan.replicas} of them placed" if plan.replicas != plan.replicas_wanted else ""
+    return Said(
+        name="replicas",
+        value=f"{plan.replicas_wanted}{short}",
+        because=plan.replicas_reason,
+        inputs={},
+        source="load and bounds",
+        field="replicas",
+        changes="replicas, scaling, workload, slo",
+    )
+
+
 def _terms(plan: Plan) -> list[Said]:
     lead = plan.sets[0] if plan.sets else plan.nearest
     return [_of_term(term) for term in lead.ledger.terms] if lead else []
@@ -165,7 +180,7 @@ def _fields(deployment: LLMDeployment, question: Question) -> Iterator[Said]:
             inputs={},
             source="nobody set it" if source.kind == "open" else str(source),
             field=path,
-            changes=f"spec.{path}",
+            changes="",
         )
 
 
@@ -194,14 +209,15 @@ def _text(found: list[tuple[Plan, list[Said]]], *, listed: bool) -> Iterator[Ren
         where = plan.sets[0] if plan.sets else plan.nearest
         on = f"  {where.layout} on {where.hardware}" if where else ""
         yield Text.assemble((f"{plan.namespace}/{plan.name}", "bold"), (f"{on}  {plan.outcome.value}", "dim"))
-        if listed:
+        if listed and said:
             rows = [(f"  {one.name}", one.value, one.source, one.field) for one in said]
             yield drawing.table(("  NAME", "VALUE", "FROM", "SET IT WITH"), rows, left=(0, 2, 3))
         else:
             for one in said:
                 yield from _one(one)
         if not said:
-            yield drawing.facts([("", "; ".join(finding.message for finding in plan.findings))], width=0)
+            wrong = [finding for finding in plan.findings if finding.severity is Severity.ERROR]
+            yield drawing.facts([("Error", finding.message) for finding in wrong], width=8)
 
 
 def _one(said: Said) -> Iterator[RenderableType]:

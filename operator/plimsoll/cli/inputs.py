@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -103,7 +104,7 @@ def gpu(name: str) -> Gpu:
     try:
         return gpu_named(name)
     except UnknownGpu as error:
-        raise BadInput(f"--gpu: {error}; `plimsoll gpus` lists them all") from None
+        raise BadInput(f"--gpu: {error} (`plimsoll gpus` lists them all)") from None
 
 
 def engine(version: str | None) -> EngineFacts:
@@ -141,8 +142,12 @@ def _tell_fetched(found: ModelFacts) -> None:
 
 
 def _with_hint(error: ModelUnknown, *, online: bool) -> str:
-    offline = not online and "offline" in error.reason
-    return f"{error} (--online asks the hub)" if offline else str(error)
+    if online or "offline" not in error.reason:
+        return str(error)
+    name = error.source.removeprefix("hf://")
+    near = get_close_matches(name, catalogue_names(), n=3, cutoff=0.8)
+    meant = f"did you mean {', '.join(near)}? " if near else ""
+    return f"{error} ({meant}--online asks the hub)"
 
 
 def _resolver(admin: OperatorConfig, *, online: bool) -> Resolver:
