@@ -459,3 +459,43 @@ def test_money_that_cannot_be_counted_is_said_where_it_is_bounded():
 def test_gpus_under_hosts_that_are_too_small_are_said_to_be():
     made = planned(deployment(workload=CHAT), pool(host_memory_bytes=2**30))
     assert "no node with H100-SXM-80GB gives more than 1.0 GiB" in finding(made, "NoHostMemory").message
+
+
+@pytest.mark.parametrize("task", ["embed", "rerank", "classify"])
+def test_what_decodes_nothing_is_priced_by_the_request_and_waits_for_no_tokens(task):
+    model = {"source": "hf://Qwen/Qwen3-Embedding-0.6B", "task": task}
+    asked = deployment(model=model, workload={"inputTokens": {"p95": 2000}}, slo={"itlP99Ms": 1})
+    made = planned(asked, pool("L4-24GB", price_per_hour="0.5"))
+    cost = made.sets[0].cost
+    assert (cost.per_million_output_tokens, cost.per_million_requests is None) == (None, False)
+    assert made.sets[0].settings.max_model_len == 2048
+    assert (made.sets[0].load.output_tokens, made.sets[0].load.generates) == (1, False)
+    assert "for each request" in made.choice
+    assert finding(made, "NothingDecoded").field == "slo.itlP99Ms"
+    assert "WorkloadAssumed" not in reasons(made)
+
+
+def test_an_encoder_is_not_asked_to_generate():
+    model = {"source": "hf://BAAI/bge-m3", "task": "generate"}
+    made = planned(deployment(model=model), pool("L4-24GB"))
+    assert (made.outcome, finding(made, "NoGenerator").field) == (Outcome.INVALID, "model.task")
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ({"prices": {"gpuHour": [{"product": "H1000", "perHour": "2"}]}}, "prices.gpuHour"),
+        (
+            {"budgets": [{"namespace": "*", "gpusByProduct": [{"product": "H1000", "gpus": 1}]}]},
+            "budgets.gpusByProduct",
+        ),
+    ],
+)
+def test_products_that_the_admin_misspelt_are_said(config, field):
+    told = finding(planned(deployment(workload=CHAT), pool(), config=config), "UnknownGPU")
+    assert (told.severity, told.field, told.value) == (Severity.WARNING, field, "H1000")
+
+
+def test_a_share_that_cannot_hold_a_model_is_not_said_to_lack_room_for_a_pool_of_nothing():
+    made = planned(deployment(LLAMA_70B, workload=CHAT), pool("L4-24GB", 4, sharing=4))
+    assert "fixed pool" not in finding(made, "DoesNotFit").message

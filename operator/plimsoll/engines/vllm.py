@@ -27,11 +27,11 @@ from plimsoll.engines.command import (
 )
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.gpus import GIB
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.settings import EngineSettings
 
-GIB: Final = 2**30
 KV_WORDS: Final = {
     Dtype.FP8: "fp8",
     Dtype.BFLOAT16: "bfloat16",

@@ -84,7 +84,7 @@ def _weights(task: Task, gpu: Gpu, shown: PlanSet) -> Iterator[Advice]:
             gain += f", at least {after} instead of {before} {shown.hardware}"
         yield Advice(
             topic="quantization",
-            message=f"{option.name}: {gain}; decoding reads up to {now / then:.1f} times less a step",
+            message=f"{option.name}: {gain}; {'decoding' if task.intent.generates else 'the engine'} reads up to {now / then:.1f} times less a step",
             takes=option.takes,
         )
 

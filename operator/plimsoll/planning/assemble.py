@@ -12,6 +12,7 @@ from plimsoll.planning.budgets import UNLIMITED
 from plimsoll.planning.candidate import Candidate, attains, hosts_of, load_of, predictor, settled
 from plimsoll.planning.choice import ROUNDING, Chosen, Demand, Option, replicas_for
 from plimsoll.planning.cost import cost_of
+from plimsoll.planning.intent import Intent
 from plimsoll.planning.load import Performance
 from plimsoll.planning.placement import spread
 from plimsoll.planning.plan import SCHEMA, Alternative, Origin, PlanSet, Value
@@ -80,7 +81,7 @@ def build_set(task: Task, candidate: Candidate, replicas: int, concurrency: int,
         performance=performance,
         max_concurrency=candidate.most,
         meets_slo=attains(task.intent, performance) if has_target and performance is not None else None,
-        cost=cost_of(hardware, candidate.devices, replicas, performance),
+        cost=cost_of(hardware, candidate.devices, replicas, performance, generates=task.intent.generates),
         values=(*candidate.values, why, _layout_value(candidate)),
         placements=spread(hosts_of(candidate), candidate.shape, candidate.layout, replicas, owner),
     )
@@ -120,28 +121,34 @@ def _alternative(
         sets=(f"{count} x {candidate.layout} on {candidate.slot.hardware}",),
         replicas=count,
         gpus=float(candidate.gpu_hours * count),
-        cost=cost_of(candidate.slot.hardware, candidate.devices, count, performance),
+        cost=cost_of(
+            candidate.slot.hardware, candidate.devices, count, performance, generates=task.intent.generates
+        ),
         verdict=candidate.ledger.verdict,
         tpot_ms=performance.tpot_ms if performance else None,
         ttft_ms=performance.ttft_ms if performance else None,
         output_tokens_per_second=performance.output_tokens_per_second * count if performance else None,
         meets_slo=attains(task.intent, performance) if has_target and performance else None,
-        reason=_why_not(option, count, best, demand, hours="cost" if money else task.intent.hours),
+        reason=_why_not(option, count, best, demand, unit=_unit(task.intent, demand, money=money)),
     )
 
 
-def _why_not(option: Option, count: int, best: float, demand: Demand, *, hours: str) -> str:
+def _why_not(option: Option, count: int, best: float, demand: Demand, *, unit: str) -> str:
     if _over(demand, count):
         return f"would need {counted(count, 'replica')}, and at most {demand.most} are allowed"
     if option.room < count:
         kept = "there is room for" if demand.limits == UNLIMITED else "room and budget are for"
         return f"would need room for {counted(count, 'replica')}, and {kept} {option.room:,}"
     total = option.cost * count
-    per = " for each output token" if demand.unit == "replicas" else ""
     if total > best * (1 + ROUNDING) > 0:
         more = (total / best - 1) * 100
-        return f"{f'{more:.0f}' if more >= 1 else 'less than 1'}% more {hours}{per}"
-    return f"the same {hours}{per}; more devices a replica, a less simple layout or a larger GPU"
+        return f"{f'{more:.0f}' if more >= 1 else 'less than 1'}% more {unit}"
+    return f"the same {unit}; more devices a replica, a less simple layout or a larger GPU"
+
+
+def _unit(intent: Intent, demand: Demand, *, money: bool) -> str:
+    unit = "cost" if money else intent.hours
+    return f"{unit} for each {intent.work}" if demand.unit == "replicas" else unit
 
 
 def _over(demand: Demand, count: int) -> bool:

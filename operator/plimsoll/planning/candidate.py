@@ -79,6 +79,7 @@ def load_of(intent: Intent, concurrency: int) -> Load:
         output_tokens=intent.lengths.output_typical,
         concurrency=concurrency,
         shared_prefix_share=intent.shared_prefix or 0.0,
+        generates=intent.generates,
     )
 
 
@@ -139,7 +140,7 @@ def settled(task: Task, candidate: Candidate) -> Candidate:
     """With the ledger of its final settings. Fewer sequences than were weighed never take more memory, so it still fits."""
     slot, layout, settings, values = candidate.slot, candidate.layout, candidate.settings, candidate.values
     ledger = ledger_of(task, slot, layout, settings)
-    if slot.hardware.sharing > 1 and settings.kv_cache_bytes is None:
+    if slot.hardware.sharing > 1 and settings.kv_cache_bytes is None and ledger.term("kv").bytes.low > 0:
         settings, why = _fixed_pool(slot, ledger, settings)
         values += (why,)
         ledger = ledger_of(task, slot, layout, settings)

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Final
 
+from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import UnknownGpu, gpu_named
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.model import ModelFacts
+from plimsoll.planning.budgets import budget_of
 from plimsoll.planning.features import parse_kv_dtype
 from plimsoll.planning.intent import Intent
 from plimsoll.planning.placement import PRODUCT_LABELS
@@ -21,6 +23,7 @@ LIKELY: Final = 3
 def check_spec(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterator[Finding]:
     """Errors and warnings of one deployment, in the order of the spec's fields."""
     yield from _engine(engine)
+    yield from _task(intent, model)
     yield from _topology(intent, model)
     yield from _kv_dtype(intent, engine)
     yield from _speculation(intent, model)
@@ -74,6 +77,32 @@ def products_of(intent: Intent, inventory: Inventory) -> tuple[frozenset[str] | 
     return frozenset(names), tuple(findings)
 
 
+def check_products(namespace: str, config: OperatorConfig) -> Iterator[Finding]:
+    """Prices and limits of the admin for products that are not known: they would reach no device, silently."""
+    budget = budget_of(namespace, config)
+    for field, products, effect in (
+        ("prices.gpuHour", [price.product for price in config.prices.gpu_hour], "its price reaches no GPU"),
+        (
+            "budgets.gpusByProduct",
+            [limit.product for limit in budget.gpus_by_product] if budget is not None else [],
+            "its limit holds nobody back",
+        ),
+    ):
+        for product in products:
+            try:
+                gpu_named(product)
+            except UnknownGpu as error:
+                hint = f"; did you mean {', '.join(error.near)}?" if error.near else ""
+                yield Finding(
+                    severity=Severity.WARNING,
+                    reason="UnknownGPU",
+                    message=f"{field} of the admin's config names {product!r}, which is not known, so {effect}{hint}",
+                    field=field,
+                    value=product,
+                    remedy=", ".join(error.near) or "a catalogue name, see plimsoll gpus",
+                )
+
+
 def _engine(engine: EngineFacts) -> Iterator[Finding]:
     if engine.approximated_from is not None:
         yield Finding(
@@ -82,6 +111,29 @@ def _engine(engine: EngineFacts) -> Iterator[Finding]:
             message=engine.approximated_from,
             field="engine.version",
             value=engine.version,
+        )
+
+
+def _task(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
+    if intent.generates:
+        return
+    itl = intent.spec.slo.itl_p99_ms
+    if intent.spec.model.task == "generate":
+        yield _error(
+            "NoGenerator",
+            f"model.task is generate, but {model.architecture.name} is an encoder, which writes no text; use embed, rerank "
+            f"or classify",
+            "model.task",
+            "generate",
+        )
+    elif itl is not None and intent.binds("slo.itlP99Ms"):
+        yield Finding(
+            severity=Severity.WARNING,
+            reason="NothingDecoded",
+            message=f"slo.itlP99Ms is {itl}, but this task answers at once, without tokens to wait for; it is ignored",
+            field="slo.itlP99Ms",
+            value=str(itl),
+            remedy="slo.ttftP99Ms, the time to the answer",
         )
 
 
@@ -155,15 +207,19 @@ def _speculation(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
 
 
 def _lengths(intent: Intent) -> Iterator[Finding]:
-    if not intent.lengths.declared:
-        yield Finding(
-            severity=Severity.INFO,
-            reason="WorkloadAssumed",
-            message=f"lengths are not declared in full; {intent.lengths.input_typical:,} tokens in and "
-            f"{intent.lengths.output_typical:,} out are assumed for a typical request",
-            field="workload.inputTokens",
-            remedy="workload.inputTokens and workload.outputTokens",
-        )
+    if intent.lengths.declared:
+        return
+    out = f" and {intent.lengths.output_typical:,} out" if intent.generates else ""
+    yield Finding(
+        severity=Severity.INFO,
+        reason="WorkloadAssumed",
+        message=f"lengths are not declared in full; {intent.lengths.input_typical:,} tokens in{out} are assumed for a "
+        f"typical request",
+        field="workload.inputTokens",
+        remedy="workload.inputTokens and workload.outputTokens"
+        if intent.generates
+        else "workload.inputTokens",
+    )
 
 
 def _error(reason: str, message: str, field: str, value: str) -> Finding:

@@ -13,17 +13,21 @@ from plimsoll.planning.placement import device_part
 from plimsoll.planning.plan import Cost, Hardware, Placement, PlanSet
 
 
-def cost_of(hardware: Hardware, devices: int, replicas: int, performance: Performance | None) -> Cost:
+def cost_of(
+    hardware: Hardware, devices: int, replicas: int, performance: Performance | None, *, generates: bool
+) -> Cost:
     """Of replicas with so many devices each."""
     price = None if hardware.price_per_hour is None else Fraction(hardware.price_per_hour) * devices
     each_million = None
     if price is not None and performance is not None:
-        tokens = Fraction(int(performance.output_tokens_per_second * 1000), 1000) * 3600
-        each_million = _text(price / tokens * 1_000_000) if tokens else None
+        rate = performance.output_tokens_per_second if generates else performance.requests_per_second
+        hourly = Fraction(int(rate * 1000), 1000) * 3600
+        each_million = _text(price / hourly * 1_000_000) if hourly else None
     return Cost(
         gpu_hours_per_hour=float(device_part(hardware) * devices * replicas),
         per_hour=None if price is None else _text(price * replicas),
-        per_million_output_tokens=each_million,
+        per_million_output_tokens=each_million if generates else None,
+        per_million_requests=None if generates else each_million,
     )
 
 
@@ -39,7 +43,13 @@ def rescaled(chosen: PlanSet, replicas: int, further: Sequence[Placement] = ()) 
         chosen,
         replicas=replicas,
         placements=tuple(Placement(pool=pool, replicas=count) for pool, count in places.items() if count),
-        cost=cost_of(chosen.hardware, chosen.devices_per_replica, replicas, chosen.performance),
+        cost=cost_of(
+            chosen.hardware,
+            chosen.devices_per_replica,
+            replicas,
+            chosen.performance,
+            generates=chosen.load.generates,
+        ),
     )
 
 

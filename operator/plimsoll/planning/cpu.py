@@ -7,13 +7,13 @@ from math import ceil
 from typing import Final
 
 from plimsoll.api.quantity import parse_bytes
+from plimsoll.facts.gpus import GIB
 from plimsoll.planning.intent import ASSUMED_CONCURRENCY
 from plimsoll.planning.kv import kv_bytes_per_token
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.placement import Slot
 from plimsoll.planning.task import Task
 
-GIB: Final = 2**30
 BESIDE: Final = 8 * GIB
 """Interpreter, libraries, tokenizer, and the buffers of a step."""
 HOST_PART: Final = 0.8

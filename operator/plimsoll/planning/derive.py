@@ -10,7 +10,7 @@ from typing import Final
 
 from plimsoll.api.quantity import format_gib, parse_bytes
 from plimsoll.facts.architecture import MoeFfn
-from plimsoll.facts.gpus import Gpu, Vendor
+from plimsoll.facts.gpus import GIB, Gpu, Vendor
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.cpu import cpu_size
 from plimsoll.planning.features import kv_dtype, lora_slots, multimodal_items, rope_scaling, speculation
@@ -22,7 +22,7 @@ from plimsoll.planning.task import Task
 from plimsoll.planning.values import as_set, explained
 
 UTILIZATION: Final = "memory.utilizationPercent"
-RESERVE_BYTES: Final = 4 * 2**30
+RESERVE_BYTES: Final = 4 * GIB
 """Left outside the engine's share of a large device: what drivers, allocators and late buffers take after profiling."""
 MOST_UTILIZATION: Final = 0.95
 UNIFIED_UTILIZATION: Final = 0.80

@@ -8,7 +8,7 @@ is not asked here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -73,6 +73,8 @@ class Intent:
     share: Fraction | None
     """Of a time-sliced device."""
     most_per_hour: Fraction | None
+    generates: bool = True
+    """False where a request is answered at once (a vector, a score, a class): nothing is decoded then."""
 
     def binds(self, field: str) -> bool:
         """Whether a person set a field; a preset's value is a starting point that the ledger corrects."""
@@ -91,6 +93,11 @@ class Intent:
     def hours(self) -> str:
         """What costs are compared in where no money is known."""
         return f"{self.device}-hours"
+
+    @property
+    def work(self) -> str:
+        """What is delivered, in the word that costs are told by."""
+        return "output token" if self.generates else "request"
 
     @property
     def has_target(self) -> bool:
@@ -121,6 +128,17 @@ def read_intent(namespace: str, name: str, spec: LLMDeploymentSpec, source_of: S
         if spec.cost.max_per_hour is None
         else Fraction(parse_decimal(spec.cost.max_per_hour)),
     )
+
+
+def pooled(intent: Intent) -> Intent:
+    """The same for a task that decodes nothing: an answer counts as one token, and there is no time between tokens."""
+    lengths = replace(
+        intent.lengths,
+        output_typical=1,
+        output_long=0,
+        declared=intent.spec.workload.input_tokens is not None,
+    )
+    return replace(intent, lengths=lengths, itl_ms=None, generates=False)
 
 
 def _lengths(

@@ -15,6 +15,8 @@ class Load:
     output_tokens: int
     concurrency: int
     shared_prefix_share: float = 0.0
+    generates: bool = True
+    """False where a request is answered at once, which counts as one output token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -298,7 +298,7 @@ def why_chosen(
     """The objective and what it was weighed against."""
     unit = "money" if money else intent.hours
     if demand.unit == "replicas":
-        aim = f"the least {unit} for each output token at a modest load"
+        aim = f"the least {unit} for each {intent.work} at a modest load"
     elif demand.unit == "concurrency":
         aim = f"the least {unit} that carries {int(demand.amount):,} requests in flight"
     else:

@@ -12,9 +12,10 @@ from typing import Final
 from plimsoll.facts.architecture import Attention, DenseFfn, LatentAttention, MoeFfn
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version
+from plimsoll.facts.gpus import GIB
 from plimsoll.facts.model import Certainty
 from plimsoll.planning.constants import Constant
-from plimsoll.planning.situation import GIB, SECOND_RUNNER_FOR_ALL, Estimate, Situation, gib_text
+from plimsoll.planning.situation import SECOND_RUNNER_FOR_ALL, Estimate, Situation, gib_text
 
 FUSED_ALLREDUCE: Final = Version(0, 17)
 """From here ranks on one fast fabric keep buffers for collectives fused with the norms that follow them."""

@@ -135,6 +135,9 @@ class Cost:
     per_hour: str | None
     """Money, a decimal string in the admin's currency; None where a price is unknown, never zero."""
     per_million_output_tokens: str | None = None
+    """None too where nothing is decoded."""
+    per_million_requests: str | None = None
+    """Where a request is answered at once: embeddings, scores, classes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.api.quantity import format_gib
-from plimsoll.facts.gpus import Vendor
+from plimsoll.facts.gpus import GIB, Vendor
 from plimsoll.planning.cpu import cpu_size
 from plimsoll.planning.layout import Layout, Shape
 from plimsoll.planning.placement import Slot
@@ -14,7 +14,6 @@ from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.task import Task
 from plimsoll.planning.values import explained
 
-GIB: Final = 2**30
 # An API server and an engine core, each one busy thread; a worker of its own for every device.
 BASE_CORES: Final = 2
 CORES_EACH: Final = 1

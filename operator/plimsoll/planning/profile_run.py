@@ -19,9 +19,10 @@ from plimsoll.facts.architecture import (
 )
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version
+from plimsoll.facts.gpus import GIB
 from plimsoll.facts.model import Certainty
 from plimsoll.planning.constants import Constant
-from plimsoll.planning.situation import GIB, Estimate, Situation, gib_text
+from plimsoll.planning.situation import Estimate, Situation, gib_text
 
 TRITON_SAMPLING: Final = Version(0, 17)
 """From here top-k and top-p are found without sorting, so half of the sampler's buffers are gone."""

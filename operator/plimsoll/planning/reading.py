@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.api.config import OperatorConfig
@@ -13,15 +13,17 @@ from plimsoll.facts.engines import EngineFacts, engine_facts
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import Learned
 from plimsoll.facts.model import ModelFacts
-from plimsoll.planning.checks import check_spec, products_of
+from plimsoll.planning.checks import check_products, check_spec, products_of
 from plimsoll.planning.context_length import context_length
-from plimsoll.planning.intent import Source, SourceOf, read_intent
+from plimsoll.planning.intent import Source, SourceOf, pooled, read_intent
 from plimsoll.planning.pinning import spec_digest
 from plimsoll.planning.placement import Slot, slots
 from plimsoll.planning.plan import Finding, Origin, Severity
 from plimsoll.planning.quantize import as_served
 from plimsoll.planning.task import Task
 from plimsoll.planning.trust import check_trust
+
+POOLING: Final = ("embed", "rerank", "classify")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +87,14 @@ def read(
         # A draft model that counts nothing would make everything fit.
         missing = _unreadable("speculative.model", wish.model, facts.problem)
         return _stopped(deployment, facts, engine, digest, (missing,))
-    if facts.model.architecture.encoder:
-        # Encoders answer with one vector: nothing is decoded.
-        intent = replace(intent, lengths=replace(intent.lengths, output_typical=1))
+    if facts.model.architecture.encoder or merged.spec.model.task in POOLING:
+        intent = pooled(intent)
     model, findings = as_served(facts.model, merged.spec.quantization.method, engine)
     products, unknown = products_of(intent, inventory)
     context = context_length(model.architecture, intent)
     findings = (
         *_yielded(merged),
+        *check_products(deployment.namespace, config),
         *check_trust(merged.spec, deployment.namespace, admin, engine),
         *findings,
         *unknown,

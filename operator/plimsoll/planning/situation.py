@@ -12,14 +12,13 @@ from typing import Final
 from plimsoll.facts.architecture import Architecture
 from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.engines import EngineFacts
-from plimsoll.facts.gpus import Gpu, LinkKind, Vendor
+from plimsoll.facts.gpus import GIB, Gpu, LinkKind, Vendor
 from plimsoll.facts.model import Certainty, ModelFacts
 from plimsoll.planning.constants import Constants
 from plimsoll.planning.kv_rules import version_of
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.settings import EngineSettings
 
-GIB: Final = 2**30
 DATA_CENTRE_GIB: Final = 70
 SECOND_RUNNER: Final = Version(0, 25)
 """From here models without experts and states run on the engine's second runner."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from plimsoll.facts.gpus import Vendor
+from plimsoll.facts.gpus import GIB, Vendor
 from plimsoll.planning import overheads
 from plimsoll.planning.interval import Interval
 from plimsoll.planning.kv_groups import CachePlan
-from plimsoll.planning.situation import GIB, Estimate, Situation, gib_text
+from plimsoll.planning.situation import Estimate, Situation, gib_text
 
 CONTEXT_AT_START: Final = 0.4 * GIB
 """What a device has lost to the driver and the process before the engine looks at what is free."""

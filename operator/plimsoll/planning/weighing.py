@@ -12,6 +12,7 @@ from heapq import heapify, heappop, heappush, nsmallest
 from math import inf
 from typing import Final
 
+from plimsoll.facts.gpus import GIB
 from plimsoll.planning.bounds import Bound, Speed, Weight, bound_of, speed_of, tight_bound, weight_of
 from plimsoll.planning.candidate import Candidate, evaluate, room_for
 from plimsoll.planning.choice import ROUNDING, Demand, Option, choose, most_carried, option_of, replicas_for
@@ -25,7 +26,6 @@ from plimsoll.planning.task import Task
 
 MOST_REJECTED: Final = 400
 """Kept in a plan, most telling first; a ConfigMap holds one megabyte."""
-GIB: Final = 2**30
 SURE: Final = 3
 ENOUGH: Final = 4
 """The choice and its three alternatives."""
@@ -275,7 +275,7 @@ def weigh(task: Task, slots: Sequence[Slot], demand: Demand, owner: str, *, mone
     while waiting:
         prospect = heappop(waiting)[1]
         if not weighing.matters(prospect):
-            refusal = Refusal(prospect.layout, "cost", _dearer(prospect, demand))
+            refusal = Refusal(prospect.layout, "cost", _dearer(prospect, demand, task.intent.work))
             if prospect.bound.concurrency < 1:
                 refusal = Refusal(prospect.layout, "target", _MISSED)
             weighing.refusals.append((prospect.slot, refusal))
@@ -316,12 +316,12 @@ def _held_unsharded(task: Task, layout: Layout, weight: Weight, budget: float) -
     return f"the cache holds about {tokens:,.0f} tokens on each rank without it, {wanted:,} are plenty"
 
 
-def _dearer(prospect: Prospect, demand: Demand) -> str:
+def _dearer(prospect: Prospect, demand: Demand, work: str) -> str:
     """Why a bound was enough."""
     if demand.unit == "replicas":
         return (
-            f"at its very best {prospect.bound.tokens_per_second:,.0f} output tokens/s on {prospect.layout.gpus} GPUs, "
-            f"which cost more a token than the layouts that were worked out"
+            f"at its very best {prospect.bound.tokens_per_second:,.0f} {work}s/s on {prospect.layout.gpus} GPUs, which cost "
+            f"more for each than the layouts that were worked out"
         )
     unit = "requests in flight" if demand.unit == "concurrency" else "requests a second"
     return (
