@@ -28,6 +28,14 @@ def test_the_load_line_stands_where_the_budget_ends():
     assert len(cells) == round(72.85 / 79.19 * 100)
 
 
+def test_what_the_engine_may_take_ends_at_the_load_line():
+    """Terms of a tenth of a cell get a whole one, which once pushed the cache over the line."""
+    sizes = {"weights": 61.1, "context": 0.1, "activation": 0.1, "graphs": 0.1, "kv": 11.4}
+    terms = tuple(term(name, size) for name, size in sizes.items())
+    full = ledger(terms=terms, budget_bytes=int(sum(sizes.values()) * GIB))
+    assert bar(full).partition("|")[2].strip(".") == "]"
+
+
 def test_what_does_not_fit_runs_over_the_end():
     nearest = misfit().nearest
     assert nearest is not None

@@ -131,16 +131,19 @@ def bar(ledger: Ledger, *, colour: bool, width: int = BAR_WIDTH) -> Text:
 
 
 def _cells(sizes: Mapping[str, float], total: float, width: int) -> dict[str, int]:
-    """Cells by term: in proportion, at least one each, cut where the sum is more than the GPU has."""
+    """Cells by term: in proportion, at least one each, cut where the sum is more than the GPU has.
+
+    The largest term makes up for what rounding adds or takes, so that what ends at the load line is drawn to it.
+    """
     wanted = {
         name: max(1, round(size / total * width))
         for name, size in sizes.items()
         if size > 0 and name != "headroom"
     }
-    largest = max(wanted, key=lambda name: wanted[name], default=None)
-    used = sum(wanted.values())
-    if largest is not None and used > width and sum(sizes.values()) <= total * 1.001:
-        wanted[largest] -= used - width  # only rounding up made it too long
+    taken = sum(sizes[name] for name in wanted)
+    if wanted and taken <= total * 1.001:
+        largest = max(wanted, key=lambda name: wanted[name])
+        wanted[largest] = max(1, wanted[largest] + round(taken / total * width) - sum(wanted.values()))
     cells, left = {}, width
     for name, number in wanted.items():
         cells[name] = min(number, left)

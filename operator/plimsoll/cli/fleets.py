@@ -133,7 +133,7 @@ def from_cluster(context: str | None, config: OperatorConfig | None) -> Snapshot
     try:
         cluster = read_cluster(context)
     except ClusterUnreadable as error:
-        raise BadInput(f"--context {context or ''}: {error}") from None
+        raise BadInput(f"--context{f' {context}' if context else ''}: {error}") from None
     note(cluster.notes)
     kept = cluster.kept
     try:
