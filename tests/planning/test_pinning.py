@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from plimsoll.planning.pinning import UNREAD, Event, spec_digest
 from plimsoll.planning.plan import Outcome
-from tests.planning.asking import LLAMA, deployment, finding, planned, pool, reasons
+from plimsoll.planning.planner import PlanFacts, plan
+from tests.planning.asking import LLAMA, deployment, finding, inventory, planned, pool, reasons
 
 CHAT = {"preset": "chat"}
 
@@ -200,3 +201,17 @@ def test_a_pinned_plan_stands_where_its_pool_goes_by_another_name():
     first = planned(deployment(workload=CHAT), pool(key="old", nodes=1))
     again = planned(deployment(workload=CHAT), pool(key="new", nodes=1, declared_nodes=1), pinned=first)
     assert again.pinning.kept
+
+
+@pytest.mark.parametrize(("replicas", "stays"), [(2, 2), (0, 0)])
+def test_a_model_that_cannot_be_read_for_a_while_takes_nothing_down_but_what_a_person_takes_away(
+    replicas, stays
+):
+    asked = deployment(workload=CHAT, replicas=replicas)
+    nothing = PlanFacts(model=None, problem="the hub does not answer")
+    again = plan(asked, inventory(pool()), nothing, pinned=pinned_plan(replicas=2))
+    assert again.replicas == stays
+    assert [one.digest for one in again.sets] == [one.digest for one in pinned_plan().sets]
+    assert finding(again, "ModelUnreadable").message == "the hub does not answer"
+    changed = deployment(workload=CHAT | {"contextTokens": 2048})
+    assert not plan(changed, inventory(pool()), nothing, pinned=pinned_plan()).sets

@@ -60,7 +60,7 @@ def advise(task: Task, gpu: Gpu, shown: PlanSet, hints: tuple[str, ...]) -> tupl
     return (
         *_weights(task, gpu, shown),
         *_cache(task, gpu, shown),
-        *(Advice(topic="preset", message=hint, takes="as it says") for hint in hints),
+        *(Advice(topic="preset", message=hint, takes="") for hint in hints),
     )
 
 

@@ -55,7 +55,7 @@ def no_room(shown: PlanSet, pools: Sequence[Pool], wanted: int, placed: int, own
     """A layout is known, but not all replicas find devices now."""
     empty = sum(room_when_empty(pool, shown.shape, shown.layout) for pool in pools)
     free = sum(pool.free_devices for pool in pools)
-    found = f"{placed:,} of {counted(wanted, 'replica')} of {shown.layout} find"
+    found = f"{placed:,} of {counted(wanted, 'replica')} find"
     if empty >= wanted:
         holders = sorted(
             {name for pool in pools for name, count in pool.held.items() if count and name != owner}
@@ -63,13 +63,13 @@ def no_room(shown: PlanSet, pools: Sequence[Pool], wanted: int, placed: int, own
         others = f"; held by {', '.join(holders[:MOST_NAMED])}" if holders else ""
         reason = "NoFreeGPUs"
         message = (
-            f"{found} free GPUs: {free:,} {shown.hardware} are free, each pod needs {shown.shape.devices} on one node"
+            f"{found} free GPUs: {free:,} {shown.hardware} are free, each pod of {shown.layout} needs {shown.shape.devices} on one node"
             f"{others}"
         )
         remedy = "free those GPUs, a higher priority, or fewer replicas"
     else:
         reason = "NoGPUs"
-        message = f"{found} GPUs: all {shown.hardware} together would hold {empty:,}"
+        message = f"{found} GPUs: all {shown.hardware} together would hold {empty:,} of {shown.layout}"
         remedy = "more nodes, or fewer replicas"
     return Finding(
         severity=Severity.WARNING,
@@ -129,10 +129,10 @@ def replicas_reason(intent: Intent) -> str:
         return "spec.replicas, obeyed exactly"
     most = f"at most scaling.max {bounds.most}" if bounds.most is not None else "without scaling.max"
     if intent.concurrency is not None:
-        return f"as many as {intent.concurrency:,} requests in flight need, at least {bounds.least}, {most}"
+        return f"as many as {counted(intent.concurrency, 'request')} in flight need, at least {bounds.least}, {most}"
     if intent.rate is not None:
         return f"as many as {float(intent.rate):g} requests a second need, at least {bounds.least}, {most}"
-    return f"no load is declared: scaling.min, at least 1, {most}"
+    return f"no load is declared: scaling.min, at least {max(1, bounds.least)}, {most}"
 
 
 def does_not_fit(intent: Intent, weighed: Weighed, nearest: PlanSet | None) -> tuple[Outcome, Finding]:
@@ -257,7 +257,7 @@ def over_budget(shown: PlanSet, demand: Demand, wanted: int, placed: int) -> Fin
             f"{counted(wanted, 'replica')} of {shown.layout} on {shown.hardware}"
         ),
         field="cost.maxPerHour" if money else "replicas",
-        remedy="a larger budget in the admin's config, or fewer replicas",
+        remedy=f"{'a higher cost.maxPerHour, ' if money else ''}a larger budget in the admin's config, or fewer replicas",
     )
 
 

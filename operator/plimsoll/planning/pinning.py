@@ -18,7 +18,7 @@ from plimsoll.planning.budgets import Limits, claim_of
 from plimsoll.planning.cost import rescaled, total_cost
 from plimsoll.planning.ledger import Verdict
 from plimsoll.planning.occupancy import Ground
-from plimsoll.planning.plan import Outcome, Pinning, Plan, PlanSet
+from plimsoll.planning.plan import Finding, Outcome, Pinning, Plan, PlanSet
 
 UNREAD: Final[tuple[tuple[str, ...], ...]] = (
     ("replicas",),
@@ -115,6 +115,21 @@ def kept(pinned: Plan, fresh: Plan, *, wanted: int, ground: Ground, limits: Limi
     message = "nothing happened that would justify a restart"
     return replace(
         now, pinning=Pinning(kept=True, reason="Pinned", message=message, better=saving(now, fresh))
+    )
+
+
+def undisturbed(pinned: Plan, fixed: int | None, findings: tuple[Finding, ...]) -> Plan:
+    """The pinned plan where nothing can be planned now, though nobody changed the resource: the model's source cannot be
+    reached, an admin's list is shorter. Only replicas that a person takes away go."""
+    sets = tuple(_standing(pinned.sets, pinned.replicas if fixed is None else fixed))
+    message = "it cannot be planned anew now, so what serves stays; the findings say why"
+    return replace(
+        pinned,
+        sets=sets,
+        replicas_wanted=pinned.replicas_wanted if fixed is None else fixed,
+        findings=findings,
+        cost=total_cost(sets),
+        pinning=Pinning(kept=True, reason="Pinned", message=message),
     )
 
 

@@ -217,7 +217,7 @@ class Advice:
     """quantization, kv-dtype, context, gpu, prices."""
     message: str
     takes: str
-    """What it takes: another checkpoint, a field, a risk for quality."""
+    """What it takes: another checkpoint, a field, a risk for quality. Empty where the message says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

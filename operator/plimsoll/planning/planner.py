@@ -39,7 +39,7 @@ from plimsoll.planning.outcomes import (
     to_be_made,
     why_chosen,
 )
-from plimsoll.planning.pinning import Event, kept, replacing
+from plimsoll.planning.pinning import Event, kept, replacing, undisturbed
 from plimsoll.planning.placement import same_devices, shape_of
 from plimsoll.planning.plan import SCHEMA, Advice, Alternative, Cost, Finding, Outcome, Plan, PlanSet
 from plimsoll.planning.reading import PlanFacts, Reading, read
@@ -68,6 +68,8 @@ def plan(
     reading = read(deployment, inventory, facts, learned, config)
     config = config if config is not None else OperatorConfig()
     if reading.task is None:
+        if pinned is not None and pinned.spec_digest == reading.digest:
+            return undisturbed(pinned, deployment.spec.replicas, reading.findings)
         return _ended(reading, Outcome.INVALID)
     bounds = limits if limits is not None else limits_of(deployment.namespace, config)
     fresh = _fresh(reading, reading.task, inventory, bounds)
