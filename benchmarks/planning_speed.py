@@ -3,8 +3,8 @@
 Before each plan one node and one pod change, and the inventory is brought up to date as the operator would do it: that is
 the parse of the change, and the plan follows. Nothing is handed from one plan to the next but what the operator has too
 (facts of models and engines, and what they alone decide); every plan is another deployment's, and the first one of each
-model is counted apart. Times are of the processor:
-plans wait for nothing, and other programs of the machine are none of their business.
+model is counted apart. Times are of the processor: plans wait for nothing, and other programs of the machine are none of
+their business.
 """
 
 from __future__ import annotations

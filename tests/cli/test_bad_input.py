@@ -343,3 +343,9 @@ def test_a_part_of_a_name_that_no_model_has_is_said():
     ran = plimsoll("models", "zzz")
     assert (ran.out, ran.code) == ("", 0)
     assert "'zzz'" in ran.err
+
+
+def test_what_would_help_with_an_unknown_model_is_said_once():
+    said = " ".join(planned(resource(model={"source": "hf://nobody/unheard-of"})).out.split())
+    assert "ModelUnreadable: model.source hf://nobody/unheard-of: the built-in catalogue" in said
+    assert said.count("What helps") == 1

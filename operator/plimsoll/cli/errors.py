@@ -32,7 +32,7 @@ class BadInput(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         for line in self.lines:
-            mark = click.style("error:", fg="red", bold=True)
+            mark = click.style("error:", bold=True)  # no colour: click knows nothing of NO_COLOR
             click.echo(f"{mark} {printable(line)}", file=file, err=file is None)
 
 

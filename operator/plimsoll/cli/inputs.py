@@ -131,7 +131,8 @@ def model_of(spec: ModelSpec, admin: OperatorConfig, *, online: bool) -> ModelFa
     try:
         found = _resolver(admin, online=online).resolve(spec)
     except ModelUnknown as error:
-        return _with_hint(error, online=online)
+        # The plan names the source itself.
+        return _with_hint(error, online=online).removeprefix(f"model {error.source}: ")
     _tell_fetched(found)
     return found
 

@@ -19,7 +19,6 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _WRAPPERS = frozenset(
     {"sudo", "exec", "nohup", "env", "time", "uvx", "command", "nice", "stdbuf", "-E", "-oL", "-eL", "--"}
 )
-_SEPARATORS = frozenset({";", "&&", "&", ";;", "\n"})
 _MODULES = {
     "vllm.entrypoints.openai.api_server": "vllm",
     "vllm.entrypoints.api_server": "vllm",
