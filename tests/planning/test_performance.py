@@ -15,7 +15,7 @@ from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.models import lookup
 from plimsoll.planning.layout import Layout
 from plimsoll.planning.load import Load, Performance
-from plimsoll.planning.performance import Replica, predict
+from plimsoll.planning.performance import Replica
 from plimsoll.planning.settings import EngineSettings
 
 MODELS = (
@@ -178,18 +178,3 @@ def test_an_eight_bit_cache_is_read_faster():
     wide = at(replica("Qwen/Qwen3-32B", "H100-SXM-80GB", Layout(tensor=4)), load)
     narrow = at(replica("Qwen/Qwen3-32B", "H100-SXM-80GB", Layout(tensor=4), kv_dtype=Dtype.FP8), load)
     assert narrow.tpot_ms.mid < wide.tpot_ms.mid
-
-
-def test_predict_is_a_replica_asked_once():
-    place = replica("Qwen/Qwen3-32B", "H100-SXM-80GB", Layout(tensor=2), 100_000.0)
-    load = Load(input_tokens=1_000, output_tokens=1_000, concurrency=64)
-    answer = predict(
-        model=model("Qwen/Qwen3-32B"),
-        gpu=gpu_named("H100-SXM-80GB"),
-        layout=Layout(tensor=2),
-        engine=engine_facts(),
-        settings=place.settings,
-        load=load,
-        kv_tokens=100_000.0,
-    )
-    assert answer == at(place, load)

@@ -215,3 +215,11 @@ def test_a_model_that_cannot_be_read_for_a_while_takes_nothing_down_but_what_a_p
     assert finding(again, "ModelUnreadable").message == "the hub does not answer"
     changed = deployment(workload=CHAT | {"contextTokens": 2048})
     assert not plan(changed, inventory(pool()), nothing, pinned=pinned_plan()).sets
+
+
+def test_a_pinned_plan_whose_hardware_is_gone_says_so():
+    again = planned(deployment(workload=CHAT), pool("L40S-48GB", 4), pinned=pinned_plan())
+    assert "H100-SXM-80GB" in finding(again, "HardwareGone").message
+    assert "HardwareGone" not in reasons(
+        planned(deployment(workload=CHAT), pool(free={0: 1}), pinned=pinned_plan())
+    )

@@ -499,3 +499,8 @@ def test_products_that_the_admin_misspelt_are_said(config, field):
 def test_a_share_that_cannot_hold_a_model_is_not_said_to_lack_room_for_a_pool_of_nothing():
     made = planned(deployment(LLAMA_70B, workload=CHAT), pool("L4-24GB", 4, sharing=4))
     assert "fixed pool" not in finding(made, "DoesNotFit").message
+
+
+def test_a_pool_whose_nodes_take_nothing_new_is_said_to_be_so():
+    made = planned(deployment(workload=CHAT), pool(free={}, unavailable={"cordoned": 2}))
+    assert "no node that takes pods (2 cordoned)" in finding(made, "NoGPUs").message

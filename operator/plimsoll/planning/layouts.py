@@ -6,7 +6,6 @@ a size at which the model would be spread far thinner than it needs. Memory is a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
@@ -14,7 +13,7 @@ from typing import Final
 from plimsoll.facts.architecture import Architecture, Attention, LatentAttention
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.layout import Layout
-from plimsoll.planning.rules import Question, Site, first_refusal, refusal_on
+from plimsoll.planning.rules import Question
 
 TENSOR: Final = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 72)
 PIPELINE: Final = (1, 2, 3, 4, 6, 8, 16)
@@ -73,23 +72,6 @@ def cache_copies(architecture: Architecture, tensor: int) -> int:
         if isinstance(layer.mixer, Attention) and layer.mixer.kv_heads < tensor:
             copies = max(copies, tensor // layer.mixer.kv_heads)
     return copies
-
-
-def sift(
-    layouts: Iterable[Layout], question: Question, site: Site, seen: dict[Layout, tuple[str, str] | None]
-) -> tuple[tuple[Layout, ...], tuple[Refusal, ...]]:
-    """Layouts that the rules let through on a site, and the others; `seen` keeps the answers no site can change."""
-    kept: list[Layout] = []
-    refused: list[Refusal] = []
-    for layout in layouts:
-        if layout not in seen:
-            seen[layout] = first_refusal(layout, question)
-        found = seen[layout] or refusal_on(layout, question, site)
-        if found is None:
-            kept.append(layout)
-        else:
-            refused.append(Refusal(layout, *found))
-    return tuple(kept), tuple(refused)
 
 
 def _sizes(tried: tuple[int, ...], wish: int | None) -> tuple[int, ...]:

@@ -102,6 +102,20 @@ def no_host(shown: PlanSet, slots: Sequence[Slot]) -> Finding:
     )
 
 
+def gone(stands: PlanSet) -> Finding:
+    """What a pinned set runs on has left the fleet; whoever watches the clock replaces the plan in the end."""
+    return Finding(
+        severity=Severity.WARNING,
+        reason="HardwareGone",
+        message=(
+            f"no node that is there or declared could hold {stands.layout} on {stands.hardware}, which is planned; if none "
+            f"comes back the plan is made anew"
+        ),
+        field="topology",
+        remedy="bring those nodes back, or ask for a new plan",
+    )
+
+
 def above_most(shown: PlanSet, demand: Demand, needed: int, most: int) -> Finding:
     """The declared load is more than the user's own bound of replicas carries."""
     load = (

@@ -24,26 +24,6 @@ POOL_SPREAD = 0.15
 """How far the pool may be from the ledger's figure: its own spread, and lengths that are not all alike."""
 
 
-def predict(
-    *,
-    model: ModelFacts,
-    gpu: Gpu,
-    layout: Layout,
-    engine: EngineFacts,
-    settings: EngineSettings,
-    load: Load,
-    kv_tokens: float | None,
-) -> Performance:
-    """`kv_tokens` is the pool of one data-parallel rank as the ledger counts it; None means it never binds.
-
-    For many loads on one replica make a `Replica` once and ask it.
-    """
-    replica = Replica.of(
-        model=model, gpu=gpu, layout=layout, engine=engine, settings=settings, kv_tokens=kv_tokens
-    )
-    return replica.at(load)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
     """One model on one layout, with all that no load changes worked out."""

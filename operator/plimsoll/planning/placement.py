@@ -113,6 +113,11 @@ def refusal(
     on_cpu: bool,
 ) -> str | None:
     """Why a deployment may not use a pool, or None."""
+    if not pool_devices(pool):
+        why = " and ".join(f"{count} {what}" for what, count in sorted(pool.unavailable.items()))
+        return (
+            f"{pool.gpu.name} has no node that takes pods{f' ({why})' if why else ''}, and none is declared"
+        )
     if on_cpu != (pool.gpu.vendor is Vendor.CPU):
         return (
             "topology.cpu asks for CPUs" if on_cpu else "CPUs are used only where topology.cpu asks for them"

@@ -30,6 +30,7 @@ from plimsoll.planning.outcomes import (
     above_most,
     does_not_fit,
     fleet_findings,
+    gone,
     no_devices,
     no_host,
     no_room,
@@ -41,7 +42,17 @@ from plimsoll.planning.outcomes import (
 )
 from plimsoll.planning.pinning import Event, kept, replacing, undisturbed
 from plimsoll.planning.placement import same_devices, shape_of
-from plimsoll.planning.plan import SCHEMA, Advice, Alternative, Cost, Finding, Outcome, Plan, PlanSet
+from plimsoll.planning.plan import (
+    SCHEMA,
+    Advice,
+    Alternative,
+    Cost,
+    Finding,
+    Outcome,
+    Plan,
+    PlanSet,
+    Severity,
+)
 from plimsoll.planning.reading import PlanFacts, Reading, read
 from plimsoll.planning.targets import nearest_to_target
 from plimsoll.planning.task import Task
@@ -82,7 +93,8 @@ def plan(
     wanted = wanted_of(pinned, demand, reading.task.intent)
     stands = kept(pinned, fresh, wanted=wanted, ground=ground, limits=demand.limits)
     # The fresh plan's words about its own sets are not true of those that stay.
-    findings = [finding for finding in fresh.findings if finding.reason not in OF_SETS]
+    findings = [f for f in fresh.findings if f.reason not in OF_SETS or f.severity is Severity.ERROR]
+    findings += [gone(chosen) for chosen in stands.sets if chosen.replicas and not ground.could_hold(chosen)]
     if stands.outcome is Outcome.SHORT:
         lead = stands.sets[0]
         findings.append(_shortage(reading, lead, demand, wanted=wanted, placed=stands.replicas))

@@ -77,19 +77,13 @@ def read(
     digest = spec_digest(merged.spec)
     version = merged.spec.engine.version or config.engines.default_version
     engine = facts.engine or engine_facts(merged.spec.engine.name, version)
-    if facts.model is None:
-        source = merged.spec.model.source
-        return _stopped(
-            deployment, facts, engine, digest, (_unreadable("model.source", source, facts.problem),)
-        )
-    wish = merged.spec.speculative
-    if wish is not None and wish.model is not None and facts.draft is None:
-        # A draft model that counts nothing would make everything fit.
-        missing = _unreadable("speculative.model", wish.model, facts.problem)
-        return _stopped(deployment, facts, engine, digest, (missing,))
-    if facts.model.architecture.encoder or merged.spec.model.task in POOLING:
+    model = facts.model
+    unreadable = _unknown_model(merged, facts)
+    if model is None or unreadable is not None:
+        return _stopped(deployment, facts, engine, digest, tuple(filter(None, [unreadable])))
+    if model.architecture.encoder or merged.spec.model.task in POOLING:
         intent = pooled(intent)
-    model, findings = as_served(facts.model, merged.spec.quantization.method, engine)
+    model, findings = as_served(model, merged.spec.quantization.method, engine)
     products, unknown = products_of(intent, inventory)
     context = context_length(model.architecture, intent)
     findings = (
@@ -168,6 +162,16 @@ def _problems(error: SpecError) -> tuple[Finding, ...]:
         )
         for problem in error.problems
     )
+
+
+def _unknown_model(merged: Effective, facts: PlanFacts) -> Finding | None:
+    """The model, or a draft model: one that counted nothing would make everything fit."""
+    if facts.model is None:
+        return _unreadable("model.source", merged.spec.model.source, facts.problem)
+    wish = merged.spec.speculative
+    if wish is not None and wish.model is not None and facts.draft is None:
+        return _unreadable("speculative.model", wish.model, facts.problem)
+    return None
 
 
 def _unreadable(field: str, source: str, problem: str | None) -> Finding:
