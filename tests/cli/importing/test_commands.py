@@ -322,3 +322,10 @@ def test_where_none_can_be_read_each_is_named():
 def test_a_command_behind_the_engine_s_is_lost_aloud():
     imported = import_text("bash -c 'vllm serve Qwen/Qwen3-8B && echo done'")
     assert [fate.what for fate in imported.lost] == ["echo done"]
+
+
+@pytest.mark.parametrize("engine", ["vllm serve a/b", "docker run vllm/vllm-openai --model a/b"])
+def test_copies_of_the_output_and_other_commands_are_lost_aloud(engine: str):
+    imported = import_text(f"set -e\n{engine} 2>&1 >out | tee log")
+    assert [fate.what for fate in imported.lost] == ["set -e", "2>&1", ">out", "tee log"]
+    assert imported.documents[0]["spec"]["model"]["source"] == "hf://a/b"

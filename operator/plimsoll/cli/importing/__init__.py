@@ -19,7 +19,7 @@ from plimsoll.cli.importing.config_file import is_config, words_of
 from plimsoll.cli.importing.docker import Container, is_run, read_compose, read_run
 from plimsoll.cli.importing.draft import Draft, Fate, ImportProblem, Outcome
 from plimsoll.cli.importing.finish import finish
-from plimsoll.cli.importing.shell import commands_in, exports_in, find_engines
+from plimsoll.cli.importing.shell import UNREAD, commands_in, exports_in, find_engines
 from plimsoll.cli.importing.systemd import read_unit
 from plimsoll.cli.importing.values import BadValueError
 from plimsoll.names import NAME_MAX
@@ -109,6 +109,8 @@ def _from_shell(text: str, version: str | None) -> list[Draft]:
         exported = {key: value for words in commands for key, value in exports_in(words).items()}
         for container in containers:
             container.found.environment = {**exported, **container.found.environment}
+        others = [words for words in commands if not is_run(words) and not exports_in(words)]
+        containers[-1].lost += [(" ".join(words), UNREAD) for words in others]
         return [_from_container(container, version) for container in containers]
     engines = find_engines(commands)
     if not engines:

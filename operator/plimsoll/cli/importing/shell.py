@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from plimsoll.cli.importing.draft import ImportProblem
 from plimsoll.cli.importing.environment import EnvValue
@@ -28,6 +29,9 @@ _MODULES = {
     "huggingfaceserver": "kserve",
 }
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
+
+
+UNREAD: Final = "only the engine's own command is read"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +65,7 @@ def commands_in(text: str) -> list[list[str]]:
 
 def _split(tokens: Sequence[str]) -> list[list[str]]:
     commands: list[list[str]] = [[]]
+    copies: list[list[str]] = []
     place = 0
     while place < len(tokens):
         token = tokens[place]
@@ -68,11 +73,13 @@ def _split(tokens: Sequence[str]) -> list[list[str]]:
         if token.strip(";&\n") == "" and token:
             commands.append([])
         elif re.fullmatch(r"&?>+[&|]?", token):
-            if commands[-1] and commands[-1][-1] in ("1", "2"):
-                commands[-1].pop()
+            stream = commands[-1].pop() if commands[-1] and commands[-1][-1] in ("1", "2") else ""
+            copies.append([stream + token + "".join(tokens[place : place + 1])])
             place += 1
         elif token in ("|", "|&") and tokens[place : place + 1] == ["tee"]:
+            copies.append([])
             while place < len(tokens) and tokens[place].strip(";&\n"):
+                copies[-1].append(tokens[place])
                 place += 1
         elif token and set(token) <= set("|<>&;\n"):
             raise ImportProblem(
@@ -80,7 +87,7 @@ def _split(tokens: Sequence[str]) -> list[list[str]]:
             )
         else:
             commands[-1].append(token)
-    return commands
+    return [*commands, *copies]
 
 
 def engine_in(words: Sequence[str]) -> Found | None:
@@ -166,7 +173,7 @@ def find_engines(
         exported = exports_in(words)
         known |= exported
         if not exported:
-            left.append((" ".join(words), "only the engine's own command is read"))
+            left.append((" ".join(words), UNREAD))
     if found:
         found[-1].lost += left
     return found
