@@ -42,7 +42,7 @@ def one(spec: str) -> list[str]:
             "spec.contextTokens: is no field of this group; did you mean spec.workload.contextTokens?",
         ),
         ("  slo: {zzz: 1}", "spec.slo.zzz: is no known field; known here: availabilityPercent, itlP99Ms, ttftP99Ms"),
-        ("  slo: [1]", "spec.slo: must be a group of fields (found [1])"),
+        ("  slo: [1]", "spec.slo: must be a group of fields: ttftP99Ms, itlP99Ms, availabilityPercent (found [1])"),
         ("  podPatches: {op: add}", "spec.podPatches: must be a list (found {'op': 'add'})"),
         ("  podLabels: {team: 3}", "spec.podLabels.team: must be text; put it in quotes (found 3)"),
         ("  speculative: {method: magic}", "spec.speculative.method: must be one of 'ngram', 'draft', 'eagle', 'eagle3' or 'mtp' (found 'magic')"),

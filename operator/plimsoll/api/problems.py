@@ -83,8 +83,6 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "string_too_short": "must have at least {min_length} characters",
     "too_long": "must have at most {max_length} entries",
     "too_short": "must have at least {min_length} entries",
-    "model_type": "must be a group of fields",
-    "dict_type": "must be a group of fields",
     "tuple_type": "must be a list",
     "value_error": "{error}",
 }
@@ -93,6 +91,9 @@ _MESSAGES: Final[Mapping[str, str]] = {
 def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if detail["type"] == "extra_forbidden":
         return _unknown_field(detail["loc"], model)
+    if detail["type"] in ("model_type", "dict_type"):
+        inside = _fields_at(model, [part for part in detail["loc"] if isinstance(part, str)])
+        return f"must be a group of fields{': ' if inside else ''}{', '.join(inside)}"
     if detail["type"] in _MESSAGES:
         return _MESSAGES[detail["type"]].format(**detail.get("ctx", {}))
     return detail["msg"][0].lower() + detail["msg"][1:]
