@@ -122,8 +122,8 @@ def test_each_decided_setting_has_its_flag(flags, words):
     assert words == {flag: found.get(flag) for flag in words}
 
 
-def test_a_fixed_pool_is_told_instead_of_a_utilization():
-    assert "--gpu-memory-utilization" not in told(kv_cache_bytes=GIB)
+def test_a_fixed_pool_is_told_beside_the_share_that_must_be_free_at_the_start():
+    assert told(kv_cache_bytes=GIB, utilization=0.23)["--gpu-memory-utilization"] == ["0.23"]
 
 
 def test_a_cpu_pool_is_told_by_a_variable_and_takes_no_share_of_a_device():

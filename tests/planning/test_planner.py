@@ -15,6 +15,7 @@ from plimsoll.facts.inventory import InventoryProblem, Taint
 from plimsoll.planning.ledger import Verdict
 from plimsoll.planning.plan import Outcome, Plan, Severity
 from plimsoll.planning.planner import PlanFacts, plan
+from plimsoll.planning.verdict import CONTEXT_AT_START
 from tests.planning.asking import (
     LLAMA,
     LLAMA_70B,
@@ -504,3 +505,19 @@ def test_a_share_that_cannot_hold_a_model_is_not_said_to_lack_room_for_a_pool_of
 def test_a_pool_whose_nodes_take_nothing_new_is_said_to_be_so():
     made = planned(deployment(workload=CHAT), pool(free={}, unavailable={"cordoned": 2}))
     assert "no node that takes pods (2 cordoned)" in finding(made, "NoGPUs").message
+
+
+@pytest.mark.parametrize("memory", [{}, {"kvCacheSize": "1Gi"}])
+def test_the_last_of_all_neighbours_on_a_shared_gpu_finds_free_what_its_start_asks_for(memory):
+    made = planned(deployment(SMALL, workload=CHAT, memory=memory), pool("A10G-24GB", 4, sharing=4))
+    device, asked = made.sets[0].hardware.memory_bytes, made.sets[0].settings.utilization
+    assert asked * device <= device / 4 - CONTEXT_AT_START
+    told = next(value for value in made.values if value.name == "utilization")
+    assert told.value == f"{asked:.0%}"
+
+
+@pytest.mark.parametrize(("asked", "gib"), [("512Mi", 1), ("1.5Gi", 1), ("5Gi", 5), (None, 3)])
+def test_a_cpu_cache_is_whole_gib_as_the_engine_reads_it_and_never_zero(asked, gib):
+    cpu = {"kvCacheSize": asked} if asked else {"memory": f"{11 * 1024 + 1536}Mi"}
+    made = planned(deployment(SMALL, workload={"contextTokens": 2048}, topology={"cpu": cpu}), cpu_pool())
+    assert made.sets[0].settings.kv_cache_bytes == gib * 2**30

@@ -158,8 +158,8 @@ def _memory(told: _Told) -> Iterator[Flag]:
     if not told.on_cpu:
         if settings.kv_cache_bytes is not None:
             yield "--kv-cache-memory-bytes", str(settings.kv_cache_bytes)
-        else:
-            yield "--gpu-memory-utilization", _decimal(Fraction(str(settings.utilization)))
+        # Beside a fixed pool too: the start is refused where less than this share of the device is free.
+        yield "--gpu-memory-utilization", _decimal(Fraction(str(settings.utilization)))
     asked = told.spec.memory.kv_cache_dtype
     word = asked if asked is not None else KV_WORDS.get(settings.kv_dtype) if settings.kv_dtype else None
     if word is not None and word != "auto":

@@ -30,6 +30,7 @@ from plimsoll.planning.sequences import held_sequences, sequences, watermark
 from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.task import Task
 from plimsoll.planning.values import explained
+from plimsoll.planning.verdict import CONTEXT_AT_START
 
 LIKELY: Final = 0.9
 POOL_STEP: Final = 64 * 2**20
@@ -144,6 +145,9 @@ def settled(task: Task, candidate: Candidate) -> Candidate:
         settings, why = _fixed_pool(slot, ledger, settings)
         values += (why,)
         ledger = ledger_of(task, slot, layout, settings)
+    if slot.hardware.sharing > 1 and not task.intent.binds(UTILIZATION):
+        settings, why = _free_at_start(slot, ledger, settings)
+        values = (*(value for value in values if value.name != why.name), why)
     capacity = cache_of(ledger)
     if capacity is not None:
         permille, why = watermark(task, settings, capacity)
@@ -166,6 +170,24 @@ def _fixed_pool(slot: Slot, ledger: Ledger, settings: EngineSettings) -> tuple[E
         field="memory.kvCacheSize",
     )
     return replace(settings, kv_cache_bytes=pool), why
+
+
+def _free_at_start(slot: Slot, ledger: Ledger, settings: EngineSettings) -> tuple[EngineSettings, Value]:
+    """With a fixed pool the utilization is only what must be free at the start, when this process has its context already
+    and every neighbour may have all of its own part."""
+    free = (ledger.budget_bytes - CONTEXT_AT_START) / slot.hardware.memory_bytes
+    utilization = max(1, int(free * 100)) / 100
+    why = explained(
+        "utilization",
+        f"{utilization:.0%}",
+        "what the share leaves free beside the driver's context, which is all that the start asks of it: the pool is fixed",
+        inputs={"budget": format_gib(ledger.budget_bytes), "context": format_gib(int(CONTEXT_AT_START))},
+        origin=Origin.DERIVED,
+        source="the device is shared",
+        changes=f"{UTILIZATION}, memory.tenancySharePercent, the sharing factor of the GPU",
+        field=UTILIZATION,
+    )
+    return replace(settings, utilization=utilization), why
 
 
 def room_for(candidate: Candidate, owner: str) -> int:

@@ -40,16 +40,21 @@ def cpu_size(task: Task, slot: Slot) -> CpuSize:
     resident = task.model.weights.total + BESIDE
     if asked is not None and asked.memory is not None:
         memory = parse_bytes(asked.memory)
-        cache = parse_bytes(fixed) if fixed is not None else max(0, memory - resident)
+        cache = _whole(fixed) if fixed is not None else max(0, memory - resident) // GIB * GIB
     else:
-        most = max(0, int(slot.hardware.memory_bytes * HOST_PART) - resident)
-        cache = parse_bytes(fixed) if fixed is not None else min(most, _wanted(task))
+        most = max(0, int(slot.hardware.memory_bytes * HOST_PART) - resident) // GIB * GIB
+        cache = _whole(fixed) if fixed is not None else min(most, _wanted(task))
         memory = resident + cache
     hosts = [pool.host_cpus for pool in slot.pools if pool.host_cpus is not None]
     cores = min(MOST_CORES, max(LEAST_CORES, min(hosts, default=LEAST_CORES) - 2))
     if asked is not None and asked.cores is not None:
         cores = asked.cores
     return CpuSize(cache_bytes=cache, memory_bytes=memory, cores=cores)
+
+
+def _whole(size: str) -> int:
+    """The engine reads whole GiB, and takes zero for half of the host."""
+    return max(1, parse_bytes(size) // GIB) * GIB
 
 
 def _wanted(task: Task) -> int:

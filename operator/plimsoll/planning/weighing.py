@@ -23,6 +23,7 @@ from plimsoll.planning.placement import Slot, room, shape_of
 from plimsoll.planning.plan import Rejected
 from plimsoll.planning.rules import CONTEXT_PARALLEL_FLAG, Question, Site, Wishes, first_refusal, refusal_on
 from plimsoll.planning.task import Task
+from plimsoll.planning.values import counted
 
 MOST_REJECTED: Final = 400
 """Kept in a plan, most telling first; a ConfigMap holds one megabyte."""
@@ -320,12 +321,12 @@ def _dearer(prospect: Prospect, demand: Demand, work: str) -> str:
     """Why a bound was enough."""
     if demand.unit == "replicas":
         return (
-            f"at its very best {prospect.bound.tokens_per_second:,.0f} {work}s/s on {prospect.layout.gpus} GPUs, which cost "
+            f"at its very best {prospect.bound.tokens_per_second:,.0f} {work}s/s on {counted(prospect.layout.gpus, 'GPU')}, which cost "
             f"more for each than the layouts that were worked out"
         )
     unit = "requests in flight" if demand.unit == "concurrency" else "requests a second"
     return (
-        f"at its very best {prospect.capacity:,.1f} {unit} on {prospect.layout.gpus} GPUs, which cost more for the load "
+        f"at its very best {prospect.capacity:,.1f} {unit} on {counted(prospect.layout.gpus, 'GPU')}, which cost more for the load "
         f"than the layouts that were worked out"
     )
 
