@@ -1,19 +1,23 @@
 """Many deployments on one inventory: order, shares of GPUs, budgets, and what the last one is told."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.planning.fleet import Request, plan_fleet
+from plimsoll.planning.occupancy import occupied
 from plimsoll.planning.plan import Outcome
 from tests.planning.asking import LLAMA_70B, SMALL, deployment, facts, finding, inventory, pool
 
 CHAT = {"preset": "chat"}
 
 
-def request(name, *, model=LLAMA_70B, namespace="team-a", created=None, pinned=None, **spec):
-    asked = deployment(model, name=name, namespace=namespace, created=created, workload=CHAT, **spec)
+def request(name, *, model=LLAMA_70B, namespace="team-a", created=None, pinned=None, workload=CHAT, **spec):
+    asked = deployment(model, name=name, namespace=namespace, created=created, workload=workload, **spec)
     return Request(deployment=asked, facts=facts(asked), pinned=pinned)
 
 
@@ -150,3 +154,62 @@ def test_a_newcomer_takes_nothing_of_a_budget_that_serves_another():
     pinned = by_name(together([old]))["old"]
     fleet = by_name(together([request("new"), request("old", replicas=4, pinned=pinned)], config=config))
     assert (fleet["old"].replicas, fleet["new"].replicas) == (4, 0)
+
+
+def running(fleet, pools):
+    """The pools once the pods of a fleet's plans are there."""
+    left = {one.key: one for one in pools}
+    for plan in fleet.plans:
+        owner = f"{plan.namespace}/{plan.name}"
+        for chosen in plan.sets:
+            for place in chosen.placements:
+                one = occupied(left[place.pool], place, chosen.shape, owner)
+                held = one.held[owner] + place.replicas * chosen.devices_per_replica
+                left[place.pool] = replace(one, held={**one.held, owner: held})
+    return tuple(left.values())
+
+
+ASKED = st.fixed_dictionaries(
+    {
+        "model": st.sampled_from([SMALL, LLAMA_70B]),
+        "namespace": st.sampled_from(["team-a", "team-b"]),
+        "spec": st.sampled_from(
+            [
+                {},
+                {"replicas": 0},
+                {"replicas": 5},
+                {"workload": {**CHAT, "concurrency": 900}},
+                {"workload": {**CHAT, "concurrency": 900}, "scaling": {"min": 1, "max": 2}},
+                {"workload": {**CHAT, "requestsPerSecond": "30"}},
+            ]
+        ),
+    }
+)
+
+
+@given(
+    asked=st.lists(ASKED, min_size=1, max_size=3),
+    free=st.integers(0, 8),
+    declared=st.integers(0, 1),
+    budget=st.integers(0, 12),
+)
+@settings(max_examples=25, deadline=None)
+def test_a_fleet_planned_again_once_its_pods_run_is_the_same_fleet(asked, free, declared, budget):
+    pools = (pool(free={free: 1, 3: 1}, declared_nodes=declared), pool("L4-24GB", 4, 2, sharing=1))
+    config = {"budgets": [{"namespace": "team-a", "gpus": budget}]}
+    requests = [
+        request(
+            f"d{index}", model=one["model"], namespace=one["namespace"], **{"workload": CHAT} | one["spec"]
+        )
+        for index, one in enumerate(asked)
+    ]
+    first = together(requests, *pools, config=config)
+    assert sum(plan.devices for plan in first.plans if plan.namespace == "team-a") <= budget
+    pinned = by_name(first)
+    again = together(
+        [replace(one, pinned=pinned[one.deployment.name]) for one in requests],
+        *running(first, pools),
+        config=config,
+    )
+    ran = [[(one.digest, one.replicas) for one in plan.sets] for plan in first.plans]
+    assert [[(one.digest, one.replicas) for one in plan.sets] for plan in again.plans] == ran

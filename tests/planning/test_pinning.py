@@ -140,9 +140,9 @@ def test_more_replicas_than_the_pinned_hardware_holds_add_a_set_beside_it():
 
 
 def test_a_plan_without_sets_pins_nothing():
-    nothing = planned(deployment(workload=CHAT), pool("T4-16GB", 1, 1))
-    assert not replace(nothing, sets=()).sets
-    again = planned(deployment(workload=CHAT), pool(), pinned=replace(nothing, sets=()))
+    nothing = planned(deployment(workload=CHAT), pool(free={0: 1}))
+    assert not nothing.sets
+    again = planned(deployment(workload=CHAT), pool(), pinned=nothing)
     assert again.pinning is not None
     assert again.pinning.reason == "FirstPlan"
 

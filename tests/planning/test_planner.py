@@ -281,7 +281,9 @@ def test_the_cheaper_gpus_win_where_prices_are_known_and_unknown_prices_are_said
     assert planned(deployment(workload=CHAT), *cheap).sets[0].hardware.gpu == "L40S-48GB"
     unknown = planned(deployment(workload=CHAT), cheap[0], pool("L40S-48GB", 4))
     assert "PricesUnknown" in reasons(unknown)
-    assert unknown.cost is None or unknown.cost.per_hour is None or unknown.sets[0].hardware.price_per_hour
+    assert "GPU-hours" in unknown.choice
+    unpriced = planned(deployment(workload=CHAT), cheap[1], pool()).sets[0]
+    assert (unpriced.hardware.price_per_hour, unpriced.cost.per_hour) == (None, None)
 
 
 def test_a_namespace_budget_caps_and_is_named():
