@@ -1,7 +1,6 @@
 """Whole plans: what bad input is told, what good input gets, and what may never change."""
 
 import json
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.presets import built_in_presets
 from plimsoll.facts.inventory import InventoryProblem, Taint
 from plimsoll.planning.ledger import Verdict
-from plimsoll.planning.plan import Outcome, Plan, Severity
+from plimsoll.planning.plan import Outcome, Plan
 from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.planning.verdict import CONTEXT_AT_START
 from tests.planning.asking import (
@@ -286,18 +285,6 @@ def test_the_cheaper_gpus_win_where_prices_are_known_and_unknown_prices_are_said
     assert (unpriced.hardware.price_per_hour, unpriced.cost.per_hour) == (None, None)
 
 
-def test_a_namespace_budget_caps_and_is_named():
-    config = {"budgets": [{"namespace": "team-a", "gpus": 2}]}
-    made = planned(deployment(workload=CHAT, replicas=5), pool(), config=config)
-    assert made.devices <= 2
-    assert "BudgetExhausted" in reasons(made)
-    alone = planned(
-        deployment(LLAMA_70B, workload=CHAT), pool(), config={"budgets": [{"namespace": "*", "gpus": 1}]}
-    )
-    assert alone.outcome is Outcome.DOES_NOT_FIT
-    assert any(row.rule == "budget" for row in alone.rejected)
-
-
 def test_every_set_explains_its_values_and_three_alternatives_are_kept():
     made = planned(deployment(workload=CHAT), *MIXED)
     named = {value.name for value in made.values}
@@ -417,53 +404,6 @@ def test_a_stretched_context_keeps_the_model_s_own_base_and_says_so_where_it_is_
     assert made.sets[0].settings.rope.original == 131_072
 
 
-def test_a_load_beyond_scaling_max_is_no_lack_of_gpus():
-    made = planned(deployment(workload=CHAT | {"concurrency": 100_000}, scaling={"min": 1, "max": 2}), pool())
-    assert (made.outcome, made.replicas, made.replicas_wanted) == (Outcome.FITS, 2, 2)
-    assert finding(made, "LoadAboveMax").field == "scaling.max"
-    assert "NoGPUs" not in reasons(made)
-
-
-def test_replicas_that_run_on_a_declared_class_already_wait_for_no_node():
-    serving = pool(free={0: 1}, held={"team-a/chat": 8}, declared_nodes=3, node_class="big")
-    assert "NodeDeclared" not in reasons(planned(deployment(workload=CHAT), serving))
-    waiting = planned(deployment(workload=CHAT), replace(serving, held={}))
-    assert "1 replica of tp1 on H100-SXM-80GB waits" in finding(waiting, "NodeDeclared").message
-
-
-def test_a_stopped_deployment_is_not_short_of_gpus_that_others_hold():
-    made = planned(deployment(workload=CHAT, replicas=0), pool(free={0: 1}, held={"team-b/other": 8}))
-    assert (made.outcome, made.replicas_wanted) == (Outcome.FITS, 0)
-
-
-def test_cpus_count_against_no_budget_of_gpus():
-    made = planned(
-        deployment(SMALL, workload=CHAT, topology={"cpu": {}}),
-        cpu_pool(),
-        config={"budgets": [{"namespace": "*", "gpus": 0}]},
-    )
-    assert made.outcome is Outcome.FITS
-    assert "host-hours" in made.choice
-
-
-def test_a_partition_counts_against_the_budget_of_its_card():
-    slice_of = pool("A100-SXM-80GB", 7, partition="1g.10gb", card="A100-SXM-80GB", memory_bytes=20 * 2**30)
-    config = {"budgets": [{"namespace": "*", "gpusByProduct": [{"product": "A100-SXM-80GB", "gpus": 1}]}]}
-    made = planned(deployment(SMALL, workload=CHAT, replicas=9), slice_of, config=config)
-    assert made.replicas == 7
-
-
-def test_money_that_cannot_be_counted_is_said_where_it_is_bounded():
-    made = planned(deployment(workload=CHAT, cost={"maxPerHour": "5"}), pool())
-    told = finding(made, "PricesUnknown")
-    assert (told.severity, told.field) == (Severity.WARNING, "cost.maxPerHour")
-
-
-def test_gpus_under_hosts_that_are_too_small_are_said_to_be():
-    made = planned(deployment(workload=CHAT), pool(host_memory_bytes=2**30))
-    assert "no node with H100-SXM-80GB gives more than 1.0 GiB" in finding(made, "NoHostMemory").message
-
-
 @pytest.mark.parametrize("task", ["embed", "rerank", "classify"])
 def test_what_decodes_nothing_is_priced_by_the_request_and_waits_for_no_tokens(task):
     model = {"source": "hf://Qwen/Qwen3-Embedding-0.6B", "task": task}
@@ -482,31 +422,6 @@ def test_an_encoder_is_not_asked_to_generate():
     model = {"source": "hf://BAAI/bge-m3", "task": "generate"}
     made = planned(deployment(model=model), pool("L4-24GB"))
     assert (made.outcome, finding(made, "NoGenerator").field) == (Outcome.INVALID, "model.task")
-
-
-@pytest.mark.parametrize(
-    ("config", "field"),
-    [
-        ({"prices": {"gpuHour": [{"product": "H1000", "perHour": "2"}]}}, "prices.gpuHour"),
-        (
-            {"budgets": [{"namespace": "*", "gpusByProduct": [{"product": "H1000", "gpus": 1}]}]},
-            "budgets.gpusByProduct",
-        ),
-    ],
-)
-def test_products_that_the_admin_misspelt_are_said(config, field):
-    told = finding(planned(deployment(workload=CHAT), pool(), config=config), "UnknownGPU")
-    assert (told.severity, told.field, told.value) == (Severity.WARNING, field, "H1000")
-
-
-def test_a_share_that_cannot_hold_a_model_is_not_said_to_lack_room_for_a_pool_of_nothing():
-    made = planned(deployment(LLAMA_70B, workload=CHAT), pool("L4-24GB", 4, sharing=4))
-    assert "fixed pool" not in finding(made, "DoesNotFit").message
-
-
-def test_a_pool_whose_nodes_take_nothing_new_is_said_to_be_so():
-    made = planned(deployment(workload=CHAT), pool(free={}, unavailable={"cordoned": 2}))
-    assert "no node that takes pods (2 cordoned)" in finding(made, "NoGPUs").message
 
 
 @pytest.mark.parametrize("memory", [{}, {"kvCacheSize": "1Gi"}])

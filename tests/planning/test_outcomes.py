@@ -1,0 +1,42 @@
+"""What is told about how a plan came out is true of it."""
+
+from dataclasses import replace
+
+from plimsoll.planning.plan import Outcome
+from tests.planning.asking import LLAMA_70B, deployment, finding, planned, pool, reasons
+
+CHAT = {"preset": "chat"}
+
+
+def test_a_load_beyond_scaling_max_is_no_lack_of_gpus():
+    made = planned(deployment(workload=CHAT | {"concurrency": 100_000}, scaling={"min": 1, "max": 2}), pool())
+    assert (made.outcome, made.replicas, made.replicas_wanted) == (Outcome.FITS, 2, 2)
+    assert finding(made, "LoadAboveMax").field == "scaling.max"
+    assert "NoGPUs" not in reasons(made)
+
+
+def test_replicas_that_run_on_a_declared_class_already_wait_for_no_node():
+    serving = pool(free={0: 1}, held={"team-a/chat": 8}, declared_nodes=3, node_class="big")
+    assert "NodeDeclared" not in reasons(planned(deployment(workload=CHAT), serving))
+    waiting = planned(deployment(workload=CHAT), replace(serving, held={}))
+    assert "1 replica of tp1 on H100-SXM-80GB waits" in finding(waiting, "NodeDeclared").message
+
+
+def test_a_stopped_deployment_is_not_short_of_gpus_that_others_hold():
+    made = planned(deployment(workload=CHAT, replicas=0), pool(free={0: 1}, held={"team-b/other": 8}))
+    assert (made.outcome, made.replicas_wanted) == (Outcome.FITS, 0)
+
+
+def test_gpus_under_hosts_that_are_too_small_are_said_to_be():
+    made = planned(deployment(workload=CHAT), pool(host_memory_bytes=2**30))
+    assert "no node with H100-SXM-80GB gives more than 1.0 GiB" in finding(made, "NoHostMemory").message
+
+
+def test_a_pool_whose_nodes_take_nothing_new_is_said_to_be_so():
+    made = planned(deployment(workload=CHAT), pool(free={}, unavailable={"cordoned": 2}))
+    assert "no node that takes pods (2 cordoned)" in finding(made, "NoGPUs").message
+
+
+def test_a_share_that_cannot_hold_a_model_is_not_said_to_lack_room_for_a_pool_of_nothing():
+    made = planned(deployment(LLAMA_70B, workload=CHAT), pool("L4-24GB", 4, sharing=4))
+    assert "fixed pool" not in finding(made, "DoesNotFit").message
