@@ -404,26 +404,6 @@ def test_a_stretched_context_keeps_the_model_s_own_base_and_says_so_where_it_is_
     assert made.sets[0].settings.rope.original == 131_072
 
 
-@pytest.mark.parametrize("task", ["embed", "rerank", "classify"])
-def test_what_decodes_nothing_is_priced_by_the_request_and_waits_for_no_tokens(task):
-    model = {"source": "hf://Qwen/Qwen3-Embedding-0.6B", "task": task}
-    asked = deployment(model=model, workload={"inputTokens": {"p95": 2000}}, slo={"itlP99Ms": 1})
-    made = planned(asked, pool("L4-24GB", price_per_hour="0.5"))
-    cost = made.sets[0].cost
-    assert (cost.per_million_output_tokens, cost.per_million_requests is None) == (None, False)
-    assert made.sets[0].settings.max_model_len == 2048
-    assert (made.sets[0].load.output_tokens, made.sets[0].load.generates) == (1, False)
-    assert "for each request" in made.choice
-    assert finding(made, "NothingDecoded").field == "slo.itlP99Ms"
-    assert "WorkloadAssumed" not in reasons(made)
-
-
-def test_an_encoder_is_not_asked_to_generate():
-    model = {"source": "hf://BAAI/bge-m3", "task": "generate"}
-    made = planned(deployment(model=model), pool("L4-24GB"))
-    assert (made.outcome, finding(made, "NoGenerator").field) == (Outcome.INVALID, "model.task")
-
-
 @pytest.mark.parametrize("memory", [{}, {"kvCacheSize": "1Gi"}])
 def test_the_last_of_all_neighbours_on_a_shared_gpu_finds_free_what_its_start_asks_for(memory):
     made = planned(deployment(SMALL, workload=CHAT, memory=memory), pool("A10G-24GB", 4, sharing=4))
