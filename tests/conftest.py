@@ -19,7 +19,9 @@ settings.load_profile("steady")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--write-golden", action="store_true", help="write golden files instead of comparing them")
+    parser.addoption(
+        "--write-golden", action="store_true", help="write golden files instead of comparing them"
+    )
 
 
 @pytest.fixture
@@ -30,7 +32,9 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
         if request.config.getoption("--write-golden"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        assert text == path.read_text(encoding="utf-8"), f"{path.name} differs; if it should, run with --write-golden"
+        assert text == path.read_text(encoding="utf-8"), (
+            f"{path.name} differs; if it should, run with --write-golden"
+        )
 
     return check
 

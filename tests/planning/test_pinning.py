@@ -213,8 +213,14 @@ def test_a_model_that_cannot_be_read_for_a_while_takes_nothing_down_but_what_a_p
     assert again.replicas == stays
     assert [one.digest for one in again.sets] == [one.digest for one in pinned_plan().sets]
     assert finding(again, "ModelUnreadable").message == "the hub does not answer"
-    changed = deployment(workload=CHAT | {"contextTokens": 2048})
-    assert not plan(changed, inventory(pool()), nothing, pinned=pinned_plan()).sets
+
+
+def test_an_edit_that_contradicts_itself_is_told_and_takes_nothing_down():
+    changed = deployment(workload=CHAT, topology={"tensor": 3})
+    again = planned(changed, pool(), pinned=pinned_plan())
+    assert again.outcome is Outcome.INVALID
+    assert finding(again, "TopologyContradiction").field == "topology.tensor"
+    assert again.sets == pinned_plan().sets
 
 
 def test_a_pinned_plan_whose_hardware_is_gone_says_so():

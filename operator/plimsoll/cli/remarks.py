@@ -53,7 +53,7 @@ class Style:
 
 def generates(chosen: PlanSet | None) -> bool:
     """Whether answers are tokens one after the other; embeddings and scores are done after the prefill."""
-    return chosen is None or chosen.load.output_tokens > 1
+    return chosen is None or chosen.load.generates
 
 
 def remarks(plan: Plan, style: Style) -> Iterator[RenderableType]:

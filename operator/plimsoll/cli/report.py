@@ -127,10 +127,12 @@ def _cost(chosen: PlanSet, style: Style) -> str:
     cost, devices = chosen.cost, chosen.cost.gpu_hours_per_hour
     said = [many(devices, "device", short)]
     said.append("price unknown" if cost.per_hour is None else f"{style.money(cost.per_hour)} an hour")
-    if cost.per_million_output_tokens is not None:
-        # An answer that is not generated counts as one token.
-        what = "output tokens" if generates(chosen) else "requests"
-        said.append(f"{style.money(cost.per_million_output_tokens)} per million {what}")
+    for money, what in (
+        (cost.per_million_output_tokens, "output tokens"),
+        (cost.per_million_requests, "requests"),
+    ):
+        if money is not None:
+            said.append(f"{style.money(money)} per million {what}")
     return ", ".join(said)
 
 

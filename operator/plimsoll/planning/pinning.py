@@ -119,8 +119,8 @@ def kept(pinned: Plan, fresh: Plan, *, wanted: int, ground: Ground, limits: Limi
 
 
 def undisturbed(pinned: Plan, fixed: int | None, findings: tuple[Finding, ...]) -> Plan:
-    """The pinned plan where nothing can be planned now, though nobody changed the resource: the model's source cannot be
-    reached, an admin's list is shorter. Only replicas that a person takes away go."""
+    """The pinned plan where nothing can be planned now: the model's source cannot be reached, an admin's list is shorter,
+    or an edit contradicts itself, which must not take down what serves. Only replicas that a person takes away go."""
     sets = tuple(_standing(pinned.sets, pinned.replicas if fixed is None else fixed))
     message = "it cannot be planned anew now, so what serves stays; the findings say why"
     return replace(

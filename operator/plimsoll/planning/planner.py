@@ -79,14 +79,19 @@ def plan(
     reading = read(deployment, inventory, facts, learned, config)
     config = config if config is not None else OperatorConfig()
     if reading.task is None:
-        if pinned is not None and pinned.spec_digest == reading.digest:
+        nothing = _ended(reading, Outcome.INVALID)
+        if pinned is None:
+            return nothing
+        if pinned.spec_digest == reading.digest:
             return undisturbed(pinned, deployment.spec.replicas, reading.findings)
-        return _ended(reading, Outcome.INVALID)
+        return _still_served(pinned, nothing, deployment.spec.replicas)
     bounds = limits if limits is not None else limits_of(deployment.namespace, config)
     fresh = _fresh(reading, reading.task, inventory, bounds)
     ground = Ground(reading.slots, reading.owner)
     holdable = pinned is not None and all(ground.could_hold(chosen) for chosen in pinned.sets)
     why = replacing(pinned, fresh.spec_digest, event, holdable=holdable)
+    if pinned is not None and why is not None and not fresh.sets:
+        return _still_served(pinned, fresh, deployment.spec.replicas)
     if why is not None or pinned is None:
         return replace(fresh, pinning=why)
     demand = demand_of(reading.task.intent, bounds)
@@ -99,6 +104,17 @@ def plan(
         lead = stands.sets[0]
         findings.append(_shortage(reading, lead, demand, wanted=wanted, placed=stands.replicas))
     return replace(stands, findings=(*findings, *_of_sets(reading, stands.sets)))
+
+
+def _still_served(pinned: Plan, nothing: Plan, fixed: int | None) -> Plan:
+    """An edit that leads to no plan is told with all its reasons, and takes nothing down that serves."""
+    return replace(
+        undisturbed(pinned, fixed, nothing.findings),
+        outcome=nothing.outcome,
+        rejected=nothing.rejected,
+        advice=nothing.advice,
+        nearest=nothing.nearest,
+    )
 
 
 def _fresh(reading: Reading, task: Task, inventory: Inventory, limits: Limits) -> Plan:
