@@ -13,8 +13,8 @@ from math import ceil
 from statistics import median
 
 from kv_scores import ledger_of
-from observations import GIB, Case
-from plimsoll.facts.gpus import Vendor
+from observations import Case
+from plimsoll.facts.gpus import GIB, Vendor
 from plimsoll.planning import overheads, profile_run
 from plimsoll.planning.constants import Constants
 from plimsoll.planning.rank_weights import rank_weight_bytes

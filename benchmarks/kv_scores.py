@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from observations import GIB, Case
-from plimsoll.facts.gpus import gpu_named
+from observations import Case
+from plimsoll.facts.gpus import GIB, gpu_named
 from plimsoll.planning.constants import Constants
 from plimsoll.planning.interval import Interval
 from plimsoll.planning.kv_groups import CachePlan

@@ -19,7 +19,7 @@ from typing import Any
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import parse_version
 from plimsoll.facts.engines import EngineFacts, KvTokensLine, engine_facts
-from plimsoll.facts.gpus import Gpu, UnknownGpu, Vendor, all_gpus, gpu_named
+from plimsoll.facts.gpus import GIB, Gpu, UnknownGpu, Vendor, all_gpus, gpu_named
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.models import lookup
 from plimsoll.planning.kv_rules import prefix_caching_by_default
@@ -27,7 +27,6 @@ from plimsoll.planning.layout import Layout
 from plimsoll.planning.rank_weights import rank_weight_bytes
 from plimsoll.planning.settings import EngineSettings, LoraSlots, Speculation
 
-GIB = 2**30
 MEMORY_OR_LENGTH = re.compile(
     r"oom|out of memory|memory|cache blocks|max seq len|cache room|model length|max.model.len|default length"
     r"|mamba cache|larger than|needs? [\d.]+ gib",

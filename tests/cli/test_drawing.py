@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from plimsoll.cli import drawing
+from plimsoll.facts import gpus
 from plimsoll.planning.interval import Interval
 from tests.cli.plans import GIB, ledger, misfit, term
 
@@ -127,7 +128,7 @@ def test_the_legend_tells_sizes_and_leaves_out_what_is_nothing():
     assert "W weights 30.5" in told
     empty = ledger(terms=(term("weights", 1.0), term("lora", 0.0), term("headroom", 0.0)))
     assert "LoRA" not in drawing.legend(empty, colour=False).plain
-    assert GIB == drawing.GIB
+    assert GIB == gpus.GIB
 
 
 @pytest.mark.parametrize("width", [40, 60, 110])

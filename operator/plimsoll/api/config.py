@@ -4,7 +4,9 @@ It has the resource's quality and form (typed, unknown fields refused, rules dec
 operator's configuration, so it is never a CRD. An empty file is a valid one; it trusts nobody with anything unusual.
 """
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Annotated, ClassVar, Literal, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -176,9 +178,22 @@ class OperatorConfig(ApiModel):
     )
 
 
-def specificity(pattern: str, namespace: str) -> tuple[bool, int, str]:
-    """Sorts patterns that match a namespace: the exact name first, then the longest."""
-    return pattern != namespace, -len(pattern.replace("*", "")), pattern
+class _ByNamespace(Protocol):
+    @property
+    def namespace(self) -> str: ...
 
 
-__all__ = ["Budget", "NodeClass", "NodeTaint", "OperatorConfig", "Prices", "Trust", "specificity"]
+_Entry = TypeVar("_Entry", bound=_ByNamespace)
+
+
+def matching(namespace: str, entries: Iterable[_Entry]) -> list[_Entry]:
+    """Entries whose pattern holds for a namespace, the most specific first: the exact name, then the longest pattern."""
+
+    def rank(entry: _Entry) -> tuple[bool, int, str]:
+        pattern = entry.namespace
+        return pattern != namespace, -len(pattern.replace("*", "")), pattern
+
+    return sorted((entry for entry in entries if fnmatchcase(namespace, entry.namespace)), key=rank)
+
+
+__all__ = ["Budget", "NodeClass", "NodeTaint", "OperatorConfig", "Prices", "Trust", "matching"]

@@ -6,14 +6,13 @@ that would break a rule together with stronger ones yields: a preset must never 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ValidationError
 
 from plimsoll.api.base import ApiModel
-from plimsoll.api.config import NamespaceDefaults, OperatorConfig, specificity
+from plimsoll.api.config import OperatorConfig, matching
 from plimsoll.api.presets import find_preset
 from plimsoll.api.problems import model_of, problems_of
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec, ServingSpec
@@ -98,7 +97,7 @@ def _layers(
     preset = spec.workload.preset
     if preset is not None:
         yield _preset_layer(preset, config)
-    for default in _matching(namespace, config):
+    for default in matching(namespace, config.defaults):
         yield Source("namespace default", default.namespace), default.spec.to_dict(defaults=False), ()
         if preset is None and default.spec.workload.preset is not None:
             preset = default.spec.workload.preset
@@ -112,12 +111,6 @@ def _preset_layer(name: str, config: OperatorConfig) -> tuple[Source, dict[str, 
     preset = find_preset(name, config)
     source = Source("admin preset" if preset.admin else "preset", name)
     return source, preset.spec.to_dict(defaults=False), preset.advice
-
-
-def _matching(namespace: str, config: OperatorConfig) -> list[NamespaceDefaults]:
-    """Defaults for a namespace, the most specific first."""
-    found = [entry for entry in config.defaults if fnmatchcase(namespace, entry.namespace)]
-    return sorted(found, key=lambda entry: specificity(entry.namespace, namespace))
 
 
 def _add(merged: dict[str, Any], layer: dict[str, Any], source: Source) -> tuple[list[str], list[Yielded]]:

@@ -19,10 +19,10 @@ from rich.table import Table
 from rich.text import Text
 
 from plimsoll.cli.errors import printable
+from plimsoll.facts.gpus import GIB
 from plimsoll.planning.interval import Interval
 from plimsoll.planning.ledger import Ledger, Verdict
 
-GIB: Final = 1 << 30
 PLAIN_WIDTH: Final = 110
 WIDEST: Final = 130
 BAR_WIDTH: Final = 56

@@ -12,9 +12,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from plimsoll.cli import drawing
-from plimsoll.cli.drawing import GIB, count, gib, many, short, spread
+from plimsoll.cli.drawing import count, gib, many, short, spread
 from plimsoll.cli.ledgers import cache_report, memory_report
 from plimsoll.cli.remarks import Style, generates, remarks
+from plimsoll.facts.gpus import GIB
 from plimsoll.planning.plan import FleetPlan, Outcome, Placement, Plan, PlanSet
 
 _OUTCOME_STYLE: Final = {

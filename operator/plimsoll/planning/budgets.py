@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Final
 
-from plimsoll.api.config import Budget, OperatorConfig
+from plimsoll.api.config import Budget, OperatorConfig, matching
 from plimsoll.api.quantity import parse_decimal
 from plimsoll.facts.gpus import UnknownGpu, Vendor, gpu_named
 from plimsoll.planning.placement import device_part
@@ -92,16 +91,7 @@ UNLIMITED: Final = Limits()
 
 def budget_of(namespace: str, config: OperatorConfig) -> Budget | None:
     """The entry whose pattern fits best: the exact name, else the longest pattern."""
-    fitting = [entry for entry in config.budgets if fnmatchcase(namespace, entry.namespace)]
-    return min(
-        fitting,
-        key=lambda entry: (
-            entry.namespace != namespace,
-            -len(entry.namespace.replace("*", "")),
-            entry.namespace,
-        ),
-        default=None,
-    )
+    return next(iter(matching(namespace, config.budgets)), None)
 
 
 def limits_of(namespace: str, config: OperatorConfig) -> Limits:

@@ -8,6 +8,7 @@ from decimal import ROUND_DOWN, Decimal, InvalidOperation
 from typing import Any
 
 from plimsoll.api.quantity import format_quantity
+from plimsoll.facts.gpus import GIB
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
 _UNITS = {
@@ -15,7 +16,6 @@ _UNITS = {
     for power, pair in enumerate(("kK", "mM", "gG", "tT"), 1)
     for unit in pair
 }
-_GIB = 1 << 30
 
 
 class BadValueError(ValueError):
@@ -69,7 +69,7 @@ def gibibytes(text: str) -> str | None:
     count = decimal(text)
     if count < 0:
         raise BadValueError(f"{text} is below 0")
-    return format_quantity(int(count * _GIB)) if count else None
+    return format_quantity(int(count * GIB)) if count else None
 
 
 def parsed_json(text: str) -> Any:

@@ -14,6 +14,7 @@ from plimsoll.facts.architecture import (
     Mixer,
     Span,
 )
+from plimsoll.facts.configs.families import ENCODERS
 from plimsoll.facts.configs.fields import ConfigError, Fields
 from plimsoll.facts.configs.kinds import window
 from plimsoll.facts.dtypes import Dtype
@@ -22,26 +23,11 @@ HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_hea
 _KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "multi_query_group_num")
 _HEAD_DIM = ("head_dim", "kv_channels", "attention_head_dim", "head_size")
 _SPANS = {"full": Span.FULL, "both": Span.FULL, "sliding": Span.SLIDING, "chunked": Span.CHUNKED}
-_ENCODERS = frozenset(
-    [
-        "bert",
-        "roberta",
-        "xlm-roberta",
-        "camembert",
-        "distilbert",
-        "modernbert",
-        "nomic_bert",
-        "gte",
-        "new",
-        "electra",
-        "mpnet",
-    ]
-)
 
 
 def is_encoder(fields: Fields) -> bool:
     """True for families that read a text at once and keep no cache."""
-    return fields.model_type in _ENCODERS or fields.flag("is_causal") is False
+    return fields.model_type in ENCODERS or fields.flag("is_causal") is False
 
 
 def attention_layers(fields: Fields, hidden: int, kinds: Sequence[str]) -> dict[int, Mixer]:
