@@ -1,0 +1,84 @@
+"""What of a deployment is seen to run: its serving sets, their pods, and what those say about themselves.
+
+Read from the cluster's objects by `kube`, judged by `control` and told by `status`. Nothing here is wanted, only seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Stage(StrEnum):
+    """How far a pod is, in the order of a start."""
+
+    UNSCHEDULED = "unscheduled"
+    GATED = "gated"
+    """A queue or a scheduling gate holds it back."""
+    PULLING = "pulling"
+    """It has a node; its images or init containers are not done."""
+    LOADING = "loading"
+    """The engine runs, its readiness probe does not hold yet."""
+    READY = "ready"
+    FAILED = "failed"
+    """It waits in a back-off, or ended; `reason` says which."""
+    LEAVING = "leaving"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSeen:
+    name: str
+    uid: str
+    stage: Stage
+    group: int | None = None
+    """The replica's number where a replica has several pods."""
+    rank: int = 0
+    node: str | None = None
+    created: str = ""
+    since: str = ""
+    """When the stage began, as far as the pod says."""
+    reason: str = ""
+    """The kubelet's or scheduler's own word: ErrImagePull, CrashLoopBackOff, OOMKilled, Unschedulable, Evicted, ..."""
+    message: str = ""
+    """Its sentence, or the engine's termination message."""
+    restarts: int = 0
+    exit_code: int | None = None
+    """Of the last end of the engine's container."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetSeen:
+    """One serving set as it is in the cluster."""
+
+    name: str
+    replicas: int
+    """That its workload objects ask for."""
+    pods_per_replica: int = 1
+    created: str = ""
+    pods: tuple[PodSeen, ...] = ()
+    groups: tuple[int, ...] = ()
+    """Numbers of the replicas that have an object of their own."""
+
+    @property
+    def ready(self) -> int:
+        """Replicas all of whose pods are ready."""
+        if self.pods_per_replica == 1:
+            return sum(pod.stage is Stage.READY for pod in self.pods)
+        whole: dict[int | None, int] = {}
+        for pod in self.pods:
+            if pod.stage is Stage.READY:
+                whole[pod.group] = whole.get(pod.group, 0) + 1
+        return sum(count >= self.pods_per_replica for count in whole.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """Everything of one deployment that is seen."""
+
+    sets: tuple[SetSeen, ...] = ()
+    """Oldest first."""
+    scalers: tuple[str, ...] = field(default=())
+    """HorizontalPodAutoscalers and ScaledObjects that target it, as Kind name."""
+
+    def set_named(self, name: str) -> SetSeen | None:
+        return next((seen for seen in self.sets if seen.name == name), None)

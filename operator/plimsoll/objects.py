@@ -1,0 +1,49 @@
+"""A Kubernetes object as data: what identifies it, and its body. What it means is left to those who make and read it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Body = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ref:
+    """Which object, in any version of its API group."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An object as it should be: every field that we own, and no other."""
+
+    ref: Ref
+    body: Body
+
+    @property
+    def digest(self) -> str:
+        """Of the whole body. Keys are sorted, as the API server returns them sorted whoever wrote first."""
+        return hashlib.sha256(canonical(self.body).encode()).hexdigest()[:16]
+
+
+def manifest(body: Body) -> Manifest:
+    """A body with its identity read from it."""
+    metadata = body["metadata"]
+    ref = Ref(body["apiVersion"], body["kind"], metadata.get("namespace", ""), metadata["name"])
+    return Manifest(ref, body)
+
+
+def canonical(body: Body) -> str:
+    """One text for one body."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
