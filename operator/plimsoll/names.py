@@ -33,6 +33,8 @@ ANNOTATION_HASH: Final = f"{GROUP}/hash"
 ANNOTATION_REPLAN: Final = f"{GROUP}/replan"
 ANNOTATION_RESET: Final = f"{GROUP}/clear-autotune-pause"
 ANNOTATION_WAKE: Final = f"{GROUP}/wake"
+ANNOTATION_FAILED: Final = f"{GROUP}/failed"
+"""On the revision of a set that was given up: why. It is not started again."""
 ANNOTATION_PLAN_DIGEST: Final = f"{GROUP}/plan-digest"
 OWNED_PREFIXES: Final = (f"{GROUP}/", "app.kubernetes.io/", "kubernetes.io/", "k8s.io/")
 

@@ -34,8 +34,9 @@ class PodSeen:
     """The replica's number where a replica has several pods."""
     rank: int = 0
     node: str | None = None
-    created: str = ""
-    since: str = ""
+    created: float = 0.0
+    """Seconds since the epoch, as all times here."""
+    since: float = 0.0
     """When the stage began, as far as the pod says."""
     reason: str = ""
     """The kubelet's or scheduler's own word: ErrImagePull, CrashLoopBackOff, OOMKilled, Unschedulable, Evicted, ..."""
@@ -54,7 +55,9 @@ class SetSeen:
     replicas: int
     """That its workload objects ask for."""
     pods_per_replica: int = 1
-    created: str = ""
+    created: float = 0.0
+    failed: str = ""
+    """Why it was given up, from the annotation on its revision; empty where it was not."""
     pods: tuple[PodSeen, ...] = ()
     groups: tuple[int, ...] = ()
     """Numbers of the replicas that have an object of their own."""
