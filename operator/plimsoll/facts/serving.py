@@ -67,11 +67,12 @@ class SetSeen:
         """Replicas all of whose pods are ready."""
         if self.pods_per_replica == 1:
             return sum(pod.stage is Stage.READY for pod in self.pods)
-        whole: dict[int | None, int] = {}
-        for pod in self.pods:
-            if pod.stage is Stage.READY:
-                whole[pod.group] = whole.get(pod.group, 0) + 1
-        return sum(count >= self.pods_per_replica for count in whole.values())
+        return sum(self.whole(number) for number in {pod.group for pod in self.pods})
+
+    def whole(self, number: int | None) -> bool:
+        """Whether the replica of this number has all its pods, and all are ready."""
+        ready = sum(pod.stage is Stage.READY for pod in self.pods if pod.group == number)
+        return ready >= self.pods_per_replica
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,45 @@
+"""When a set is given up: its engines die again and again, or none is ready in the time a start may take.
+
+Waiting for a node, a quota or an image is no failure of the set: another set would wait for the same.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.facts.serving import PodSeen, SetSeen, Stage
+
+RESTARTS: Final = 3
+"""The first end of an engine may be bad luck, and the second; with the kubelet's back-off the third is a minute later."""
+NOT_THE_ENGINES: Final = frozenset(
+    {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "Evicted", "NodeLost"}
+)
+
+
+def failure(seen: SetSeen, now: float, deadline_seconds: int) -> str | None:
+    """Why this set will not serve, in a sentence; None while it serves or may still."""
+    if seen.failed:
+        return seen.failed
+    if seen.ready:
+        return None
+    for pod in seen.pods:
+        if pod.restarts >= RESTARTS and pod.reason not in NOT_THE_ENGINES and pod.stage is not Stage.LEAVING:
+            return f"{pod.name} ended {pod.restarts} times{_how(pod)}"
+    for pod in seen.pods:
+        late = pod.stage is Stage.LOADING and now - pod.since > deadline_seconds
+        if late:
+            return f"{pod.name} was not ready within {deadline_seconds} s"
+    return None
+
+
+def look_again(seen: SetSeen, now: float, deadline_seconds: int) -> float | None:
+    """Seconds until a pod that loads would be late; None where none loads."""
+    loading = [pod.since + deadline_seconds - now for pod in seen.pods if pod.stage is Stage.LOADING]
+    return max(1.0, min(loading)) if loading and not seen.ready else None
+
+
+def _how(pod: PodSeen) -> str:
+    code = f" with exit code {pod.exit_code}" if pod.exit_code is not None else ""
+    reason = f", {pod.reason}" if pod.reason else ""
+    said = f": {pod.message}" if pod.message else ""
+    return f"{code}{reason}{said}"

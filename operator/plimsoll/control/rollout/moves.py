@@ -1,0 +1,244 @@
+"""The next numbers of replicas of each set, from those that are seen. Called again after each change, it ends at the plan.
+
+Nothing is remembered between calls: how far a rollout is stands in the sets themselves, since when in their pods. So a
+crash between two writes, or a change of mind on the way, only gives this function another start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Literal
+
+from plimsoll.control.rollout.failing import failure, look_again
+from plimsoll.control.rollout.rules import Rules
+from plimsoll.facts.serving import Serving, SetSeen, Stage
+
+State = Literal["Serving", "Starting", "Canary", "Draining", "Failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A set of the plan."""
+
+    name: str
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    name: str
+    replicas: int
+    state: State
+    reason: str = ""
+    groups: tuple[int, ...] = ()
+    """Numbers of the replicas, where each is an object of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    targets: tuple[Target, ...]
+    """Sets that should exist. What is seen and is not among them has served its time."""
+    reason: str
+    """A reason of condition Progressing."""
+    message: str
+    settled: bool = False
+    """Every replica wanted is ready, on the sets of the plan."""
+    failed: tuple[tuple[str, str], ...] = ()
+    """Sets to be given up now, with the reason to be written down."""
+    look_again_seconds: float | None = None
+    """When time alone would change the answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scene:
+    """What every move looks at."""
+
+    wanted: Sequence[Wanted]
+    serving: Serving
+    old: Sequence[SetSeen]
+    """Sets that are not in the plan, but not gone either."""
+    failures: Mapping[str, str]
+    """Why sets of the plan will not serve."""
+    rules: Rules
+    now: float
+
+    @property
+    def total(self) -> int:
+        return sum(one.replicas for one in self.wanted)
+
+    @property
+    def new(self) -> tuple[SetSeen, ...]:
+        """Sets of the plan that exist."""
+        found = (self.serving.set_named(one.name) for one in self.wanted)
+        return tuple(seen for seen in found if seen is not None)
+
+    @property
+    def ready(self) -> int:
+        """Replicas that serve the plan, up to the number that it wants of each set."""
+        return sum(min(one.replicas, _ready(self.serving, one.name)) for one in self.wanted)
+
+    @property
+    def first_failure(self) -> str:
+        return next(f"{name}: {why}" for name, why in self.failures.items())
+
+
+def move(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float) -> Rollout:
+    ours = {one.name for one in wanted}
+    failures = {
+        one.name: why
+        for one in wanted
+        if (seen := serving.set_named(one.name)) is not None
+        and (why := failure(seen, now, rules.deadline_seconds)) is not None
+    }
+    scene = _Scene(
+        wanted=wanted,
+        serving=serving,
+        old=[seen for seen in serving.sets if seen.name not in ours and (seen.replicas or seen.pods)],
+        failures=failures,
+        rules=rules,
+        now=now,
+    )
+    refuge = [seen for seen in scene.old if not seen.failed]
+    if failures and refuge and rules.automatic:
+        return _back(scene, refuge)
+    if scene.old:
+        return _moving(scene)
+    return _settling(scene)
+
+
+def _settling(scene: _Scene) -> Rollout:
+    """Only the sets of the plan are left: they get their numbers at once."""
+    targets = tuple(
+        _target(one.name, one.replicas, scene.serving, scene.failures.get(one.name)) for one in scene.wanted
+    )
+    deadline = scene.rules.deadline_seconds
+    again = [seconds for seen in scene.new if (seconds := look_again(seen, scene.now, deadline)) is not None]
+    serve = f"{scene.ready} of {scene.total} replicas serve the plan"
+    return Rollout(
+        targets=targets,
+        reason="DeadlineExceeded" if scene.failures else "RolledOut",
+        message=scene.first_failure if scene.failures else serve,
+        settled=scene.ready == scene.total,
+        look_again_seconds=min(again, default=None),
+    )
+
+
+def _moving(scene: _Scene) -> Rollout:
+    rules, total = scene.rules, scene.total
+    existing = sum(seen.replicas for seen in scene.new)
+    old = sum(seen.replicas for seen in scene.old)
+    cap, again = _canary_cap(scene)
+    if rules.hold or scene.failures:
+        new = min(existing, total)
+        left = total - scene.ready
+    else:
+        missing = rules.step if rules.surge == 0 else 0
+        left = min(old, max(0, total - min(cap, scene.ready + missing)))
+        new = max(min(cap, total + rules.surge - left), min(existing, cap))
+    if rules.hold:
+        reason, message = "Held", f"{new} of {total} replicas are on the new set; spec.rollout.hold is true"
+    elif scene.failures:
+        reason, message = "DeadlineExceeded", scene.first_failure
+    elif cap < total:
+        reason, message = "Canary", f"{scene.ready} of {cap} canary replicas serve, {left} on the old set"
+    else:
+        reason = "RollingOut"
+        message = f"{scene.ready} of {total} replicas are on the new set, {left} on the old"
+    return Rollout(
+        targets=(*_spread_new(scene, new, canary=cap < total), *_spread_old(scene.old, left)),
+        reason=reason,
+        message=message,
+        look_again_seconds=again,
+    )
+
+
+def _back(scene: _Scene, refuge: Sequence[SetSeen]) -> Rollout:
+    """A new set failed: the old ones, which served, take the whole number again."""
+    lead, *others = sorted(refuge, key=lambda seen: (-seen.ready, seen.created))
+    rest = sum(seen.replicas for seen in others)
+    return Rollout(
+        targets=(
+            _target(lead.name, max(lead.replicas, scene.total - rest), scene.serving, None),
+            *(_target(seen.name, seen.replicas, scene.serving, None) for seen in others),
+            # Kept without replicas: its revision remembers that it failed.
+            *(
+                Target(name=name, replicas=0, state="Failed", reason=why)
+                for name, why in scene.failures.items()
+            ),
+        ),
+        reason="RolledBack",
+        message=f"{scene.first_failure}; {lead.name} serves again",
+        failed=tuple(
+            (seen.name, scene.failures[seen.name]) for seen in scene.new if _newly_failed(scene, seen)
+        ),
+    )
+
+
+def _newly_failed(scene: _Scene, seen: SetSeen) -> bool:
+    return seen.name in scene.failures and not seen.failed
+
+
+def _canary_cap(scene: _Scene) -> tuple[int, float | None]:
+    """How many replicas may be on the new sets now, and in how many seconds that may change by itself."""
+    since = [pod.since for seen in scene.new for pod in seen.pods if pod.stage is Stage.READY]
+    for percent in scene.rules.percents:
+        step = min(scene.total, ceil(scene.total * percent / 100))
+        if scene.ready < step or not since:
+            return step, None
+        held = scene.now - max(since)
+        if held < scene.rules.hold_seconds and scene.ready == step < scene.total:
+            return step, scene.rules.hold_seconds - held
+    return scene.total, None
+
+
+def _spread_new(scene: _Scene, count: int, *, canary: bool) -> list[Target]:
+    """The first set of the plan, which is the cheapest, fills first."""
+    targets, left = [], count
+    for one in scene.wanted:
+        given = min(one.replicas, left)
+        left -= given
+        target = _target(one.name, given, scene.serving, scene.failures.get(one.name))
+        targets.append(replace(target, state="Canary") if canary and target.state != "Failed" else target)
+    return targets
+
+
+def _spread_old(old: Sequence[SetSeen], count: int) -> list[Target]:
+    """What is left of the old sets; those that serve most keep most."""
+    targets, left = [], count
+    for seen in sorted(old, key=lambda seen: (bool(seen.failed), -seen.ready, seen.created)):
+        given = min(seen.replicas, left)
+        left -= given
+        targets.append(
+            Target(
+                name=seen.name,
+                replicas=given,
+                state="Failed" if seen.failed else "Draining",
+                reason=seen.failed,
+                groups=_groups(seen, given),
+            )
+        )
+    return targets
+
+
+def _target(name: str, replicas: int, serving: Serving, failed: str | None) -> Target:
+    seen = serving.set_named(name)
+    state: State = "Failed" if failed else "Serving" if _ready(serving, name) >= replicas else "Starting"
+    return Target(
+        name=name, replicas=replicas, state=state, reason=failed or "", groups=_groups(seen, replicas)
+    )
+
+
+def _groups(seen: SetSeen | None, count: int) -> tuple[int, ...]:
+    """Which numbers stay or come: those that serve, then those that are there, then the lowest free ones."""
+    there = () if seen is None else seen.groups
+    whole = {number for number in there if seen is not None and seen.whole(number)}
+    kept = sorted(there, key=lambda number: (number not in whole, number))[:count]
+    free = (number for number in range(count + len(there)) if number not in there)
+    return tuple(sorted([*kept, *(next(free) for _ in range(count - len(kept)))]))
+
+
+def _ready(serving: Serving, name: str) -> int:
+    seen = serving.set_named(name)
+    return 0 if seen is None else seen.ready

@@ -1,0 +1,46 @@
+"""What the user and the fleet allow of a rollout, with every absent field decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+
+HOLD_SECONDS: Final = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    surge: int = 1
+    """Replicas beyond the wanted number while replicas move; 0 takes the old one away first."""
+    step: int = 1
+    """Replicas that may be missing at a time where nothing may surge."""
+    percents: tuple[int, ...] = ()
+    """Shares of the replicas on the new sets at each step of a canary."""
+    hold_seconds: int = HOLD_SECONDS
+    hold: bool = False
+    automatic: bool = True
+    """Whether a failing set is left by itself."""
+    deadline_seconds: int = 1800
+    """How long a new replica may take to be ready."""
+
+
+def rules_of(spec: LLMDeploymentSpec, *, room: int | None, deadline_seconds: int) -> Rules:
+    """`room` is the number of further replicas of the new sets that would find devices now; None where that is unknown."""
+    asked = spec.rollout
+    surge = asked.max_surge or 1
+    if asked.strategy == "replace":
+        surge = 0
+    elif asked.strategy is None and room is not None:
+        surge = min(surge, room)
+    canary = asked.canary
+    hold = HOLD_SECONDS if canary is None or canary.hold_seconds is None else canary.hold_seconds
+    return Rules(
+        surge=surge,
+        percents=() if canary is None else canary.percents,
+        hold_seconds=hold,
+        hold=asked.hold is True,
+        automatic=asked.rollback != "manual",
+        deadline_seconds=asked.deadline_seconds or deadline_seconds,
+    )
