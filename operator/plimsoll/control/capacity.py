@@ -1,0 +1,21 @@
+"""What a plan says that one replica can carry, in the words of the control law."""
+
+from __future__ import annotations
+
+from plimsoll.control.situation import Capacity
+from plimsoll.planning.plan import PlanSet
+
+
+def capacity_of(chosen: PlanSet) -> Capacity:
+    """Of one replica of a planned set; predictions that were not possible stay None."""
+    performance, pool = chosen.performance, chosen.ledger.capacity
+    return Capacity(
+        kv_tokens=0 if pool is None else int(pool.blocks.mid * pool.block_size),
+        max_num_seqs=chosen.settings.max_num_seqs,
+        concurrency=chosen.max_concurrency
+        if performance is not None and chosen.max_concurrency > 0
+        else None,
+        requests_per_second=None if performance is None else performance.requests_per_second,
+        input_tokens=chosen.load.input_tokens,
+        output_tokens=chosen.load.output_tokens,
+    )

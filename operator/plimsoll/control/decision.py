@@ -1,0 +1,82 @@
+"""What is decided at one tick, with everything that is told about it: the noun that operator, simulator and tests share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from plimsoll.control.memory import Memory
+
+
+class Action(StrEnum):
+    HOLD = "hold"
+    UP = "up"
+    DOWN = "down"
+    ZERO = "zero"
+    WAKE = "wake"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A condition of the resource; type and reason are those of api/conditions."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetWish:
+    """How many replicas one set is to have: the number itself, never a difference."""
+
+    set: str
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """How many replicas each view asks for, before bounds; None: it cannot say. What `explain` and timelines show."""
+
+    tokens: float | None = None
+    running: float | None = None
+    latency: float | None = None
+    forecast: float | None = None
+    lead_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleDecision:
+    role: str
+    action: Action
+    wishes: tuple[SetWish, ...]
+    """Every set of the role, in the order of the situation."""
+    wanted: int
+    """Replicas that the load asks for, before bounds and budgets."""
+    reason: str
+    """One stable word."""
+    message: str
+    """One sentence, with the figures that decided."""
+    need: Need = Need()
+
+    @property
+    def replicas(self) -> int:
+        return sum(wish.replicas for wish in self.wishes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    name: str
+    roles: tuple[RoleDecision, ...]
+    conditions: tuple[Told, ...]
+    memory: Memory
+    """To be kept and handed in again; it outlives the program."""
+
+    @property
+    def wishes(self) -> tuple[SetWish, ...]:
+        return tuple(wish for role in self.roles for wish in role.wishes)
+
+    @property
+    def replicas(self) -> int:
+        return sum(role.replicas for role in self.roles)

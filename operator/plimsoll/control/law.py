@@ -1,0 +1,48 @@
+"""The numbers of the control law, in one place and in code: a missing file can never make a threshold zero.
+
+Each is a share, a time in seconds or a count, and says where it comes from. They are handed in, so that a simulation can
+sweep them; the operator has no setting for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Law:
+    target: float = 0.70
+    """Share of a replica's pool, or of the requests it carries within its limits, that is aimed at."""
+    down_target: float = 0.55
+    """The same after replicas were taken away: the gap between the two is what keeps the number still."""
+    coverage_least: float = 0.5
+    """Share of ready replicas that must speak before anything is decided."""
+    ups_beyond: int = 4
+    """In one step replicas may double, or grow by so many where that is more."""
+    down_window_s: float = 300.0
+    down_share: float = 0.10
+    """Of the replicas, taken away in one step."""
+    down_latency: float = 0.7
+    """Share of a latency limit that must not be passed when something is taken away."""
+    slow_s: float = 60.0
+    """How long a limit must be passed before more replicas are asked for."""
+    slow_most: float = 2.0
+    busy_kv: float = 0.5
+    """Below this, with no queue and no preemption, bad latency is not cured by more replicas."""
+    panic_kv: float = 0.95
+    panic_waiting: float = 8.0
+    healthy_preempted: float = 0.01
+    """Preemptions for each finished request that are no sign of anything."""
+    start_first_s: float = 180.0
+    start_least_s: float = 30.0
+    start_most_s: float = 1800.0
+    credit_starts: float = 3.0
+    """Start-up times for which a starting replica is counted as good as ready."""
+    unschedulable_cap_s: float = 120.0
+    unschedulable_withdraw_s: float = 600.0
+    retry_first_s: float = 60.0
+    retry_most_s: float = 1800.0
+    outage_s: float = 1800.0
+    """Without metrics for so long, somebody is told."""
+    jump_s: float = 600.0
+    """Two ticks further apart than this, or in the wrong order: the clock jumped or the program slept."""

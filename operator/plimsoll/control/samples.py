@@ -1,0 +1,125 @@
+"""What one scrape of one replica says, and a short memory of scrapes whose counters never fall.
+
+An engine that restarts begins to count at zero again; the window carries on from what it had counted before, so that any
+two samples of a counter can be subtracted. A value that was not there is None, never zero. Which replicas are alive, and
+what the samples of many of them amount to, is `signals`' work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from plimsoll.control.histograms import Histogram
+
+KEPT_S: Final = 330.0
+"""Latencies look back five minutes; two scrapes more, so that samples span them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSample:
+    """One replica, once. Only the leader of a group reports, so a sample is a replica's."""
+
+    pod: str
+    """UID of the (leader's) pod; its name where the source knows no UID."""
+    at: float
+    """Seconds since the epoch, when it was measured."""
+    kv_fraction: float | None = None
+    running: float | None = None
+    waiting: float | None = None
+    kv_tokens: int | None = None
+    block_size: int | None = None
+    max_num_seqs: int | None = None
+    # Counters, as exported: they only grow, until the engine restarts.
+    preemptions: float | None = None
+    finished: float | None = None
+    errors: float | None = None
+    """Requests that ended in an error; they are not among the finished."""
+    prompt_tokens: float | None = None
+    generation_tokens: float | None = None
+    prefix_queries: float | None = None
+    prefix_hits: float | None = None
+    ttft: Histogram | None = None
+    itl: Histogram | None = None
+    e2e: Histogram | None = None
+    prompt_lengths: Histogram | None = None
+    output_lengths: Histogram | None = None
+
+
+COUNTERS: Final = (
+    "preemptions",
+    "finished",
+    "errors",
+    "prompt_tokens",
+    "generation_tokens",
+    "prefix_queries",
+    "prefix_hits",
+)
+HISTOGRAMS: Final = ("ttft", "itl", "e2e", "prompt_lengths", "output_lengths")
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One pod's samples, oldest first, with counters that never fall."""
+
+    samples: tuple[PodSample, ...]
+    last: PodSample
+    """As scraped."""
+    carried: PodSample | None = None
+    """What was counted before the last restart of the engine."""
+
+    @classmethod
+    def begun(cls, sample: PodSample) -> Track:
+        return cls((sample,), sample)
+
+    def add(self, sample: PodSample) -> Track:
+        if sample.at <= self.last.at:
+            return self
+        carried = self.samples[-1] if _restarted(self.last, sample) else self.carried
+        mended = sample if carried is None else _on_top(sample, carried)
+        kept = self.samples
+        if len(kept) > 1 and kept[1].at <= sample.at - KEPT_S:
+            kept = tuple(old for old in kept if old.at > sample.at - KEPT_S)
+        return Track((*kept, mended), sample, carried)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The last minutes of every pod that was seen in them."""
+
+    tracks: Mapping[str, Track] = field(default_factory=dict)
+
+    def add(self, now: float, samples: Iterable[PodSample]) -> Window:
+        """With one more scrape; pods that have not been seen for a whole window are forgotten."""
+        tracks = {pod: track for pod, track in self.tracks.items() if track.last.at > now - KEPT_S}
+        for sample in samples:
+            known = tracks.get(sample.pod)
+            tracks[sample.pod] = known.add(sample) if known is not None else Track.begun(sample)
+        return Window(tracks)
+
+
+def _restarted(before: PodSample, after: PodSample) -> bool:
+    for name in COUNTERS:
+        old, new = getattr(before, name), getattr(after, name)
+        if old is not None and new is not None and new < old:
+            return True
+    return any(
+        (old := getattr(before, name)) is not None
+        and (new := getattr(after, name)) is not None
+        and new.count < old.count
+        for name in HISTOGRAMS
+    )
+
+
+def _on_top(sample: PodSample, carried: PodSample) -> PodSample:
+    changed: dict[str, float | Histogram] = {}
+    for name in COUNTERS:
+        new, old = getattr(sample, name), getattr(carried, name)
+        if new is not None and old is not None:
+            changed[name] = new + old
+    for name in HISTOGRAMS:
+        new, old = getattr(sample, name), getattr(carried, name)
+        if new is not None and old is not None:
+            changed[name] = new.plus(old)
+    return replace(sample, **changed)  # type: ignore[arg-type]

@@ -1,0 +1,239 @@
+"""What the live replicas of a deployment say together: sums, rates and quantiles, each only from what is fresh.
+
+Only replicas that are alive now are asked, before anything is added up: series of pods that are gone never count.
+Histograms are summed and then asked for quantiles. Missing stays missing: every figure is None where nothing fresh says
+it, and `coverage` tells how many replicas spoke. What to do about it is `gate` and `scaling`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.control.histograms import Histogram, total
+from plimsoll.control.samples import PodSample, Track, Window
+
+FRESH_S: Final = 60.0
+"""Older than this is missing: four scrapes lost."""
+RATE_S: Final = 120.0
+LATENCY_S: Final = 300.0
+ENOUGH: Final = 50
+"""Samples below which a p99 says nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Quantiles of a time in seconds or a length in tokens."""
+
+    p50: float
+    p95: float
+    p99: float
+    worst: float
+    """Upper bound of the highest bucket with anything in it: the longest gap, as far as buckets tell."""
+    mean: float | None
+    samples: float
+
+    @classmethod
+    def of(cls, histogram: Histogram | None) -> Spread | None:
+        if histogram is None or histogram.count <= 0:
+            return None
+        p50, p95, p99 = (histogram.quantile(share) or 0.0 for share in (0.50, 0.95, 0.99))
+        return cls(
+            p50=p50,
+            p95=p95,
+            p99=p99,
+            worst=histogram.worst or p99,
+            mean=histogram.mean,
+            samples=histogram.count,
+        )
+
+    @property
+    def trusted(self) -> bool:
+        return self.samples >= ENOUGH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSignals:
+    """One live replica: gauges as they are, counters as rates over two minutes."""
+
+    replica: str
+    age_s: float
+    kv_fraction: float | None = None
+    running: float | None = None
+    waiting: float | None = None
+    kv_tokens: int | None = None
+    max_num_seqs: int | None = None
+    preemptions_per_s: float | None = None
+    finished_per_s: float | None = None
+    errors_per_s: float | None = None
+    prompt_tokens_per_s: float | None = None
+    generation_tokens_per_s: float | None = None
+    prefix_share: float | None = None
+    """Share of prompt tokens found in the prefix cache."""
+    inflight_slope: float | None = None
+    """Requests in flight gained a second: what arrives beyond what finishes."""
+
+    @property
+    def inflight(self) -> float | None:
+        if self.running is None:
+            return self.waiting
+        return self.running + (self.waiting or 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latencies:
+    """Over five minutes, all live replicas together."""
+
+    ttft: Spread | None = None
+    itl: Spread | None = None
+    e2e: Spread | None = None
+    prompt: Spread | None = None
+    output: Spread | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    at: float
+    live: int
+    """Replicas that are ready, hence asked."""
+    replicas: tuple[ReplicaSignals, ...]
+    """Those of them with fresh data, sorted by name."""
+    latencies: Latencies = Latencies()
+    reachable: bool = True
+    """Whether the source of metrics answered at all."""
+    gateway_waiting: float | None = None
+    """Requests that wait in front of the replicas, where a gateway counts them."""
+
+    @property
+    def coverage(self) -> float:
+        return len(self.replicas) / self.live if self.live else 1.0
+
+    @property
+    def age_s(self) -> float | None:
+        """Of the oldest figure in use."""
+        return max((replica.age_s for replica in self.replicas), default=None)
+
+    def sum(self, name: str) -> float | None:
+        """Of one figure over all replicas that say it; None where none does."""
+        said = [value for replica in self.replicas if (value := getattr(replica, name)) is not None]
+        return float(sum(said)) if said else None
+
+    def mean(self, name: str) -> float | None:
+        said = [value for replica in self.replicas if (value := getattr(replica, name)) is not None]
+        return sum(said) / len(said) if said else None
+
+    @property
+    def kv_tokens_used(self) -> float | None:
+        said = [
+            replica.kv_fraction * replica.kv_tokens
+            for replica in self.replicas
+            if replica.kv_fraction is not None and replica.kv_tokens is not None
+        ]
+        return sum(said) if said else None
+
+    @property
+    def inflight(self) -> float | None:
+        return self.sum("inflight")
+
+    @property
+    def arrivals_per_s(self) -> float | None:
+        """Finished alone would undercount while a queue grows."""
+        finished = self.sum("finished_per_s")
+        return None if finished is None else max(0.0, finished + (self.sum("inflight_slope") or 0.0))
+
+    @property
+    def preempted_share(self) -> float | None:
+        """Preemptions for each finished request; None where nothing finishes and nothing is preempted."""
+        preempted, finished = self.sum("preemptions_per_s"), self.sum("finished_per_s")
+        if preempted is None or finished is None:
+            return None
+        if finished <= 0:
+            return None if preempted <= 0 else float(preempted * RATE_S)
+        return preempted / finished
+
+
+def signals_of(
+    window: Window, *, now: float, live: Iterable[str], reachable: bool = True, gateway: float | None = None
+) -> Signals:
+    """What the replicas of these pods say; pods that are in the window but not alive are left out."""
+    asked = sorted(live)
+    tracks = [(pod, track) for pod in asked if (track := window.tracks.get(pod)) is not None]
+    fresh = [(pod, track) for pod, track in tracks if 0 <= now - track.last.at <= FRESH_S]
+    return Signals(
+        at=now,
+        live=len(asked),
+        replicas=tuple(_replica(pod, track, now) for pod, track in fresh),
+        latencies=_latencies([track for _, track in fresh], now),
+        reachable=reachable,
+        gateway_waiting=gateway,
+    )
+
+
+def _base(track: Track, span: float) -> PodSample | None:
+    """The newest sample that is at least so much older than the last, else the oldest; None where there is only one."""
+    if len(track.samples) < 2:
+        return None
+    until = track.samples[-1].at - span
+    older = [sample for sample in track.samples if sample.at <= until]
+    return older[-1] if older else track.samples[0]
+
+
+def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
+    last, base = track.samples[-1], _base(track, RATE_S)
+
+    def rate(name: str) -> float | None:
+        gained = _gained(name, last, base)
+        return None if gained is None or base is None else gained / (last.at - base.at)
+
+    return ReplicaSignals(
+        replica=pod,
+        age_s=now - last.at,
+        kv_fraction=last.kv_fraction,
+        running=last.running,
+        waiting=last.waiting,
+        kv_tokens=last.kv_tokens,
+        max_num_seqs=last.max_num_seqs,
+        preemptions_per_s=rate("preemptions"),
+        finished_per_s=rate("finished"),
+        errors_per_s=rate("errors"),
+        prompt_tokens_per_s=rate("prompt_tokens"),
+        generation_tokens_per_s=rate("generation_tokens"),
+        prefix_share=_share(_gained("prefix_hits", last, base), _gained("prefix_queries", last, base)),
+        inflight_slope=_slope(last, base),
+    )
+
+
+def _gained(name: str, last: PodSample, base: PodSample | None) -> float | None:
+    new, old = getattr(last, name), getattr(base, name) if base is not None else None
+    return None if new is None or old is None else max(0.0, new - old)
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    return part / whole if part is not None and whole else None
+
+
+def _slope(last: PodSample, base: PodSample | None) -> float | None:
+    if base is None or last.running is None or base.running is None:
+        return None
+    before = base.running + (base.waiting or 0.0)
+    return (last.running + (last.waiting or 0.0) - before) / (last.at - base.at)
+
+
+def _latencies(tracks: Sequence[Track], now: float) -> Latencies:
+    def spread(name: str) -> Spread | None:
+        parts = []
+        for track in tracks:
+            last, base = track.samples[-1], _base(track, LATENCY_S - (now - track.last.at))
+            new, old = getattr(last, name), getattr(base, name) if base is not None else None
+            if new is not None and old is not None:
+                parts.append(new.minus(old))
+        return Spread.of(total(parts))
+
+    return Latencies(
+        ttft=spread("ttft"),
+        itl=spread("itl"),
+        e2e=spread("e2e"),
+        prompt=spread("prompt_lengths"),
+        output=spread("output_lengths"),
+    )

@@ -1,0 +1,156 @@
+"""What is asked of one deployment at one tick: its replicas as they are, its bounds, and what is promised.
+
+Replicas are serving instances, pods or groups of pods alike. Values only: what is observed comes from the operator or from
+the simulator, what is decided from it is `scaling`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from plimsoll.control.signals import Signals
+
+
+class ReplicaState(StrEnum):
+    READY = "ready"
+    STARTING = "starting"
+    """It has its GPUs and loads."""
+    UNSCHEDULABLE = "unschedulable"
+    """No node has room for it, and none is being made."""
+    NODE_COMING = "node coming"
+    FAILED = "failed"
+    """It crashes, or its image cannot be had."""
+    LEAVING = "leaving"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    id: str
+    """UID of the (leader's) pod: what samples are joined on."""
+    state: ReplicaState
+    since: float
+    """When it came into this state."""
+    created: float
+    scheduled: float | None = None
+    """When it got its GPUs: starting up is counted from then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """What one replica of a set can carry, as its plan predicts; what is learned live goes over it."""
+
+    kv_tokens: int
+    """0 where the model keeps no cache."""
+    max_num_seqs: int
+    concurrency: int | None = None
+    """Requests in flight up to which the latency limits are predicted to hold; None without a prediction."""
+    requests_per_second: float | None = None
+    """At that concurrency and these lengths."""
+    input_tokens: int = 1
+    output_tokens: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingSet:
+    name: str
+    pool: str
+    capacity: Capacity
+    replicas: tuple[Replica, ...] = ()
+    wanted: int | None = None
+    """Replicas its controller is told to run now; None: as many as there are."""
+    product: str = ""
+    gpus: float = 1.0
+    """Of one replica, in parts where devices are shared: what budgets and pools count."""
+    price_per_hour: float | None = None
+    """Of one replica; only the order counts. Unknown comes after known."""
+    frozen: bool = False
+    """A rollout or a retune moves its replicas: its number is not ours now."""
+    provision_s: float = 0.0
+    """Until a node of its pool is there, where none is free; 0 where the nodes are there."""
+
+    def count(self, *states: ReplicaState) -> int:
+        return sum(1 for replica in self.replicas if replica.state in states)
+
+    @property
+    def ready(self) -> int:
+        return self.count(ReplicaState.READY)
+
+    @property
+    def present(self) -> int:
+        """Replicas that are there or on their way, those that leave aside."""
+        return len(self.replicas) - self.count(ReplicaState.LEAVING)
+
+    @property
+    def told(self) -> int:
+        return self.present if self.wanted is None else self.wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    min: int = 1
+    max: int = 1
+    fixed: int | None = None
+    """A number that a person or another autoscaler set: obeyed, only budgets cap it."""
+    pause: str | None = None
+    """Why nothing may change now, e.g. spec.paused; None: it may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slo:
+    ttft_p99_s: float | None = None
+    itl_p99_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zero:
+    """Scaling to no replica is asked for, with a wake signal that lives outside the pods."""
+
+    after_s: float = 900.0
+    waiting: float | None = None
+    """Requests that the gateway holds (the wake query); None: no answer, or no query."""
+    woken_at: float | None = None
+    """When the annotation was last written; None: never."""
+    idle_s: float | None = None
+    """How long the gateway has counted no request; None: it cannot say, then nothing goes to zero."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """Replicas that do the same work; there is one role today, and everything is decided role by role."""
+
+    sets: tuple[ServingSet, ...]
+    signals: Signals
+    name: str = "serve"
+    bounds: Bounds = Bounds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    name: str
+    """namespace/name."""
+    roles: tuple[Role, ...]
+    slo: Slo = Slo()
+    zero: Zero | None = None
+    priority: int = 0
+    up_window_s: float = 30.0
+    down_window_s: float | None = None
+    busy: str | None = None
+    """A rollout, a retune or a firing alert, in words: nothing is taken away meanwhile."""
+    other_writer: str | None = None
+    """Another autoscaler that targets the same object, by name."""
+
+    @property
+    def namespace(self) -> str:
+        return self.name.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What may still be taken: GPUs by pool, and replicas by set where a budget or a quota counts them. Absent: no limit."""
+
+    gpus: Mapping[str, float] = field(default_factory=dict)
+    replicas: Mapping[str, int] = field(default_factory=dict)
+    why: str = "GPUsUnavailable"
+    """The reason of ScalingLimited where it is too little."""
