@@ -6,6 +6,7 @@ Which programs, and with which arguments, is `control_plane`'s and `simulator`'s
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -31,10 +32,12 @@ class Processes:
     """Logs go to its logs/; the guard removes all of it when the owner is killed."""
     _guard: subprocess.Popen[bytes] | None = None
     _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _told: dict[str, Sequence[str | Path]] = field(default_factory=dict)
 
     def start(self, name: str, argv: Sequence[str | Path]) -> None:
         """Start a program; its output goes to its log."""
         guard = self._guarded()
+        self._told[name] = argv
         self.log(name).parent.mkdir(parents=True, exist_ok=True)
         with self.log(name).open("ab") as log:
             self._running[name] = subprocess.Popen(
@@ -47,13 +50,33 @@ class Processes:
                 process_group=guard.pid,
             )
 
+    def pause(self, name: str) -> None:
+        """Let it be there and do nothing: connections stay open, and nobody answers."""
+        self._running[name].send_signal(signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        """Let a paused one go on."""
+        self._running[name].send_signal(signal.SIGCONT)
+
+    def kill(self, name: str) -> None:
+        """End one at once; `restart` brings it back."""
+        one = self._running.pop(name)
+        one.kill()
+        one.wait()
+
+    def restart(self, name: str) -> None:
+        """Start one again as it was told before, killed or still running."""
+        if name in self._running:
+            self.kill(name)
+        self.start(name, self._told[name])
+
     def log(self, name: str) -> Path:
         """Where a program writes."""
         return self.folder / "logs" / f"{name}.log"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that were started, in that order."""
+        """All that were started and not killed, in that order."""
         return tuple(self._running)
 
     @property

@@ -59,7 +59,7 @@ def progress(said: io.StringIO) -> Progress:
 @pytest.mark.parametrize("pin", PINS.values(), ids=str)
 def test_module_files_pin_the_same_version(pin: Pin) -> None:
     module = (pin.module_folder / "go.mod").read_text()
-    assert re.search(rf"\bv{re.escape(pin.version)}\b", module)
+    assert re.search(rf"\bv{re.escape(pin.module_version or pin.version)}\b", module)
     assert re.search(rf"^(tool|\t) ?{re.escape(pin.package)}$", module, re.MULTILINE)
 
 

@@ -35,7 +35,8 @@ class Go:
     def build(self, pin: Pin, to: Path) -> None:
         """Write the program to the given file."""
         flags = " ".join(["-s", "-w", *(f"-X {variable}" for variable in pin.variables)])
-        argv = ["build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", str(to), pin.package]
+        argv = ["build", "-trimpath", "-buildvcs=false", "-tags", ",".join(pin.tags), "-ldflags", flags]
+        argv += ["-o", str(to), pin.package]
         # GOTOOLCHAIN: the Go that was chosen is new enough, and fetching another one would be a surprise.
         own = {"CGO_ENABLED": "0", "GOWORK": "off", "GOTOOLCHAIN": "local", "GOFLAGS": ""}
         _run([*_politely(), str(self.program), *argv], pin.module_folder, own)

@@ -14,6 +14,9 @@ from typing import Final
 KUBERNETES: Final = "1.35.4"
 ETCD: Final = "3.6.16"
 KWOK: Final = "0.8.0"
+PROMETHEUS: Final = "3.15.0"
+ALERTMANAGER: Final = "0.31.1"
+"""The last whose module holds its pages; without them later ones do not build."""
 GO: Final = "1.26"
 """The oldest Go that all module files accept."""
 
@@ -34,6 +37,10 @@ class Pin:
     """How the program is asked for its version."""
     variables: tuple[str, ...] = ()
     """Set by the linker; a program built from modules does not know its version otherwise."""
+    module_version: str = ""
+    """Where the module counts otherwise than the program."""
+    tags: tuple[str, ...] = ()
+    """What is left out of, or put into, the program."""
     in_envtest: bool = False
     """Whether setup-envtest brings it."""
 
@@ -70,6 +77,24 @@ def _kubernetes(
     )
 
 
+def _prometheus(
+    name: str, version: str, folder: str, *, module_version: str = "", tags: tuple[str, ...] = ()
+) -> Pin:
+    # A minor version that differs is not taken, here for one more reason: what distributions pack may lack the discovery of pods.
+    return Pin(
+        name=name,
+        version=version,
+        folder=folder,
+        package=f"github.com/prometheus/{folder}/cmd/{name}",
+        variables=(f"github.com/prometheus/common/version.Version={version}",),
+        module_version=module_version,
+        tags=tags,
+    )
+
+
+PODS_ONLY: Final = ("remove_all_sd", "enable_kubernetes_sd")
+"""Without the clouds' clients, whose discoveries nothing here asks for."""
+
 _ALL = (
     Pin(name="etcd", version=ETCD, folder="etcd", package="go.etcd.io/etcd/server/v3", in_envtest=True),
     _kubernetes("kube-apiserver", in_envtest=True),
@@ -77,5 +102,8 @@ _ALL = (
     _kubernetes("kube-scheduler"),
     _kubernetes("kubectl", in_envtest=True, version_args=("version", "--client")),
     Pin(name="kwok", version=KWOK, folder="kwok", package="sigs.k8s.io/kwok/cmd/kwok"),
+    _prometheus("prometheus", PROMETHEUS, "prometheus", module_version="0.315.0", tags=PODS_ONLY),
+    _prometheus("promtool", PROMETHEUS, "prometheus", module_version="0.315.0", tags=PODS_ONLY),
+    _prometheus("alertmanager", ALERTMANAGER, "alertmanager"),
 )
 PINS: Final[Mapping[str, Pin]] = MappingProxyType({pin.name: pin for pin in _ALL})

@@ -35,7 +35,7 @@ class Store:
 
     def home(self, pin: Pin) -> Path:
         """The program's own folder: another version or other module files are another program."""
-        recipe = hashlib.sha256(repr((pin.package, pin.variables)).encode())
+        recipe = hashlib.sha256(repr((pin.package, pin.variables, *pin.tags)).encode())
         for name in ("go.mod", "go.sum"):
             recipe.update((pin.module_folder / name).read_bytes())
         return self.folder / f"{pin.name}-{pin.version}-{recipe.hexdigest()[:10]}"
