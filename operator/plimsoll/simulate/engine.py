@@ -1,0 +1,463 @@
+"""One engine in virtual time: continuous batching over a paged cache, step by step, but without taking every step.
+
+What a step does: each decoding sequence gets one token, and a new block where its last one is full; what is left of the
+token budget goes to prompts, in chunks, in the order of arrival. A request is admitted when its whole prompt finds blocks
+above the watermark. Where blocks run out, the youngest is put back to the head of the queue and later computed anew.
+Between two events the batch is constant, so that any number of steps that only decode is taken at once, in closed form;
+`tests/simulate` holds a step-by-step twin that must agree. No clock and no chance in here: the caller says how far to go.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from math import ceil, sqrt
+
+from plimsoll.simulate.meters import ITL, LATENCY, TOKENS, TTFT, Histogram
+from plimsoll.simulate.prefixes import PREFIX_BLOCK, Prefixes
+from plimsoll.simulate.steps import Limits, StepTimes
+
+
+class Request:
+    """One request, and where it stands. Mutable: millions of them pass through a run."""
+
+    __slots__ = (
+        "arrival",
+        "base",
+        "cached",
+        "computed",
+        "finished_at",
+        "first_at",
+        "generated",
+        "input_tokens",
+        "joined",
+        "last_at",
+        "left",
+        "order",
+        "output_tokens",
+        "outside",
+        "preemptions",
+        "prefix",
+        "residue",
+        "shared_blocks",
+    )
+
+    def __init__(
+        self, arrival: float, input_tokens: int, output_tokens: int, prefix: Sequence[int] = ()
+    ) -> None:
+        self.arrival = arrival
+        self.input_tokens = input_tokens
+        self.output_tokens = output_tokens
+        self.prefix = prefix
+        """Ids of shared blocks of prompt tokens, from its start."""
+        self.first_at = -1.0
+        self.finished_at = -1.0
+        self.preemptions = 0
+        self.generated = 0
+        """Tokens given out when it last joined the batch; `Engine.tokens` says how many by now."""
+        self.last_at = -1.0
+        self.outside = 0.0
+        self.order = -1
+        """Of admission; -1 where it does not run."""
+        self.joined = -1
+        """The step it joined the decoding batch after; -1 while its prompt is computed."""
+        self.base = 0
+        """Cached tokens when it joined."""
+        self.residue = 0
+        self.left = 0
+        """Prompt tokens still to be computed."""
+        self.computed = 0
+        self.cached = 0
+        self.shared_blocks = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What the engine's metrics endpoint says. Counters start anew with the process; histograms are cumulative."""
+
+    at: float
+    running: int
+    waiting: int
+    kv_fraction: float
+    preemptions: int
+    finished: int
+    refused: int
+    prompt_tokens: int
+    generation_tokens: int
+    prefix_queries: int
+    prefix_hits: int
+    """Both in tokens."""
+    ttft: tuple[int, ...]
+    itl: tuple[int, ...]
+    e2e: tuple[int, ...]
+    prompt_lengths: tuple[int, ...]
+    output_lengths: tuple[int, ...]
+    ttft_sum: float
+    itl_sum: float
+    e2e_sum: float
+
+
+class Engine:
+    """State between two steps. `now` is the end of the last step taken, which may be a little after what was asked for."""
+
+    def __init__(self, times: StepTimes, limits: Limits) -> None:
+        self.times = times
+        self.limits = limits
+        self.preemptions = self.finished_count = self.refused = 0
+        self._start()
+
+    def _start(self) -> None:
+        limits = self.limits
+        self.now = 0.0
+        self.finished: list[Request] = []
+        """Answered since the owner last emptied it."""
+        self.waiting: deque[Request] = deque()
+        self.running: dict[int, Request] = {}
+        """By order of admission, so the last is the youngest."""
+        self.free_blocks = limits.blocks
+        self.longest_stall = 0.0
+        """The longest that an answer under way stood still while its sequence was preempted."""
+        self.prompt_tokens = self.prefix_queries = self.prefix_hits = self._generated = 0
+        self.ttft = Histogram(TTFT)
+        self.itl = Histogram(ITL)
+        self.e2e = Histogram(LATENCY)
+        self.prompt_lengths = Histogram(TOKENS)
+        self.output_lengths = Histogram(TOKENS)
+        self._partial: Request | None = None
+        """The one whose prompt did not fit the last step whole: always the youngest."""
+        self._decoding = 0
+        self._kv_read = 0
+        """Cached tokens of all that decode."""
+        self._step = 0
+        self._orders = 0
+        self._ends: list[tuple[int, int, Request]] = []
+        """Heap of (last step, order, request); those put back or aborted are skipped when they come up."""
+        self._grows = [0] * limits.block_size
+        """How many sequences need a new block in a step, by the step's number modulo the block's size."""
+        self._prefixes = Prefixes(limits.block_size)
+
+    # What the owner does
+
+    def submit(self, request: Request, at: float) -> bool:
+        """Hand a request over at a time not before the last one; False where the engine refuses it."""
+        self.advance(at)
+        limits = self.limits
+        if limits.max_queued is not None and len(self.waiting) >= limits.max_queued:
+            self.refused += 1
+            return False
+        if request.input_tokens >= limits.max_model_len:
+            self.refused += 1
+            return False
+        request.output_tokens = max(
+            1, min(request.output_tokens, limits.max_model_len - request.input_tokens)
+        )
+        if not self.running and not self.waiting and self.now < at:
+            self.now = at
+        self.waiting.append(request)
+        return True
+
+    def advance(self, until: float) -> None:
+        """Take every step that begins before `until`."""
+        while self.now < until:
+            if self._partial is not None or self._admissible():
+                self._take_step()
+            elif self._decoding:
+                self._decode(until)
+            else:
+                return
+
+    def abort(self, request: Request) -> None:
+        """The client has gone."""
+        if request.order >= 0:
+            self._leave(request)
+        elif request in self.waiting:
+            self.waiting.remove(request)
+
+    def crash(self) -> list[Request]:
+        """The process ends: everything in it is lost, and its counters with it. It starts again when it is next used."""
+        lost = [*self.running.values(), *self.waiting]
+        at = self.now
+        self.preemptions = self.finished_count = self.refused = 0
+        self._start()
+        self.now = at
+        return lost
+
+    def tokens(self, request: Request) -> int:
+        """How many tokens of its answer a request has."""
+        if request.order >= 0 and request.joined >= 0:
+            return request.generated + self._step - request.joined
+        return request.generated
+
+    @property
+    def in_flight(self) -> int:
+        return len(self.running) + len(self.waiting)
+
+    @property
+    def kv_fraction(self) -> float:
+        return 1 - self.free_blocks / self.limits.blocks
+
+    @property
+    def generation_tokens(self) -> int:
+        return self._generated
+
+    def read(self) -> Reading:
+        return Reading(
+            at=self.now,
+            running=len(self.running),
+            waiting=len(self.waiting),
+            kv_fraction=self.kv_fraction,
+            preemptions=self.preemptions,
+            finished=self.finished_count,
+            refused=self.refused,
+            prompt_tokens=self.prompt_tokens,
+            generation_tokens=self._generated,
+            prefix_queries=self.prefix_queries,
+            prefix_hits=self.prefix_hits,
+            ttft=self.ttft.exported(),
+            itl=self.itl.exported(),
+            e2e=self.e2e.exported(),
+            prompt_lengths=self.prompt_lengths.exported(),
+            output_lengths=self.output_lengths.exported(),
+            ttft_sum=self.ttft.total,
+            itl_sum=self.itl.total,
+            e2e_sum=self.e2e.total,
+        )
+
+    # Steps
+
+    def _admissible(self) -> bool:
+        """Whether the head of the queue would be let in by the next step."""
+        limits = self.limits
+        if not self.waiting or len(self.running) >= limits.max_num_seqs:
+            return False
+        if self._decoding >= limits.max_num_batched_tokens:
+            return False
+        return self._fits(self.waiting[0])
+
+    def _fits(self, request: Request) -> bool:
+        need = self._blocks_wanted(request)
+        # An empty engine takes whatever fits at all: nothing would ever come free for it.
+        watermark = self.limits.watermark_blocks if self.running else 0
+        return need <= self.free_blocks - watermark
+
+    def _blocks_wanted(self, request: Request) -> int:
+        need = -(-(request.input_tokens + request.generated) // self.limits.block_size)
+        if request.prefix and self.limits.prefix_caching:
+            ids = self._shareable(request)
+            _, used = self._prefixes.look(ids)
+            need -= self._prefixes.blocks(used)
+        return need
+
+    def _shareable(self, request: Request) -> Sequence[int]:
+        return request.prefix[: request.input_tokens // PREFIX_BLOCK]
+
+    def _take_step(self) -> None:
+        """One step in which prompts are computed, beside those that decode."""
+        limits, times = self.limits, self.times
+        took = 0.0
+        short = False
+        if self._decoding:
+            need = self._grows[self._step % limits.block_size]
+            if need > self.free_blocks:
+                need = self._make_room()
+                short = True
+        decoding = self._decoding
+        if decoding:
+            self.free_blocks -= need
+            took = times.decode[decoding] + times.kv_token * self._kv_read
+        budget = limits.max_num_batched_tokens - decoding
+        done: list[Request] = []
+        request = self._partial
+        if request is not None:
+            self._partial = None
+        elif not short and self._admissible():
+            request = self._admit()
+        while request is not None:
+            chunk = min(request.left, budget)
+            took += times.chunk + chunk * (
+                times.prompt_token + times.seen_token * (request.computed + chunk / 2)
+            )
+            request.computed += chunk
+            request.left -= chunk
+            budget -= chunk
+            if request.left:
+                self._partial = request
+                break
+            done.append(request)
+            request = None
+            if budget > 0 and not short and self.waiting and len(self.running) < limits.max_num_seqs:
+                request = self._admit() if self._fits(self.waiting[0]) else None
+        self.now += took
+        self._step += 1
+        if decoding:
+            self._kv_read += decoding
+            self._generated += decoding
+            self.itl.add(took, decoding)
+            ends = self._ends
+            if ends[0][0] <= self._step:
+                self._end_some()
+        for request in done:
+            self._join(request)
+
+    def _decode(self, until: float) -> None:
+        """Steps that only decode: as many as begin before `until`, none ends and no block is missing."""
+        ends, decoding, block = self._ends, self._decoding, self.limits.block_size
+        running = self.running
+        while ends[0][1] not in running:
+            heappop(ends)
+        steps = ends[0][0] - self._step
+        first = self.times.decode[decoding] + self.times.kv_token * self._kv_read
+        slope = self.times.kv_token * decoding
+        # The time of k steps is (first - bend) k + bend k^2.
+        bend = slope / 2
+        left = until - self.now
+        rest = first - bend
+        if steps * (rest + bend * steps) > left:
+            steps = min(steps, max(1, ceil(2 * left / (rest + sqrt(rest * rest + 4 * bend * left)))))
+        if (steps // block + 1) * decoding > self.free_blocks:
+            steps = self._steps_with_room(steps)
+            if not steps:
+                self._take_step()
+                return
+        self.free_blocks -= self._growth(steps)
+        self.now += steps * (rest + bend * steps)
+        self._step += steps
+        self._kv_read += steps * decoding
+        self._generated += steps * decoding
+        if steps == 1:
+            self.itl.add(first, decoding)
+        else:
+            self.itl.add_line(first, slope, steps, decoding)
+        if ends[0][0] <= self._step:
+            self._end_some()
+
+    def _growth(self, steps: int) -> int:
+        """Blocks that the decoding sequences take in the next steps."""
+        block, grows = self.limits.block_size, self._grows
+        cycles, rest = divmod(steps, block)
+        start = self._step % block
+        end = start + rest
+        part = sum(grows[start:end]) if end <= block else sum(grows[start:]) + sum(grows[: end - block])
+        return cycles * self._decoding + part
+
+    def _steps_with_room(self, most: int) -> int:
+        block, grows = self.limits.block_size, self._grows
+        cycles, rest = divmod(self.free_blocks, self._decoding)
+        steps = cycles * block
+        while steps < most and rest >= grows[(self._step + steps) % block]:
+            rest -= grows[(self._step + steps) % block]
+            steps += 1
+        return min(steps, most)
+
+    # Requests coming and going
+
+    def _admit(self) -> Request:
+        request = self.waiting.popleft()
+        request.order = self._orders
+        self._orders += 1
+        self.running[request.order] = request
+        tokens = request.input_tokens + request.generated
+        blocks = -(-tokens // self.limits.block_size)
+        request.shared_blocks = request.cached = 0
+        if request.prefix and self.limits.prefix_caching:
+            blocks -= self._share(request)
+        self.free_blocks -= blocks
+        request.computed = request.cached
+        request.left = tokens - request.cached
+        request.joined = -1
+        return request
+
+    def _share(self, request: Request) -> int:
+        """Take what is cached of a prompt and hold the rest of its shareable blocks for others."""
+        ids, prefixes = self._shareable(request), self._prefixes
+        prefixes.trim(self.free_blocks)
+        held, _ = prefixes.look(ids)
+        # The last token of a prompt is always computed: the first answer comes from it.
+        request.cached = max(0, min(held * PREFIX_BLOCK, request.input_tokens + request.generated - 1))
+        self.prefix_queries += request.input_tokens
+        self.prefix_hits += request.cached
+        self.free_blocks -= prefixes.take(ids)
+        request.shared_blocks = prefixes.blocks(len(ids))
+        return request.shared_blocks
+
+    def _join(self, request: Request) -> None:
+        """Its prompt is computed, which gives a token; it decodes from the next step on."""
+        request.generated += 1
+        self._generated += 1
+        if request.first_at < 0:
+            times = self.times
+            request.outside = (
+                times.request
+                + times.request_token * request.input_tokens
+                + times.request_beside * len(self.running)
+            )
+            request.first_at = self.now + request.outside
+            self.prompt_tokens += request.input_tokens
+            self.ttft.add(request.first_at - request.arrival)
+        else:
+            stood = self.now - request.last_at
+            self.longest_stall = max(self.longest_stall, stood)
+            self.itl.add(stood)
+        request.joined = self._step
+        request.base = request.input_tokens + request.generated - 1
+        left = request.output_tokens - request.generated
+        block = self.limits.block_size
+        request.residue = (self._step - request.base) % block
+        self._grows[request.residue] += 1
+        self._kv_read += request.base
+        self._decoding += 1
+        heappush(self._ends, (self._step + left, request.order, request))
+        if not left:
+            self._end(request)
+
+    def _end_some(self) -> None:
+        ends, step, running = self._ends, self._step, self.running
+        while ends and ends[0][0] <= step:
+            _, order, request = heappop(ends)
+            if order in running:
+                self._end(request)
+
+    def _end(self, request: Request) -> None:
+        self._leave(request)
+        request.finished_at = self.now + request.outside
+        self.finished_count += 1
+        self.e2e.add(request.finished_at - request.arrival)
+        self.prompt_lengths.add(request.input_tokens)
+        self.output_lengths.add(request.output_tokens)
+        self.finished.append(request)
+
+    def _leave(self, request: Request) -> None:
+        """Out of the batch, its blocks free."""
+        del self.running[request.order]
+        block = self.limits.block_size
+        if request.joined >= 0:
+            grown = self._step - request.joined
+            tokens = request.base + grown
+            request.generated += grown
+            self._grows[request.residue] -= 1
+            self._kv_read -= tokens
+            self._decoding -= 1
+        else:
+            tokens = request.input_tokens + request.generated
+            if self._partial is request:
+                self._partial = None
+        self.free_blocks += -(-tokens // block) - request.shared_blocks
+        if request.shared_blocks:
+            self.free_blocks += self._prefixes.release(self._shareable(request))
+        request.order = request.joined = -1
+
+    def _make_room(self) -> int:
+        """Put the youngest back until the rest can grow by this step; returns the blocks it takes."""
+        place = self._step % self.limits.block_size
+        while self._grows[place] > self.free_blocks:
+            youngest = self.running[next(reversed(self.running))]
+            decoded = youngest.joined >= 0
+            self._leave(youngest)
+            if decoded:
+                youngest.last_at = self.now
+            youngest.preemptions += 1
+            self.preemptions += 1
+            self.waiting.appendleft(youngest)
+        return self._grows[place]

@@ -1,0 +1,150 @@
+"""How long one iteration of an engine takes, in the planner's own terms, and what the engine's settings allow in it.
+
+The planner's amounts of work are linear in cached tokens and nearly so in prompt tokens, so they come down to a few constants
+and one table over the number of sequences that decode (a mixture of experts reads more weights the more sequences there are).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final
+
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.gpus import Gpu
+from plimsoll.facts.model import ModelFacts
+from plimsoll.planning.performance import Replica
+from plimsoll.planning.plan import PlanSet
+from plimsoll.planning.rates import committed_rates
+from plimsoll.planning.roofline import Cost, decode_step, prompt
+
+BELIEF_IS_OFF: Final = 0.2
+"""How far the world's constants may be from the planner's, either way."""
+POOL_IS_OFF: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimes:
+    """Seconds. A step takes decode[n] + kv_token x cached tokens read + what its prompt chunks take."""
+
+    decode: tuple[float, ...]
+    """By the number of sequences that decode in the step; the first is 0."""
+    kv_token: float
+    chunk: float
+    """Of each prompt chunk in a step, whatever its length."""
+    prompt_token: float
+    seen_token: float
+    """Of each prompt token, for each token that stands before it."""
+    request: float = 0.0
+    """Outside the device, before the first token; nobody else waits for it."""
+    request_token: float = 0.0
+    request_beside: float = 0.0
+    """For each request that runs beside it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the engine was started with."""
+
+    blocks: int
+    block_size: int
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    max_model_len: int
+    watermark_blocks: int = 0
+    """Kept free when a request is admitted; running ones may use them."""
+    max_queued: int | None = None
+    """Waiting requests beyond which a new one is refused."""
+    prefix_caching: bool = True
+
+    @property
+    def kv_tokens(self) -> int:
+        return self.blocks * self.block_size
+
+
+def step_times(replica: Replica, *, prompt_tokens: int, context: float) -> StepTimes:
+    """The planner's belief about a replica; slopes are taken at the lengths that it will mostly see."""
+    rates = committed_rates(replica.classes)
+    work = replica.work
+    most = replica.settings.max_num_seqs * work.layout.data
+
+    def step(running: float, held: float) -> float:
+        return rates.of(decode_step(work, running, held))
+
+    def prefill(tokens: float, before: float) -> float:
+        return rates.of(prompt(work, tokens, before))
+
+    typical = float(max(1, prompt_tokens))
+    chunk = prefill(0.0, 0.0)
+    seen = (prefill(typical, typical) - prefill(typical, 0.0)) / typical**2
+    return StepTimes(
+        decode=(0.0, *(step(running, 0.0) for running in range(1, most + 1))),
+        kv_token=max(0.0, step(1.0, context) - step(1.0, 0.0)) / context,
+        chunk=chunk,
+        prompt_token=max(0.0, prefill(typical, 0.0) - chunk - seen * typical**2 / 2) / typical,
+        seen_token=seen,
+        request=rates.of({Cost.REQUEST: 1.0}),
+        request_token=rates.of({Cost.REQUEST_TOKEN: 1.0}),
+        request_beside=rates.of({Cost.REQUEST_BESIDE: 1.0}),
+    )
+
+
+def limits_of(chosen: PlanSet) -> Limits:
+    """What a set's ledger and settings come to; a replica of several data-parallel ranks is one pool here."""
+    capacity, settings, ranks = chosen.ledger.capacity, chosen.settings, chosen.layout.data
+    if capacity is None:
+        raise ValueError(f"{chosen.layout} on {chosen.hardware} leaves no cache, so no request could run")
+    blocks = max(1, round(capacity.blocks.mid)) * ranks
+    return Limits(
+        blocks=blocks,
+        block_size=capacity.block_size,
+        max_num_seqs=settings.max_num_seqs * ranks,
+        max_num_batched_tokens=max(settings.max_num_batched_tokens, settings.max_num_seqs) * ranks,
+        max_model_len=min(settings.max_model_len, blocks // ranks * capacity.block_size),
+        watermark_blocks=blocks * settings.watermark_permille // 1000,
+        max_queued=settings.max_queued_requests,
+        prefix_caching=settings.prefix_caching,
+    )
+
+
+def believed(
+    chosen: PlanSet, *, model: ModelFacts, gpu: Gpu, engine: EngineFacts, limits: Limits
+) -> StepTimes:
+    """Step times of one set of a plan as the planner predicts them."""
+    replica = Replica.of(
+        model=model,
+        gpu=gpu,
+        layout=chosen.layout,
+        engine=engine,
+        settings=chosen.settings,
+        kv_tokens=float(limits.kv_tokens),
+    )
+    load = chosen.load
+    return step_times(
+        replica,
+        prompt_tokens=load.input_tokens,
+        context=load.input_tokens + load.output_tokens / 2,
+    )
+
+
+def drawn(times: StepTimes, limits: Limits, random: Random) -> tuple[StepTimes, Limits]:
+    """A world that is not what the planner believes: each kind of time, and the pool, off by its own factor."""
+
+    def factor(most: float) -> float:
+        return random.uniform(1 - most, 1 + most)
+
+    steps, cache, prompts, beside = (factor(BELIEF_IS_OFF) for _ in range(4))
+    world = replace(
+        times,
+        decode=tuple(one * steps for one in times.decode),
+        kv_token=times.kv_token * cache,
+        chunk=times.chunk * prompts,
+        prompt_token=times.prompt_token * prompts,
+        seen_token=times.seen_token * prompts,
+        request=times.request * beside,
+        request_token=times.request_token * beside,
+        request_beside=times.request_beside * beside,
+    )
+    longest = -(-limits.max_model_len // limits.block_size)
+    blocks = max(longest, round(limits.blocks * factor(POOL_IS_OFF)))
+    return world, replace(limits, blocks=blocks)
