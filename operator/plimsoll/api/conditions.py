@@ -58,6 +58,8 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "NameConflict": "An object of the same name belongs to somebody else.",
         "StartFailed": "Replicas failed to start, and the safe retry did too.",
         "ModelUnreadable": "The model cannot be read: source, revision or token is wrong.",
+        "DoesNotFit": "No layout fits any GPU of the fleet.",
+        "Refused": "The API server refuses an object: a quota, a policy or a webhook of the cluster.",
     },
     names.FITS: {
         "Fits": "The upper bound of the ledger fits.",
@@ -66,6 +68,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "Measured": "The engine's own report says so.",
         "UnknownGPU": "A product is not in the catalogue, or a node label is missing.",
         "ContextInherited": "No context was given, so the model's own limit is used, and it costs memory.",
+        "NotPlanned": "Nothing was planned; Stalled says why.",
     },
     names.PLACED: {
         "Placed": "There is room.",
@@ -75,6 +78,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "Outranked": "Deployments of higher priority take the last GPUs.",
         "NodeDeclared": "A declared node class could hold it; a node is being made.",
         "GroupHalfScheduled": "Some pods of a group have nodes, others have not.",
+        "NotPlanned": "Nothing was planned; Stalled says why.",
     },
     names.PROGRESSING: {
         "RollingOut": "Replicas move to another set.",

@@ -1,0 +1,131 @@
+"""What is wrong with a pod, in words a person can act on. The same words stand in conditions and in `plimsoll doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from plimsoll.facts.serving import PodSeen, Stage
+
+Waits = Literal["gpus", "nodes", "quota", "nothing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodWords:
+    reason: str
+    """A stable word."""
+    message: str
+    """Names the pod and what was seen."""
+    remedy: str
+    waits: Waits = "nothing"
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.message}; {self.remedy}" if self.remedy else self.message
+
+
+def words_of(pod: PodSeen) -> PodWords | None:
+    """None where the pod serves, loads as it should, or leaves."""
+    if pod.stage is Stage.UNSCHEDULED:
+        return _unscheduled(pod)
+    if pod.stage is Stage.GATED:
+        return PodWords(
+            reason="Gated",
+            message=f"{pod.name} is held back by a scheduling gate{_said(pod)}",
+            remedy="see the queue that admits it: kubectl get workloads",
+            waits="quota",
+        )
+    if pod.stage is Stage.FAILED:
+        return _FAILURES.get(pod.reason, _died)(pod)
+    if pod.restarts and pod.stage is not Stage.LEAVING:
+        return _died(pod)
+    return None
+
+
+def _unscheduled(pod: PodSeen) -> PodWords:
+    text = pod.message
+    for part, remedy in _SCHEDULER:
+        if part in text:
+            return PodWords(
+                reason="Unschedulable", message=f"{pod.name} has no node: {text}", remedy=remedy, waits="gpus"
+            )
+    said = f": {text}" if text else ""
+    return PodWords(
+        reason="Unschedulable", message=f"{pod.name} has no node yet{said}", remedy="", waits="gpus"
+    )
+
+
+_SCHEDULER: Final = (
+    ("had untolerated taint", "tolerate the taint in topology.tolerations, or choose other nodes"),
+    (
+        "didn't match Pod's node affinity",
+        "check the labels of the GPU nodes: kubectl get nodes --show-labels",
+    ),
+    ("Insufficient memory", "nodes with more host memory, or smaller memory.kvOffload and memory.cpuOffload"),
+    ("Insufficient cpu", "nodes with more free cores"),
+    ("unbound immediate PersistentVolumeClaims", "check spec.storage: the claim or its class is not there"),
+    ("persistentvolumeclaim", "check spec.storage: the claim is not there"),
+    ("Insufficient", "free GPUs, add nodes, or ask for fewer replicas"),
+)
+
+
+def _pull(pod: PodSeen) -> PodWords:
+    return PodWords(
+        reason="ImagePull",
+        message=f"{pod.name} cannot pull its image ({pod.reason}){_said(pod)}",
+        remedy="check engine.image, engine.imagePullSecrets and the admin's registry.mirror",
+    )
+
+
+def _no_secret(pod: PodSeen) -> PodWords:
+    return PodWords(
+        reason="ConfigError",
+        message=f"{pod.name} cannot be made ({pod.reason}){_said(pod)}",
+        remedy="check that the Secrets and ConfigMaps that the spec names are there, with those keys",
+    )
+
+
+def _oom(pod: PodSeen) -> PodWords:
+    return PodWords(
+        reason="HostOutOfMemory",
+        message=f"{pod.name} was killed for host memory (exit code {pod.exit_code or 137}){_times(pod)}",
+        remedy="smaller memory.kvOffload or memory.cpuOffload, or patch a larger memory limit by podPatches",
+    )
+
+
+def _evicted(pod: PodSeen) -> PodWords:
+    return PodWords(
+        reason="Evicted",
+        message=f"{pod.name} was evicted{_said(pod)}",
+        remedy="look for pressure on its node: kubectl describe node",
+    )
+
+
+def _died(pod: PodSeen) -> PodWords:
+    code = f" with exit code {pod.exit_code}" if pod.exit_code is not None else ""
+    return PodWords(
+        reason="EngineEnded",
+        message=f"the engine of {pod.name} ended{code}{_times(pod)}{_said(pod)}",
+        remedy=f"kubectl logs {pod.name} --previous says why",
+    )
+
+
+_FAILURES: Final[dict[str, Callable[[PodSeen], PodWords]]] = {
+    "ErrImagePull": _pull,
+    "ImagePullBackOff": _pull,
+    "InvalidImageName": _pull,
+    "ErrImageNeverPull": _pull,
+    "CreateContainerConfigError": _no_secret,
+    "CreateContainerError": _no_secret,
+    "OOMKilled": _oom,
+    "Evicted": _evicted,
+}
+
+
+def _times(pod: PodSeen) -> str:
+    return f", {pod.restarts} times" if pod.restarts > 1 else ""
+
+
+def _said(pod: PodSeen) -> str:
+    return f": {pod.message}" if pod.message else ""

@@ -1,0 +1,66 @@
+"""Everything that one turn knows of a deployment when it tells its status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.control.rollout import Rollout
+from plimsoll.facts.serving import PodSeen, Serving, Stage
+from plimsoll.planning.plan import Plan, PlanSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Something that keeps the turn from its end and is not the plan's: told as it is."""
+
+    reason: str
+    """A reason of condition Stalled where it stays until a person acts, else of Reconciling."""
+    message: str
+    stalled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    deployment: LLMDeployment
+    plan: Plan | None
+    """None before the first one."""
+    rollout: Rollout | None
+    """None where there is nothing to run."""
+    serving: Serving = field(default_factory=Serving)
+    entries: Mapping[str, PlanSet] = field(default_factory=dict)
+    """What each set is, by name: of the plan, and of older ones that are not gone yet."""
+    troubles: tuple[Trouble, ...] = ()
+    endpoint: str | None = None
+    """Where the API answers inside the cluster."""
+    external: str | None = None
+    model_names: tuple[str, ...] = ()
+    config_map: str | None = None
+    image: str | None = None
+
+    @property
+    def wanted(self) -> int:
+        """Replicas that should serve now."""
+        return self.plan.replicas_wanted if self.plan is not None else 0
+
+    @property
+    def on_plan(self) -> int:
+        """Replicas that serve, and on a set of the plan: those of an older set do not count."""
+        if self.rollout is None:
+            return 0
+        current = {target.name for target in self.rollout.targets if target.state != "Draining"}
+        return sum(seen.ready for seen in self.serving.sets if seen.name in current)
+
+    @property
+    def ready(self) -> int:
+        """Replicas that answer, of whichever set."""
+        return sum(seen.ready for seen in self.serving.sets)
+
+    @property
+    def pods(self) -> tuple[PodSeen, ...]:
+        return tuple(pod for seen in self.serving.sets for pod in seen.pods if pod.stage is not Stage.LEAVING)
+
+    @property
+    def paused(self) -> bool:
+        return self.deployment.spec.paused is True

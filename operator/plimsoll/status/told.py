@@ -1,0 +1,146 @@
+"""The whole status of a deployment, and the events that a change of it is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from plimsoll import names
+from plimsoll.api.conditions import drop_condition, get_condition, set_condition
+from plimsoll.api.v1alpha1.status import (
+    Condition,
+    Endpoint,
+    EngineStatus,
+    LLMDeploymentStatus,
+    ReplicaStatus,
+    SetStatus,
+)
+from plimsoll.facts.serving import Stage
+from plimsoll.status.pod_words import words_of
+from plimsoll.status.said import conditions_of
+from plimsoll.status.story import Story
+from plimsoll.status.summary import plan_status
+
+LONGEST_MESSAGE: Final = 2048
+LONGEST_REASON: Final = 1024
+OURS: Final = frozenset({
+    names.READY, names.RECONCILING, names.STALLED, names.FITS, names.PLACED, names.PROGRESSING, names.DEGRADED,
+    names.MODEL_FACTS, names.BETTER_PLAN, names.SCALING, names.SLO,
+})  # fmt: skip
+"""Conditions that a turn decides; those of others stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """An event: a decision that a person may want to know of when it happens."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentStatus:
+    """The status after this turn. What other decisions keep there (tuning, adapters, ...) is let through."""
+    generation = story.deployment.metadata.generation
+    conditions: tuple[Condition, ...] = before.conditions
+    said = conditions_of(story)
+    for kind in OURS - {one.type for one in said}:
+        conditions = drop_condition(conditions, kind)
+    for one in said:
+        conditions = set_condition(
+            conditions,
+            one.type,
+            status=one.status,
+            reason=one.reason,
+            message=_cut(one.message, LONGEST_MESSAGE),
+            now=now,
+            generation=generation,
+        )
+    changes: dict[str, object] = {
+        "observed_generation": generation,
+        "conditions": conditions,
+        "sets": _sets(story),
+        "replicas": sum(seen.replicas for seen in story.serving.sets),
+        "ready": f"{story.on_plan}/{story.wanted}",
+        "selector": f"{names.LABEL_DEPLOYMENT}={story.deployment.name},{names.LABEL_LEADER}=true",
+        "replica_status": _replicas(story),
+    }
+    if story.plan is not None:
+        same = before.plan is not None and before.plan.digest == story.plan.digest
+        pinned_at = before.plan.pinned_at if same and before.plan is not None else now
+        changes["plan"] = plan_status(story.plan, config_map=story.config_map, pinned_at=pinned_at)
+        changes["engine"] = EngineStatus(
+            name=story.plan.engine or None, version=story.plan.engine_version or None, image=story.image
+        )
+    if story.endpoint is not None:
+        changes["endpoint"] = Endpoint(
+            url=story.endpoint, external_url=story.external, model_names=story.model_names
+        )
+    kept = {name: getattr(before, name) for name in before.model_fields_set if name not in changes}
+    return LLMDeploymentStatus.model_validate({**kept, **{k: v for k, v in changes.items() if v is not None}})
+
+
+def _sets(story: Story) -> tuple[SetStatus, ...]:
+    if story.rollout is None:
+        return ()
+    found = []
+    for target in story.rollout.targets:
+        seen, entry = story.serving.set_named(target.name), story.entries.get(target.name)
+        found.append(
+            SetStatus(
+                name=target.name,
+                pool=None if entry is None else str(entry.hardware),
+                layout=None if entry is None else str(entry.layout),
+                replicas=target.replicas,
+                ready=0 if seen is None else seen.ready,
+                state=target.state,
+                reason=_cut(target.reason, LONGEST_REASON) or None,
+            )
+        )
+    return tuple(sorted(found, key=lambda one: one.name))
+
+
+def _replicas(story: Story) -> ReplicaStatus:
+    leaders = [pod for pod in story.pods if pod.rank == 0]
+    waits = [words.waits for pod in leaders if (words := words_of(pod)) is not None]
+    made = story.plan is not None and any(found.reason == "NodeDeclared" for found in story.plan.findings)
+    asked = 0 if story.rollout is None else sum(target.replicas for target in story.rollout.targets)
+    lack = waits.count("gpus") + max(0, story.wanted - asked)
+    return ReplicaStatus(
+        wanted=story.wanted,
+        ready=story.on_plan,
+        starting=sum(pod.stage in (Stage.PULLING, Stage.LOADING) for pod in leaders),
+        waiting_for_gpus=0 if made else lack,
+        waiting_for_nodes=lack if made else 0,
+        waiting_for_quota=waits.count("quota"),
+        reason=None if story.plan is None else _cut(story.plan.replicas_reason, LONGEST_REASON) or None,
+    )
+
+
+def news(before: Sequence[Condition], after: Sequence[Condition]) -> tuple[News, ...]:
+    """One event for each condition that now says something else, of those that tell a story."""
+    found = []
+    for kind, good in _WORTH_TELLING.items():
+        new, old = get_condition(after, kind), get_condition(before, kind)
+        if new is None or (old is not None and (old.status, old.reason) == (new.status, new.reason)):
+            continue
+        if new.status == "Unknown":
+            continue
+        well = new.status == good
+        found.append(News("Normal" if well else "Warning", new.reason, new.message))
+    return tuple(found)
+
+
+_WORTH_TELLING: Final = {
+    names.STALLED: "False",
+    names.PLACED: "True",
+    names.PROGRESSING: "True",
+    names.READY: "True",
+    names.BETTER_PLAN: "True",
+    names.SCALING: "False",
+}
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
