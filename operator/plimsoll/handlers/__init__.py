@@ -1,0 +1,1 @@
+"""Which event wakes which deployment, and the life of the operator's process around it. No decisions."""

@@ -1,0 +1,159 @@
+"""Which deployment is to be looked at, and when: one turn of one key at a time, wakes in between make one more.
+
+A wake carries nothing but the key, as every turn starts from what is there. A turn that fails is tried again later and
+later; one that asks for another look gets it. How many run at once is bounded, since each may plan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final
+
+LOG: Final = logging.getLogger(__name__)
+FIRST_BACKOFF: Final = 1.0
+LONGEST_BACKOFF: Final = 300.0
+AT_ONCE: Final = 16
+
+
+@dataclass(slots=True)
+class _Key:
+    running: bool = False
+    again: bool = False
+    queued: bool = False
+    failures: int = 0
+    due: float | None = None
+    """When a timer wakes it; only the earliest counts."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the operator's own metrics and its liveness read."""
+
+    turns: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    running: dict[str, float] = field(default_factory=dict)
+
+
+class Wakes:
+    """`turn` does the work of one key and may answer in how many seconds to look again."""
+
+    def __init__(self, turn: Callable[[str], Awaitable[float | None]], *, at_once: int = AT_ONCE) -> None:
+        self._turn = turn
+        self._at_once = at_once
+        self._keys: dict[str, _Key] = {}
+        self._ready: deque[str] = deque()
+        self._timers: list[tuple[float, int, str]] = []
+        self._order = count()
+        self._news = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.counts = Counts()
+
+    @property
+    def waiting(self) -> int:
+        """Keys that a turn is due for."""
+        return len(self._ready)
+
+    @property
+    def idle(self) -> bool:
+        return not self._ready and not self._tasks
+
+    def wake(self, key: str) -> None:
+        """Something about it may have changed."""
+        state = self._keys.setdefault(key, _Key())
+        if state.running:
+            state.again = True
+        elif not state.queued:
+            state.queued = True
+            self._ready.append(key)
+            self._news.set()
+
+    def wake_in(self, key: str, seconds: float) -> None:
+        """Look again later, unless an earlier look is planned already."""
+        state = self._keys.setdefault(key, _Key())
+        due = asyncio.get_running_loop().time() + seconds
+        if state.due is None or due < state.due:
+            state.due = due
+            heapq.heappush(self._timers, (due, next(self._order), key))
+            self._news.set()
+
+    def forget(self, key: str) -> None:
+        """It is gone; what runs ends by itself."""
+        state = self._keys.get(key)
+        if state is not None and not state.running and not state.queued:
+            del self._keys[key]
+
+    async def run(self) -> None:
+        """Until cancelled; turns that run then are waited for."""
+        try:
+            while True:
+                self._news.clear()
+                wait = self._fire()
+                while self._ready and len(self._tasks) < self._at_once:
+                    self._start(self._ready.popleft())
+                if self._ready:
+                    wait = None  # a turn that ends makes news
+                try:
+                    await asyncio.wait_for(self._news.wait(), wait)
+                except TimeoutError:
+                    continue
+        finally:
+            if self._tasks:
+                await asyncio.wait(set(self._tasks))
+
+    def _fire(self) -> float | None:
+        """Wake the keys whose time has come; how long until the next one."""
+        now = asyncio.get_running_loop().time()
+        while self._timers:
+            due, _, key = self._timers[0]
+            state = self._keys.get(key)
+            if state is None or state.due != due:  # forgotten, or another timer was earlier
+                heapq.heappop(self._timers)
+                continue
+            if due > now:
+                return due - now
+            heapq.heappop(self._timers)
+            state.due = None
+            self.wake(key)
+        return None
+
+    def _start(self, key: str) -> None:
+        state = self._keys[key]
+        state.queued, state.running, state.again = False, True, False
+        task = asyncio.create_task(self._work(key, state), name=f"turn of {key}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _work(self, key: str, state: _Key) -> None:
+        clock = asyncio.get_running_loop().time
+        began = self.counts.running[key] = clock()
+        try:
+            again = await self._turn(key)
+        except Exception:
+            self.counts.failed += 1
+            state.failures += 1
+            delay = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (state.failures - 1))
+            LOG.exception("turn of %s failed, tried again in %.0f s", key, delay, extra={"deployment": key})
+            again = delay
+        else:
+            state.failures = 0
+        finally:
+            del self.counts.running[key]
+            self.counts.turns += 1
+            self.counts.seconds += clock() - began
+            state.running = False
+            self._news.set()
+        if state.again:
+            # Not at once after a failure: what woke it may be what fails.
+            if state.failures:
+                self.wake_in(key, again or FIRST_BACKOFF)
+            else:
+                self.wake(key)
+        elif again is not None:
+            self.wake_in(key, again)
