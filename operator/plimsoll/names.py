@@ -27,6 +27,10 @@ LABEL_DEPLOYMENT: Final = f"{GROUP}/deployment"
 LABEL_SET: Final = f"{GROUP}/set"
 LABEL_ROLE: Final = f"{GROUP}/role"
 LABEL_LEADER: Final = f"{GROUP}/leader"
+LABEL_GROUP: Final = f"{GROUP}/group"
+"""Number of the replica, on the objects and pods of a replica that has several pods; a pod's rank is LABEL_RANK's value."""
+LABEL_RANK: Final = "apps.kubernetes.io/pod-index"
+"""Kubernetes' own, on every pod of a StatefulSet: a group's leader is 0, its workers are counted from 1."""
 LABEL_POOL: Final = f"{GROUP}/pool"
 
 ANNOTATION_HASH: Final = f"{GROUP}/hash"
@@ -64,7 +68,8 @@ AUTOTUNE_PAUSED: Final = "AutotunePaused"
 #   a pod of a Deployment      NAME-hhhhhhhh-tttttttttt-xxxxx   8 hash, 10 template hash, 5 random: 26 more
 #   a group's controller       NAME-hhhhhhhh-RRR                3 digits of the replica: 13 more, and its
 #     revision label           NAME-hhhhhhhh-RRR-tttttttttt     10 of revision hash: 24 more
-#   a pod of a group           NAME-hhhhhhhh-RRR-PPP            3 digits of the rank: 17 more
+#   the workers of a group     NAME-hhhhhhhh-RRR-w-tttttttttt   2 more for their controller: 26 more
+#   a pod of a group           NAME-hhhhhhhh-RRR-w-PPP          3 digits of the rank: 19 more
 #   a facts pod                NAME-facts-hhhhhhhh              15 more
 #   a Service, ConfigMap, ...  NAME-SUFFIX                      at most 10 more
 #
@@ -77,13 +82,14 @@ REPLICA_DIGITS: Final = 3
 RANK_DIGITS: Final = 3
 MAX_REPLICAS: Final = 10**REPLICA_DIGITS
 MAX_GROUP: Final = 10**RANK_DIGITS
-CHILD_SUFFIXES: Final = ("headless", "plan", "facts", "netpol", "route")
+WORKERS: Final = "-w"
+CHILD_SUFFIXES: Final = ("headless", "plan", "facts", "netpol", "route", "weights", "cache")
 
 _SET: Final = 1 + SET_HASH_LENGTH
 LONGEST_SUFFIX: Final = max(
     _SET + 1 + TEMPLATE_HASH_LENGTH + 1 + POD_SUFFIX_LENGTH,
-    _SET + 1 + REPLICA_DIGITS + 1 + TEMPLATE_HASH_LENGTH,
-    _SET + 1 + REPLICA_DIGITS + 1 + RANK_DIGITS,
+    _SET + 1 + REPLICA_DIGITS + len(WORKERS) + 1 + TEMPLATE_HASH_LENGTH,
+    _SET + 1 + REPLICA_DIGITS + len(WORKERS) + 1 + RANK_DIGITS,
     1 + len("facts") + 1 + SET_HASH_LENGTH,
     *(1 + len(suffix) for suffix in CHILD_SUFFIXES),
 )
@@ -98,6 +104,11 @@ def set_name(deployment: str, digest: str) -> str:
 def group_name(set_: str, replica: int) -> str:
     """The name of one replica that spans nodes: its set's name and its number."""
     return f"{set_}-{replica}"
+
+
+def workers_name(set_: str, replica: int) -> str:
+    """The name of what holds the pods of such a replica that do not lead."""
+    return f"{group_name(set_, replica)}{WORKERS}"
 
 
 def child_name(deployment: str, suffix: str) -> str:
