@@ -130,12 +130,12 @@ def test_pods_are_scheduled_and_run_where_devices_are_free(cluster: Cluster, nam
         assert eventually(lambda: phases(cluster, namespace) == {})
 
 
-def test_a_pod_that_takes_time_to_start_is_pending_until_then(cluster: Cluster, namespace: str) -> None:
+def test_a_pod_whose_image_takes_time_is_pending_until_then(cluster: Cluster, namespace: str) -> None:
     """Longer than anybody waits here, so that the test measures no time."""
     deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     with cluster.fleet(SMALL):
         slow = workload(replicas=1, gpus=1)
-        slow["spec"]["template"]["metadata"]["annotations"] = {"e2e.plimsoll.dev/starts-after": "1h"}
+        slow["spec"]["template"]["metadata"]["annotations"] = {"e2e.plimsoll.dev/pull": "1h"}
         cluster.api.create(deployments, slow)
         assert eventually(lambda: scheduled(cluster, namespace) == ["True"])
         assert phases(cluster, namespace) == {"Pending": 1}

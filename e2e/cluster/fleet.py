@@ -7,6 +7,7 @@ Putting the objects into a cluster is `simulator`'s.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,12 +17,14 @@ import yaml
 from cluster.api import Object
 from cluster.binaries.pins import KUBERNETES
 from cluster.discovery import discovered
+from cluster.stages.habits import draw, habits_of
 from plimsoll import names
 from plimsoll.facts.fleet_file import read_fleet_file
 
 FLEETS: Final = Path(__file__).parent / "fleets"
 LABEL: Final = "e2e.plimsoll.dev/fleet"
-SIMULATED: Final = {"type": "kwok"}
+KUBELET: Final = "type"
+"""Label that names the program that plays a node's kubelet."""
 OTHERS: Final = "others"
 """Namespace of the pods that use part of a fleet."""
 HOST: Final = {"cpu": "256", "memory": "4Ti", "ephemeral-storage": "7Ti", "pods": "110"}
@@ -43,6 +46,20 @@ class Fleet:
     def selector(self) -> str:
         return f"{LABEL}={self.name}"
 
+    @property
+    def kubelet(self) -> str:
+        """Nodes with habits have a program of their own, as it is told of them when it starts."""
+        return kubelet_of(self.name, self.habits)
+
+    @property
+    def habits(self) -> dict[str, dict[str, str]]:
+        """What pods do on some of its nodes."""
+        return habits_of(self.nodes)
+
+
+def kubelet_of(fleet: str, habits: Mapping[str, object]) -> str:
+    return f"kwok-{fleet}"[:63].rstrip("-") if habits else "kwok"
+
 
 def ready_fleets() -> dict[str, Path]:
     """Those that come along, by name."""
@@ -62,19 +79,22 @@ def read_fleet(name: str | Path) -> Fleet:
     return fleet_of(label, yaml.safe_load(file.read_text()))
 
 
-def fleet_of(name: str, document: Object) -> Fleet:
+def fleet_of(name: str, document: Object, *, seed: int = 0) -> Fleet:
     """A fleet file's content as a fleet; the product's own reader says what is wrong with it."""
     written = read_fleet_file(document)
+    for node in written.nodes:
+        node["metadata"]["labels"] = draw(node["metadata"]["labels"], node["metadata"]["name"], seed)
+    kubelet = kubelet_of(name, habits_of(written.nodes))
     config = written.config.to_dict() | {"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND}
     return Fleet(
         name=name,
-        nodes=tuple(_node(name, number, node) for number, node in enumerate(written.nodes)),
+        nodes=tuple(_node(name, kubelet, number, node) for number, node in enumerate(written.nodes)),
         pods=tuple(_pod(name, pod) for pod in written.pods),
         config=config,
     )
 
 
-def _node(fleet: str, number: int, written: Object) -> Object:
+def _node(fleet: str, kubelet: str, number: int, written: Object) -> Object:
     """What a kubelet registers, and what discovery adds to it."""
     metadata, devices = written["metadata"], written["status"]["allocatable"]
     amounts = {**HOST, **devices}
@@ -84,7 +104,7 @@ def _node(fleet: str, number: int, written: Object) -> Object:
         "kind": "Node",
         "metadata": {
             "name": metadata["name"],
-            "labels": discovered(metadata["labels"], devices) | SIMULATED | {LABEL: fleet},
+            "labels": discovered(metadata["labels"], devices) | {KUBELET: kubelet, LABEL: fleet},
         },
         "spec": written["spec"],
         "status": {

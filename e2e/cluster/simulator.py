@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from cluster.api import Api, ApiError, Object
-from cluster.fleet import OTHERS, SIMULATED, Fleet
+from cluster.fleet import KUBELET, OTHERS, Fleet
 from cluster.processes import ClusterFailed, Processes
+from cluster.stages import config
+from cluster.stages.habits import Habits
 
-STAGES: Final = Path(__file__).parent / "stages.yaml"
 POD_ADDRESSES: Final = "10.252.0.0/16"
 LEASE_SECONDS: Final = 40
 WRITERS: Final = 8
@@ -31,8 +32,8 @@ class Simulator:
 
     def load(self, fleet: Fleet) -> None:
         """Returns when every node is ready and every pod of others runs."""
-        if "kwok" not in self.processes.names:
-            self._start()
+        if fleet.kubelet not in self.processes.names:
+            self._start(fleet.kubelet, fleet.habits)
         if self.api.items("/api/v1/nodes", labelSelector=fleet.selector, limit="1"):
             raise ClusterFailed(f"the fleet {fleet.name} is loaded already; unload it first")
         _each(fleet.nodes, lambda node: self.api.create("/api/v1/nodes", node))
@@ -50,18 +51,21 @@ class Simulator:
         there = {node["metadata"]["name"] for node in fleet.nodes}
         while pods := [pod for pod in self.api.items("/api/v1/pods") if pod["spec"].get("nodeName") in there]:
             _each(pods, self._remove)
+        if fleet.habits:
+            self.processes.kill(fleet.kubelet)
 
-    def _start(self) -> None:
-        (key, value), *_ = SIMULATED.items()
+    def _start(self, name: str, habits: Habits) -> None:
+        stages = self.processes.folder / f"{name}.yaml"
+        stages.write_text(config(habits))
         args = [
             f"--kubeconfig={self.kubeconfig}",
-            f"--config={STAGES}",
-            f"--manage-nodes-with-label-selector={key}={value}",
+            f"--config={stages}",
+            f"--manage-nodes-with-label-selector={KUBELET}={name}",
             f"--node-lease-duration-seconds={LEASE_SECONDS}",
             f"--cidr={POD_ADDRESSES}",
             "--v=WARN",
         ]
-        self.processes.start("kwok", [self.program, *args])
+        self.processes.start(name, [self.program, *args])
 
     def _namespace(self) -> None:
         body: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OTHERS}}
