@@ -93,7 +93,7 @@ def _reconciling(story: Story) -> Iterator[Said]:
         return
     if story.plan is None:
         yield Said(names.RECONCILING, "True", "Planning", "a plan is being made")
-    elif story.rollout is not None and not story.rollout.settled:
+    elif story.rollout is not None and not (story.rollout.settled and story.on_plan >= story.wanted):
         moving = story.rollout.reason in MOVING
         yield Said(names.RECONCILING, "True", "RollingOut" if moving else "Starting", story.rollout.message)
 

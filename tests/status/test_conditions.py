@@ -1,0 +1,214 @@
+"""What each situation of a deployment is told as."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from plimsoll import names
+from plimsoll.api.conditions import REASONS, get_condition
+from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
+from plimsoll.facts.serving import SetSeen, Stage
+from plimsoll.status.said import conditions_of
+from plimsoll.status.story import Story, Trouble
+from plimsoll.status.told import news, told
+from tests.planning.asking import LLAMA, QWEN_32B, R1, cpu_pool, planned, pool
+from tests.status.stories import NOW, asked, pod, story
+
+UNSCHEDULED = pod(Stage.UNSCHEDULED, message="0/4 nodes are available: 4 Insufficient nvidia.com/gpu.")
+CRASHED = pod(Stage.FAILED, reason="CrashLoopBackOff", restarts=5, exit_code=1, message="bad flag")
+OLD = SetSeen(name="chat-old", replicas=1, pods=(pod(number=9),))
+
+CASES = {
+    "it serves": (story(pod()), {"Ready": ("True", "Serving")}),
+    "it loads": (
+        story(pod(Stage.LOADING)),
+        {"Ready": ("False", "Starting"), "Reconciling": ("True", "Starting")},
+    ),
+    "no GPU is free for a pod": (
+        story(UNSCHEDULED),
+        {"Ready": ("False", "WaitingForGPUs"), "Reconciling": ("True", "Starting")},
+    ),
+    "a queue holds it back": (
+        story(pod(Stage.GATED)),
+        {"Ready": ("False", "WaitingForQuota"), "Reconciling": ("True", "Starting")},
+    ),
+    "the image cannot be pulled": (
+        story(pod(Stage.FAILED, reason="ImagePullBackOff", message="not found")),
+        {"Ready": ("False", "StartFailed"), "Reconciling": ("True", "Starting")},
+    ),
+    "the engine dies again and again": (
+        story(CRASHED),
+        {"Ready": ("False", "StartFailed"), "Stalled": ("True", "StartFailed"), "Progressing": ("False", "DeadlineExceeded")},
+    ),
+    "the new set failed and the old one serves": (
+        story(CRASHED, old=(OLD,)),
+        {"Ready": ("False", "StartFailed"), "Stalled": ("True", "StartFailed"), "Progressing": ("False", "RolledBack")},
+    ),
+    "replicas move": (
+        story(pod(Stage.LOADING), old=(OLD,)),
+        {"Ready": ("False", "RollingOut"), "Reconciling": ("True", "RollingOut"), "Degraded": ("False", "Healthy")},
+    ),
+    "it is stopped": (
+        story(spec={"replicas": 0}),
+        {"Ready": ("True", "Stopped")},
+    ),
+    "it is being stopped": (story(pod(), spec={"replicas": 0}), {"Ready": ("False", "Stopped")}),
+    "it is paused while it serves": (story(pod(), spec={"paused": True}), {"Ready": ("True", "Paused")}),
+    "it is paused before it serves": (
+        story(pod(Stage.LOADING), spec={"paused": True}),
+        {"Ready": ("False", "Paused")},
+    ),
+    "no layout fits any GPU": (
+        story(spec={"source": R1}, pools=(pool("L4", 1),)),
+        {"Ready": ("False", "DoesNotFit"), "Stalled": ("True", "DoesNotFit"), "Fits": ("False", "DoesNotFit")},
+    ),
+    "the fleet has none of the GPUs": (
+        story(spec={"source": LLAMA, "topology": {"gpuProducts": ["H200"]}}),
+        {"Ready": ("False", "DoesNotFit"), "Stalled": ("True", "DoesNotFit"), "Placed": ("False", "NoGPUs")},
+    ),
+    "the spec contradicts the model": (
+        story(spec={"source": LLAMA, "topology": {"tensor": 3}}),
+        {"Ready": ("False", "InvalidSpec"), "Stalled": ("True", "InvalidSpec"), "Fits": ("Unknown", "NotPlanned")},
+    ),
+    "fewer GPUs are free than asked for": (
+        story(pod(), spec={"source": QWEN_32B, "replicas": 40}),
+        {
+            "Ready": ("False", "WaitingForGPUs"),
+            "Reconciling": ("True", "Starting"),
+            "Placed": ("False", "NoGPUs"),
+            "Degraded": ("True", "FewerReplicas"),
+        },
+    ),
+    "all that found GPUs serve, but more are wanted": (
+        story(*(pod(number=n) for n in range(16)), spec={"source": QWEN_32B, "replicas": 40}),
+        {"Ready": ("False", "WaitingForGPUs"), "Reconciling": ("True", "Starting"), "Placed": ("False", "NoGPUs")},
+    ),
+    "an engine that serves has died before": (
+        story(pod(restarts=4, reason="OOMKilled", exit_code=137)),
+        {"Ready": ("True", "Serving"), "Degraded": ("True", "EngineRestarts")},
+    ),
+    "an autoscaler targets it but spec.replicas is absent": (
+        story(pod(), scalers=("HorizontalPodAutoscaler web",)),
+        {"ScalingLimited": ("True", "SetReplicas")},
+    ),
+    "a foreign object has the name": (
+        story(pod(), troubles=(Trouble(reason="NameConflict", message="Service chat is not ours", stalled=True),)),
+        {"Stalled": ("True", "NameConflict")},
+    ),
+    "the API server does not answer": (
+        story(pod(), troubles=(Trouble(reason="Applying", message="timed out"),)),
+        {"Reconciling": ("True", "Applying"), "Ready": ("True", "Serving")},
+    ),
+}  # fmt: skip
+ABNORMAL = (names.RECONCILING, names.STALLED)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_situation_is_told_by_its_conditions(case: str) -> None:
+    scene, wanted = CASES[case]
+    said = {one.type: (one.status, one.reason) for one in conditions_of(scene)}
+    assert wanted == {kind: said.get(kind) for kind in wanted}
+    for kind in ABNORMAL:
+        assert (kind in said) == (kind in wanted), f"{kind} is {said.get(kind)}"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_condition_has_a_known_reason_a_sentence_and_the_generation(case: str) -> None:
+    scene, _ = CASES[case]
+    status = told(scene, LLMDeploymentStatus(), NOW)
+    assert status.observed_generation == 3
+    for condition in status.conditions:
+        assert condition.reason in REASONS[condition.type]
+        assert condition.message.strip(), condition
+        assert condition.observed_generation == 3
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_telling_the_same_story_again_changes_nothing(case: str) -> None:
+    scene, _ = CASES[case]
+    once = told(scene, LLMDeploymentStatus(), NOW)
+    assert told(scene, once, "2026-01-02T00:00:00Z") == once
+    assert news(once.conditions, once.conditions) == ()
+
+
+def test_the_first_status_is_there_before_there_is_a_plan() -> None:
+    status = told(Story(deployment=asked(), plan=None, rollout=None), LLMDeploymentStatus(), NOW)
+    ready = get_condition(status.conditions, names.READY)
+    assert ready is not None
+    assert (ready.status, status.ready) == ("Unknown", "0/0")
+
+
+def test_a_failing_pod_is_told_with_what_it_said_and_what_helps() -> None:
+    status = told(CASES["the image cannot be pulled"][0], LLMDeploymentStatus(), NOW)
+    ready = get_condition(status.conditions, names.READY)
+    assert ready is not None
+    assert "ImagePullBackOff: not found" in ready.message.replace(") :", ":").replace("): ", ": ")
+    assert "engine.imagePullSecrets" in ready.message
+
+
+def test_replicas_are_counted_by_what_they_wait_for() -> None:
+    status = told(story(UNSCHEDULED, pod(number=1), spec={"replicas": 2}), LLMDeploymentStatus(), NOW)
+    found = status.replica_status
+    assert found is not None
+    assert (found.wanted, found.ready, found.waiting_for_gpus, found.starting) == (2, 1, 1, 0)
+
+
+def test_the_plan_is_told_in_short() -> None:
+    plan = story(pod()).plan
+    assert plan is not None
+    found = told(story(pod()), LLMDeploymentStatus(), NOW).plan
+    assert found is not None
+    assert (found.digest, found.layout, found.verdict) == (plan.digest, "tp1", "Fits")
+    assert sum(term.bytes for term in found.ledger) > 0
+
+
+def test_a_cpu_plan_is_told_as_any_other() -> None:
+    one = asked(source="Qwen/Qwen3-0.6B", topology={"cpu": {}})
+    plan = planned(one, cpu_pool())
+    status = told(
+        Story(deployment=one, plan=plan, rollout=None, config_map="chat-plan"), LLMDeploymentStatus(), NOW
+    )
+    assert status.plan is not None
+    assert status.plan.gpus_per_replica == plan.sets[0].devices_per_replica
+
+
+def test_the_time_of_pinning_stays_while_the_plan_does() -> None:
+    once = told(story(pod()), LLMDeploymentStatus(), NOW)
+    again = told(story(pod(Stage.LOADING)), once, "2026-01-02T00:00:00Z")
+    assert again.plan is not None
+    assert again.plan.pinned_at == NOW
+
+
+def test_conditions_and_fields_of_others_are_let_through() -> None:
+    before = LLMDeploymentStatus.model_validate({
+        "lastScaleTime": NOW,
+        "conditions": [
+            {"type": names.METRICS, "status": "True", "reason": "Fresh", "message": "m", "lastTransitionTime": NOW}
+        ],
+    })  # fmt: skip
+    status = told(story(pod()), before, NOW)
+    assert status.last_scale_time == NOW
+    assert get_condition(status.conditions, names.METRICS) is not None
+
+
+def test_a_change_of_a_condition_is_an_event_once() -> None:
+    loads = told(story(pod(Stage.LOADING)), LLMDeploymentStatus(), NOW)
+    serves = told(story(pod()), loads, NOW)
+    found = news(loads.conditions, serves.conditions)
+    assert [(one.type, one.reason) for one in found] == [("Normal", "Serving")]
+
+
+def test_a_failure_is_a_warning() -> None:
+    before = told(story(pod(Stage.LOADING)), LLMDeploymentStatus(), NOW)
+    after = told(story(CRASHED), before, NOW)
+    assert {(one.type, one.reason) for one in news(before.conditions, after.conditions)} >= {
+        ("Warning", "StartFailed")
+    }
+
+
+def test_the_longest_message_of_an_engine_is_cut() -> None:
+    long = replace(CRASHED, message="x" * 5000)
+    status = told(story(long), LLMDeploymentStatus(), NOW)
+    assert max(len(condition.message) for condition in status.conditions) <= 2048
