@@ -1,0 +1,178 @@
+"""Who arrives when, and with how much: a trace brought to size and, where it holds rates only, drawn by seed.
+
+Every policy of a comparison gets the same arrivals, so they are drawn once and kept as plain columns.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import exp, log
+from random import Random
+from typing import Final
+
+from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace
+
+P95: Final = 1.6449
+"""Standard deviations from the median to the 95th percentile of a normal distribution."""
+P99: Final = 2.3263
+ASSUMED_TAIL: Final = 3.0
+"""p95 over p50 of lengths where only one is known: real conversations have 3 to 5."""
+COPY_SPREAD_S: Final = 10.0
+"""How far copies of a request are moved when a trace is made larger: its bursts stay, its instants do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """Log-normal lengths in tokens."""
+
+    median: float
+    sigma: float
+
+    @staticmethod
+    def by(p50: float | None, p95: float | None, p99: float | None, otherwise: float) -> Length:
+        """From the percentiles that are known; a missing spread is the assumed one."""
+        tails = [(p95, P95), (p99, P99)]
+        tail = next(((value, far) for value, far in tails if value is not None), None)
+        if p50 is not None and tail is not None:
+            return Length(p50, max(0.0, log(tail[0] / p50) / tail[1]))
+        sigma = log(ASSUMED_TAIL) / P95
+        if p50 is not None:
+            return Length(p50, sigma)
+        if tail is not None:
+            return Length(tail[0] / exp(sigma * tail[1]), sigma)
+        return Length(otherwise, sigma)
+
+    def draw(self, random: Random) -> int:
+        return max(1, round(self.median * exp(self.sigma * random.gauss(0.0, 1.0))))
+
+    @property
+    def mean(self) -> float:
+        return self.median * exp(self.sigma**2 / 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Of prompts and answers, where the trace does not say."""
+
+    input: Length
+    output: Length
+    shared_tokens: int = 0
+    """Tokens at the start of every prompt that all have in common."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrivals:
+    trace: str
+    at: array[float]
+    inputs: array[int]
+    outputs: array[int]
+    prefixes: list[tuple[int, ...]] | None
+    span_s: float
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    @property
+    def mean_rate(self) -> float:
+        return len(self.at) / self.span_s
+
+    def busiest(self, window_s: float = 600.0) -> float:
+        """The highest rate of any window that begins with an arrival."""
+        most, end = 0, 0
+        for begin, at in enumerate(self.at):
+            while end < len(self.at) and self.at[end] < at + window_s:
+                end += 1
+            most = max(most, end - begin)
+        return most / min(window_s, self.span_s)
+
+    def until(self, span_s: float) -> Arrivals:
+        """The first part of it."""
+        end = bisect_left(self.at, span_s)
+        return Arrivals(
+            trace=self.trace,
+            at=self.at[:end],
+            inputs=self.inputs[:end],
+            outputs=self.outputs[:end],
+            prefixes=None if self.prefixes is None else self.prefixes[:end],
+            span_s=min(span_s, self.span_s),
+        )
+
+
+def draw_arrivals(
+    trace: Trace,
+    lengths: Lengths,
+    *,
+    seed: int,
+    scale: float = 1.0,
+    begin_s: float = 0.0,
+    span_s: float | None = None,
+) -> Arrivals:
+    """`scale` times the trace's traffic, from `begin_s` on, for `span_s` or to its end.
+
+    A trace of rates keeps its burstiness when it is made smaller: a part of many users would be smoother, a small service
+    is not.
+    """
+    end_s = trace.span_s if span_s is None else min(trace.span_s, begin_s + span_s)
+    random = Random(f"arrivals {seed}")  # noqa: S311 - a simulation, repeatable by its seed
+    if isinstance(trace, RequestTrace):
+        return _replayed(trace, random, scale, begin_s, end_s)
+    at, inputs, outputs = array("d"), array("q"), array("q")
+    prefix = (0,) * 0 if lengths.shared_tokens < 512 else tuple(range(-(lengths.shared_tokens // 512), 0))
+    for moment in _gamma(trace, random, scale, begin_s, end_s):
+        at.append(moment - begin_s)
+        inputs.append(lengths.input.draw(random) + lengths.shared_tokens)
+        outputs.append(lengths.output.draw(random))
+    return Arrivals(
+        trace=trace.name,
+        at=at,
+        inputs=inputs,
+        outputs=outputs,
+        prefixes=[prefix] * len(at) if prefix else None,
+        span_s=end_s - begin_s,
+    )
+
+
+def _gamma(trace: RateTrace, random: Random, scale: float, begin_s: float, end_s: float) -> Iterator[float]:
+    """Arrivals whose gaps are Gamma distributed with each step's rate and coefficient of variation."""
+    ends = (*trace.at[1:], trace.span_s)
+    now = begin_s
+    for start, end, rate, cv in zip(trace.at, ends, trace.rates, trace.cvs, strict=True):
+        end = min(end, end_s)
+        if end <= now or rate <= 0:
+            now = max(now, end)
+            continue
+        now = max(now, start)
+        gap = 1 / (rate * scale)
+        shape = 1 / max(cv, 0.05) ** 2
+        while True:
+            now += random.gammavariate(shape, gap / shape)
+            if now >= end:
+                # What is left of a gap belongs to the next step's rate, which has its own gaps.
+                now = end
+                break
+            yield now
+
+
+def _replayed(trace: RequestTrace, random: Random, scale: float, begin_s: float, end_s: float) -> Arrivals:
+    """Every request as often as the scale says, the broken part by chance; further copies a little apart."""
+    whole, part = divmod(scale, 1.0)
+    rows: list[tuple[float, int]] = []
+    for row in range(bisect_left(trace.at, begin_s), bisect_left(trace.at, end_s)):
+        copies = int(whole) + (random.random() < part)
+        for copy in range(copies):
+            moment = trace.at[row] - begin_s
+            if copy:
+                moment += random.uniform(-COPY_SPREAD_S, COPY_SPREAD_S)
+            rows.append((min(max(0.0, moment), end_s - begin_s), row))
+    rows.sort()
+    return Arrivals(
+        trace=trace.name,
+        at=array("d", (moment for moment, _ in rows)),
+        inputs=array("q", (trace.inputs[row] for _, row in rows)),
+        outputs=array("q", (trace.outputs[row] for _, row in rows)),
+        prefixes=None if trace.prefixes is None else [trace.prefixes[row] for _, row in rows],
+        span_s=end_s - begin_s,
+    )
