@@ -26,6 +26,7 @@ from cluster.binaries import Places, ensure
 from cluster.binaries.progress import Progress
 from cluster.fleet import Fleet
 from cluster.kubeconfig import write_kubeconfig
+from cluster.node import RealNode, RealNodes
 from cluster.processes import ClusterFailed, Ports, Processes
 from cluster.simulator import Simulator
 
@@ -45,6 +46,8 @@ class Cluster:
         feature_gates: Mapping[str, bool] | None = None,
         runtime_config: Mapping[str, bool] | None = None,
         audit: bool = False,
+        node_grace_seconds: int = 50,
+        real_nodes: int = 0,
         places: Places | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -52,6 +55,9 @@ class Cluster:
         self._feature_gates = feature_gates or {}
         self._runtime_config = runtime_config or {}
         self._audit = audit
+        self._node_grace_seconds = node_grace_seconds
+        self._real_nodes = real_nodes
+        self._real: RealNodes | None = None
         self._places = places or Places.of(os.environ)  # noqa: TID251 - the default of an entry point
         self._progress = progress or Progress(sys.stderr)
         self._ports = Ports()
@@ -67,6 +73,8 @@ class Cluster:
             self.folder = Path(tempfile.mkdtemp(prefix="plimsoll-"))
         self.processes = Processes(self.folder)
         try:
+            if self._real_nodes:
+                self._real = RealNodes.prepare(self._real_nodes, self.processes, self._places, self._progress)
             self._start()
         except BaseException:
             self.stop()
@@ -87,6 +95,11 @@ class Cluster:
     def kubeconfig(self) -> Path:
         """The admin's."""
         return self.layout.kubeconfig(control_plane.ADMIN)
+
+    @property
+    def nodes(self) -> tuple[RealNode, ...]:
+        """The real ones."""
+        return tuple(self._real.nodes) if self._real else ()
 
     @property
     def audit_log(self) -> Path:
@@ -139,7 +152,13 @@ class Cluster:
     def simulator(self) -> Simulator:
         """Loads fleets that stay; needs one program more than a cluster without."""
         (program,) = ensure(["kwok"], self._places, self._progress).values()
-        return Simulator(api=self.api, processes=self.processes, program=program, kubeconfig=self.kubeconfig)
+        return Simulator(
+            api=self.api,
+            processes=self.processes,
+            program=program,
+            kubeconfig=self.kubeconfig,
+            node_grace_seconds=self._node_grace_seconds,
+        )
 
     def install(self, file: Path) -> None:
         """Apply a CRD and wait until the API server serves it."""
@@ -154,6 +173,8 @@ class Cluster:
         """End everything and clear the folder."""
         self.processes.stop()
         self._ports.release()
+        if self._real is not None:
+            self._real.stop()
         if self._given is None:
             shutil.rmtree(self.folder, ignore_errors=True)
             return
@@ -164,19 +185,23 @@ class Cluster:
                 shutil.rmtree(left, ignore_errors=True)
 
     def _start(self) -> None:
-        take = self._ports.take
+        take, real = self._ports.take, self._real
         self.layout = at = control_plane.Layout(
             folder=self.folder,
             etcd_port=take(),
             peer_port=take(),
             api_port=take(),
+            # Programs on a real node reach the host by an address of its own; else nobody else's network matters.
+            **({"address": real.addresses.host, "services": real.addresses.services} if real else {}),
+            users={**control_plane.USERS, **(real.users if real else {})},
             manager_port=take(),
             scheduler_port=take(),
             feature_gates=self._feature_gates,
             runtime_config=self._runtime_config,
             audit=self._audit,
+            node_grace_seconds=self._node_grace_seconds,
         )
-        tokens = {user: secrets.token_hex(16) for user in control_plane.USERS}
+        tokens = {user: secrets.token_hex(16) for user in at.users}
         control_plane.write_files(at, tokens)
         make_key(at.account_key)
         for user, token in tokens.items():
@@ -189,6 +214,8 @@ class Cluster:
         self._run("kube-controller-manager", control_plane.kube_controller_manager(at))
         self._run("kube-scheduler", control_plane.kube_scheduler(at))
         self.processes.wait("kube-controller-manager", self._has_default_account, READY_SECONDS)
+        if real is not None:
+            real.join(self.api, at.kubeconfig, self.kubeconfig_for)
         self.processes.check()
 
     def _serves(self, crd: str, collection: str) -> bool:

@@ -38,13 +38,20 @@ class Layout:
     api_port: int
     manager_port: int
     scheduler_port: int
+    address: str = "127.0.0.1"
+    """Where the API server listens."""
+    services: str = SERVICES
+    users: Mapping[str, str] = field(default_factory=lambda: USERS)
+    """Who has a token from the start, and in which group."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     runtime_config: Mapping[str, bool] = field(default_factory=dict)
     audit: bool = False
+    node_grace_seconds: int = 50
+    """How long a node may be silent before it counts as lost; 50 s is the default of Kubernetes."""
 
     @property
     def server(self) -> str:
-        return f"https://127.0.0.1:{self.api_port}"
+        return f"https://{self.address}:{self.api_port}"
 
     @property
     def certificates(self) -> Path:
@@ -78,7 +85,7 @@ class Layout:
 
 def write_files(at: Layout, tokens: Mapping[str, str]) -> None:
     """What the programs read at start, beside kubeconfigs and keys."""
-    lines = [f'{token},{user},{user},"{USERS[user]}"' for user, token in tokens.items()]
+    lines = [f'{token},{user},{user},"{at.users[user]}"' for user, token in tokens.items()]
     at.tokens.touch(mode=0o600)
     at.tokens.write_text("\n".join(lines) + "\n")
     if at.audit:
@@ -104,17 +111,18 @@ def etcd(at: Layout) -> list[str]:
 def kube_apiserver(at: Layout) -> list[str]:
     args = [
         f"--etcd-servers=http://127.0.0.1:{at.etcd_port}",
-        "--bind-address=127.0.0.1",
+        f"--bind-address={at.address}",
         f"--secure-port={at.api_port}",
         "--permit-port-sharing",
         f"--cert-dir={at.certificates}",
         f"--service-account-issuer={ISSUER}",
         f"--service-account-key-file={at.account_key}",
         f"--service-account-signing-key-file={at.account_key}",
-        f"--service-cluster-ip-range={SERVICES}",
+        f"--service-cluster-ip-range={at.services}",
         f"--token-auth-file={at.tokens}",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged",
+        "--kubelet-preferred-address-types=InternalIP",  # names of real nodes are known to nobody but the cluster
         "--enable-admission-plugins=NodeRestriction",  # beside the defaults, Pod Security among them
         *_switches("feature-gates", at.feature_gates),
         *_switches("runtime-config", at.runtime_config),
@@ -131,6 +139,8 @@ def kube_controller_manager(at: Layout) -> list[str]:
         "--use-service-account-credentials",
         f"--service-account-private-key-file={at.account_key}",
         f"--root-ca-file={at.ca}",
+        f"--node-monitor-grace-period={at.node_grace_seconds}s",
+        f"--node-monitor-period={max(1, at.node_grace_seconds // 10)}s",
         *_switches("feature-gates", at.feature_gates),
     ]
 

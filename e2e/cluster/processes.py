@@ -5,6 +5,7 @@ Which programs, and with which arguments, is `control_plane`'s and `simulator`'s
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import socket
@@ -75,6 +76,11 @@ class Processes:
         return self.folder / "logs" / f"{name}.log"
 
     @property
+    def cgroup(self) -> str:
+        """Name of the control group that belongs to this owner, where its programs need one."""
+        return f"plimsoll-{hashlib.sha256(bytes(self.folder.absolute())).hexdigest()[:12]}"
+
+    @property
     def names(self) -> tuple[str, ...]:
         """All that were started and not killed, in that order."""
         return tuple(self._running)
@@ -123,7 +129,7 @@ class Processes:
     def _guarded(self) -> subprocess.Popen[bytes]:
         if self._guard is None:
             self._guard = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(GUARD), str(self.folder)],
+                [sys.executable, "-I", "-S", str(GUARD), str(self.folder), self.cgroup],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 process_group=0,

@@ -17,6 +17,7 @@ KWOK: Final = "0.8.0"
 PROMETHEUS: Final = "3.15.0"
 ALERTMANAGER: Final = "0.31.1"
 """The last whose module holds its pages; without them later ones do not build."""
+COREDNS: Final = "1.15.0"
 GO: Final = "1.26"
 """The oldest Go that all module files accept."""
 
@@ -105,5 +106,15 @@ _ALL = (
     _prometheus("prometheus", PROMETHEUS, "prometheus", module_version="0.315.0", tags=PODS_ONLY),
     _prometheus("promtool", PROMETHEUS, "prometheus", module_version="0.315.0", tags=PODS_ONLY),
     _prometheus("alertmanager", ALERTMANAGER, "alertmanager"),
+    _kubernetes("kubelet"),
+    _kubernetes("kube-proxy"),
+    Pin(
+        name="coredns",
+        version=COREDNS,
+        folder="coredns",
+        package="github.com/coredns/coredns",
+        version_args=("-version",),
+    ),
+    Pin(name="pause", version="1.0.0", folder="pause", package="."),
 )
 PINS: Final[Mapping[str, Pin]] = MappingProxyType({pin.name: pin for pin in _ALL})

@@ -1,0 +1,3 @@
+module plimsoll.dev/e2e/tools/pause
+
+go 1.25.0
