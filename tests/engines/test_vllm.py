@@ -53,6 +53,7 @@ def test_a_plain_replica_is_told_every_decided_setting_even_where_it_equals_the_
         *("--max-num-seqs", "64"),
         *("--max-num-batched-tokens", "8192"),
         "--enable-prefix-caching",
+        *("--shutdown-timeout", "120"),
     )
 
 

@@ -37,9 +37,29 @@ class Unsaid:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """Which pod of a replica over several is told. The kubelet puts the pod's own values for `$(NAME)` in these words."""
+
+    pods: int
+    rank: str
+    leader: str
+    """The address of rank 0."""
+    leads: bool
+    """Whether requests reach it: rank 0, or every pod where a Service balances over them."""
+    mixture: bool
+    """Whether the model has experts; only then may data ranks answer requests of their own."""
+    start_seconds: int
+    """How long the others may take until they are there: each reads the model at its own speed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCommand:
     argv: tuple[str, ...]
-    """The program first. A JSON value is one word."""
+    """The program first. A JSON value is one word. Every word is meant as it stands, dollar signs too."""
+    placed: tuple[str, ...] = ()
+    """Words that follow, in which the kubelet expands the pod's rank and the leader's address."""
+    before: tuple[tuple[str, ...], ...] = ()
+    """Programs that must have ended well before."""
     env: Mapping[str, str] = field(default_factory=dict)
     secret_env: Mapping[str, SecretRef] = field(default_factory=dict)
     port: int = PORT
@@ -47,4 +67,8 @@ class EngineCommand:
 
 
 class Engine(Protocol):
-    def __call__(self, spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts) -> EngineCommand: ...
+    def __call__(
+        self, spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts, member: Member | None = None
+    ) -> EngineCommand:
+        """`member` is None where a replica is one pod."""
+        ...

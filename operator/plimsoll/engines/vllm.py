@@ -2,19 +2,20 @@
 
 Each concern is a function that yields flags in the order a person would write them. What the version does not know is
 left out and said, what equals the engine's default is written all the same where the plan decided it: a later release
-with another default must not change a running fleet. Groups over nodes add their rank and address where they are made.
+with another default must not change a running fleet. What the pods of a group are told beside it is `vllm_groups`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
 from plimsoll.api.v1alpha1.model import ModelSpec
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.engines import vllm_groups
 from plimsoll.engines.command import (
     ADAPTER_FOLDER,
     MODEL_FOLDER,
@@ -22,9 +23,11 @@ from plimsoll.engines.command import (
     TEMPLATE_FILE,
     TLS_FOLDER,
     EngineCommand,
+    Member,
     SecretRef,
     Unsaid,
 )
+from plimsoll.engines.timing import drain_seconds
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import GIB
@@ -57,37 +60,57 @@ class _Told:
     settings: EngineSettings
     layout: Layout
     on_cpu: bool
+    grouped: bool
+    drain: int
 
 
 Flag = tuple[str, ...]
 """A flag and its words."""
 
 
-def command(spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts) -> EngineCommand:
+def command(
+    spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts, member: Member | None = None
+) -> EngineCommand:
     told = _Told(
         spec=spec,
         settings=chosen.settings,
         layout=chosen.layout,
         on_cpu=chosen.hardware.vendor == "cpu",
+        grouped=member is not None,
+        drain=drain_seconds(spec, chosen),
     )
-    words: list[str] = ["vllm", "serve", model_word(spec.model)]
+    environment, secrets = _environment(told), _secrets(spec)
+    lends = vllm_groups.ray_worker(spec, member)
+    if lends is not None:
+        return replace(lends, env=environment, secret_env=secrets)
     unsaid: list[Unsaid] = []
-    for concern in CONCERNS:
-        for flag in concern(told):
-            if isinstance(flag, Unsaid):
-                unsaid.append(flag)
-            elif _knows(facts, flag[0]):
-                words += flag
-            else:
-                why = f"{facts.name} {facts.version} has no such flag"
-                unsaid.append(Unsaid(flag=" ".join(flag), why=why))
+    words = _known(facts, (flag for concern in CONCERNS for flag in concern(told)), unsaid)
+    placed: list[str] = []
+    if member is not None:
+        mode = vllm_groups.data_mode(spec, chosen.layout, member.pods, mixture=member.mixture)
+        placed = _known(facts, vllm_groups.words(spec, mode, member), unsaid)
     return EngineCommand(
-        argv=(*words, *spec.engine.extra_args),
-        env=_environment(told),
-        secret_env=_secrets(spec),
+        argv=("vllm", "serve", model_word(spec), *words, *spec.engine.extra_args),
+        placed=tuple(placed),
+        before=vllm_groups.before(spec, member),
+        env=environment,
+        secret_env=secrets,
         port=PORT,
         unsaid=tuple(unsaid),
     )
+
+
+def _known(facts: EngineFacts, flags: Iterable[Flag | Unsaid], unsaid: list[Unsaid]) -> list[str]:
+    """The words of the flags that the version knows; the others are said."""
+    words: list[str] = []
+    for flag in flags:
+        if isinstance(flag, Unsaid):
+            unsaid.append(flag)
+        elif _knows(facts, flag[0]):
+            words += flag
+        else:
+            unsaid.append(Unsaid(flag=" ".join(flag), why=f"{facts.name} {facts.version} has no such flag"))
+    return words
 
 
 def _knows(facts: EngineFacts, spelling: str) -> bool:
@@ -95,17 +118,20 @@ def _knows(facts: EngineFacts, spelling: str) -> bool:
     return match is not None and not match.abbreviated
 
 
-def model_word(model: ModelSpec) -> str:
+def model_word(spec: LLMDeploymentSpec) -> str:
     """What the engine is given to load: a repository, a bucket, or the folder where a volume is mounted."""
+    model, weights = spec.model, spec.storage.weights
     match model.scheme:
         case "pvc":
             _, _, path = model.location.partition("/")
             return f"{MODEL_FOLDER}/{path}".rstrip("/")
         case "oci":
             return MODEL_FOLDER
-        case "s3":
+        case "path":
             return model.source
-    return model.location
+    if weights is not None and weights.image is not None:
+        return MODEL_FOLDER
+    return model.source if model.scheme == "s3" else model.location
 
 
 def served_names(model: ModelSpec) -> tuple[str, ...]:
@@ -141,15 +167,13 @@ def _parallel(told: _Told) -> Iterator[Flag]:
         yield "--pipeline-parallel-size", str(layout.pipeline)
     if layout.data > 1:
         yield "--data-parallel-size", str(layout.data)
-        if topology.data_mode in ("hybrid", "external"):
-            yield (f"--data-parallel-{topology.data_mode}-lb",)
     if layout.decode_context > 1:
         yield "--decode-context-parallel-size", str(layout.decode_context)
     if layout.expert_parallel:
         yield ("--enable-expert-parallel",)
         if topology.expert_balancing:
             yield ("--enable-eplb",)
-    if topology.executor is not None and layout.gpus > 1:
+    if topology.executor is not None and layout.gpus > 1 and not told.grouped:
         yield "--distributed-executor-backend", topology.executor
 
 
@@ -303,10 +327,8 @@ def _network(told: _Told) -> Iterator[Flag]:
 
 
 def _shutdown(told: _Told) -> Iterator[Flag]:
-    drain = told.spec.rollout.drain_seconds
-    if drain is not None:
-        # Without it the engine aborts running requests at once.
-        yield "--shutdown-timeout", str(drain)
+    # Without it the engine aborts running requests at once.
+    yield "--shutdown-timeout", str(told.drain)
 
 
 CONCERNS: Final[tuple[Callable[[_Told], Iterator[Flag | Unsaid]], ...]] = (
@@ -340,7 +362,8 @@ def _environment(told: _Told) -> dict[str, str]:
 
 def _secrets(spec: LLMDeploymentSpec) -> Mapping[str, SecretRef]:
     asked = {
-        "HF_TOKEN": spec.model.token_secret,
+        # The engine has one token for all that it fetches; the model's goes first.
+        "HF_TOKEN": spec.model.token_secret or (spec.adapters.token_secret if spec.adapters else None),
         "VLLM_API_KEY": spec.networking.api_key_secret,
     } | {item.name: item.secret for item in spec.engine.env}
     return {name: SecretRef(name=ref.name, key=ref.key) for name, ref in asked.items() if ref is not None}

@@ -229,6 +229,7 @@ def _slot_key(pool: Pool) -> tuple[object, ...]:
         pool.sharing,
         pool.partition or "",
         pool.via_dra,
+        pool.claim_selector or "",
         pool.price_per_hour or "",
         tuple(sorted(_product_labels(pool).items())),
     )
@@ -260,6 +261,7 @@ def _slot(pools: tuple[Pool, ...], selector: Mapping[str, str]) -> Slot:
             partition=first.partition,
             via_dra=first.via_dra,
             selector=dict(sorted({**_product_labels(first), **selector}.items())),
+            claim_selector=first.claim_selector,
             price_per_hour=first.price_per_hour,
         ),
         price=None if first.price_per_hour is None else Fraction(first.price_per_hour),

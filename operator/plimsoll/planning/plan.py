@@ -102,6 +102,8 @@ class Hardware:
     via_dra: bool = False
     selector: Mapping[str, str] = field(default_factory=dict)
     """Node labels that pin a pod to these devices, the user's own selector included."""
+    claim_selector: str | None = None
+    """What a claim asks for where devices are had by claim: an expression (CEL) over their attributes."""
     price_per_hour: str | None = None
     """Of a device; None is unknown."""
 
