@@ -1,0 +1,154 @@
+"""One measurement from beginning to end: get acquainted, send the load, say what came of it.
+
+A `Session` keeps what is known of the endpoint, so that the steps of a ramp share it; `bench` is a session of one step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+import aiohttp
+
+from plimsoll.load.client import Client, Endpoint, Known, connected
+from plimsoll.load.drive import Limits, Send, drive
+from plimsoll.load.prompts import ASSUMED, Prompts
+from plimsoll.load.result import Result
+from plimsoll.load.slo import Slo
+from plimsoll.load.tally import About, Tally
+from plimsoll.load.workload import Ask, ClosedLoop, Workload, asks
+
+Watch = Callable[[Tally, float], None]
+"""Called a few times a second with what is counted so far, and the time."""
+Connector = Callable[[], aiohttp.BaseConnector]
+
+LAG_SHARE: Final = 0.1
+"""Above this share of the median gap, the client's own lateness is worth a note."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An endpoint that was spoken to."""
+
+    client: Client
+    known: Known
+    prompts: Prompts
+
+    async def measure(
+        self,
+        workload: Workload,
+        limits: Limits,
+        *,
+        slo: Slo | None,
+        stop: asyncio.Event,
+        watch: Watch | None = None,
+    ) -> Result:
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        until = math.inf if limits.seconds is None else start + limits.seconds
+        tally = Tally(start=start, warmup=limits.warmup_s, until=until, slo=slo)
+        clipped = _Clipped(self.known.context_tokens)
+        pattern = workload.pattern
+        with asks(workload) as wanted:
+            await drive(
+                self._prepare,
+                clipped.fitting(wanted),
+                limits,
+                tally,
+                start=start,
+                concurrency=pattern.concurrency if isinstance(pattern, ClosedLoop) else None,
+                stop=stop,
+                watch=None if watch is None else lambda: watch(tally, loop.time()),
+            )
+        about = About(
+            url=self.client.endpoint.url, model=self.known.model, pattern=str(pattern), seed=workload.seed
+        )
+        result = tally.result(about, now=loop.time(), interrupted=stop.is_set())
+        return replace(result, notes=(*_notes(result, self.known), *clipped.notes()))
+
+    def _prepare(self, ask: Ask) -> Send:
+        prompt = self.prompts.text(ask)
+        return lambda due: self.client.ask(self.known, ask, prompt, due)
+
+
+@asynccontextmanager
+async def session(
+    endpoint: Endpoint, seed: int, *, connector: Connector | None = None
+) -> AsyncIterator[Session]:
+    """A session with an endpoint that answers; EndpointError says why it does not."""
+    async with connected(endpoint, connector) as client:
+        prompts = Prompts(seed, ASSUMED)
+        known = await client.get_acquainted(prompts)
+        prompts.calibration = known.calibration
+        yield Session(client, known, prompts)
+
+
+async def bench(
+    endpoint: Endpoint,
+    workload: Workload,
+    limits: Limits,
+    *,
+    slo: Slo | None = None,
+    stop: asyncio.Event | None = None,
+    watch: Watch | None = None,
+    connector: Connector | None = None,
+) -> Result:
+    """Everything at once."""
+    async with session(endpoint, workload.seed, connector=connector) as opened:
+        return await opened.measure(workload, limits, slo=slo, stop=stop or asyncio.Event(), watch=watch)
+
+
+class _Clipped:
+    """Cuts requests to what the endpoint takes, and counts how many were cut."""
+
+    def __init__(self, context: int | None) -> None:
+        self._context = context
+        self._cut = 0
+
+    def fitting(self, wanted: Iterator[Ask]) -> Iterator[Ask]:
+        # Words are not exactly tokens: 1% and the last few are left free.
+        room = math.inf if self._context is None else max(2, self._context - max(8, self._context // 100))
+        for ask in wanted:
+            if ask.input_tokens + ask.output_tokens <= room:
+                yield ask
+                continue
+            self._cut += 1
+            output = min(ask.output_tokens, max(1, int(room) // 2))
+            yield replace(ask, input_tokens=max(1, int(room) - output), output_tokens=output)
+
+    def notes(self) -> Iterator[str]:
+        if self._cut:
+            yield f"{self._cut} requests were longer than the {self._context:,} tokens that the server takes, and were cut"
+
+
+def _notes(result: Result, known: Known) -> Iterator[str]:
+    """What a reader must know to read the figures right."""
+    counts, lengths = result.counts, result.lengths
+    if not counts.sent:
+        yield "no request was due in the measured time"
+    if not known.calibration.measured:
+        yield "the server does not count prompt tokens: a word was taken for 1.33 tokens, and prompts may be off by half"
+    if not known.counts_tokens:
+        yield "the server does not count output tokens: a token is an event that held text"
+    if not known.keeps_lengths:
+        yield "the server refuses ignore_eos: answers may end before the tokens that were asked for"
+    if lengths.tokens_per_event is not None and lengths.tokens_per_event > 1.05:
+        yield (
+            f"{lengths.tokens_per_event:g} tokens came with each event: ITL is the gap between events, TPOT between tokens"
+        )
+    if counts.unfinished:
+        yield f"{counts.unfinished} requests were still being answered at the end; what they showed until then counts"
+    if counts.not_sent:
+        yield f"{counts.not_sent} requests were due and not sent: more were in flight than this client holds"
+    if counts.bad and result.ttft_ms is not None and result.ttft_ms.count < 0.99 * counts.sent:
+        unseen = counts.sent - result.ttft_ms.count
+        yield f"{unseen} of {counts.sent} requests never saw a first token; percentiles are of those that did"
+    if result.lag_ms and result.itl_ms and result.lag_ms.p95 > max(1.0, LAG_SHARE * result.itl_ms.p50):
+        yield (
+            f"this client was {result.lag_ms.p95:.1f} ms late in 5 of 100 looks at the clock: "
+            "shorter differences are its own"
+        )

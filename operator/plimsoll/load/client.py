@@ -1,0 +1,308 @@
+"""One endpoint, spoken to as its users do: which models it serves, what it counts, and answers timed as they stream in.
+
+Every request has a connection of its own, as different users have: a Service then spreads them over its pods, and a
+server that closes idle connections is not taken for one that fails. Times are the event loop's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from array import array
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from plimsoll.load.answers import Answer, Outcome
+from plimsoll.load.problems import EndpointError, LoadError
+from plimsoll.load.prompts import LONG_PROBE, SHORT_PROBE, Calibration, Prompts, calibrated
+from plimsoll.load.stream import DONE, Event, Events, StreamError, error_text, read_event
+from plimsoll.load.workload import Ask
+
+_REFUSALS: Final = frozenset({429, 503})
+_CONNECT_S: Final = 10.0
+_LONGEST_BODY: Final = 64 << 20
+
+
+class Api(StrEnum):
+    CHAT = "chat"
+    COMPLETIONS = "completions"
+
+
+# What is asked beyond the plain API, the richest first: exactly as many tokens as wanted, and a count in every event. A
+# server that refuses an extra gets the next set; what is missing then is said.
+_LENGTH: Final[Mapping[str, Any]] = {"ignore_eos": True}
+_COUNTED: Final[Mapping[str, Any]] = {
+    "stream_options": {"include_usage": True, "continuous_usage_stats": True}
+}
+_SUMMED: Final[Mapping[str, Any]] = {"stream_options": {"include_usage": True}}
+_EXTRAS: Final[tuple[Mapping[str, Any], ...]] = (
+    {**_LENGTH, **_COUNTED},
+    {**_LENGTH, **_SUMMED},
+    _SUMMED,
+    {},
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where requests go and as what."""
+
+    url: str
+    """With or without /v1."""
+    api: Api = Api.CHAT
+    model: str | None = None
+    """None is the one that the endpoint lists first."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = 600.0
+
+    @property
+    def root(self) -> str:
+        return self.url.rstrip("/").removesuffix("/v1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the endpoint said of itself before the load."""
+
+    model: str
+    context_tokens: int | None
+    """Longest request, where it says so."""
+    calibration: Calibration
+    extras: Mapping[str, Any]
+    """What may be asked beyond the plain API."""
+    counts_tokens: bool
+
+    @property
+    def keeps_lengths(self) -> bool:
+        return "ignore_eos" in self.extras
+
+
+class Client:
+    """Made by `connected`."""
+
+    def __init__(self, session: aiohttp.ClientSession, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._session = session
+        path = "chat/completions" if endpoint.api is Api.CHAT else "completions"
+        self._url = f"{endpoint.root}/v1/{path}"
+
+    async def get_acquainted(self, prompts: Prompts) -> Known:
+        """The model, its context, which extras are taken, and how many tokens the words are."""
+        model, context = await self._model()
+        refused = None
+        for extras in _EXTRAS:
+            known = Known(
+                model=model,
+                context_tokens=context,
+                calibration=prompts.calibration,
+                extras=extras,
+                counts_tokens=False,
+            )
+            first = await self._probe(known, prompts.probe(SHORT_PROBE))
+            if first.outcome is Outcome.OK:
+                second = await self._probe(known, prompts.probe(LONG_PROBE))
+                return replace(
+                    known,
+                    calibration=calibrated(first.input_tokens, second.input_tokens),
+                    counts_tokens=first.output_tokens is not None,
+                )
+            refused = refused or first.problem
+            if first.problem is None or not first.problem.startswith(("400", "422")):
+                break
+        raise EndpointError(f"{self._url} answers no request for model {model!r}: {refused}")
+
+    async def ask(self, known: Known, ask: Ask, prompt: str, due: float | None = None) -> Answer:
+        """Send one request and follow its answer to whichever end it has; `due` is when a user would have sent it."""
+        loop = asyncio.get_running_loop()
+        following = _Following(loop.time)
+        problem: str | None = None
+        try:
+            async with asyncio.timeout(self.endpoint.timeout_s):
+                outcome, problem = await self._follow(self._body(known, ask, prompt), following)
+        except aiohttp.ConnectionTimeoutError:
+            outcome, problem = Outcome.REFUSED, f"no connection within {_CONNECT_S:g} s"
+        except TimeoutError:
+            outcome, problem = Outcome.TIMED_OUT, f"no end within {self.endpoint.timeout_s:g} s"
+        except asyncio.CancelledError:
+            # The run is over; what was seen until now counts.
+            outcome = Outcome.UNFINISHED
+        except aiohttp.ClientConnectorError as error:
+            outcome, problem = Outcome.REFUSED, f"no connection: {error.os_error.strerror or error}"
+        except (aiohttp.ClientError, StreamError, ConnectionError) as error:
+            outcome = Outcome.CUT if following.began else Outcome.FAILED
+            problem = f"connection lost: {error}" if not isinstance(error, StreamError) else str(error)
+        return Answer(
+            outcome=outcome,
+            due=following.sent if due is None else due,
+            sent=following.sent,
+            ended=loop.time(),
+            arrivals=following.arrivals,
+            asked_input=ask.input_tokens,
+            asked_output=ask.output_tokens,
+            input_tokens=following.input_tokens,
+            output_tokens=following.output_tokens,
+            problem=problem,
+        )
+
+    async def text(self, url: str) -> str:
+        """A page of text, such as /metrics."""
+        try:
+            async with self._session.get(url, timeout=aiohttp.ClientTimeout(total=_CONNECT_S)) as response:
+                if response.status != 200:
+                    raise EndpointError(f"{url} answers {response.status}")
+                body = await response.content.read(_LONGEST_BODY)
+                while more := await response.content.read(_LONGEST_BODY - len(body)):
+                    body += more
+                return body.decode("utf-8", "replace")
+        except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
+            raise EndpointError(f"{url} does not answer: {_why(error)}") from None
+
+    async def _model(self) -> tuple[str, int | None]:
+        """The model to ask for and the longest request it takes, where the endpoint says so."""
+        url = f"{self.endpoint.root}/v1/models"
+        wanted = self.endpoint.model
+        status, models = await self._models(url)
+        if status in (401, 403):
+            raise EndpointError(
+                f"{url} answers {status}: a key is asked for; give --api-key or OPENAI_API_KEY"
+            )
+        if not models and wanted is None:
+            raise EndpointError(f"{url} answers {status} and lists no model; name one with --model")
+        if wanted is not None and models and wanted not in models:
+            served = ", ".join(sorted(models))
+            raise EndpointError(f"model {wanted!r} is not served by {url}; it serves {served}")
+        model = wanted or next(iter(models))
+        context = models.get(model)
+        return model, context if isinstance(context, int) and context > 0 else None
+
+    async def _models(self, url: str) -> tuple[int, dict[str, Any]]:
+        """The status, and what is listed: names with the context that vLLM adds to them."""
+        try:
+            async with self._session.get(url, timeout=aiohttp.ClientTimeout(total=_CONNECT_S)) as response:
+                status = response.status
+                body = await response.json(content_type=None) if status == 200 else None
+        except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
+            raise EndpointError(f"{url} does not answer: {_why(error)}") from None
+        except ValueError:
+            raise EndpointError(
+                f"{url} is no JSON; give the address of an OpenAI-compatible server"
+            ) from None
+        listed = body.get("data") if isinstance(body, dict) else None
+        return status, {
+            one["id"]: one.get("max_model_len")
+            for one in listed or ()
+            if isinstance(one, dict) and isinstance(one.get("id"), str)
+        }
+
+    async def _probe(self, known: Known, prompt: str) -> Answer:
+        return await self.ask(known, Ask(number=-1, at=None, input_tokens=1, output_tokens=1), prompt)
+
+    def _body(self, known: Known, ask: Ask, prompt: str) -> dict[str, Any]:
+        said: dict[str, Any] = {"prompt": prompt}
+        if self.endpoint.api is Api.CHAT:
+            said = {"messages": [{"role": "user", "content": prompt}]}
+        return {"model": known.model, **said, "max_tokens": ask.output_tokens, "stream": True, **known.extras}
+
+    async def _follow(self, body: Mapping[str, Any], following: _Following) -> tuple[Outcome, str | None]:
+        async with self._session.post(self._url, json=body) as response:
+            if response.status != 200:
+                outcome = Outcome.REFUSED if response.status in _REFUSALS else Outcome.FAILED
+                return outcome, f"{response.status}: {await _problem(response)}"
+            following.began = True
+            async for data in response.content.iter_any():
+                if following.take(data):
+                    break
+        return following.ending()
+
+
+class _Following:
+    """What is seen of one answer while it streams in."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.sent = clock()
+        self.began = False
+        self.arrivals = array("d")
+        self.input_tokens: int | None = None
+        self.output_tokens: int | None = None
+        self._clock = clock
+        self._events = Events()
+        self._done = False
+        self._finish: str | None = None
+        self._error: str | None = None
+
+    def take(self, data: bytes) -> bool:
+        """Read what came; True once nothing more will."""
+        now = self._clock()
+        for text in self._events.feed(data):
+            if text == DONE:
+                self._done = True
+                return True
+            self._count(read_event(text), now)
+        return self._error is not None
+
+    def _count(self, event: Event, now: float) -> None:
+        if event.has_text or (event.has_choice and self._grew(event.output_tokens)):
+            self.arrivals.append(now)
+        self.input_tokens = self.input_tokens if event.input_tokens is None else event.input_tokens
+        self.output_tokens = self.output_tokens if event.output_tokens is None else event.output_tokens
+        self._finish = event.finish or self._finish
+        self._error = event.error or self._error
+
+    def _grew(self, tokens: int | None) -> bool:
+        """Whether the count tells of a token that has no text: half a character, or one that is not shown."""
+        if tokens is None:
+            return False
+        # A first count may be that of the whole answer, in its last event.
+        return tokens == len(self.arrivals) + 1 if self.output_tokens is None else tokens > self.output_tokens
+
+    def ending(self) -> tuple[Outcome, str | None]:
+        if self._error is not None:
+            return Outcome.FAILED, self._error
+        if self._finish in ("abort", "error"):
+            return Outcome.CUT, f"finish reason {self._finish}"
+        if self._finish is None and not self._done:
+            return Outcome.CUT, "the stream ended without its end"
+        return Outcome.OK, None
+
+
+def _why(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+async def _problem(response: aiohttp.ClientResponse) -> str:
+    raw = (await response.content.read(65536)).decode("utf-8", "replace")
+    try:
+        return error_text(json.loads(raw))
+    except ValueError:
+        return error_text(raw) or response.reason or "no reason given"
+
+
+@asynccontextmanager
+async def connected(
+    endpoint: Endpoint, connector: Callable[[], aiohttp.BaseConnector] | None = None
+) -> AsyncIterator[Client]:
+    """A client of the endpoint; `connector` is for tests that need no port."""
+    parts = urlsplit(endpoint.url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise LoadError(
+            f"{endpoint.url!r} is no address of an endpoint; write http://HOST:PORT, with or without /v1"
+        )
+    session = aiohttp.ClientSession(
+        connector=connector()
+        if connector
+        else aiohttp.TCPConnector(limit=0, force_close=True, ttl_dns_cache=60),
+        headers=endpoint.headers,
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
+        # A proxy of the environment would be measured in the endpoint's place.
+        trust_env=False,
+        auto_decompress=True,
+        read_bufsize=1 << 18,
+    )
+    async with session:
+        yield Client(session, endpoint)

@@ -1,0 +1,128 @@
+"""Prompts of a wanted number of tokens, without the model's tokenizer.
+
+Prompts are short English words. What the template adds and how many tokens a word has is learned from two requests at
+the start, by what the server says it counted (`usage.prompt_tokens`); the run then says how far off the prompts were.
+Shared beginnings are the same words, so the engine's prefix cache sees what real ones would show it. All others begin
+differently, or the cache would answer what is to be measured.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from plimsoll.load.chance import seeded
+from plimsoll.load.traces import BLOCK_TOKENS
+from plimsoll.load.workload import Ask
+
+# Two hundred and fifty-six of them, so that four tell any 32 bits; all are among the commonest, one token in most vocabularies.
+WORDS: Final = tuple(
+    """
+    the of and to in is was for on are as with his they at be this have from or one had by word but not what all were we
+    when your can said there use an each which she do how their if will up other about out many then them these so some
+    her would make like him into time has look two more write go see number no way could people my than first water been
+    call who oil its now find long down day did get come made may part over new sound take only little work know place
+    year live me back give most very after thing our just name good sentence man think say great where help through much
+    before line right too mean old any same tell boy follow came want show also around form three small set put end does
+    another well large must big even such because turn here why ask went men read need land different home us move try
+    kind hand picture again change off play spell air away animal house point page letter mother answer found study still
+    learn should world high every near add food between own below country plant last school father keep tree never start
+    city earth eye light thought head under story saw left few while along might close something seem next hard open
+    example begin life always those both paper together got group often run important until children side feet car mile
+    night walk white sea river four carry
+    """.split()  # noqa: SIM905 - a list of 256 quoted words would be read by nobody
+)
+_POOL: Final = 1 << 16
+_KEPT: Final = 4096
+"""Texts of shared beginnings that are kept; more are made again."""
+SHORT_PROBE: Final = 32
+LONG_PROBE: Final = 288
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How words become tokens: overhead + words x per_word."""
+
+    overhead: float
+    """What the chat template and the special tokens take."""
+    per_word: float
+    measured: bool
+    """False where the server counts nothing, so that a word is taken for a token and a third."""
+
+    def words(self, tokens: float) -> int:
+        return max(1, round(tokens / self.per_word))
+
+
+ASSUMED: Final = Calibration(overhead=0.0, per_word=4 / 3, measured=False)
+
+
+def calibrated(short_tokens: int | None, long_tokens: int | None) -> Calibration:
+    """From what the server counted in prompts of SHORT_PROBE and LONG_PROBE words."""
+    if short_tokens is None or long_tokens is None or long_tokens <= short_tokens:
+        return ASSUMED
+    per_word = (long_tokens - short_tokens) / (LONG_PROBE - SHORT_PROBE)
+    return Calibration(
+        overhead=max(0.0, short_tokens - SHORT_PROBE * per_word), per_word=per_word, measured=True
+    )
+
+
+class Prompts:
+    """Texts for the requests of one run."""
+
+    def __init__(self, seed: int, calibration: Calibration) -> None:
+        self.calibration = calibration
+        self._chance = seeded(seed, "prompts")
+        self._pool = self._chance.choices(WORDS, k=_POOL)
+        self._kept: OrderedDict[tuple[str, int, int], str] = OrderedDict()
+
+    def text(self, ask: Ask) -> str:
+        wanted = ask.input_tokens - self.calibration.overhead
+        if ask.blocks:
+            return self._of_blocks(ask.blocks, wanted)
+        if ask.prefix is None:
+            return self.probe(self.calibration.words(wanted))
+        shared = min(ask.prefix_tokens, ask.input_tokens) - self.calibration.overhead
+        begin = self._shared("prefix", ask.prefix, self.calibration.words(shared))
+        rest = wanted - shared
+        return begin if rest < 1 else f"{begin} {self.probe(self.calibration.words(rest))}"
+
+    def probe(self, words: int) -> str:
+        """So many words that no other prompt begins with."""
+        return self._words(self._chance.getrandbits(32), words)
+
+    def _of_blocks(self, blocks: tuple[int, ...], wanted: float) -> str:
+        """The template's tokens are taken off the last block, so that those before it are alike wherever they stand."""
+        each = self.calibration.words(BLOCK_TOKENS)
+        left = self.calibration.words(wanted)
+        parts = []
+        for block in islice(blocks, max(0, -(-left // each))):
+            parts.append(self._shared("block", block, min(each, left)))
+            left -= each
+        if left > 0:
+            parts.append(self.probe(left))
+        return " ".join(parts)
+
+    def _shared(self, kind: str, which: int, words: int) -> str:
+        key = (kind, which, words)
+        text = self._kept.get(key)
+        if text is None:
+            start = seeded(which, kind).getrandbits(32)
+            text = self._kept[key] = self._words(start, words)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        else:
+            self._kept.move_to_end(key)
+        return text
+
+    def _words(self, start: int, words: int) -> str:
+        """The number spelled in words, so that different numbers begin differently; then common text."""
+        spelled = [WORDS[start >> shift & 255] for shift in (0, 8, 16, 24)]
+        begin = start % _POOL
+        body: list[str] = []
+        while len(body) + 4 < words:
+            piece = self._pool[begin : begin + words - 4 - len(body)]
+            body += piece
+            begin = 0
+        return " ".join([*spelled, *body][:words])

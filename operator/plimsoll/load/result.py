@@ -1,0 +1,124 @@
+"""What a run measured, as one frozen value: printed as a table, written as JSON. Latencies are milliseconds.
+
+The JSON has every key in every run, null where something is unknown; docs/load.md describes them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from plimsoll.load.sketch import Spread
+from plimsoll.load.slo import Promise
+
+SCHEMA: Final = 1
+"""Raised only when a key changes its meaning or goes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Requests that were due in the measured time, by what became of them."""
+
+    sent: int
+    ok: int
+    failed: int
+    cut: int
+    refused: int
+    timed_out: int
+    unfinished: int
+    not_sent: int
+    """Due, but more were in flight than this client can hold."""
+
+    @property
+    def bad(self) -> int:
+        return self.failed + self.cut + self.refused + self.timed_out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """A second of the measured time."""
+
+    requests: float
+    """Answered in full."""
+    good_requests: float | None
+    """Of those, the ones within every target; None without targets."""
+    input_tokens: float | None
+    output_tokens: float
+    in_flight_mean: float
+    in_flight_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Tokens a request, asked for and delivered."""
+
+    counted_by: str
+    """server, or events: then a token is an event of the stream that held text."""
+    input_asked: float | None
+    input_mean: float | None
+    """None where the server does not count."""
+    input_error_percent: float | None
+    """How far a prompt was off its length, on average, whatever the direction."""
+    output_asked: float | None
+    output_mean: float | None
+    tokens_per_event: float | None
+    """More than 1 where several tokens come at once: gaps are then between events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    message: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    schema: int = SCHEMA
+    url: str
+    model: str
+    pattern: str
+    seed: int
+    seconds: float
+    """The measured time: from the end of the warm-up until sending ended."""
+    interrupted: bool
+    counts: Counts
+    rates: Rates
+    ttft_ms: Spread | None
+    itl_ms: Spread | None
+    """Every gap between tokens of every answer."""
+    tpot_ms: Spread | None
+    """The mean gap of each answer."""
+    e2e_ms: Spread | None
+    longest_gap_ms: Spread | None
+    """The longest gap of each answer: what a preempted request feels like."""
+    lengths: Lengths
+    late_ms: Spread | None
+    """How much later than due requests left this client; latencies count from when they were due."""
+    lag_ms: Spread | None
+    """How late this client's own loop was: no latency is more exact than that."""
+    promises: tuple[Promise, ...]
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether every promise was; None without promises, or where too little was seen."""
+        if not self.promises or any(one.kept is None for one in self.promises):
+            return None
+        return all(one.kept for one in self.promises)
+
+
+def data_of(value: Any) -> Any:
+    """JSON of a frozen value: every field, in order."""
+    if isinstance(value, Enum):
+        return value.value
+    if dataclasses.is_dataclass(value):
+        return {item.name: data_of(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, tuple | list):
+        return [data_of(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): data_of(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,80 @@
+"""A distribution in little memory: counts by logarithmic buckets, however long a run lasts.
+
+Buckets grow by 1%, so a percentile is at most 0.5% off; count, mean and the extremes are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+_GROWTH: Final = 1.01
+_LOG: Final = math.log(_GROWTH)
+_LEAST: Final = 1e-6
+"""A microsecond: what is shorter counts as nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Milliseconds, as printed and as JSON."""
+
+    count: int
+    mean: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    max: float
+
+
+class Sketch:
+    """Seconds go in, milliseconds come out."""
+
+    __slots__ = ("_buckets", "count", "longest", "shortest", "total")
+
+    def __init__(self) -> None:
+        self._buckets: dict[int, int] = {}
+        self.count = 0
+        self.total = 0.0
+        self.shortest = math.inf
+        self.longest = 0.0
+
+    def add(self, seconds: float) -> None:
+        bucket = math.floor(math.log(seconds) / _LOG) if seconds > _LEAST else _NOTHING
+        self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
+        self.count += 1
+        self.total += seconds
+        self.shortest = min(self.shortest, seconds)
+        self.longest = max(self.longest, seconds)
+
+    def quantile(self, share: float) -> float:
+        """The least value that at least this share of all is not above; 0 of nothing is asked for by nobody."""
+        wanted, seen = math.ceil(share * self.count), 0
+        for bucket in sorted(self._buckets):
+            seen += self._buckets[bucket]
+            if seen >= wanted:
+                middle = 0.0 if bucket == _NOTHING else math.exp((bucket + 0.5) * _LOG)
+                return min(max(middle, self.shortest), self.longest)
+        return self.longest
+
+    def spread(self) -> Spread | None:
+        """None where nothing was seen."""
+        if not self.count:
+            return None
+        return Spread(
+            count=self.count,
+            mean=_ms(self.total / self.count),
+            p50=_ms(self.quantile(0.50)),
+            p90=_ms(self.quantile(0.90)),
+            p95=_ms(self.quantile(0.95)),
+            p99=_ms(self.quantile(0.99)),
+            max=_ms(self.longest),
+        )
+
+
+_NOTHING: Final = math.floor(math.log(_LEAST) / _LOG) - 1
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

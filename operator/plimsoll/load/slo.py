@@ -1,0 +1,63 @@
+"""What users were promised, in milliseconds, and whether it was kept.
+
+A promise is for 99 of 100, as in the resource: of requests for the first token, TPOT and the whole answer, of gaps for
+ITL. Whoever never saw a first token counts as late, or a server that answers few would look fast.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Final
+
+from plimsoll.load.problems import LoadError
+
+KEPT: Final = 0.99
+_VALUE: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slo:
+    """Targets in milliseconds; None is not promised."""
+
+    ttft: float | None = None
+    itl: float | None = None
+    tpot: float | None = None
+    e2e: float | None = None
+
+    def targets(self) -> Iterator[tuple[str, float]]:
+        for item in fields(self):
+            target = getattr(self, item.name)
+            if target is not None:
+                yield item.name, target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """One target and what became of it."""
+
+    name: str
+    target_ms: float
+    within: float | None
+    """Share of requests, or of gaps, within the target; None where nothing was seen."""
+
+    @property
+    def kept(self) -> bool | None:
+        return None if self.within is None else self.within >= KEPT
+
+
+def parse_slo(text: str) -> Slo:
+    """ttft=1000,itl=50, with = or :"""
+    known = [item.name for item in fields(Slo)]
+    said: dict[str, float] = {}
+    for part in re.split(r"[,\s]+", text.strip()):
+        name, _, value = part.replace(":", "=").partition("=")
+        if name not in known:
+            raise LoadError(
+                f"--slo: {part!r} names none of {', '.join(known)}; write ttft=1000,itl=50 (milliseconds)"
+            )
+        if not _VALUE.fullmatch(value) or float(value) <= 0:
+            raise LoadError(f"--slo: {part!r} has no milliseconds; write {name}=1000")
+        said[name] = float(value)
+    return Slo(**said)

@@ -1,0 +1,96 @@
+"""The stream of an answer: bytes to server-sent events, and events to what they mean. No I/O.
+
+Both forms of the OpenAI API are read, with what vLLM and SGLang add: reasoning apart from content, and a count of tokens
+in every event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+DONE: Final = "[DONE]"
+_LONGEST_EVENT: Final = 8 << 20
+_TEXTS: Final = ("content", "reasoning", "reasoning_content", "tool_calls", "refusal")
+
+
+class StreamError(ValueError):
+    """The stream is not what it should be."""
+
+
+class Events:
+    """Cuts a stream into the data of its events, however it is divided on the way."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[str]:
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        if len(self._rest) > _LONGEST_EVENT:
+            raise StreamError(f"an event of more than {_LONGEST_EVENT >> 20} MiB")
+        # An event of several data lines is no form that these servers use; comments and names are of no interest.
+        return [
+            line[5:].strip().decode("utf-8", "replace")
+            for line in lines
+            if line.startswith(b"data:") and line[5:].strip()
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What one event says."""
+
+    has_text: bool = False
+    has_choice: bool = False
+    """False for the event that only sums up."""
+    finish: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    """So far, or in the end."""
+    error: str | None = None
+
+
+def read_event(data: str) -> Event:
+    try:
+        body = json.loads(data)
+    except ValueError:
+        raise StreamError(f"an event that is no JSON: {data[:80]!r}") from None
+    if not isinstance(body, dict):
+        raise StreamError(f"an event that is no object: {data[:80]!r}")
+    if "error" in body or body.get("object") == "error":
+        return Event(error=error_text(body))
+    usage = body.get("usage") or {}
+    choices = body.get("choices") or [{}]
+    first = choices[0] if isinstance(choices, list) and isinstance(choices[0], dict) else {}
+    return Event(
+        has_text=_has_text(first),
+        has_choice=bool(body.get("choices")),
+        finish=first.get("finish_reason"),
+        input_tokens=_count(usage, "prompt_tokens"),
+        output_tokens=_count(usage, "completion_tokens"),
+    )
+
+
+def error_text(body: object) -> str:
+    """The sentence in an error's body, whatever it is wrapped in."""
+    if isinstance(body, dict):
+        for key in ("error", "message", "detail"):
+            if body.get(key):
+                return error_text(body[key])
+    text = body if isinstance(body, str) else json.dumps(body)
+    return " ".join(text.split())[:200]
+
+
+def _has_text(choice: Mapping[str, Any]) -> bool:
+    if choice.get("text"):
+        return True
+    delta = choice.get("delta")
+    return isinstance(delta, dict) and any(delta.get(key) for key in _TEXTS)
+
+
+def _count(usage: object, key: str) -> int | None:
+    value = usage.get(key) if isinstance(usage, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

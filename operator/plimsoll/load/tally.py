@@ -1,0 +1,236 @@
+"""Adds up answers while they come, in memory that does not grow with them, and says in the end what was measured.
+
+Latencies and counts are of the requests that were due within the measured time; rates are of what happened within it,
+so that neither the answers of a queue that is left over nor a quiet end moves them.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from plimsoll.load.answers import Answer, Outcome
+from plimsoll.load.result import Counts, Lengths, Problem, Rates, Result
+from plimsoll.load.sketch import Sketch
+from plimsoll.load.slo import Promise, Slo
+
+_MESSAGES: Final = 20
+"""Different problems that are kept by their words."""
+_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What the result says of the run itself."""
+
+    url: str
+    model: str
+    pattern: str
+    seed: int
+    notes: tuple[str, ...] = ()
+
+
+class Tally:
+    """Made when a run begins, at `start`; what is due before `start + warmup` is not measured, only sent."""
+
+    def __init__(
+        self, *, start: float, warmup: float = 0.0, until: float = math.inf, slo: Slo | None = None
+    ) -> None:
+        self.since = start + warmup
+        self.until = until
+        self.slo = slo or Slo()
+        self.outcomes: Counter[Outcome] = Counter()
+        self.not_sent = 0
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.ttft, self.itl, self.tpot, self.e2e = Sketch(), Sketch(), Sketch(), Sketch()
+        self.longest_gap, self.late, self.lag = Sketch(), Sketch(), Sketch()
+        self.output_tokens = 0.0
+        self._input_tokens = 0
+        self._answered = 0
+        self._good = 0
+        self._flying = 0.0
+        self._last_end = self.since
+        self._within: Counter[str] = Counter()
+        self._judged: Counter[str] = Counter()
+        self._lengths = _LengthSums()
+        self._problems: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        """A request leaves."""
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+
+    def add(self, answer: Answer) -> None:
+        """Its answer has come to whichever end it had."""
+        self.in_flight -= 1
+        self._last_end = max(self._last_end, answer.ended)
+        self._happened(answer)
+        if answer.due < self.since:
+            return
+        self.outcomes[answer.outcome] += 1
+        self.late.add(max(0.0, answer.sent - answer.due))
+        if answer.problem is not None and (
+            answer.problem in self._problems or len(self._problems) < _MESSAGES
+        ):
+            self._problems[answer.problem] += 1
+        good = self._latencies(answer)
+        if answer.outcome is Outcome.OK:
+            self._lengths.add(answer)
+            if answer.ended <= self.until:
+                self._good += good
+
+    @property
+    def sent(self) -> int:
+        return self.outcomes.total()
+
+    def seconds(self, now: float) -> float:
+        """Measured until now."""
+        return max(0.0, min(now, self.until) - self.since)
+
+    def _happened(self, answer: Answer) -> None:
+        """What of the answer falls into the measured time, whenever it was due."""
+        arrivals = answer.arrivals
+        if arrivals:
+            inside = bisect_right(arrivals, self.until) - bisect_left(arrivals, self.since)
+            self.output_tokens += answer.tokens * inside / len(arrivals)
+            if self.since <= arrivals[0] <= self.until:
+                self._input_tokens += answer.input_tokens or 0
+        self._flying += max(0.0, min(answer.ended, self.until) - max(answer.sent, self.since))
+        self._answered += answer.outcome is Outcome.OK and self.since <= answer.ended <= self.until
+
+    def _latencies(self, answer: Answer) -> bool:
+        """Everything that was seen counts, of answers without an end too. True where all targets were kept."""
+        arrivals = answer.arrivals
+        gaps = [later - sooner for sooner, later in pairwise(arrivals)]
+        for gap in gaps:
+            self.itl.add(gap)
+        longest = max(gaps, default=0.0)
+        if answer.outcome is Outcome.TIMED_OUT and arrivals:
+            longest = max(longest, answer.ended - arrivals[-1])
+        if longest:
+            self.longest_gap.add(longest)
+        first = arrivals[0] - answer.due if arrivals else None
+        if first is not None:
+            self.ttft.add(first)
+        each = (arrivals[-1] - arrivals[0]) / (answer.tokens - 1) if gaps and answer.tokens > 1 else None
+        if each is not None and answer.outcome is Outcome.OK:
+            self.tpot.add(each)
+        whole = answer.ended - answer.due if answer.outcome is Outcome.OK else None
+        if whole is not None:
+            self.e2e.add(whole)
+        return self._judge(answer, first, gaps, each, whole)
+
+    def _judge(
+        self, answer: Answer, first: float | None, gaps: list[float], each: float | None, whole: float | None
+    ) -> bool:
+        """Count each target; a request of a run that ended first is judged only on what it shows already."""
+        open_ended = answer.outcome is Outcome.UNFINISHED
+        waited = answer.ended - answer.due
+        good = answer.outcome is Outcome.OK
+        for name, target_ms in self.slo.targets():
+            target = target_ms / 1000
+            if name == "itl":
+                kept = sum(gap <= target for gap in gaps)
+                self._within[name] += kept
+                self._judged[name] += len(gaps)
+                good = good and kept >= math.ceil(0.99 * len(gaps))
+                continue
+            value = {"ttft": first, "tpot": each, "e2e": whole}[name]
+            if name == "tpot" and value is None and answer.outcome is Outcome.OK:
+                continue  # an answer of one token has no gaps
+            if value is None and open_ended and (name == "tpot" or waited <= target):
+                continue
+            within = value is not None and value <= target
+            self._judged[name] += 1
+            self._within[name] += within
+            good = good and within
+        return good
+
+    def result(self, about: About, *, now: float, interrupted: bool) -> Result:
+        """`now` is when the run ended; where nothing bounds it, the last answer's end is the end of the measured time."""
+        bounded = interrupted or math.isfinite(self.until)
+        end = min(self.until, now) if bounded else min(self._last_end, now)
+        seconds = max(1e-9, end - self.since)
+        counted = {one.value: self.outcomes[one] for one in Outcome}
+        has_targets = any(True for _ in self.slo.targets())
+        server_counts = self._lengths.counted > 0
+        return Result(
+            url=about.url,
+            model=about.model,
+            pattern=about.pattern,
+            seed=about.seed,
+            seconds=round(seconds, 3),
+            interrupted=interrupted,
+            counts=Counts(sent=self.sent, not_sent=self.not_sent, **counted),
+            rates=Rates(
+                requests=round(self._answered / seconds, 4),
+                good_requests=round(self._good / seconds, 4) if has_targets else None,
+                input_tokens=round(self._input_tokens / seconds, 2) if server_counts else None,
+                output_tokens=round(self.output_tokens / seconds, 2),
+                in_flight_mean=round(self._flying / seconds, 3),
+                in_flight_max=self.most_in_flight,
+            ),
+            ttft_ms=self.ttft.spread(),
+            itl_ms=self.itl.spread(),
+            tpot_ms=self.tpot.spread(),
+            e2e_ms=self.e2e.spread(),
+            longest_gap_ms=self.longest_gap.spread(),
+            lengths=self._lengths.result(),
+            late_ms=self.late.spread(),
+            lag_ms=self.lag.spread(),
+            promises=tuple(
+                Promise(name=name, target_ms=target, within=self._share(name))
+                for name, target in self.slo.targets()
+            ),
+            problems=tuple(
+                Problem(message=message, times=times) for message, times in self._problems.most_common(_SHOWN)
+            ),
+            notes=about.notes,
+        )
+
+    def _share(self, name: str) -> float | None:
+        judged = self._judged[name]
+        return round(self._within[name] / judged, 5) if judged else None
+
+
+class _LengthSums:
+    """Tokens asked for and delivered, over the answers that came to their end."""
+
+    def __init__(self) -> None:
+        self.answers = 0
+        self.counted = 0
+        self._asked_input = self._asked_output = self._input = self._output = self._events = 0
+        self._off = 0.0
+        self._by_events = False
+
+    def add(self, answer: Answer) -> None:
+        self.answers += 1
+        self._asked_input += answer.asked_input
+        self._asked_output += answer.asked_output
+        self._output += answer.tokens
+        self._events += len(answer.arrivals)
+        self._by_events = self._by_events or answer.output_tokens is None
+        if answer.input_tokens is not None:
+            self.counted += 1
+            self._input += answer.input_tokens
+            self._off += abs(answer.input_tokens - answer.asked_input) / max(1, answer.asked_input)
+
+    def result(self) -> Lengths:
+        return Lengths(
+            counted_by="events" if self._by_events else "server",
+            input_asked=_mean(self._asked_input, self.answers),
+            input_mean=_mean(self._input, self.counted),
+            input_error_percent=_mean(100 * self._off, self.counted),
+            output_asked=_mean(self._asked_output, self.answers),
+            output_mean=_mean(self._output, self.answers),
+            tokens_per_event=_mean(self._output, self._events),
+        )
+
+
+def _mean(total: float, count: int) -> float | None:
+    return round(total / count, 2) if count else None

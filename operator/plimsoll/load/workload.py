@@ -1,0 +1,129 @@
+"""What is asked of the endpoint: one value that says when requests come and how long they are, and the requests it means.
+
+Every request that a run sends follows from the workload alone, so two runs of one seed ask the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+
+from plimsoll.load.arrivals import arrivals, changing
+from plimsoll.load.chance import seeded
+from plimsoll.load.lengths import Lengths
+from plimsoll.load.traces import Arrived, Rate, Requests, open_trace
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLoop:
+    """So many users, each of whom sends the next request once the last is answered."""
+
+    concurrency: int
+
+    def __str__(self) -> str:
+        return f"{self.concurrency} at once"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLoop:
+    """Requests that come whether or not others were answered."""
+
+    per_second: float
+    burstiness: float = 1.0
+    """The shape of the Gamma distribution of gaps: 1 is Poisson, less comes in bursts."""
+
+    def __str__(self) -> str:
+        bursts = "" if self.burstiness == 1 else f", burstiness {self.burstiness:g}"
+        return f"{self.per_second:g} requests/s{bursts}"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Requests, or rates, of a trace."""
+
+    path: Path
+    speed: float = 1.0
+    """2 is twice as fast."""
+
+    def __str__(self) -> str:
+        return self.path.name + ("" if self.speed == 1 else f" at {self.speed:g} times its speed")
+
+
+Pattern = ClosedLoop | OpenLoop | Replay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    pattern: Pattern
+    input_tokens: Lengths
+    """Of prompts and answers; a trace of requests brings its own."""
+    output_tokens: Lengths
+    prefix_tokens: int = 0
+    """Tokens at the start of every prompt that it shares with others; part of input_tokens."""
+    prefixes: int = 1
+    """How many such beginnings there are."""
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One request to send."""
+
+    number: int
+    at: float | None
+    """Seconds since the run began; None where a closed loop decides."""
+    input_tokens: int
+    output_tokens: int
+    prefix: int | None = None
+    """Which of the shared beginnings it has."""
+    prefix_tokens: int = 0
+    blocks: tuple[int, ...] = ()
+
+
+@contextmanager
+def asks(workload: Workload) -> Iterator[Iterator[Ask]]:
+    """The requests of a workload, made as they are needed; the trace stays open for as long as they are."""
+    pattern = workload.pattern
+    if not isinstance(pattern, Replay):
+        times: Iterator[float | None] = repeat(None)
+        if isinstance(pattern, OpenLoop):
+            times = arrivals(pattern.per_second, pattern.burstiness, seeded(workload.seed, "arrivals"))
+        yield _drawn(workload, times)
+        return
+    with open_trace(pattern.path) as trace:
+        if isinstance(trace, Requests):
+            yield _replayed(trace.lines, pattern)
+        else:
+            yield _drawn(workload, changing(_faster(trace.lines, pattern), seeded(workload.seed, "arrivals")))
+
+
+def _drawn(workload: Workload, times: Iterable[float | None]) -> Iterator[Ask]:
+    lengths, choice = seeded(workload.seed, "lengths"), seeded(workload.seed, "prefixes")
+    for number, at in enumerate(times):
+        yield Ask(
+            number=number,
+            at=at,
+            input_tokens=workload.input_tokens.draw(lengths),
+            output_tokens=workload.output_tokens.draw(lengths),
+            prefix=choice.randrange(workload.prefixes) if workload.prefix_tokens else None,
+            prefix_tokens=workload.prefix_tokens,
+        )
+
+
+def _replayed(lines: Iterator[Arrived], pattern: Replay) -> Iterator[Ask]:
+    for number, line in enumerate(lines):
+        yield Ask(
+            number=number,
+            at=line.at / pattern.speed,
+            input_tokens=line.input_tokens,
+            output_tokens=line.output_tokens,
+            blocks=line.blocks,
+        )
+
+
+def _faster(lines: Iterator[Rate], pattern: Replay) -> Iterator[Rate]:
+    for line in lines:
+        yield Rate(at=line.at / pattern.speed, per_second=line.per_second * pattern.speed, cv=line.cv)

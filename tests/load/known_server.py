@@ -1,0 +1,149 @@
+"""An OpenAI-compatible server that does exactly what it is told: delays, failures, cuts, refusals, and counts of it."""
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+
+@dataclass
+class Behaviour:
+    ttft_s: float = 1.0
+    gap_s: float = 0.1
+    fate: Callable[[int], str] = lambda number: "ok"
+    """By the number of the request (those of the acquaintance do not count)."""
+    tokens_per_event: int = 1
+    counts: bool = True
+    refuses: tuple[str, ...] = ()
+    """Fields of the request that are answered with 400."""
+    template_tokens: int = 7
+    tokens_per_word: float = 1.5
+    context: int | None = None
+    silent: tuple[int, ...] = ()
+    """Tokens, by their place in the answer, that have no text."""
+    metrics: Callable[[], str] | None = None
+    seats: int | None = None
+    """Answers at once; more wait for a first token."""
+
+
+@dataclass
+class KnownServer:
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    bodies: list[Mapping[str, Any]] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    answering: int = 0
+    most: int = 0
+
+    def __post_init__(self) -> None:
+        self._seats = asyncio.Semaphore(self.behaviour.seats or 1_000_000)
+
+    def app(self) -> web.Application:
+        app = web.Application(client_max_size=1 << 26)
+        app.router.add_get("/v1/models", self._models)
+        app.router.add_post("/v1/chat/completions", self._answer)
+        app.router.add_post("/v1/completions", self._answer)
+        app.router.add_get("/metrics", self._metrics)
+        return app
+
+    async def _models(self, _request: web.Request) -> web.Response:
+        entry: dict[str, Any] = {"id": "tiny", "object": "model"}
+        if self.behaviour.context:
+            entry["max_model_len"] = self.behaviour.context
+        return web.json_response({"object": "list", "data": [entry]})
+
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        if self.behaviour.metrics is None:
+            raise web.HTTPNotFound
+        return web.Response(text=self.behaviour.metrics())
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        refused = [name for name in self.behaviour.refuses if name in json.dumps(body)]
+        if refused:
+            return web.json_response({"error": {"message": f"unknown field {refused[0]}"}}, status=400)
+        if body["max_tokens"] == 1 and len(self.bodies) == 0 and not self.times:
+            return await self._stream(request, body, "ok")
+        number = len(self.times)
+        self.bodies.append(body)
+        self.times.append(asyncio.get_running_loop().time())
+        self.answering += 1
+        self.most = max(self.most, self.answering)
+        try:
+            fate = self.behaviour.fate(number)
+            if fate.isdigit():
+                return web.json_response({"error": {"message": "not today"}}, status=int(fate))
+            async with self._seats:
+                return await self._stream(request, body, fate)
+        finally:
+            self.answering -= 1
+
+    async def _stream(self, request: web.Request, body: Mapping[str, Any], fate: str) -> web.StreamResponse:
+        it = self.behaviour
+        chat = "messages" in body
+        words = len((body["messages"][0]["content"] if chat else body["prompt"]).split())
+        prompt = round(it.template_tokens + words * it.tokens_per_word)
+        options = body.get("stream_options") or {}
+        continuous = it.counts and options.get("continuous_usage_stats")
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+
+        async def send(choice: Mapping[str, Any] | None, tokens: int, *, usage: bool) -> None:
+            event: dict[str, Any] = {"choices": [] if choice is None else [choice]}
+            if usage:
+                event["usage"] = {"prompt_tokens": prompt, "completion_tokens": tokens}
+            await response.write(f"data: {json.dumps(event)}\n\n".encode())
+
+        if chat:
+            await send({"delta": {"role": "assistant", "content": ""}}, 0, usage=bool(continuous))
+        wanted, given = body["max_tokens"], 0
+        while given < wanted:
+            if fate == "hang" and given >= wanted // 2:
+                await asyncio.sleep(1e6)
+            if given >= wanted // 2 and fate in ("cut", "reset", "error", "abort"):
+                break
+            await asyncio.sleep(it.gap_s if given else it.ttft_s)
+            now = min(it.tokens_per_event, wanted - given)
+            text = "" if given in it.silent else "word " * now
+            given += now
+            part = {"delta": {"content": text}} if chat else {"text": text}
+            await send(
+                {**part, "finish_reason": "length" if given == wanted else None},
+                given,
+                usage=bool(continuous),
+            )
+        if fate == "cut":
+            return response
+        if fate == "reset":
+            assert request.transport is not None
+            request.transport.abort()
+            return response
+        if fate == "error":
+            await response.write(b'data: {"error": {"message": "the engine died"}}\n\n')
+            return response
+        if fate == "abort":
+            await send({"delta": {}, "finish_reason": "abort"}, given, usage=bool(continuous))
+        if it.counts and options.get("include_usage"):
+            await send(None, given, usage=True)
+        await response.write(b"data: [DONE]\n\n")
+        return response
+
+
+@asynccontextmanager
+async def serving(server: KnownServer) -> AsyncIterator[Callable[[], aiohttp.BaseConnector]]:
+    """The server on a socket of the file system; gives what makes a client's connector to it."""
+    with tempfile.TemporaryDirectory() as folder:
+        runner = web.AppRunner(server.app(), access_log=None, handler_cancellation=True)
+        await runner.setup()
+        path = str(Path(folder) / "s")
+        await web.UnixSite(runner, path).start()
+        try:
+            yield lambda: aiohttp.UnixConnector(path, limit=0, force_close=True)
+        finally:
+            await runner.cleanup()
