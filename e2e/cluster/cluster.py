@@ -11,12 +11,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import yaml
 
@@ -26,6 +26,7 @@ from cluster.binaries import Places, ensure
 from cluster.binaries.progress import Progress
 from cluster.fleet import Fleet
 from cluster.kubeconfig import write_kubeconfig
+from cluster.metrics import PodDiscovery, Prometheus
 from cluster.node import RealNode, RealNodes
 from cluster.processes import ClusterFailed, Ports, Processes
 from cluster.simulator import Simulator
@@ -137,6 +138,21 @@ class Cluster:
             # kubectl keeps what it discovers under HOME, by address: another cluster may have had this port.
             env={"HOME": str(self.folder), "PATH": os.defpath},
         )
+
+    def prometheus(
+        self,
+        *,
+        selector: str = "",
+        namespaces: Sequence[str] = (),
+        port: str = "",
+        stand_in: str = "",
+        **more: Any,
+    ) -> Prometheus:
+        """One that discovers this cluster's pods, to be used with `with`; further settings are `Prometheus`'s own."""
+        pods = PodDiscovery(
+            kubeconfig=self.kubeconfig, selector=selector, namespaces=namespaces, port=port, stand_in=stand_in
+        )
+        return Prometheus(pods=pods, places=self._places, progress=self._progress, **more)
 
     @contextmanager
     def fleet(self, fleet: Fleet) -> Iterator[Fleet]:
