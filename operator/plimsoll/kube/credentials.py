@@ -1,0 +1,131 @@
+"""Where the API server is, and who we say we are: the client library's configuration, kept fresh for requests of our own.
+
+Contexts, certificates, exec plugins and the pod's token are the library's work. It blocks (files, plugins' processes), so it
+is asked in a thread, at most once in half a minute, and once more when the server says that it no longer knows us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Any, Final
+
+from kubernetes.client import Configuration
+from kubernetes.client.rest import should_bypass_proxies
+from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
+
+from plimsoll.kube.errors import KubeError
+from plimsoll.kube.pace import Pace
+
+FRESH_SECONDS: Final = 30.0
+"""The library re-reads a pod's token once a minute; tokens are renewed when a fifth of an hour is left."""
+RENEW_SECONDS: Final = 5.0
+"""Between attempts to be known again, so that a token that was revoked does not run a plugin for each request."""
+
+
+class NoCluster(KubeError):
+    """There is no usable configuration; says what was tried."""
+
+    passes = False
+
+
+def configuration(context: str | None = None) -> Configuration:
+    """The pod's own where there is one, else the kubeconfig's context. Blocks."""
+    found = Configuration()
+    if context is None:
+        try:
+            load_incluster_config(found)  # type: ignore[no-untyped-call]
+        except ConfigException:
+            pass
+        else:
+            return found
+    try:
+        load_kube_config(context=context, client_configuration=found)  # type: ignore[no-untyped-call]
+    except (ConfigException, OSError, ValueError) as error:
+        raise NoCluster(
+            f"{error}; outside a pod, KUBECONFIG must name a file that has the context "
+            f"{context or 'that is current in it'}"
+        ) from None
+    return found
+
+
+class Access:
+    """Ask it before each request; it answers at once, unless something must be read again."""
+
+    def __init__(self, load: Callable[[], Configuration], pace: Pace) -> None:
+        self._load = load
+        self._pace = pace
+        self._lock = asyncio.Lock()
+        self._configuration = load()
+        self._files: tuple[str | None, ...] | None = None
+        self._checked = self._renewed = pace.now()
+        self._take()
+
+    @classmethod
+    async def find(cls, context: str | None = None, pace: Pace | None = None) -> Access:
+        return await asyncio.to_thread(cls, lambda: configuration(context), pace or Pace())
+
+    @property
+    def server(self) -> str:
+        return str(self._configuration.host).rstrip("/")
+
+    @property
+    def ssl(self) -> ssl.SSLContext:
+        return self._ssl
+
+    @property
+    def server_name(self) -> str | None:
+        """That the certificate is for, where it is not the address's."""
+        return self._configuration.tls_server_name or None
+
+    @property
+    def proxy(self) -> str | None:
+        configured = self._configuration
+        if not configured.proxy or should_bypass_proxies(str(configured.host), configured.no_proxy or ""):
+            return None
+        return str(configured.proxy)
+
+    @property
+    def token(self) -> str | None:
+        """The Authorization header as it was last read."""
+        found = self._configuration.api_key.get("BearerToken")
+        return None if found is None else str(found).strip()
+
+    async def authorization(self) -> str | None:
+        """The Authorization header, read again where it may have changed."""
+        if self._pace.now() - self._checked > FRESH_SECONDS:
+            async with self._lock:
+                if self._pace.now() - self._checked > FRESH_SECONDS:
+                    await asyncio.to_thread(self._refresh)
+                    self._checked = self._pace.now()
+        return self.token
+
+    async def unknown(self, token: str | None) -> bool:
+        """The server did not know this token: whether there is another one now."""
+        async with self._lock:
+            if self.token == token and self._pace.now() - self._renewed > RENEW_SECONDS:
+                self._renewed = self._pace.now()
+                self._configuration = await asyncio.to_thread(self._load)
+                await asyncio.to_thread(self._take)
+        return self.token != token
+
+    def _refresh(self) -> None:
+        hook: Any = self._configuration.refresh_api_key_hook
+        if hook is not None:
+            hook(self._configuration)
+        self._take()
+
+    def _take(self) -> None:
+        """The certificates, where the files are other ones than before."""
+        found = self._configuration
+        files = (found.ssl_ca_cert, found.cert_file, found.key_file)
+        if files == self._files:
+            return
+        context = ssl.create_default_context(cafile=found.ssl_ca_cert)
+        if not found.verify_ssl:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if found.cert_file:
+            context.load_cert_chain(found.cert_file, found.key_file)
+        self._ssl, self._files = context, files

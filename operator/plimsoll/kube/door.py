@@ -1,0 +1,238 @@
+"""The one way in and out of the API server: JSON by path, on the event loop.
+
+Every call has a timeout, and at most 60 are under way at once, reads apart from writes (watches not counted), so that a burst
+of writes never starves the lists that a turn waits for. 429 is waited out here; a failed read is repeated here, since a list
+of many pages would else never end on a bad day; a failed write is the caller's to judge. What is read and why is left to others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+from plimsoll.kube.credentials import Access
+from plimsoll.kube.errors import Gone, KubeError, NotFound, NotLeading, Refused, Unreachable, refusal
+from plimsoll.kube.pace import Pace
+from plimsoll.kube.transport import JSON, Calls, Request, Transport
+
+Object = dict[str, Any]
+
+READS: Final = 16
+WRITES: Final = 44
+"""In flight. Measured on a real API server: 32 and 64 writers end a burst at the same time."""
+PAGE: Final = 500
+CALL_SECONDS: Final = 20.0
+TRIES: Final = 5
+"""Of a read that fails, and of any call that is told to come later."""
+LONGEST_WAIT_SECONDS: Final = 30.0
+"""Whatever Retry-After says."""
+WATCH_SECONDS: Final = 300
+SILENCE_SECONDS: Final = 70.0
+"""Bookmarks come about once a minute; a watch without one is dead."""
+
+APPLY: Final = "application/apply-patch+yaml"
+MERGE: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
+_METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list."""
+
+    items: list[Object]
+    version: str
+    """Of the whole list: where a watch goes on."""
+
+
+class Door:
+    """Use it with `async with`. `may_write` is asked before each write: a process that lost its Lease writes no more."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        pace: Pace | None = None,
+        may_write: Callable[[], bool] = lambda: True,
+        reads: int = READS,
+        writes: int = WRITES,
+    ) -> None:
+        self._pace = pace or Pace()
+        self._transport = Transport(access, self._pace)
+        self._may_write = may_write
+        self._reads = asyncio.Semaphore(reads)
+        self._writes = asyncio.Semaphore(writes)
+
+    async def __aenter__(self) -> Self:
+        await self._transport.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._transport.close()
+
+    @property
+    def calls(self) -> Calls:
+        return self._transport.calls
+
+    async def get(self, path: str, *, metadata: bool = False) -> Object:
+        """One object, or what else a path answers."""
+        return await self._read("get", path, {}, _METADATA if metadata else JSON)
+
+    async def pages(
+        self, path: str, *, selector: str = "", fields: str = "", metadata: bool = False, size: int = PAGE
+    ) -> AsyncGenerator[Page, None]:
+        """A list in parts. Gone where the server forgot the list before its end: start anew."""
+        query = _query(limit=str(size), labelSelector=selector, fieldSelector=fields)
+        more = ""
+        while True:
+            continued = {**query, "continue": more} if more else query
+            page = await self._read("list", path, continued, _METADATA_LIST if metadata else JSON)
+            about = page.get("metadata") or {}
+            more = about.get("continue") or ""
+            # An empty page may say null instead of an empty list.
+            yield Page(page.get("items") or [], str(about.get("resourceVersion", "")))
+            if not more:
+                return
+
+    async def watch(
+        self,
+        path: str,
+        version: str,
+        *,
+        selector: str = "",
+        fields: str = "",
+        metadata: bool = False,
+        seconds: int = WATCH_SECONDS,
+        silence_seconds: float = SILENCE_SECONDS,
+    ) -> AsyncGenerator[tuple[str, Object], None]:
+        """Changes since a version, as (type, object), until the server ends the stream. Unreachable where it falls silent,
+        Gone where the version is too old."""
+        request = Request(
+            verb="watch",
+            method="GET",
+            path=path,
+            query=_query(
+                watch="1",
+                allowWatchBookmarks="true",
+                resourceVersion=version,
+                timeoutSeconds=str(seconds),
+                labelSelector=selector,
+                fieldSelector=fields,
+            ),
+            accept=_METADATA if metadata else JSON,
+            seconds=None,
+            silence_seconds=silence_seconds,
+        )
+        async with aclosing(self._transport.lines(request)) as lines:
+            async for line in lines:
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    status = event["object"]
+                    raise refusal(int(status.get("code") or 500), status)
+                yield event["type"], event["object"]
+
+    async def apply(
+        self, path: str, body: Mapping[str, Any], *, manager: str, force: bool = True, metadata: bool = True
+    ) -> Object:
+        """Server-side apply, which makes the object where there is none. Answers with its metadata, unless told otherwise."""
+        query = {"fieldManager": manager, "force": "true" if force else "false"}
+        return await self._write("apply", path, body, query, content=APPLY, metadata=metadata)
+
+    async def create(
+        self, path: str, body: Mapping[str, Any], *, manager: str, metadata: bool = True
+    ) -> Object:
+        """A new object in a collection; Conflict where its name is taken."""
+        return await self._write("create", path, body, {"fieldManager": manager}, metadata=metadata)
+
+    async def replace(self, path: str, body: Mapping[str, Any], *, manager: str) -> Object:
+        """The whole object; Conflict where it is no longer at the resourceVersion in the body."""
+        return await self._write("update", path, body, {"fieldManager": manager})
+
+    async def patch(
+        self, path: str, body: Any, *, manager: str, content: str = MERGE, metadata: bool = True
+    ) -> Object:
+        """A merge patch, or a JSON patch, of an object that is there."""
+        query = {"fieldManager": manager}
+        return await self._write("patch", path, body, query, content=content, metadata=metadata)
+
+    async def delete(
+        self, path: str, *, uid: str = "", version: str = "", propagation: str = "Background"
+    ) -> None:
+        """Gone already is no error; Conflict where another object has the name now, or it is at another version."""
+        options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
+        if preconditions := _query(uid=uid, resourceVersion=version):
+            options["preconditions"] = preconditions
+        try:
+            await self._write("delete", path, options, {})
+        except NotFound:
+            return
+
+    async def _read(self, verb: str, path: str, query: Mapping[str, str], accept: str) -> Object:
+        request = Request(
+            verb=verb, method="GET", path=path, query=query, accept=accept, seconds=CALL_SECONDS
+        )
+        failures = 0
+        while True:
+            try:
+                async with self._reads:
+                    return await self._transport.call(request)
+            except (Refused, Unreachable) as error:
+                failures += 1
+                if not error.passes or isinstance(error, Gone) or failures == TRIES:
+                    raise
+                wait = self._wait(error, failures)
+            await self._pace.sleep(wait)
+
+    async def _write(
+        self,
+        verb: str,
+        path: str,
+        body: Any,
+        query: Mapping[str, str],
+        *,
+        content: str = JSON,
+        metadata: bool = False,
+    ) -> Object:
+        request = Request(
+            verb=verb,
+            method=_METHODS[verb],
+            path=path,
+            query=query,
+            accept=_METADATA if metadata else JSON,
+            seconds=CALL_SECONDS,
+            data=json.dumps(body, separators=(",", ":")).encode(),
+            content=content,
+        )
+        failures = 0
+        async with self._writes:
+            while True:
+                if not self._may_write():
+                    raise NotLeading(f"{verb} {path} was not sent: this process does not lead")
+                try:
+                    return await self._transport.call(request)
+                except Refused as error:
+                    failures += 1
+                    if error.status != 429 or failures == TRIES:
+                        raise
+                    wait = self._wait(error, failures)
+                # It keeps its place while it waits: a server with too much to do is sent less.
+                await self._pace.sleep(wait)
+
+    def _wait(self, error: KubeError, failures: int) -> float:
+        named = error.retry_after if isinstance(error, Refused) else None
+        return min(LONGEST_WAIT_SECONDS, named or 0.0) + self._pace.backoff(failures, first=0.2, most=5.0)
+
+
+_METHODS: Final = {"apply": "PATCH", "patch": "PATCH", "create": "POST", "update": "PUT", "delete": "DELETE"}
+
+
+def _query(**given: str) -> dict[str, str]:
+    return {key: value for key, value in given.items() if value}

@@ -1,0 +1,75 @@
+"""What may go wrong between us and an API server, as a tree:
+
+    KubeError
+    ├── NotLeading       this process may not write: it does not hold the Lease
+    ├── Unreachable      no answer: connection refused or cut, timed out, a watch that fell silent
+    └── Refused          an answer with a status, in the server's words
+        ├── NotFound     404
+        ├── Conflict     409, of which AlreadyExists is one
+        ├── Gone         410: the version that was asked for is no longer kept
+        └── Invalid      400, 422: the object itself is at fault
+
+`passes` says whether trying again may help though nobody does anything about it. What to do with each is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_PASSING = frozenset({408, 409, 410, 425, 429})
+
+
+class KubeError(Exception):
+    """Anything below."""
+
+    passes = True
+
+
+class NotLeading(KubeError):
+    """A write that was not sent."""
+
+
+class Unreachable(KubeError):
+    """Whether the server did what was asked is not known."""
+
+
+class Refused(KubeError):
+    passes = False
+
+    def __init__(self, status: int, body: Mapping[str, Any], *, retry_after: float | None = None) -> None:
+        self.status = status
+        self.reason = str(body.get("reason") or "")
+        self.message = str(body.get("message") or "")
+        details = body.get("details") or {}
+        self.causes: tuple[Mapping[str, str], ...] = tuple(details.get("causes") or ())
+        self.retry_after = retry_after
+        """Seconds, where the server named some."""
+        self.passes = status in _PASSING or status >= 500
+        super().__init__(f"{status} {self.reason}: {self.message}")
+
+
+class NotFound(Refused):
+    pass
+
+
+class Conflict(Refused):
+    @property
+    def already_exists(self) -> bool:
+        return self.reason == "AlreadyExists"
+
+
+class Gone(Refused):
+    pass
+
+
+class Invalid(Refused):
+    pass
+
+
+_KINDS: Mapping[int, type[Refused]] = {400: Invalid, 404: NotFound, 409: Conflict, 410: Gone, 422: Invalid}
+
+
+def refusal(status: int, body: Mapping[str, Any], *, retry_after: float | None = None) -> Refused:
+    """The error for a status and the Status object that came with it."""
+    return _KINDS.get(status, Refused)(status, body, retry_after=retry_after)

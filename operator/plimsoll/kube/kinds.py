@@ -1,0 +1,99 @@
+"""The kinds of objects that are read and written, and the paths under which the API serves them.
+
+A table instead of discovery: what we touch is fixed, RBAC names exactly these, and a start needs no extra calls. Optional
+kinds are there only where the cluster serves them, which is `capabilities`' to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll import names
+from plimsoll.objects import Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    api_version: str
+    name: str
+    plural: str
+    namespaced: bool = True
+    optional: bool = False
+    """Its API may be missing."""
+
+    @property
+    def group(self) -> str:
+        group, slash, _ = self.api_version.partition("/")
+        return group if slash else ""
+
+    def collection(self, namespace: str | None = None) -> str:
+        """The path of all of them, or of a namespace's."""
+        root = f"/apis/{self.api_version}" if self.group else f"/api/{self.api_version}"
+        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
+
+    def path(self, namespace: str, name: str) -> str:
+        """The path of one."""
+        return f"{self.collection(namespace if self.namespaced else None)}/{name}"
+
+
+DEPLOYMENT: Final = Kind("apps/v1", "Deployment", "deployments")
+STATEFUL_SET: Final = Kind("apps/v1", "StatefulSet", "statefulsets")
+LEADER_WORKER_SET: Final = Kind(
+    "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "leaderworkersets", optional=True
+)
+WORKLOADS: Final = (DEPLOYMENT, STATEFUL_SET, LEADER_WORKER_SET)
+"""What makes pods."""
+CONTROLLER_REVISION: Final = Kind("apps/v1", "ControllerRevision", "controllerrevisions")
+CHILDREN: Final = (
+    *WORKLOADS,
+    CONTROLLER_REVISION,
+    Kind("v1", "ConfigMap", "configmaps"),
+    Kind("v1", "Service", "services"),
+    Kind("v1", "ServiceAccount", "serviceaccounts"),
+    Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+    Kind("networking.k8s.io/v1", "Ingress", "ingresses"),
+    Kind("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes", optional=True),
+    Kind("inference.networking.k8s.io/v1", "InferencePool", "inferencepools", optional=True),
+    Kind("monitoring.coreos.com/v1", "PodMonitor", "podmonitors", optional=True),
+    Kind("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates", optional=True),
+)
+"""What a deployment of ours may own."""
+
+OWNER: Final = Kind(names.API_VERSION, names.KIND, names.PLURAL)
+POD: Final = Kind("v1", "Pod", "pods")
+NODE: Final = Kind("v1", "Node", "nodes", namespaced=False)
+CRD: Final = Kind(
+    "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+LEASE: Final = Kind("coordination.k8s.io/v1", "Lease", "leases")
+EVENT: Final = Kind("events.k8s.io/v1", "Event", "events")
+
+_BY_NAME: Mapping[tuple[str, str], Kind] = {
+    (kind.api_version, kind.name): kind for kind in (*CHILDREN, OWNER, POD, NODE, CRD, LEASE, EVENT)
+}
+
+
+def kind_of(ref: Ref) -> Kind:
+    """The kind of an object; ValueError for one that is not in the table."""
+    kind = _BY_NAME.get((ref.api_version, ref.kind))
+    if kind is None:
+        raise ValueError(
+            f"{ref.api_version} {ref.kind} is no kind that is written here; add it to kinds.CHILDREN"
+        )
+    return kind
+
+
+def path_of(ref: Ref) -> str:
+    return kind_of(ref).path(ref.namespace, ref.name)
+
+
+def resource_in(path: str) -> str:
+    """The plural in a path, with its subresource: what a metric is labelled with."""
+    parts = path.strip("/").split("/")
+    parts = parts[2:] if parts[0] == "api" else parts[3:]
+    if parts[:1] == ["namespaces"] and len(parts) > 2:
+        parts = parts[2:]
+    return "/".join((parts[0], *parts[2:])) if parts else "discovery"

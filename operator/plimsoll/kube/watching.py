@@ -1,0 +1,149 @@
+"""One collection of the API, listed and then watched for as long as the task runs, told to a sink object by object.
+
+Whatever goes wrong ends in a new list or a new watch: a version that is too old, a stream that was cut or fell silent, an
+answer that cannot be read, a sink that raised. What the objects mean, and what of them is kept, is the sink's; nothing of a
+list is kept here but its keys, so that memory does not grow with the size of a page's objects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from plimsoll.kube.door import Door, Object
+from plimsoll.kube.errors import Gone, KubeError, Refused, Unreachable
+from plimsoll.kube.pace import Pace
+
+LOG: Final = logging.getLogger(__name__)
+QUICK_SECONDS: Final = 5.0
+"""A stream that ends sooner counts as a failure, so that a server that cuts each one is not asked without pause."""
+
+
+class Sink(Protocol):
+    """What is done with the objects. Calls come one at a time, and must not block."""
+
+    def put(self, item: Object) -> None:
+        """It is new, or changed, or listed once more."""
+
+    def remove(self, item: Object) -> None:
+        """It is gone; the object is as it was last."""
+
+    def keep_only(self, keys: set[str]) -> None:
+        """A list is complete: whatever is in none of these (namespace/name, or the name alone) is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Which objects, and how much of them."""
+
+    path: str
+    selector: str = ""
+    fields: str = ""
+    metadata: bool = False
+    """Their metadata only."""
+
+    def __str__(self) -> str:
+        return self.path + (f"?{self.selector}" if self.selector else "")
+
+
+class Watcher:
+    def __init__(self, door: Door, source: Source, sink: Sink, pace: Pace | None = None) -> None:
+        self.source = source
+        self.synced = asyncio.Event()
+        """The first list is complete."""
+        self.problem: KubeError | None = None
+        """Why nothing is seen at present."""
+        self.lists = 0
+        """Begun so far; more than one is a gap that was closed."""
+        self._door = door
+        self._sink = sink
+        self._pace = pace or Pace()
+        self._version = ""
+        self._failures = 0
+        self.alive_at = self._pace.now()
+        """When something happened here last, be it a failure: what hangs is seen by this."""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            began = self._pace.now()
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+            except Gone:
+                self._version = ""
+                continue
+            except (Refused, Unreachable) as error:
+                self._failed(error)
+            except Exception as error:
+                # A sink that raised, or an object that is not as expected: what it holds may be wrong, so it is told all again.
+                LOG.exception("watching %s failed", self.source)
+                self._version = ""
+                self._failed(Unreachable(f"{type(error).__name__}: {error}"))
+            else:
+                self.alive_at = self._pace.now()
+                if self.alive_at - began >= QUICK_SECONDS:
+                    continue
+                self._failures += 1
+            await self._pace.sleep(self._pace.backoff(self._failures))
+
+    async def _list(self) -> None:
+        self.lists += 1
+        keys: set[str] = set()
+        version = ""
+        source = self.source
+        pages = self._door.pages(
+            source.path, selector=source.selector, fields=source.fields, metadata=source.metadata
+        )
+        async with aclosing(pages):
+            async for page in pages:
+                for item in page.items:
+                    keys.add(key_of(item))
+                    self._sink.put(item)
+                version = page.version
+                self.alive_at = self._pace.now()
+                await asyncio.sleep(0)
+        self._sink.keep_only(keys)
+        self._version = version
+        self._seen()
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        source = self.source
+        stream = self._door.watch(
+            source.path,
+            self._version,
+            selector=source.selector,
+            fields=source.fields,
+            metadata=source.metadata,
+        )
+        async with aclosing(stream):
+            async for kind, item in stream:
+                if kind == "DELETED":
+                    self._sink.remove(item)
+                elif kind != "BOOKMARK":
+                    self._sink.put(item)
+                self._version = item["metadata"]["resourceVersion"]
+                self._seen()
+
+    def _seen(self) -> None:
+        self.alive_at = self._pace.now()
+        self.problem, self._failures = None, 0
+
+    def _failed(self, error: KubeError) -> None:
+        self.alive_at = self._pace.now()
+        self._failures += 1
+        if type(error) is not type(self.problem):
+            LOG.warning("watching %s: %s", self.source, error)
+        self.problem = error
+
+
+def key_of(item: Object) -> str:
+    """namespace/name, or the name alone."""
+    metadata = item["metadata"]
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
