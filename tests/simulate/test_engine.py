@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.simulate.engine import Engine, Request
-from plimsoll.simulate.meters import ITL, Histogram
+from plimsoll.simulate.meters import ITL, ITL_BUCKETS, Histogram
 from plimsoll.simulate.steps import Limits, StepTimes
 from tests.simulate.naive_engine import NaiveEngine, Sequence
 
@@ -175,7 +175,7 @@ def test_a_crash_loses_what_runs_and_counts_anew():
         engine.submit(request, 0.0)
     engine.advance(0.5)
     assert set(engine.crash()) == set(requests)
-    assert engine.read().generation_tokens == 0
+    assert engine.generation_tokens == 0
     assert engine.in_flight == 0
     assert engine.now >= 0.5
 
@@ -193,13 +193,13 @@ def test_a_client_that_leaves_frees_its_blocks():
     assert engine.finished_count == 0
 
 
-def test_a_reading_holds_cumulative_counts_at_the_exported_edges():
+def test_histograms_export_cumulative_counts_at_the_engines_own_edges():
     engine = Engine(TIMES, LIMITS)
     for number in range(40):
         engine.submit(Request(number * 0.2, 60, 20), number * 0.2)
     engine.advance(1e4)
-    read = engine.read()
-    assert read.finished == read.ttft[-1] == read.e2e[-1] == 40
-    assert read.itl[-1] == read.generation_tokens - 40
-    assert list(read.itl) == sorted(read.itl)
-    assert read.kv_fraction == 0
+    assert engine.finished_count == engine.ttft.exported()[-1] == engine.e2e.exported()[-1] == 40
+    assert engine.itl.exported()[-1] == engine.generation_tokens - 40
+    assert list(engine.itl.exported()) == sorted(engine.itl.exported())
+    assert len(engine.itl.exported()) == len(ITL_BUCKETS) + 1
+    assert engine.kv_fraction == 0

@@ -139,8 +139,8 @@ def _gamma(trace: RateTrace, random: Random, scale: float, begin_s: float, end_s
     """Arrivals whose gaps are Gamma distributed with each step's rate and coefficient of variation."""
     ends = (*trace.at[1:], trace.span_s)
     now = begin_s
-    for start, end, rate, cv in zip(trace.at, ends, trace.rates, trace.cvs, strict=True):
-        end = min(end, end_s)
+    for start, until, rate, cv in zip(trace.at, ends, trace.rates, trace.cvs, strict=True):
+        end = min(until, end_s)
         if end <= now or rate <= 0:
             now = max(now, end)
             continue

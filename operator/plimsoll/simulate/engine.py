@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import ceil, sqrt
 
@@ -73,39 +72,12 @@ class Request:
         self.shared_blocks = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What the engine's metrics endpoint says. Counters start anew with the process; histograms are cumulative."""
-
-    at: float
-    running: int
-    waiting: int
-    kv_fraction: float
-    preemptions: int
-    finished: int
-    refused: int
-    prompt_tokens: int
-    generation_tokens: int
-    prefix_queries: int
-    prefix_hits: int
-    """Both in tokens."""
-    ttft: tuple[int, ...]
-    itl: tuple[int, ...]
-    e2e: tuple[int, ...]
-    prompt_lengths: tuple[int, ...]
-    output_lengths: tuple[int, ...]
-    ttft_sum: float
-    itl_sum: float
-    e2e_sum: float
-
-
 class Engine:
     """State between two steps. `now` is the end of the last step taken, which may be a little after what was asked for."""
 
     def __init__(self, times: StepTimes, limits: Limits) -> None:
         self.times = times
         self.limits = limits
-        self.preemptions = self.finished_count = self.refused = 0
         self._start()
 
     def _start(self) -> None:
@@ -117,9 +89,11 @@ class Engine:
         self.running: dict[int, Request] = {}
         """By order of admission, so the last is the youngest."""
         self.free_blocks = limits.blocks
+        self.preemptions = self.finished_count = self.refused = 0
         self.longest_stall = 0.0
         """The longest that an answer under way stood still while its sequence was preempted."""
-        self.prompt_tokens = self.prefix_queries = self.prefix_hits = self._generated = 0
+        self.prompt_tokens = self.generation_tokens = self.prefix_queries = self.prefix_hits = 0
+        """Counters, as all below: they begin anew with the process."""
         self.ttft = Histogram(TTFT)
         self.itl = Histogram(ITL)
         self.e2e = Histogram(LATENCY)
@@ -179,7 +153,6 @@ class Engine:
         """The process ends: everything in it is lost, and its counters with it. It starts again when it is next used."""
         lost = [*self.running.values(), *self.waiting]
         at = self.now
-        self.preemptions = self.finished_count = self.refused = 0
         self._start()
         self.now = at
         return lost
@@ -197,33 +170,6 @@ class Engine:
     @property
     def kv_fraction(self) -> float:
         return 1 - self.free_blocks / self.limits.blocks
-
-    @property
-    def generation_tokens(self) -> int:
-        return self._generated
-
-    def read(self) -> Reading:
-        return Reading(
-            at=self.now,
-            running=len(self.running),
-            waiting=len(self.waiting),
-            kv_fraction=self.kv_fraction,
-            preemptions=self.preemptions,
-            finished=self.finished_count,
-            refused=self.refused,
-            prompt_tokens=self.prompt_tokens,
-            generation_tokens=self._generated,
-            prefix_queries=self.prefix_queries,
-            prefix_hits=self.prefix_hits,
-            ttft=self.ttft.exported(),
-            itl=self.itl.exported(),
-            e2e=self.e2e.exported(),
-            prompt_lengths=self.prompt_lengths.exported(),
-            output_lengths=self.output_lengths.exported(),
-            ttft_sum=self.ttft.total,
-            itl_sum=self.itl.total,
-            e2e_sum=self.e2e.total,
-        )
 
     # Steps
 
@@ -293,7 +239,7 @@ class Engine:
         self._step += 1
         if decoding:
             self._kv_read += decoding
-            self._generated += decoding
+            self.generation_tokens += decoding
             self.itl.add(took, decoding)
             ends = self._ends
             if ends[0][0] <= self._step:
@@ -325,7 +271,7 @@ class Engine:
         self.now += steps * (rest + bend * steps)
         self._step += steps
         self._kv_read += steps * decoding
-        self._generated += steps * decoding
+        self.generation_tokens += steps * decoding
         if steps == 1:
             self.itl.add(first, decoding)
         else:
@@ -385,7 +331,7 @@ class Engine:
     def _join(self, request: Request) -> None:
         """Its prompt is computed, which gives a token; it decodes from the next step on."""
         request.generated += 1
-        self._generated += 1
+        self.generation_tokens += 1
         if request.first_at < 0:
             times = self.times
             request.outside = (
