@@ -25,6 +25,7 @@ from cluster.api import Api, ApiError
 from cluster.binaries import Places, ensure
 from cluster.binaries.progress import Progress
 from cluster.fleet import Fleet
+from cluster.growth import Growth
 from cluster.kubeconfig import write_kubeconfig
 from cluster.metrics import PodDiscovery, Prometheus
 from cluster.node import RealNode, RealNodes
@@ -163,6 +164,17 @@ class Cluster:
             yield fleet
         finally:
             simulator.unload(fleet)
+
+    @contextmanager
+    def growing(
+        self, fleet: Fleet, *, after_seconds: float = 1.0, empty_seconds: float | None = None
+    ) -> Iterator[Growth]:
+        """Like `fleet`; what more its pools can have is made when a pod waits for it."""
+        growth = Growth(
+            simulator=self.simulator, fleet=fleet, after_seconds=after_seconds, empty_seconds=empty_seconds
+        )
+        with self.fleet(fleet), growth.running():
+            yield growth
 
     @cached_property
     def simulator(self) -> Simulator:

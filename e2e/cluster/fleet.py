@@ -39,6 +39,8 @@ class Fleet:
     name: str
     nodes: tuple[Object, ...]
     pods: tuple[Object, ...]
+    spare: tuple[Object, ...]
+    """Nodes that are not there, and could be made."""
     config: Object
     """The admin's config that belongs to it: prices, links and what else no label says."""
 
@@ -54,7 +56,7 @@ class Fleet:
     @property
     def habits(self) -> dict[str, dict[str, str]]:
         """What pods do on some of its nodes."""
-        return habits_of(self.nodes)
+        return habits_of((*self.nodes, *self.spare))
 
 
 def kubelet_of(fleet: str, habits: Mapping[str, object]) -> str:
@@ -82,16 +84,30 @@ def read_fleet(name: str | Path) -> Fleet:
 def fleet_of(name: str, document: Object, *, seed: int = 0) -> Fleet:
     """A fleet file's content as a fleet; the product's own reader says what is wrong with it."""
     written = read_fleet_file(document)
-    for node in written.nodes:
+    there = {node["metadata"]["name"] for node in written.nodes}
+    every = read_fleet_file(_grown(document)).nodes
+    for node in every:
         node["metadata"]["labels"] = draw(node["metadata"]["labels"], node["metadata"]["name"], seed)
-    kubelet = kubelet_of(name, habits_of(written.nodes))
+    kubelet = kubelet_of(name, habits_of(every))
+    nodes = [_node(name, kubelet, number, node) for number, node in enumerate(every)]
     config = written.config.to_dict() | {"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND}
     return Fleet(
         name=name,
-        nodes=tuple(_node(name, kubelet, number, node) for number, node in enumerate(written.nodes)),
+        nodes=tuple(node for node in nodes if node["metadata"]["name"] in there),
+        spare=tuple(node for node in nodes if node["metadata"]["name"] not in there),
         pods=tuple(_pod(name, pod) for pod in written.pods),
         config=config,
     )
+
+
+def _grown(document: Object) -> Object:
+    """The same fleet with all the nodes that there can be."""
+    pools = [
+        {key: value for key, value in pool.items() if key not in {"maxNodes", "freeGpus"}}
+        | {"nodes": max(pool["nodes"], pool.get("maxNodes", 0))}
+        for pool in document["pools"]
+    ]
+    return {**document, "pools": pools}
 
 
 def _node(fleet: str, kubelet: str, number: int, written: Object) -> Object:

@@ -16,7 +16,8 @@ from cluster.stages import config
 from cluster.stages.habits import Habits
 
 POD_ADDRESSES: Final = "10.252.0.0/16"
-LEASE_SECONDS: Final = 40
+LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+LOST: Final = "lost"
 WRITERS: Final = 8
 READY_SECONDS: Final = 180.0
 
@@ -29,6 +30,7 @@ class Simulator:
     processes: Processes
     program: Path
     kubeconfig: Path
+    node_grace_seconds: int
 
     def load(self, fleet: Fleet) -> None:
         """Returns when every node is ready and every pod of others runs."""
@@ -46,13 +48,30 @@ class Simulator:
     def unload(self, fleet: Fleet) -> None:
         """Its nodes go, and with them every pod that was on one."""
         # Nodes first, or what replaces a removed pod lands on them. One by one: the server takes a minute for a collection of
-        # a thousand when it has little of the machine.
-        _each(fleet.nodes, self._remove)
-        there = {node["metadata"]["name"] for node in fleet.nodes}
+        # a thousand when it has little of the machine. Those that came later than the fleet go too.
+        nodes = self.api.items("/api/v1/nodes", labelSelector=fleet.selector)
+        _each(nodes, self._remove)
+        # What is left of a node would be taken for the next one of its name, and be collected under it.
+        _each(nodes, lambda node: self._remove_at(f"{LEASES}/{node['metadata']['name']}"))
+        there = {node["metadata"]["name"] for node in nodes}
         while pods := [pod for pod in self.api.items("/api/v1/pods") if pod["spec"].get("nodeName") in there]:
             _each(pods, self._remove)
         if fleet.habits:
             self.processes.kill(fleet.kubelet)
+
+    def lose(self, node: str) -> None:
+        """Its kubelet is heard of no more: after the cluster's grace period the node is not ready, and its pods are not reached."""
+        was = self.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"][KUBELET]
+        if was != LOST:
+            labels = {KUBELET: LOST, f"{KUBELET}-before": was}
+            self.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": labels}})
+
+    def bring_back(self, node: str) -> None:
+        """Its kubelet is there again, with the pods as it left them."""
+        labels = self.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]
+        if labels[KUBELET] == LOST:
+            before = {KUBELET: labels[f"{KUBELET}-before"], f"{KUBELET}-before": None}
+            self.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": before}})
 
     def _start(self, name: str, habits: Habits) -> None:
         stages = self.processes.folder / f"{name}.yaml"
@@ -61,7 +80,8 @@ class Simulator:
             f"--kubeconfig={self.kubeconfig}",
             f"--config={stages}",
             f"--manage-nodes-with-label-selector={KUBELET}={name}",
-            f"--node-lease-duration-seconds={LEASE_SECONDS}",
+            # Renewed four times in its duration: 40 s for the default of 50.
+            f"--node-lease-duration-seconds={max(1, self.node_grace_seconds * 4 // 5)}",
             f"--cidr={POD_ADDRESSES}",
             "--v=WARN",
         ]
@@ -74,8 +94,11 @@ class Simulator:
     def _remove(self, thing: Object) -> None:
         about = thing["metadata"]
         where = f"namespaces/{about['namespace']}/pods" if "namespace" in about else "nodes"
+        self._remove_at(f"/api/v1/{where}/{about['name']}?gracePeriodSeconds=0")
+
+    def _remove_at(self, path: str) -> None:
         try:
-            self.api.delete(f"/api/v1/{where}/{about['name']}?gracePeriodSeconds=0")
+            self.api.delete(path)
         except ApiError as error:
             if error.status != 404:
                 raise
@@ -83,7 +106,7 @@ class Simulator:
     def _not_ready(self, fleet: Fleet) -> int:
         """Nodes that are missing, not ready, or still kept free by the controller that has yet to see them ready."""
         nodes = self.api.items("/api/v1/nodes", labelSelector=fleet.selector)
-        return len(fleet.nodes) - sum(_is_ready(node) for node in nodes)
+        return len(fleet.nodes) - sum(is_usable(node) for node in nodes)
 
     def _not_running(self, fleet: Fleet) -> int:
         pods = self.api.items(f"/api/v1/namespaces/{OTHERS}/pods", labelSelector=fleet.selector)
@@ -104,7 +127,8 @@ class Simulator:
             asked = time.monotonic()
 
 
-def _is_ready(node: Object) -> bool:
+def is_usable(node: Object) -> bool:
+    """Ready, and no longer kept free by the controller that has yet to see that."""
     conditions = {one["type"]: one["status"] for one in node["status"].get("conditions") or ()}
     taints = node["spec"].get("taints") or ()
     return conditions.get("Ready") == "True" and not any(

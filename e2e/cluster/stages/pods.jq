@@ -29,9 +29,13 @@ def end_of_life:
     {stage: "completes", due: later(main.state.running.startedAt; habit("runs-for") // "0s" | seconds)}
   else empty end;
 
+# Whoever finds a node lost calls its pods not ready; a kubelet that is back calls them what they are.
+def called_ready: any(.status.conditions[]?; .type == "Ready" and .status == "True");
+
 def readiness:
   if main.ready and habit("unready") then {stage: "fails-readiness"}
-  elif main.ready or habit("unready") then empty
+  elif habit("unready") or (main.ready and called_ready) then empty
+  elif main.ready then {stage: "becomes-ready"}
   else {stage: "becomes-ready", due: later(main.state.running.startedAt; habit("starts-after") // "0s" | seconds)} end;
 
 def next:
