@@ -105,6 +105,7 @@ def test_a_fleet_can_be_written_as_a_snapshot():
             "pools[0].maxNodes",
             "whole GPUs",
         ),
+        ("name: p, gpuProduct: L4, gpusPerNode: 8, nodes: 1, sharedBy: 2, via: dra", "pools[0].via", "shared"),
         ("name: p, gpuProduct: H100, gpusPerNode: 8, nodes: 1, colour: red", "pools[0].colour", ""),
         ("name: p, gpuProduct: H100, gpusPerNode: 8, nodes: 1, rdma: 1", "pools[0].rdma", "true or false"),
     ],
@@ -120,3 +121,19 @@ def test_a_pool_that_is_wrong_names_the_field_and_what_would_be_right(line, fiel
 def test_a_key_written_twice_is_refused():
     with pytest.raises(SpecError, match="twice"):
         pools("name: p, gpuProduct: H100, gpusPerNode: 8, nodes: 1, nodes: 2")
+
+
+@pytest.mark.parametrize("product", ["H100", "MI300X", "Max-1550", "Gaudi3"])
+def test_gpus_may_be_had_by_claims(product):
+    (pool,) = pools(
+        f"name: p, gpuProduct: {product}, gpusPerNode: 8, nodes: 3, freeGpus: [8, 3, 0], via: dra"
+    )
+    assert pool.via_dra
+    assert (dict(pool.free), pool.devices_per_node) == ({0: 1, 3: 1, 8: 1}, 8)
+    (plugged,) = pools(f"name: p, gpuProduct: {product}, gpusPerNode: 8, nodes: 3, freeGpus: [8, 3, 0]")
+    assert (pool.gpu, pool.memory_bytes) == (plugged.gpu, plugged.memory_bytes)
+
+
+def test_slices_of_gpus_may_be_had_by_claims():
+    (pool,) = pools("name: p, gpuProduct: A100 80GB, gpusPerNode: 7, mig: 1g.10gb, nodes: 1, via: dra")
+    assert (pool.partition, pool.resource, dict(pool.free)) == ("1g.10gb", "mig.nvidia.com", {7: 1})

@@ -30,6 +30,7 @@ from plimsoll.api.base import Decimal as DecimalText
 from plimsoll.api.config import NodeClass, NodeTaint, OperatorConfig
 from plimsoll.api.problems import Problem, SpecError, problems_of
 from plimsoll.api.v1alpha1.topology import GpuProduct
+from plimsoll.facts.fleet_claims import claim_of, slice_on
 from plimsoll.facts.gpus import Gpu, UnknownGpu, Vendor, gpu_named
 from plimsoll.facts.labels import gaudi, intel, nvidia
 from plimsoll.facts.labels.amd import PRODUCT as AMD_PRODUCT
@@ -65,6 +66,15 @@ class FleetPool(ApiModel):
             field="maxNodes",
         ),
         Rule(
+            name="pool-via",
+            cel="!has(self.via) || self.via != 'dra' || (has(self.gpuProduct) && !has(self.sharedBy) && !has(self.maxNodes))",
+            holds=lambda m: (
+                m.via != "dra" or (m.gpu_product is not None and m.shared_by is None and m.max_nodes is None)
+            ),
+            message="via: dra is for GPUs that are there and not shared; leave out sharedBy and maxNodes, or via",
+            field="via",
+        ),
+        Rule(
             name="pool-free",
             cel="!has(self.freeGpus) || size(self.freeGpus) == self.nodes",
             holds=lambda m: not m.free_gpus or len(m.free_gpus) == m.nodes,
@@ -88,6 +98,9 @@ class FleetPool(ApiModel):
     )
     shared_by: Annotated[Int, Field(ge=2, le=64)] | None = field(
         "Pods that share a GPU by time slicing; gpusPerNode still counts GPUs, freeGpus counts shares."
+    )
+    via: Literal["device-plugin", "dra"] | None = field(
+        "How pods get the GPUs: as a resource of the device plugin, or by claims (dra). Absent: device-plugin."
     )
     cpu: Quantity | None = field("Cores of a node. Absent: enough.")
     memory: Quantity | None = field("Host memory of a node. Absent: enough.")
@@ -113,13 +126,15 @@ class FleetFile(ApiModel):
     config: OperatorConfig = group(OperatorConfig, "The admin's config.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """A fleet file as the objects it stands for."""
 
     nodes: tuple[dict[str, Any], ...]
     pods: tuple[dict[str, Any], ...]
     config: OperatorConfig
+    slices: tuple[dict[str, Any], ...] = ()
+    claims: tuple[dict[str, Any], ...] = ()
 
 
 def read_fleet_file(document: Mapping[str, Any]) -> Written:
@@ -128,27 +143,42 @@ def read_fleet_file(document: Mapping[str, Any]) -> Written:
         fleet = FleetFile.model_validate(document)
     except ValidationError as error:
         raise SpecError(*problems_of(error, FleetFile)) from None
-    nodes: list[dict[str, Any]] = []
-    pods: list[dict[str, Any]] = []
-    classes = []
+    written: dict[str, list[dict[str, Any]]] = {"nodes": [], "pods": [], "slices": [], "claims": []}
     for index, pool in enumerate(fleet.pools):
-        labels, resource, count = _device_labels(pool, f"pools[{index}]")
-        most = max(pool.free_gpus, default=0)
-        if most > count:
-            message = f"a node of this pool has {count}; write at most that"
-            raise SpecError(Problem(f"pools[{index}].freeGpus", str(most), message))
-        labels |= {names.LABEL_POOL: pool.name, **pool.labels}
-        if pool.zone is not None:
-            labels["topology.kubernetes.io/zone"] = pool.zone
-        classes.append(_class(pool))
-        for number in range(pool.nodes):
-            node = _node(pool, number, labels, {resource: str(count)} if resource else {})
-            nodes.append(node)
-            free = pool.free_gpus[number] if pool.free_gpus else count
-            if resource and free < count:
-                pods.append(_pod(node["metadata"]["name"], resource, count - free))
-    config = fleet.config.model_copy(update={"node_classes": (*fleet.config.node_classes, *classes)})
-    return Written(tuple(nodes), tuple(pods), config)
+        _write(pool, f"pools[{index}]", written)
+    classes = (*fleet.config.node_classes, *(_class(pool) for pool in fleet.pools))
+    return Written(
+        nodes=tuple(written["nodes"]),
+        pods=tuple(written["pods"]),
+        config=fleet.config.model_copy(update={"node_classes": classes}),
+        slices=tuple(written["slices"]),
+        claims=tuple(written["claims"]),
+    )
+
+
+def _write(pool: FleetPool, where: str, written: Mapping[str, list[dict[str, Any]]]) -> None:
+    """A pool's nodes, and what on them is taken."""
+    labels, resource, count = _device_labels(pool, where)
+    most = max(pool.free_gpus, default=0)
+    if most > count:
+        message = f"a node of this pool has {count}; write at most that"
+        raise SpecError(Problem(f"{where}.freeGpus", str(most), message))
+    labels |= {names.LABEL_POOL: pool.name, **pool.labels}
+    if pool.zone is not None:
+        labels["topology.kubernetes.io/zone"] = pool.zone
+    by_claim = pool.via == "dra"
+    for number in range(pool.nodes):
+        node = _node(pool, number, labels, {resource: str(count)} if resource and not by_claim else {})
+        written["nodes"].append(node)
+        name = node["metadata"]["name"]
+        taken = count - (pool.free_gpus[number] if pool.free_gpus else count)
+        if by_claim:
+            offered = slice_on(name, gpu_named(pool.gpu_product or ""), count, pool.mig)
+            written["slices"].append(offered)
+            if taken:
+                written["claims"].append(claim_of(offered, taken))
+        elif resource and taken:
+            written["pods"].append(_pod(name, resource, taken))
 
 
 def _device_labels(pool: FleetPool, where: str) -> tuple[dict[str, str], str | None, int]:

@@ -135,7 +135,13 @@ def read_snapshot(text: str | bytes) -> Snapshot:
         return _whole(document)
     if kind == fleet_file.KIND:
         written = fleet_file.read_fleet_file(parse_documents(text)[0])
-        return Snapshot(nodes=written.nodes, pods=written.pods, config=written.config)
+        return Snapshot(
+            nodes=written.nodes,
+            pods=written.pods,
+            slices=written.slices,
+            claims=written.claims,
+            config=written.config,
+        )
     if (isinstance(kind, str) and kind in _LISTED) or isinstance(document.get("items"), list):
         return _listed(document)
     raise SpecError(
