@@ -151,8 +151,7 @@ class Engine:
 
     def crash(self) -> list[Request]:
         """The process ends: everything in it is lost, and its counters with it. It starts again when it is next used."""
-        lost = [*self.running.values(), *self.waiting]
-        at = self.now
+        lost, at = self.requests, self.now
         self._start()
         self.now = at
         return lost
@@ -162,6 +161,11 @@ class Engine:
         if request.order >= 0 and request.joined >= 0:
             return request.generated + self._step - request.joined
         return request.generated
+
+    @property
+    def requests(self) -> list[Request]:
+        """All that are in it, in no order that matters."""
+        return [*self.running.values(), *self.waiting]
 
     @property
     def in_flight(self) -> int:

@@ -1,0 +1,66 @@
+"""What a policy is given at a tick and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from plimsoll.control.samples import PodSample
+from plimsoll.control.situation import Replica, ReplicaState
+
+FRESH_S = 300.0
+"""Samples of a live replica older than this are none, as Prometheus itself has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    now: float
+    replicas: tuple[Replica, ...]
+    latest: Mapping[str, PodSample]
+    """The newest sample of each replica that ever had one."""
+    arrived: tuple[PodSample, ...]
+    """Since the last tick."""
+    told: int
+    least: int
+    most: int
+
+    @property
+    def ready(self) -> tuple[Replica, ...]:
+        return tuple(one for one in self.replicas if one.state is ReplicaState.READY)
+
+    @property
+    def present(self) -> int:
+        """All but those that leave."""
+        return sum(1 for one in self.replicas if one.state is not ReplicaState.LEAVING)
+
+    @property
+    def pending(self) -> int:
+        """On their way."""
+        return self.present - len(self.ready)
+
+    def samples(self) -> tuple[PodSample, ...]:
+        """The newest of each ready replica, where it is not too old."""
+        found = (self.latest.get(one.id) for one in self.ready)
+        return tuple(one for one in found if one is not None and self.now - one.at <= FRESH_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How many replicas, and why."""
+
+    replicas: int
+    reason: str
+    message: str
+
+
+class Policy(Protocol):
+    name: str
+    settings: Mapping[str, float]
+    """What it runs with, as printed."""
+    histograms: bool
+    """Whether it reads histograms."""
+
+    def decide(self, view: View) -> Wish | None:
+        """None leaves things as they are."""
+        ...

@@ -1,0 +1,103 @@
+"""Everything around the engines that a policy does not decide: hardware, nodes, start-ups, clients, scrapes.
+
+One frozen value, drawn by seed, the same for every policy of a comparison. Times a policy lives by are drawn from lists and
+spreads given here; nothing is the planner's own belief.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from random import Random
+from typing import Final
+
+from plimsoll.control.situation import Slo
+from plimsoll.simulate.steps import Limits, StepTimes, drawn
+
+STARTS_S: Final = (
+    65, 68, 72, 75, 78, 82, 85, 88, 92, 95, 98, 102, 105, 108, 112, 115, 118, 121, 125, 128,
+    132, 135, 139, 142, 148, 155, 160, 168, 175, 185, 195, 210, 225, 240, 260, 290, 330, 390, 480, 1200,
+)  # fmt: skip
+"""From GPU to ready: most take 65 to 139 s, as published for a 32B model, some 2 to 7 minutes, one in forty 20 minutes."""
+START_P90_S: Final = float(STARTS_S[ceil(0.9 * len(STARTS_S)) - 1])
+SCRAPE_S: Final = 15.0
+DECIDE_AFTER_S: Final = 5.0
+"""A policy looks this long after a scrape, once between two scrapes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clients:
+    """Who calls a Service: connections stay with the replica they found, and only new ones find new replicas."""
+
+    connections: int = 200
+    lifetime_s: float = 300.0
+    """Mean; a client then connects again, to any ready replica."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scrapes:
+    lost: float = 0.02
+    late: float = 0.02
+    """Share that arrives one interval later than it was measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """Room for replicas, counted in replicas."""
+
+    ready: int
+    """On nodes that are there."""
+    growing: int = 0
+    """On nodes that are made when somebody waits for them."""
+    node_s: float = 150.0
+    """Mean time until such a node is there."""
+    devices: float = 1.0
+    """Of one replica."""
+
+    @property
+    def most(self) -> int:
+        return self.ready + self.growing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    seed: int
+    times: StepTimes
+    limits: Limits
+    slo: Slo
+    hardware: Hardware
+    clients: Clients = Clients()
+    scrapes: Scrapes = Scrapes()
+    crashes_per_replica_day: float = 0.0
+    drain_s: float = 300.0
+    """After which a replica that is to go stops, whatever still runs on it."""
+
+    def start_s(self, ordinal: int) -> float:
+        """How long the replica that is made as the n-th takes to start: the same for every policy."""
+        return float(Random(f"start {self.seed} {ordinal}").choice(STARTS_S))  # noqa: S311 - repeatable by its seed
+
+    def node_s(self, ordinal: int) -> float:
+        random = Random(f"node {self.seed} {ordinal}")  # noqa: S311
+        return self.hardware.node_s * random.uniform(0.7, 1.6)
+
+
+def draw_world(
+    *,
+    seed: int,
+    times: StepTimes,
+    limits: Limits,
+    slo: Slo,
+    hardware: Hardware,
+    crashes_per_replica_day: float = 0.0,
+) -> World:
+    """One seed's world around the planner's belief."""
+    random = Random(f"world {seed}")  # noqa: S311
+    times, limits = drawn(times, limits, random)
+    return World(
+        seed=seed,
+        times=times,
+        limits=limits,
+        slo=slo,
+        hardware=hardware,
+        crashes_per_replica_day=crashes_per_replica_day,
+    )
