@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "memory": ("memory", "Tables of what fits a GPU: by utilization, context, TP, KV dtype."),
     "import": ("bring", "Turn a vLLM command line or another operator's resource into an LLMDeployment."),
     "snapshot": ("snapshot", "Write all that a plan needs of a cluster into one file."),
+    "bench": ("bench", "Send load to an endpoint and measure what its users would see."),
     "crd": ("crd", "Print the CustomResourceDefinition."),
     "gpus": ("catalogue", "List the accelerators that are known."),
     "models": ("catalogue", "List the models that are known without a network."),

@@ -40,6 +40,7 @@ class Tally:
     def __init__(
         self, *, start: float, warmup: float = 0.0, until: float = math.inf, slo: Slo | None = None
     ) -> None:
+        self.started = start
         self.since = start + warmup
         self.until = until
         self.slo = slo or Slo()
@@ -87,6 +88,10 @@ class Tally:
     @property
     def sent(self) -> int:
         return self.outcomes.total()
+
+    @property
+    def ok(self) -> int:
+        return self.outcomes[Outcome.OK]
 
     def seconds(self, now: float) -> float:
         """Measured until now."""

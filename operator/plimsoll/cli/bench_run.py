@@ -1,0 +1,98 @@
+"""Running load from a terminal: a line that says how it goes, and Ctrl-C, which ends the load and keeps what is measured.
+
+The line is on stderr and only on terminals, so that stdout holds the answer and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import TypeVar
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from plimsoll.cli.drawing import count, short
+from plimsoll.cli.errors import BadInput
+from plimsoll.load.problems import EndpointError, LoadError
+from plimsoll.load.tally import Tally
+
+T = TypeVar("T")
+
+
+def run_load(work: Callable[[asyncio.Event], Awaitable[T]]) -> T:
+    """Run until done or interrupted; what goes wrong with the endpoint or the question ends as an error line."""
+
+    async def main() -> T:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def interrupted() -> None:
+            # A second Ctrl-C ends the program as usual.
+            loop.remove_signal_handler(signal.SIGINT)
+            stop.set()
+
+        if sys.platform != "win32":
+            loop.add_signal_handler(signal.SIGINT, interrupted)
+        return await work(stop)
+
+    try:
+        return asyncio.run(main())
+    except (EndpointError, LoadError) as error:
+        raise BadInput(str(error)) from None
+
+
+class Progress:
+    """The line while it runs; silent where stderr is no terminal."""
+
+    def __init__(self, seconds: float | None, requests: int | None) -> None:
+        self._seconds = seconds
+        self._requests = requests
+        self._step = ""
+        self._live: Live | None = None
+
+    def __enter__(self) -> Progress:
+        console = Console(stderr=True, highlight=False, emoji=False, markup=False)
+        if console.is_terminal:
+            self._live = Live(Text("getting acquainted"), console=console, transient=True, auto_refresh=False)
+            self._live.start(refresh=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def step(self, name: str) -> None:
+        """What is measured now, where there are several things."""
+        self._step = f"{name}  "
+
+    def __call__(self, tally: Tally, now: float) -> None:
+        if self._live is not None:
+            self._live.update(
+                Text(self._step + self._line(tally, now), no_wrap=True, overflow="ellipsis"), refresh=True
+            )
+
+    def _line(self, tally: Tally, now: float) -> str:
+        elapsed = max(0.0, now - tally.started)
+        bad = tally.sent - tally.ok
+        parts = [
+            f"{elapsed:.0f} of {self._seconds:.0f} s" if self._seconds else f"{elapsed:.0f} s",
+            f"{count(tally.sent)} of {count(self._requests)} answered"
+            if self._requests
+            else f"{count(tally.sent)} answered",
+            *([f"{count(bad)} not well"] if bad else []),
+            f"{count(tally.in_flight)} in flight",
+        ]
+        seconds = tally.seconds(now)
+        if seconds > 0 and tally.ttft.count:
+            parts.append(f"{short(tally.output_tokens / seconds)} tokens/s")
+            parts.append(f"TTFT p50 {short(tally.ttft.quantile(0.5) * 1000)} ms")
+        if tally.itl.count:
+            parts.append(f"ITL p99 {short(tally.itl.quantile(0.99) * 1000)} ms")
+        return "  ".join(parts)
