@@ -1,7 +1,7 @@
 """The numbers of the control law, in one place and in code: a missing file can never make a threshold zero.
 
-Each is a share, a time in seconds or a count, and says where it comes from. They are handed in, so that a simulation can
-sweep them; the operator has no setting for them.
+Each is a share, a time in seconds or a count. They are handed in, so that a simulation can sweep them; the operator has no
+setting for them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Law:
     target: float = 0.70
-    """Share of a replica's pool, or of the requests it carries within its limits, that is aimed at."""
+    """Share of a replica's pool, or of the requests that it carries within its limits, that is aimed at."""
     down_target: float = 0.55
-    """The same after replicas were taken away: the gap between the two is what keeps the number still."""
+    """The same after replicas were taken away: the gap between the two keeps the number still."""
+    forecast_target: float = 0.85
+    """Aimed at where the forecast's own error is known and added to it."""
     coverage_least: float = 0.5
     """Share of ready replicas that must speak before anything is decided."""
+    tick_s: float = 15.0
     ups_beyond: int = 4
     """In one step replicas may double, or grow by so many where that is more."""
     down_window_s: float = 300.0
@@ -28,7 +31,9 @@ class Law:
     """How long a limit must be passed before more replicas are asked for."""
     slow_most: float = 2.0
     busy_kv: float = 0.5
-    """Below this, with no queue and no preemption, bad latency is not cured by more replicas."""
+    """Below this, with no queue and no preemption, bad latency at few requests is not cured by more replicas."""
+    busy_share: float = 0.25
+    """Requests in flight, as a share of what a replica is planned to carry, up to which they are few."""
     panic_kv: float = 0.95
     panic_waiting: float = 8.0
     healthy_preempted: float = 0.01
@@ -37,12 +42,13 @@ class Law:
     start_least_s: float = 30.0
     start_most_s: float = 1800.0
     credit_starts: float = 3.0
-    """Start-up times for which a starting replica is counted as good as ready."""
-    unschedulable_cap_s: float = 120.0
-    unschedulable_withdraw_s: float = 600.0
+    """Start-up times for which a starting replica counts as good as ready."""
+    unplaced_s: float = 120.0
+    """A replica that no node takes for so long shows that there is no room for more."""
+    withdraw_s: float = 600.0
     retry_first_s: float = 60.0
     retry_most_s: float = 1800.0
     outage_s: float = 1800.0
     """Without metrics for so long, somebody is told."""
     jump_s: float = 600.0
-    """Two ticks further apart than this, or in the wrong order: the clock jumped or the program slept."""
+    """Two ticks further apart than this, or in the wrong order: the clock jumped or nobody was awake."""

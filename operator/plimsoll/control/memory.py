@@ -7,7 +7,7 @@ a safe one: it knows no start-up times and lets nothing go before a whole window
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 STARTS_KEPT: Final = 20
@@ -15,29 +15,27 @@ WISHES_KEPT: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
-    """Arrivals of one part of a day."""
-
-    at: int
-    """Number of the slot since the epoch."""
-    rate: float
-    """Mean of the arrivals a second that were seen in it."""
-    seen: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadMemory:
-    """Arrivals: their level and trend, and the days before."""
+    """Arrivals: their level and trend, the same time of the days before, and how far forecasts were off."""
 
     at: float | None = None
     level: float = 0.0
     trend: float = 0.0
     """Change of the level a second."""
-    slots: tuple[Slot, ...] = ()
+    slot: int | None = None
+    """The part of a day that is under way, counted since the epoch."""
+    slot_sum: float = 0.0
+    slot_seen: int = 0
+    profile: tuple[float | None, ...] = ()
+    """Arrivals a second by part of a day, the days before weighed together; empty before the first part is over."""
+    parts_seen: int = 0
+    """Parts of days that went into the profile."""
     expected: tuple[tuple[float, float], ...] = ()
     """Forecasts that are not due yet: when, and what."""
     surprise: float | None = None
     """By which factor arrivals pass their forecast in one case of ten; None: not learned yet."""
+    judged: int = 0
+    """Forecasts that came due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +45,15 @@ class Learnt:
     concurrency: float | None = None
     """Requests in flight of a replica at which the limits hold; None: as planned."""
     rate: float | None = None
-    """Requests a second of a replica at that load."""
+    """Requests a second that would fill a replica at the lengths of these days."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked:
+    """A set whose replicas could not be placed: nothing more is asked of it for a while."""
+
+    until: float
+    retry_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +68,10 @@ class RoleMemory:
     """Since when a latency limit has been passed."""
     changed: float | None = None
     """When the number of ready replicas last changed."""
-    ready: int = 0
+    ready: int | None = None
     """As of the last tick."""
     wishes: tuple[tuple[float, float], ...] = ()
-    """When and how much was wanted: those that nothing larger came after, oldest and largest first."""
+    """When and how much was wanted: those that nothing as large came after, oldest and largest first."""
     up_at: float | None = None
     down_at: float | None = None
     starts: tuple[float, ...] = ()
@@ -75,13 +81,46 @@ class RoleMemory:
     load: LoadMemory = LoadMemory()
     learnt: Mapping[str, Learnt] = field(default_factory=dict)
     """By set."""
-    blocked_until: float | None = None
-    """No more is asked for until then: what was asked for could not be placed."""
-    retry_s: float | None = None
+    learnt_at: float | None = None
+    blocked: Mapping[str, Blocked] = field(default_factory=dict)
+    """By set."""
     missing_since: float | None = None
     """Since when metrics are missing."""
     zero_at: float | None = None
+    """When the last replica was let go."""
     woken_at: float | None = None
+
+    def wish(self, now: float, wanted: float, window_s: float) -> RoleMemory:
+        """With one more wish; those that are older than the window, or that this one passes, are forgotten."""
+        kept = [(at, size) for at, size in self.wishes if at > now - window_s and size > wanted]
+        kept.append((now, wanted))
+        while len(kept) > WISHES_KEPT:
+            # The larger of the two oldest stays, and stays longer: a decision to take away waits rather than hurries.
+            kept[:2] = [(kept[1][0], kept[0][1])]
+        return replace(self, wishes=tuple(kept))
+
+    @property
+    def most_wished(self) -> float:
+        return self.wishes[0][1] if self.wishes else 0.0
+
+    def jumped(self, now: float) -> RoleMemory:
+        """After a jump of the clock: what was learned stays, what was timed begins anew."""
+        return replace(
+            self,
+            begun=now,
+            over_since=None,
+            slow_since=None,
+            changed=now,
+            wishes=(),
+            up_at=None if self.up_at is None else now,
+            down_at=None if self.down_at is None else now,
+            blocked={name: replace(each, until=now + each.retry_s) for name, each in self.blocked.items()},
+            started_until=now,
+            missing_since=None,
+            learnt_at=None,
+            woken_at=None if self.woken_at is None else now,
+            load=replace(self.load, at=None, expected=(), slot=None, slot_sum=0.0, slot_seen=0),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

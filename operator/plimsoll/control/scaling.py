@@ -1,38 +1,204 @@
 """How many replicas, decided once a tick: at most one action a role, and every reason told with it.
 
-The order is what matters here, and it reads from top to bottom: what a person fixed, whether there is data, how much is
-needed, whether it may go up, down or to zero. Each step is a module of its own.
+The order is what matters here, and it reads from top to bottom: what a person fixed, what is asleep, whether there is data,
+how much is needed, then up, down or stay. Each step is a module of its own; this one knows only their order.
 """
 
 from __future__ import annotations
 
-from plimsoll.control.decision import Action, Decision, RoleDecision, SetWish
-from plimsoll.control.law import Law
-from plimsoll.control.memory import Memory
-from plimsoll.control.situation import Role, Room, Situation
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
 
-LAW = Law()
+from plimsoll.control import bounded, learning, telling, zero
+from plimsoll.control.decision import Action, Decision
+from plimsoll.control.demand import Demand, Supply, demand_of, supply_of, weights
+from plimsoll.control.down import down, window_s
+from plimsoll.control.gate import Gate, gate_of
+from plimsoll.control.law import Law
+from plimsoll.control.memory import Memory, RoleMemory
+from plimsoll.control.need import Asked, asked, replicas
+from plimsoll.control.placing import Placing, placing
+from plimsoll.control.pools import grown
+from plimsoll.control.situation import Room, Situation
+from plimsoll.control.turn import Answer, Turn
+
+LAW: Final = Law()
 
 
 def decide(
     *, now: float, situation: Situation, memory: Memory, room: Room | None = None, law: Law = LAW
 ) -> Decision:
-    """The replicas of every set of one deployment. `room` is what the fleet and its budgets leave for more."""
-    del now, room, law
+    """The replicas of every set of one deployment. `room` is what the fleet and its budgets leave; None: no limit."""
+    turns = [Turn(now=now, situation=situation, role=role, room=room, law=law) for role in situation.roles]
+    answers = [_decide(turn, memory.of(turn.role.name)) for turn in turns]
+    told = [*telling.writers(situation), *(told for answer in answers for told in answer.told)]
     return Decision(
         name=situation.name,
-        roles=tuple(_hold(role) for role in situation.roles),
-        conditions=(),
-        memory=memory,
+        roles=tuple(answer.decision for answer in answers),
+        conditions=telling.together(told),
+        memory=Memory(roles={answer.decision.role: answer.memory for answer in answers}),
     )
 
 
-def _hold(role: Role) -> RoleDecision:
-    return RoleDecision(
-        role=role.name,
-        action=Action.HOLD,
-        wishes=tuple(SetWish(set=each.name, replicas=each.told) for each in role.sets),
-        wanted=sum(each.told for each in role.sets),
-        reason="Holding",
-        message="nothing is decided yet",
+def _decide(turn: Turn, before: RoleMemory) -> Answer:
+    role, situation, law = turn.role, turn.situation, turn.law
+    memory = _remembered(turn, before)
+    if not role.sets:
+        return turn.answer(memory, wanted=0, reason="NoPlan", message="there is no set to scale")
+    if role.bounds.pause is not None:
+        message = f"nothing is changed: {role.bounds.pause}"
+        return turn.answer(memory, wanted=turn.there, reason="Paused", message=message)
+    if situation.other_writer is not None:
+        message = f"{situation.other_writer} writes the number of replicas too"
+        return turn.answer(memory, wanted=turn.there, reason="AutoscalerConflict", message=message)
+    if role.bounds.fixed is not None:
+        return bounded.fixed(turn, memory, role.bounds.fixed)
+    if situation.zero is not None and turn.there == 0:
+        return bounded.asleep(turn, memory, situation.zero)
+    outage = 0.0 if memory.missing_since is None else turn.now - memory.missing_since
+    gate = gate_of(role.signals, law, outage)
+    if not gate.open:
+        memory = replace(memory, over_since=None, missing_since=turn.now - outage if outage else turn.now)
+        return bounded.within(
+            turn, memory, reason=gate.told.reason, message=gate.told.message, told=(gate.told,)
+        )
+    memory = replace(memory, missing_since=None)
+    if _jumped(turn, before):
+        message = "the first look, or the first after a jump of the clock; a change needs a second one"
+        return bounded.within(turn, memory, reason="Watching", message=message, told=(gate.told,))
+    return _sized(turn, memory, gate)
+
+
+def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
+    role, situation, law, now = turn.role, turn.situation, turn.law, turn.now
+    weight = weights(role.sets)
+    credit = law.credit_starts * learning.lead_s(memory, role, law)
+    demand, supply = demand_of(role, memory, weight), supply_of(role, weight, now, credit)
+    if not gate.missing:
+        memory = learning.learned(memory, role, demand=demand, ready=supply.ready, slo=situation.slo, now=now)
+    view = asked(role, memory, demand=demand, ready=supply.ready, slo=situation.slo, now=now, law=law)
+    if view.wanted is None:
+        message = "no replica is ready yet to say what is needed"
+        return bounded.within(turn, view.memory, reason="NoSignals", message=message, told=(gate.told,))
+    wanted = view.wanted
+    memory = view.memory.wish(now, wanted, window_s(situation, view.need.lead_s, law))
+    placed = placing(role, memory, now, law)
+    short = wanted - supply.counted
+    view = replace(view, memory=_over(placed.memory, short > 1e-9, now, law))
+    told = (gate.told, *((view.told,) if view.told else ()), *telling.stuck(placed.stuck))
+    if not role.bounds.min <= turn.there <= role.bounds.max:
+        return bounded.within(
+            turn, view.memory, reason="", message="", told=told, wanted=replicas(wanted), need=view.need
+        )
+    if placed.withdrawn:
+        return _withdrawn(turn, view, placed)
+    if short > 1e-9:
+        answer = _up(turn, view, placed, weight, short)
+    else:
+        answer = _sleep(turn, view) or _down(
+            turn, view, demand=demand, supply=supply, weight=weight, missing=gate.missing
+        )
+    return replace(answer, told=(*told, *answer.told))
+
+
+def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], short: float) -> Answer:
+    memory, there, wanted = view.memory, turn.there, replicas(view.wanted or 0.0)
+    rising = 0.0 if memory.over_since is None else turn.now - memory.over_since
+    says = telling.figures(view.need)
+    if not view.panic and rising < turn.situation.up_window_s:
+        message = f"{says}, for {rising:.0f} of {turn.situation.up_window_s:.0f} seconds"
+        return turn.answer(memory, wanted=wanted, reason="Rising", message=message, need=view.need)
+    spread = grown(
+        turn.role,
+        weight,
+        min(short, float(max(there, turn.law.ups_beyond))),
+        most=turn.role.bounds.max,
+        blocked=placed.blocked,
+        room=turn.room,
     )
+    taken = sum(spread.replicas.values()) - there
+    told = telling.limited(turn.role, spread, wanted)
+    if taken <= 0:
+        reason = spread.limit or "Rollout"
+        message = f"{says}; no more can be had now"
+        return turn.answer(memory, wanted=wanted, reason=reason, message=message, need=view.need, told=told)
+    return turn.answer(
+        replace(memory, up_at=turn.now, over_since=None),
+        replicas=spread.replicas,
+        wanted=wanted,
+        reason="Panic" if view.panic else "LoadRose",
+        message=f"{there} to {there + taken} replicas: {says}",
+        need=view.need,
+        told=told,
+    )
+
+
+def _sleep(turn: Turn, view: Asked) -> Answer | None:
+    wake = turn.situation.zero
+    if wake is None or turn.role.bounds.min > 0 or turn.situation.busy is not None:
+        return None
+    verdict = zero.may_sleep(wake, turn.role, view.memory, now=turn.now, lead=view.need.lead_s)
+    if not verdict.answer:
+        return None
+    return turn.answer(
+        replace(view.memory, zero_at=turn.now, down_at=turn.now),
+        replicas=dict.fromkeys(turn.told, 0),
+        wanted=0,
+        reason="ScaledToZero",
+        message=verdict.why,
+        need=view.need,
+        action=Action.ZERO,
+    )
+
+
+def _down(
+    turn: Turn, view: Asked, *, demand: Demand, supply: Supply, weight: Mapping[str, float], missing: int
+) -> Answer:
+    fewer = down(turn, view, demand=demand, supply=supply, weight=weight, missing=missing)
+    says, wanted = telling.figures(view.need), replicas(view.wanted or 0.0)
+    if fewer.why_not is not None:
+        message = f"{says}; none is taken away: {fewer.why_not}"
+        return turn.answer(view.memory, wanted=wanted, reason="Enough", message=message, need=view.need)
+    return turn.answer(
+        replace(view.memory, down_at=turn.now),
+        replicas=fewer.replicas,
+        wanted=wanted,
+        reason="LoadFell",
+        message=f"{turn.there} to {sum(fewer.replicas.values())} replicas: {says}",
+        need=view.need,
+    )
+
+
+def _withdrawn(turn: Turn, view: Asked, placed: Placing) -> Answer:
+    count = sum(placed.withdrawn.values())
+    return turn.answer(
+        view.memory,
+        replicas={name: told - placed.withdrawn.get(name, 0) for name, told in turn.told.items()},
+        wanted=replicas(view.wanted or 0.0),
+        reason="GPUsUnavailable",
+        message=f"{count} replicas found no GPUs for {turn.law.withdraw_s / 60:.0f} minutes; they are asked for "
+        "again later",
+        need=view.need,
+    )
+
+
+def _jumped(turn: Turn, memory: RoleMemory) -> bool:
+    """Also true at the very first tick."""
+    return memory.seen is None or not 0 <= turn.now - memory.seen <= turn.law.jump_s
+
+
+def _remembered(turn: Turn, before: RoleMemory) -> RoleMemory:
+    memory = before.jumped(turn.now) if before.seen is not None and _jumped(turn, before) else before
+    memory = learning.started(memory, turn.role)
+    ready = sum(each.ready for each in turn.role.sets)
+    if memory.ready != ready:
+        memory = replace(memory, ready=ready, changed=turn.now)
+    return replace(memory, begun=turn.now if memory.begun is None else memory.begun, seen=turn.now)
+
+
+def _over(memory: RoleMemory, over: bool, now: float, law: Law) -> RoleMemory:
+    """It may have been so since the tick before this one: the second tick in a row shows twice the time between them."""
+    if not over:
+        return memory if memory.over_since is None else replace(memory, over_since=None)
+    return memory if memory.over_since is not None else replace(memory, over_since=now - law.tick_s)

@@ -1,0 +1,78 @@
+"""Numbers that no load decides: what a person fixed, the least and the most, and a deployment that is asleep.
+
+These hold with or without metrics: an outage never skips the floor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from plimsoll.control.decision import Action, Need, Told
+from plimsoll.control.memory import RoleMemory
+from plimsoll.control.situation import Zero
+from plimsoll.control.telling import limited
+from plimsoll.control.turn import Answer, Turn
+from plimsoll.control.zero import woken
+
+
+def fixed(turn: Turn, memory: RoleMemory, count: int) -> Answer:
+    spread = turn.toward(count, max(count, turn.there))
+    return turn.answer(
+        memory,
+        replicas=spread.replicas,
+        wanted=count,
+        reason="Fixed",
+        message=f"spec.replicas is {count}",
+        told=limited(turn.role, spread, count),
+    )
+
+
+def asleep(turn: Turn, memory: RoleMemory, zero: Zero) -> Answer:
+    least, verdict = turn.role.bounds.min, woken(zero, memory)
+    if not verdict.answer and least == 0:
+        return turn.answer(memory, wanted=0, reason="ScaledToZero", message=verdict.why)
+    spread = turn.toward(max(1, least), turn.role.bounds.max)
+    told = limited(turn.role, spread, max(1, least))
+    if not any(spread.replicas.values()):
+        reason = spread.limit or "GPUsUnavailable"
+        return turn.answer(memory, wanted=1, reason=reason, message=verdict.why, told=told)
+    return turn.answer(
+        replace(memory, woken_at=turn.now, up_at=turn.now),
+        replicas=spread.replicas,
+        wanted=max(1, least),
+        reason="Woken",
+        message=verdict.why,
+        told=told,
+        action=Action.WAKE,
+    )
+
+
+def within(
+    turn: Turn,
+    memory: RoleMemory,
+    *,
+    reason: str,
+    message: str,
+    told: tuple[Told, ...] = (),
+    wanted: int | None = None,
+    need: Need | None = None,
+) -> Answer:
+    """What is there, moved into the user's bounds; the reason is that for holding, where nothing has to move."""
+    bounds, there = turn.role.bounds, turn.there
+    aim = min(max(there, bounds.min), bounds.max)
+    spread = turn.toward(aim, bounds.max)
+    after = sum(spread.replicas.values())
+    if after > there:
+        memory = replace(memory, up_at=turn.now)
+        reason, message = "AtMin", f"scaling.min is {bounds.min}, and there are {there}"
+    elif after < there:
+        reason, message = "AtMax", f"scaling.max is {bounds.max}, and there are {there}"
+    return turn.answer(
+        memory,
+        replicas=spread.replicas,
+        wanted=there if wanted is None else wanted,
+        reason=reason,
+        message=message,
+        need=need,
+        told=(*told, *limited(turn.role, spread, aim)),
+    )

@@ -1,0 +1,119 @@
+"""What will arrive one start-up from now: level and trend, the same time on the days before, and how wrong that tends to be.
+
+A replica asked for now serves one start-up later, so that is the time to look at. The error of past forecasts is kept as
+the factor that one in ten arrivals passed: a steady deployment needs little margin, an erratic one gets more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final
+
+from plimsoll.control.memory import LoadMemory
+
+LEVEL_S: Final = 60.0
+TREND_S: Final = 300.0
+DAMPED_S: Final = 900.0
+"""A trend is believed for about so long."""
+DAY_S: Final = 86400
+SLOT_S: Final = 900
+SLOTS: Final = DAY_S // SLOT_S
+DAYS_LEAST: Final = 1
+"""Whole days behind the profile before it is asked."""
+NEWER: Final = 0.5
+"""Weight of the newest day in the profile."""
+DAILY_MOST: Final = 3.0
+EXPECTED_EVERY_S: Final = 60.0
+EXPECTED_KEPT: Final = 40
+SURPRISE_STEP: Final = 0.05
+SURPRISE_SHARE: Final = 0.9
+SURPRISE_LEAST: Final = 20
+"""Forecasts that came due before their error is believed."""
+
+
+def observed(load: LoadMemory, now: float, rate: float) -> LoadMemory:
+    """With one more measured rate of arrivals."""
+    load = _judged(_slotted(load, now, rate), now, rate)
+    if load.at is None:
+        return replace(load, at=now, level=rate, trend=0.0)
+    passed = now - load.at
+    if passed <= 0:
+        return load
+    predicted = max(0.0, load.level + load.trend * passed)
+    level = predicted + (1 - math.exp(-passed / LEVEL_S)) * (rate - predicted)
+    trend = load.trend + (1 - math.exp(-passed / TREND_S)) * ((level - load.level) / passed - load.trend)
+    return replace(load, at=now, level=level, trend=trend)
+
+
+def forecast(load: LoadMemory, now: float, ahead: float) -> float | None:
+    """Arrivals a second, `ahead` seconds from now, without any margin; None before anything was seen."""
+    if load.at is None:
+        return None
+    reach = DAMPED_S * (1 - math.exp(-ahead / DAMPED_S))
+    straight = load.level + max(0.0, load.trend) * reach
+    return max(load.level, straight, load.level * _daily(load, now, ahead))
+
+
+def expecting(load: LoadMemory, due: float, rate: float) -> LoadMemory:
+    """Remember a forecast, to judge it when its time has come."""
+    if load.expected and due - load.expected[-1][0] < EXPECTED_EVERY_S:
+        return load
+    return replace(load, expected=(*load.expected, (due, rate))[-EXPECTED_KEPT:])
+
+
+def surprise(load: LoadMemory) -> float | None:
+    return load.surprise if load.judged >= SURPRISE_LEAST else None
+
+
+def _judged(load: LoadMemory, now: float, rate: float) -> LoadMemory:
+    factor, judged = load.surprise or 1.0, load.judged
+    waiting = []
+    for due, expected in load.expected:
+        if due > now:
+            waiting.append((due, expected))
+        elif expected > 0:
+            passed = rate / expected > factor
+            # Up nine times as far as down: it rests where one in ten passes it.
+            factor += SURPRISE_STEP * (SURPRISE_SHARE if passed else SURPRISE_SHARE - 1)
+            judged += 1
+    return replace(
+        load,
+        expected=tuple(waiting),
+        surprise=min(2.0, max(1.0, factor)) if judged else None,
+        judged=min(judged, 10 * SURPRISE_LEAST),
+    )
+
+
+def _slotted(load: LoadMemory, now: float, rate: float) -> LoadMemory:
+    slot = int(now // SLOT_S)
+    if load.slot == slot:
+        return replace(load, slot_sum=load.slot_sum + rate, slot_seen=load.slot_seen + 1)
+    begun = replace(load, slot=slot, slot_sum=rate, slot_seen=1)
+    if load.slot is None or not load.slot_seen:
+        return begun
+    profile = list(load.profile or (None,) * SLOTS)
+    place, mean = load.slot % SLOTS, load.slot_sum / load.slot_seen
+    before = profile[place]
+    profile[place] = mean if before is None else before + NEWER * (mean - before)
+    return replace(begun, profile=tuple(profile), parts_seen=min(load.parts_seen + 1, 7 * SLOTS))
+
+
+def _daily(load: LoadMemory, now: float, ahead: float) -> float:
+    """By which factor arrivals grew from this time of day to that on the days before."""
+    if load.parts_seen < DAYS_LEAST * SLOTS:
+        return 1.0
+    here, there = _at(load, now), _at(load, now + ahead)
+    if not here or there is None:
+        return 1.0
+    return min(DAILY_MOST, there / here)
+
+
+def _at(load: LoadMemory, time: float) -> float | None:
+    """The profile at a time of day, between the middles of two slots."""
+    place = time / SLOT_S - 0.5
+    first = math.floor(place)
+    before, after = load.profile[first % SLOTS], load.profile[(first + 1) % SLOTS]
+    if before is None or after is None:
+        return None
+    return before + (after - before) * (place - first)

@@ -1,0 +1,116 @@
+"""What a deployment teaches about itself: how long its replicas take to start, and how much one of them carries.
+
+A plan's prediction is where it begins. While the limits hold at more requests in flight than was believed possible, more
+is believed; while they are missed at fewer, less. Nothing is learned while replicas come and go: latencies look back five
+minutes, and would be those of another number of replicas.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final
+
+from plimsoll.control.demand import Demand
+from plimsoll.control.law import Law
+from plimsoll.control.memory import STARTS_KEPT, Learnt, RoleMemory
+from plimsoll.control.signals import LATENCY_S, Signals
+from plimsoll.control.situation import ReplicaState, Role, Slo
+
+EVERY_S: Final = 60.0
+RATE_S: Final = 600.0
+COMFORT: Final = 0.9
+"""Share of a limit within which the load that is there is fine."""
+GROWTH_MOST: Final = 1.25
+"""Beyond what was seen to hold, by how much at most: latency does not grow in a straight line."""
+STEP_UP: Final = 1.02
+STEP_DOWN: Final = 0.95
+LEAST_SHARE: Final = 0.2
+MOST_SHARE: Final = 4.0
+"""Bounds around the plan's own prediction."""
+
+
+def ratio_of(signals: Signals, slo: Slo) -> float | None:
+    """The worse of both p99 latencies, as a share of its limit; None where nothing is promised or too little was seen."""
+    shares = [
+        spread.p99 / limit
+        for spread, limit in (
+            (signals.latencies.ttft, slo.ttft_p99_s),
+            (signals.latencies.itl, slo.itl_p99_s),
+        )
+        if spread is not None and spread.trusted and limit
+    ]
+    return max(shares, default=None)
+
+
+def lead_s(memory: RoleMemory, role: Role, law: Law) -> float:
+    """How long after it is asked for a replica serves: nine of ten start faster."""
+    if memory.starts:
+        ordered = sorted(memory.starts)
+        start = ordered[min(len(ordered) - 1, math.ceil(0.9 * len(ordered)) - 1)]
+    else:
+        start = law.start_first_s
+    provision = min((each.provision_s for each in role.sets), default=0.0)
+    return min(law.start_most_s, max(law.start_least_s, start)) + provision
+
+
+def started(memory: RoleMemory, role: Role) -> RoleMemory:
+    """With the start-up times of the replicas that came to be ready since the last tick."""
+    found = sorted(
+        (replica.since, replica.since - (replica.scheduled or replica.created))
+        for each in role.sets
+        for replica in each.replicas
+        if replica.state is ReplicaState.READY and replica.since > memory.started_until
+    )
+    if not found:
+        return memory
+    taken = [seconds for _, seconds in found if seconds > 0]
+    return replace(
+        memory, starts=(*memory.starts, *taken)[-STARTS_KEPT:], started_until=max(at for at, _ in found)
+    )
+
+
+def is_settled(memory: RoleMemory, now: float) -> bool:
+    return memory.changed is not None and now - memory.changed >= LATENCY_S
+
+
+def learned(
+    memory: RoleMemory, role: Role, *, demand: Demand, ready: float, slo: Slo, now: float
+) -> RoleMemory:
+    """With what the last minute taught about the first set's replicas."""
+    if memory.learnt_at is not None and now - memory.learnt_at < EVERY_S:
+        return memory
+    first, signals = role.sets[0], role.signals
+    before = memory.learnt.get(first.name, Learnt())
+    passed = EVERY_S if memory.learnt_at is None else now - memory.learnt_at
+    after = Learnt(
+        concurrency=_concurrency(before, role, ready, slo)
+        if is_settled(memory, now) and ready > 0
+        else before.concurrency,
+        rate=_rate(before.rate, signals, demand, passed),
+    )
+    kept = {each.name: memory.learnt[each.name] for each in role.sets if each.name in memory.learnt}
+    return replace(memory, learnt={**kept, first.name: after}, learnt_at=now)
+
+
+def _concurrency(before: Learnt, role: Role, ready: float, slo: Slo) -> float | None:
+    planned, signals = role.sets[0].capacity.concurrency, role.signals
+    ratio, inflight = ratio_of(signals, slo), signals.inflight
+    if planned is None or ratio is None or inflight is None or inflight <= 0:
+        return before.concurrency
+    each = inflight / ready
+    known = before.concurrency if before.concurrency is not None else float(planned)
+    if ratio <= COMFORT:
+        shown = each * min(GROWTH_MOST, COMFORT / max(ratio, 0.1))
+        known = max(known, min(shown, known * STEP_UP))
+    elif ratio > 1 and each < known:
+        known = max(each / ratio, known * STEP_DOWN)
+    return min(MOST_SHARE * planned, max(LEAST_SHARE * planned, 1.0, known))
+
+
+def _rate(before: float | None, signals: Signals, demand: Demand, passed: float) -> float | None:
+    arrivals, full = signals.arrivals_per_s, demand.full
+    if not arrivals or not full or full < 0.1:
+        return before
+    shown = arrivals / full
+    return shown if before is None else before + (1 - math.exp(-passed / RATE_S)) * (shown - before)

@@ -1,0 +1,90 @@
+"""Which sets grow and which shrink, where a role has more than one: the cheapest grows first, the dearest shrinks first.
+
+Cost is compared for what a replica carries, not for the replica. Sets that a rollout moves, that fail, or that could not
+be placed do not grow. What the fleet's room does not allow is said, not silently dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from plimsoll.control.situation import ReplicaState, Role, Room, ServingSet
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Replicas by set, and what was left over."""
+
+    replicas: Mapping[str, int]
+    short: float = 0.0
+    """What was wanted and found no place, in replicas of the first set."""
+    limit: str | None = None
+    """Why: a reason of ScalingLimited, or StartFailed."""
+
+
+def _cost(each: ServingSet, weight: Mapping[str, float]) -> tuple[bool, float, str]:
+    price = each.price_per_hour
+    return price is None, (price or 0.0) / weight[each.name], each.name
+
+
+def grown(
+    role: Role,
+    weight: Mapping[str, float],
+    units: float,
+    *,
+    most: int,
+    blocked: Collection[str],
+    room: Room | None,
+) -> Spread:
+    """So many units more, of at most so many replicas in all."""
+    told = {each.name: each.told for each in role.sets}
+    free = dict(room.gpus) if room is not None else {}
+    total, left, limit = sum(told.values()), units, None
+    for each in sorted(role.sets, key=lambda each: _cost(each, weight)):
+        if left <= ROUNDING:
+            break
+        if each.frozen or each.name in blocked:
+            limit = limit or (None if each.frozen else "GPUsUnavailable")
+            continue
+        if each.count(ReplicaState.FAILED):
+            limit = "StartFailed"
+            continue
+        wanted = math.ceil(left / weight[each.name] - ROUNDING)
+        fits = _fits(each, room, free)
+        taken = wanted if fits is None else min(wanted, fits)
+        if taken < wanted:
+            limit = room.why if room is not None else limit
+        if taken > most - total:
+            taken, limit = max(0, most - total), "AtMax"
+        told[each.name] += taken
+        total += taken
+        left -= taken * weight[each.name]
+        if each.pool in free:
+            free[each.pool] -= taken * each.gpus
+    return Spread(replicas=told, short=max(0.0, left), limit=limit if left > ROUNDING else None)
+
+
+def _fits(each: ServingSet, room: Room | None, free: Mapping[str, float]) -> int | None:
+    if room is None:
+        return None
+    bounds = [room.replicas[each.name]] if each.name in room.replicas else []
+    if each.pool in free and each.gpus > 0:
+        bounds.append(math.floor(free[each.pool] / each.gpus + ROUNDING))
+    return max(0, min(bounds)) if bounds else None
+
+
+def shrunk(role: Role, weight: Mapping[str, float], count: int, least: int) -> Spread:
+    """So many replicas fewer, never below the least, the dearest first; where all cost the same, the last set first."""
+    told = {each.name: each.told for each in role.sets}
+    total = sum(told.values())
+    left = max(0, min(count, total - least))
+    order = sorted(enumerate(role.sets), key=lambda pair: (_cost(pair[1], weight)[:2], pair[0]), reverse=True)
+    for _, each in order:
+        taken = 0 if each.frozen else min(left, told[each.name])
+        told[each.name] -= taken
+        left -= taken
+    return Spread(replicas=told)

@@ -1,0 +1,72 @@
+"""One role at one tick, and the form of an answer about it: what every step of the decision is given and gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from plimsoll.control.decision import Action, Need, RoleDecision, SetWish, Told
+from plimsoll.control.demand import weights
+from plimsoll.control.law import Law
+from plimsoll.control.memory import RoleMemory
+from plimsoll.control.pools import Spread, grown, shrunk
+from plimsoll.control.situation import Role, Room, Situation
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    decision: RoleDecision
+    memory: RoleMemory
+    told: tuple[Told, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    now: float
+    situation: Situation
+    role: Role
+    room: Room | None
+    law: Law
+
+    @property
+    def there(self) -> int:
+        """Replicas that the sets are told to run now."""
+        return sum(each.told for each in self.role.sets)
+
+    @property
+    def told(self) -> Mapping[str, int]:
+        return {each.name: each.told for each in self.role.sets}
+
+    def toward(self, aim: int, most: int) -> Spread:
+        """To a number of replicas at once: up where the room allows, down from the dearest."""
+        if aim > self.there:
+            ones = {each.name: 1.0 for each in self.role.sets}
+            return grown(self.role, ones, float(aim - self.there), most=most, blocked=(), room=self.room)
+        return shrunk(self.role, weights(self.role.sets), self.there - aim, 0)
+
+    def answer(
+        self,
+        memory: RoleMemory,
+        *,
+        replicas: Mapping[str, int] | None = None,
+        wanted: int,
+        reason: str,
+        message: str,
+        need: Need | None = None,
+        told: tuple[Told, ...] = (),
+        action: Action | None = None,
+    ) -> Answer:
+        """Without replicas: those that are there. The action follows from the numbers unless it has a name of its own."""
+        wished = self.told if replicas is None else replicas
+        after = sum(wished.values())
+        moved = Action.UP if after > self.there else Action.DOWN if after < self.there else Action.HOLD
+        decision = RoleDecision(
+            role=self.role.name,
+            action=action or moved,
+            wishes=tuple(SetWish(set=each.name, replicas=wished[each.name]) for each in self.role.sets),
+            wanted=wanted,
+            reason=reason,
+            message=message,
+            need=need or Need(),
+        )
+        return Answer(decision, memory, told)

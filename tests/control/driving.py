@@ -1,0 +1,64 @@
+"""The operator's loop around the load model: scrape, decide, scale, every 15 seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from plimsoll.control.decision import Action, Decision
+from plimsoll.control.law import Law
+from plimsoll.control.memory import Memory
+from plimsoll.control.samples import Window
+from plimsoll.control.scaling import decide
+from plimsoll.control.signals import signals_of
+from plimsoll.control.situation import Bounds, Role, ServingSet, Situation, Slo
+from tests.control.load_model import PLANNED, SLO_ITL, SLO_TTFT, Cluster
+
+TICK = 15
+
+
+@dataclass
+class Story:
+    """What happened, tick by tick."""
+
+    cluster: Cluster
+    bounds: Bounds = Bounds(min=1, max=40)
+    law: Law = Law()
+    memory: Memory = Memory()
+    window: Window = field(default_factory=Window)
+    decisions: list[tuple[float, Decision]] = field(default_factory=list)
+
+    def run(self, seconds: float) -> Story:
+        until = self.cluster.now + seconds
+        while self.cluster.now < until:
+            self.tick()
+        return self
+
+    def tick(self) -> Decision:
+        cluster = self.cluster
+        cluster.advance(TICK)
+        self.window = self.window.add(cluster.now, cluster.samples())
+        signals = signals_of(self.window, now=cluster.now, live=cluster.live())
+        serving = ServingSet(name="set-a", pool="gpus", capacity=PLANNED, replicas=cluster.replicas())
+        situation = Situation(
+            name="team/chat",
+            roles=(Role(sets=(serving,), signals=signals, bounds=self.bounds),),
+            slo=Slo(ttft_p99_s=SLO_TTFT, itl_p99_s=SLO_ITL),
+        )
+        decision = decide(now=cluster.now, situation=situation, memory=self.memory, law=self.law)
+        self.memory = decision.memory
+        self.decisions.append((cluster.now - cluster.begin, decision))
+        cluster.scale(decision.replicas)
+        return decision
+
+    @property
+    def actions(self) -> list[tuple[float, Action, int]]:
+        return [
+            (at, decision.roles[0].action, decision.replicas)
+            for at, decision in self.decisions
+            if decision.roles[0].action is not Action.HOLD
+        ]
+
+    def reversals(self, since: float = 0.0) -> int:
+        """Ups after downs and downs after ups."""
+        ways = [action for at, action, _ in self.actions if at >= since]
+        return sum(1 for before, after in zip(ways, ways[1:], strict=False) if before is not after)
