@@ -1,0 +1,55 @@
+"""The pinned plan as it is kept in the cluster: whole, in one ConfigMap that the resource owns.
+
+Beside it stand the plan that it replaced, so that a change of mind on the way finds the sets that still serve, and what
+a person asked for last. A ConfigMap that cannot be read counts as lost: the plan is rebuilt from the sets' revisions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from plimsoll.planning.codec import CodecError
+from plimsoll.planning.plan import Plan
+
+PLAN_KEY: Final = "plan.json"
+PREVIOUS_KEY: Final = "previous.json"
+ASKED_KEY: Final = "replan"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    plan: Plan | None = None
+    previous: Plan | None = None
+    """The last plan of another spec, as long as any of its sets is there."""
+    asked: str = ""
+    """The value of the annotation that asked for a new plan, when it was last answered."""
+
+    def to_data(self) -> dict[str, str]:
+        """As a ConfigMap's data."""
+        data = {ASKED_KEY: self.asked} if self.asked else {}
+        if self.plan is not None:
+            data[PLAN_KEY] = self.plan.to_bytes().decode()
+        if self.previous is not None:
+            data[PREVIOUS_KEY] = self.previous.to_bytes().decode()
+        return data
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Kept:
+        return cls(
+            plan=_plan(data.get(PLAN_KEY)),
+            previous=_plan(data.get(PREVIOUS_KEY)),
+            asked=str(data.get(ASKED_KEY) or ""),
+        )
+
+
+def _plan(text: object) -> Plan | None:
+    """None where there is none, or one that this release cannot read."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return Plan.from_data(json.loads(text))
+    except (CodecError, ValueError):
+        return None

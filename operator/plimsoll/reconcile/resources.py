@@ -1,0 +1,57 @@
+"""The deployments that there are, as the API server told them last: packed, since ten thousand of them are kept.
+
+A resource is read again from its bytes when a turn needs it, which is rare; unpacked it would take ten times the room.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+UNREAD: Final = ("managedFields", "selfLink")
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class _Packed(NamedTuple):
+    uid: str
+    version: str
+    mark: int
+    """Of everything but the status, which we write ourselves."""
+    body: bytes
+
+
+class Resources:
+    def __init__(self) -> None:
+        self._packed: dict[str, _Packed] = {}
+
+    def put(self, key: str, body: Mapping[str, Any]) -> bool:
+        """Keep it; whether anything but its status is new."""
+        metadata = {name: value for name, value in body["metadata"].items() if name not in UNREAD}
+        annotations = metadata.get("annotations")
+        if annotations and LAST_APPLIED in annotations:
+            metadata["annotations"] = {k: v for k, v in annotations.items() if k != LAST_APPLIED}
+        kept = {**body, "metadata": metadata}
+        about = {name: value for name, value in metadata.items() if name != "resourceVersion"}
+        mark = hash(json.dumps([about, body.get("spec")], sort_keys=True))
+        known = self._packed.get(key)
+        packed = zlib.compress(json.dumps(kept, separators=(",", ":")).encode(), 1)
+        self._packed[key] = _Packed(metadata["uid"], metadata.get("resourceVersion", ""), mark, packed)
+        return known is None or known.mark != mark or known.uid != metadata["uid"]
+
+    def remove(self, key: str) -> None:
+        self._packed.pop(key, None)
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        packed = self._packed.get(key)
+        if packed is None:
+            return None
+        body: dict[str, Any] = json.loads(zlib.decompress(packed.body))
+        return body
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._packed))
+
+    def __len__(self) -> int:
+        return len(self._packed)

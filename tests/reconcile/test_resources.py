@@ -1,0 +1,70 @@
+"""Resources are kept packed, and only what we did not write ourselves counts as new."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+
+from plimsoll.reconcile.resources import Resources
+
+BODY = {
+    "apiVersion": "plimsoll.dev/v1alpha1",
+    "kind": "LLMDeployment",
+    "metadata": {
+        "name": "chat",
+        "namespace": "a",
+        "uid": "1",
+        "resourceVersion": "5",
+        "generation": 1,
+        "managedFields": [{"manager": "kubectl"}],
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "x" * 1000, "mine": "1"},
+    },
+    "spec": {"model": {"source": "hf://a/b"}},
+}
+
+
+def changed(path: str, value: object) -> dict:
+    body = deepcopy(BODY)
+    inner = body
+    *parents, last = path.split(".")
+    for part in parents:
+        inner = inner.setdefault(part, {})
+    inner[last] = value
+    return body
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "news"),
+    [
+        ("status.ready", "1/1", False),
+        ("metadata.resourceVersion", "6", False),
+        ("metadata.managedFields", [], False),
+        ("metadata.generation", 2, True),
+        ("metadata.annotations.mine", "2", True),
+        ("metadata.deletionTimestamp", "2026-01-01T00:00:00Z", True),
+        ("metadata.uid", "2", True),
+        ("spec.replicas", 2, True),
+    ],
+)
+def test_a_change_is_news_unless_it_is_of_the_status(path: str, value: object, news: bool) -> None:
+    kept = Resources()
+    assert kept.put("a/chat", BODY)
+    assert kept.put("a/chat", changed(path, value)) is news
+
+
+def test_what_is_kept_is_what_came_without_what_nobody_reads() -> None:
+    kept = Resources()
+    kept.put("a/chat", BODY)
+    found = kept.get("a/chat")
+    assert found is not None
+    assert found["spec"] == BODY["spec"]
+    assert found["metadata"]["annotations"] == {"mine": "1"}
+    assert "managedFields" not in found["metadata"]
+
+
+def test_what_is_gone_is_gone() -> None:
+    kept = Resources()
+    kept.put("a/chat", BODY)
+    kept.remove("a/chat")
+    assert (kept.get("a/chat"), len(kept), list(kept)) == (None, 0, [])
