@@ -31,16 +31,19 @@ FAMILIES: Final[Mapping[str, str]] = {"ada": "ada-lovelace"}
 """Where feature discovery calls an architecture otherwise than the catalogue."""
 
 
-def discovered(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> Labels:
-    """All that a node with these labels and devices would carry."""
+def discovered(
+    labels: Mapping[str, str], allocatable: Mapping[str, str], claimable: int | None = None
+) -> Labels:
+    """All that a node with these labels and devices would carry; `claimable` counts those that are not allocatable."""
     found = {**HOST}
     if product := labels.get(nvidia.PRODUCT):
         found |= _nvidia(gpu_named(product), labels, allocatable)
     elif product := labels.get(amd.PRODUCT):
-        found |= _amd(gpu_named(product), allocatable[amd.RESOURCE])
+        found |= _amd(gpu_named(product), allocatable.get(amd.RESOURCE) or str(claimable))
     elif product := labels.get(intel.PRODUCT):
-        found |= _intel(gpu_named(product), sum(int(allocatable.get(name, 0)) for name in intel.RESOURCES))
-    elif gaudi.RESOURCE in allocatable:
+        count = claimable or sum(int(allocatable.get(name, 0)) for name in intel.RESOURCES)
+        found |= _intel(gpu_named(product), count)
+    elif gaudi.RESOURCE in allocatable or claimable:
         found |= _gaudi(labels[gaudi.INSTANCE_TYPE])
     # What the file says goes first, apart from the product, to which sharing adds its mark.
     return found | {key: value for key, value in labels.items() if key != nvidia.PRODUCT}
@@ -51,7 +54,7 @@ def _nvidia(gpu: Gpu, labels: Mapping[str, str], allocatable: Mapping[str, str])
     shared = int(labels.get(nvidia.REPLICAS, "1")) > 1
     found = {
         nvidia.PRODUCT: labels[nvidia.PRODUCT] + ("-SHARED" if shared else ""),
-        nvidia.MEMORY: str(_driver_mib(gpu.memory_bytes)),
+        nvidia.MEMORY: str(driver_mib(gpu.memory_bytes)),
         nvidia.REPLICAS: "1",
         "nvidia.com/gpu.present": "true",
         "nvidia.com/gpu.family": FAMILIES.get(gpu.architecture, gpu.architecture),
@@ -103,7 +106,7 @@ def _versions(prefix: str, version: str, parts: tuple[str, ...], *, full: bool =
     return found | {f"nvidia.com/{prefix}.full": version} if full else found
 
 
-def _driver_mib(runtime_bytes: int) -> int:
+def driver_mib(runtime_bytes: int) -> int:
     """What the driver says of a card whose runtime shows these bytes: the inverse of the catalogue's reading of labels."""
     return round((runtime_bytes + 0.43 * GIB) / (0.999 * MIB))
 

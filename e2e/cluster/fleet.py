@@ -16,6 +16,7 @@ import yaml
 
 from cluster.api import Object
 from cluster.binaries.pins import KUBERNETES
+from cluster.claims import claim_and_pod, published
 from cluster.discovery import discovered
 from cluster.stages.habits import draw, habits_of
 from plimsoll import names
@@ -41,6 +42,9 @@ class Fleet:
     pods: tuple[Object, ...]
     spare: tuple[Object, ...]
     """Nodes that are not there, and could be made."""
+    slices: tuple[Object, ...]
+    claims: tuple[Object, ...]
+    """Of others, with a pod each among `pods`."""
     config: Object
     """The admin's config that belongs to it: prices, links and what else no label says."""
 
@@ -89,13 +93,21 @@ def fleet_of(name: str, document: Object, *, seed: int = 0) -> Fleet:
     for node in every:
         node["metadata"]["labels"] = draw(node["metadata"]["labels"], node["metadata"]["name"], seed)
     kubelet = kubelet_of(name, habits_of(every))
-    nodes = [_node(name, kubelet, number, node) for number, node in enumerate(every)]
+    counts = {one["spec"]["nodeName"]: len(one["spec"]["devices"]) for one in written.slices}
+    nodes = [
+        _node(name, kubelet, number, node, counts.get(node["metadata"]["name"]))
+        for number, node in enumerate(every)
+    ]
+    by_node = {one["spec"]["nodeName"]: one for one in written.slices}
+    claimed = [claim_and_pod(one, by_node, OTHERS, {LABEL: name}) for one in written.claims]
     config = written.config.to_dict() | {"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND}
     return Fleet(
         name=name,
         nodes=tuple(node for node in nodes if node["metadata"]["name"] in there),
         spare=tuple(node for node in nodes if node["metadata"]["name"] not in there),
-        pods=tuple(_pod(name, pod) for pod in written.pods),
+        pods=(*(_pod(name, pod) for pod in written.pods), *(pod for _, pod in claimed)),
+        slices=tuple(published(one, {LABEL: name}) for one in written.slices),
+        claims=tuple(claim for claim, _ in claimed),
         config=config,
     )
 
@@ -110,9 +122,10 @@ def _grown(document: Object) -> Object:
     return {**document, "pools": pools}
 
 
-def _node(fleet: str, kubelet: str, number: int, written: Object) -> Object:
-    """What a kubelet registers, and what discovery adds to it."""
+def _node(fleet: str, kubelet: str, number: int, written: Object, claimable: int | None) -> Object:
+    """What a kubelet registers, and what discovery adds to it; `claimable` counts devices that are not allocatable."""
     metadata, devices = written["metadata"], written["status"]["allocatable"]
+    labels = discovered(metadata["labels"], devices, claimable)
     amounts = {**HOST, **devices}
     address = f"10.{240 + number // 65536}.{number // 256 % 256}.{number % 256}"
     return {
@@ -120,7 +133,7 @@ def _node(fleet: str, kubelet: str, number: int, written: Object) -> Object:
         "kind": "Node",
         "metadata": {
             "name": metadata["name"],
-            "labels": discovered(metadata["labels"], devices) | {KUBELET: kubelet, LABEL: fleet},
+            "labels": labels | {KUBELET: kubelet, LABEL: fleet},
         },
         "spec": written["spec"],
         "status": {

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cluster import claims
 from cluster.api import Api, ApiError, Object
 from cluster.fleet import KUBELET, OTHERS, Fleet
 from cluster.processes import ClusterFailed, Processes
@@ -17,6 +18,9 @@ from cluster.stages.habits import Habits
 
 POD_ADDRESSES: Final = "10.252.0.0/16"
 LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+CLASSES: Final = f"{claims.API}/deviceclasses"
+SLICES: Final = f"{claims.API}/resourceslices"
+CLAIMS: Final = f"{claims.API}/namespaces/{OTHERS}/resourceclaims"
 LOST: Final = "lost"
 WRITERS: Final = 8
 READY_SECONDS: Final = 180.0
@@ -38,10 +42,17 @@ class Simulator:
             self._start(fleet.kubelet, fleet.habits)
         if self.api.items("/api/v1/nodes", labelSelector=fleet.selector, limit="1"):
             raise ClusterFailed(f"the fleet {fleet.name} is loaded already; unload it first")
+        if fleet.slices:
+            _each(
+                claims.device_classes(),
+                lambda one: self.api.apply(f"{CLASSES}/{one['metadata']['name']}", one),
+            )
         _each(fleet.nodes, lambda node: self.api.create("/api/v1/nodes", node))
+        _each(fleet.slices, lambda one: self.api.create(SLICES, one))
         self._until(lambda: self._not_ready(fleet), f"nodes of {fleet.name} are not ready")
         if fleet.pods:
             self._namespace()
+            _each(fleet.claims, lambda claim: self.api.create(CLAIMS, claim))
             _each(fleet.pods, lambda pod: self.api.create(f"/api/v1/namespaces/{OTHERS}/pods", pod))
             self._until(lambda: self._not_running(fleet), f"pods on {fleet.name} do not run")
 
@@ -51,11 +62,17 @@ class Simulator:
         # a thousand when it has little of the machine. Those that came later than the fleet go too.
         nodes = self.api.items("/api/v1/nodes", labelSelector=fleet.selector)
         _each(nodes, self._remove)
+        if fleet.slices:
+            self.api.delete(f"{SLICES}?labelSelector={fleet.selector}")
         # What is left of a node would be taken for the next one of its name, and be collected under it.
         _each(nodes, lambda node: self._remove_at(f"{LEASES}/{node['metadata']['name']}"))
         there = {node["metadata"]["name"] for node in nodes}
         while pods := [pod for pod in self.api.items("/api/v1/pods") if pod["spec"].get("nodeName") in there]:
             _each(pods, self._remove)
+        if fleet.claims:
+            # Their pods are gone, so nothing would take the names of the allocated devices off them.
+            for claim in self.api.items(CLAIMS, labelSelector=fleet.selector):
+                self._give_back(claim)
         if fleet.habits:
             self.processes.kill(fleet.kubelet)
 
@@ -90,6 +107,15 @@ class Simulator:
     def _namespace(self) -> None:
         body: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OTHERS}}
         self.api.apply(f"/api/v1/namespaces/{OTHERS}", body)
+
+    def _give_back(self, claim: Object) -> None:
+        path = f"{CLAIMS}/{claim['metadata']['name']}"
+        self._remove_at(path)
+        try:
+            self.api.patch(path, {"metadata": {"finalizers": None}})
+        except ApiError as error:
+            if error.status != 404:
+                raise
 
     def _remove(self, thing: Object) -> None:
         about = thing["metadata"]

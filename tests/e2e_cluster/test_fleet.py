@@ -11,6 +11,8 @@ from plimsoll.facts.labels import nvidia
 from plimsoll.facts.observe import fleet_of as observe
 from plimsoll.facts.snapshot import read_snapshot
 
+HABIT = "e2e.plimsoll.dev/"
+
 
 def fleet(**pool: object) -> Fleet:
     whole = {"name": "p", "nodes": 1, **pool}
@@ -84,6 +86,28 @@ def test_a_cut_gpu_has_labels_for_its_slices() -> None:
     assert found["nvidia.com/mig-1g.10gb.product"] == "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"
 
 
+def test_devices_that_are_claimed_carry_what_their_driver_publishes() -> None:
+    (offered,) = fleet(gpuProduct="H100-SXM-80GB", gpusPerNode=2, via="dra").slices
+    first, second = offered["spec"]["devices"]
+    assert first["attributes"]["productName"] == {"string": "NVIDIA H100 80GB HBM3"}
+    assert first["attributes"]["cudaComputeCapability"] == {"version": "9.0.0"}
+    assert first["attributes"]["driverVersion"] == {"version": "580.95.5"}
+    assert first["attributes"]["uuid"] != second["attributes"]["uuid"]
+    assert first["capacity"] == {"memory": {"value": "81559Mi"}}
+
+
+def test_ranges_of_habits_are_drawn_by_node_and_seed() -> None:
+    def pulls(seed: int) -> list[str]:
+        pool = {"name": "p", "nodes": 3, "cpu": "8", "memory": "8Gi", "labels": {f"{HABIT}pull": "5s-20s"}}
+        document = {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "Fleet", "pools": [pool]}
+        return [one[f"{HABIT}pull"] for one in fleet_of("test", document, seed=seed).habits.values()]
+
+    drawn = pulls(0)
+    assert drawn == pulls(0) != pulls(1)
+    assert len(set(drawn)) == 3
+    assert all(5000 <= int(one.removesuffix("ms")) <= 20000 for one in drawn)
+
+
 def test_a_nodes_own_labels_go_before_those_of_discovery() -> None:
     found = labels(
         gpuProduct="H100-SXM-80GB", gpusPerNode=8, labels={"nvidia.com/gpu.machine": "Real", "team": "a"}
@@ -100,7 +124,8 @@ def test_nodes_of_one_domain_share_a_clique() -> None:
 @pytest.mark.parametrize("name", ready_fleets())
 def test_the_planner_sees_of_a_ready_fleet_what_its_file_says(name: str) -> None:
     simulated = read_fleet(name)
-    seen = shapes(observe(ready(simulated), [running(pod) for pod in simulated.pods]))
+    pods = [running(pod) for pod in simulated.pods]
+    seen = shapes(observe(ready(simulated), pods, simulated.slices, claims=allocated(simulated)))
     assert seen == shapes(read_snapshot(ready_fleets()[name].read_text()).fleet())
 
 
@@ -111,6 +136,28 @@ def ready(simulated: Fleet) -> list[dict[str, object]]:
 
 def running(pod: dict[str, object]) -> dict[str, object]:
     return {**pod, "status": {"phase": "Running"}}
+
+
+def allocated(simulated: Fleet) -> list[dict[str, object]]:
+    """Claims of others as the scheduler would fill them."""
+    slices = {one["spec"]["nodeName"]: one["spec"] for one in simulated.slices}
+    pods = {pod["metadata"]["name"]: pod for pod in simulated.pods}
+    found = []
+    for claim in simulated.claims:
+        (request,) = claim["spec"]["devices"]["requests"]
+        name = claim["metadata"]["name"]
+        offered = slices[pods[name]["spec"]["nodeSelector"]["kubernetes.io/hostname"]]
+        devices = offered["devices"][: request["exactly"]["count"]]
+        results = [
+            {"driver": offered["driver"], "pool": offered["pool"]["name"], "device": device["name"]}
+            for device in devices
+        ]
+        status = {
+            "allocation": {"devices": {"results": results}},
+            "reservedFor": [{"resource": "pods", "name": name}],
+        }
+        found.append({**claim, "status": status})
+    return found
 
 
 def shapes(observed: Observed) -> list[tuple[object, ...]]:

@@ -18,7 +18,7 @@ DRIVERS: Mapping[Vendor, str] = {vendor: driver for driver, vendor in dra.DRIVER
 def slice_on(node: str, gpu: Gpu, count: int, profile: str | None = None) -> Object:
     """The slice by which a driver offers these devices; `profile` is the MIG profile they are cut to."""
     driver = DRIVERS[gpu.vendor]
-    name = (gpu.aliases or (gpu.name,))[0]
+    name = _product(gpu)
     attributes = {"model" if gpu.vendor in {Vendor.INTEL, Vendor.HABANA} else "productName": {"string": name}}
     if gpu.vendor is Vendor.NVIDIA:
         attributes["type"] = {"string": "mig" if profile else "gpu"}
@@ -37,6 +37,14 @@ def slice_on(node: str, gpu: Gpu, count: int, profile: str | None = None) -> Obj
             ],
         },
     }
+
+
+def _product(gpu: Gpu) -> str:
+    """As the driver says it: NVIDIA's labels have a dash for each space, beside the dashes that are the product's own."""
+    name = (gpu.aliases or (gpu.name,))[0]
+    if gpu.vendor is not Vendor.NVIDIA:
+        return name
+    return name.replace("-", " ", 1 if "SXM" in name or "PCIE" in name else -1)
 
 
 def claim_of(offered: Mapping[str, Any], count: int) -> Object:
