@@ -30,10 +30,10 @@ class NoCluster(KubeError):
     passes = False
 
 
-def configuration(context: str | None = None) -> Configuration:
-    """The pod's own where there is one, else the kubeconfig's context. Blocks."""
+def configuration(context: str | None = None, file: str | None = None) -> Configuration:
+    """The pod's own where there is one and nothing else is named, else a kubeconfig's context. Blocks."""
     found = Configuration()
-    if context is None:
+    if context is None and file is None:
         try:
             load_incluster_config(found)  # type: ignore[no-untyped-call]
         except ConfigException:
@@ -41,7 +41,7 @@ def configuration(context: str | None = None) -> Configuration:
         else:
             return found
     try:
-        load_kube_config(context=context, client_configuration=found)  # type: ignore[no-untyped-call]
+        load_kube_config(config_file=file, context=context, client_configuration=found)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError, ValueError) as error:
         raise NoCluster(
             f"{error}; outside a pod, KUBECONFIG must name a file that has the context "
@@ -63,8 +63,11 @@ class Access:
         self._take()
 
     @classmethod
-    async def find(cls, context: str | None = None, pace: Pace | None = None) -> Access:
-        return await asyncio.to_thread(cls, lambda: configuration(context), pace or Pace())
+    async def find(
+        cls, context: str | None = None, *, file: str | None = None, pace: Pace | None = None
+    ) -> Access:
+        """Of a kubeconfig (KUBECONFIG, or this file), or of the pod that this runs in."""
+        return await asyncio.to_thread(cls, lambda: configuration(context, file), pace or Pace())
 
     @property
     def server(self) -> str:

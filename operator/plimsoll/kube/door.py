@@ -113,8 +113,8 @@ class Door:
         seconds: int = WATCH_SECONDS,
         silence_seconds: float = SILENCE_SECONDS,
     ) -> AsyncGenerator[tuple[str, Object], None]:
-        """Changes since a version, as (type, object), until the server ends the stream. Unreachable where it falls silent,
-        Gone where the version is too old."""
+        """Changes since a version, as (type, object), until the server ends the stream: OPENED once it answers, then what
+        Kubernetes calls them. Unreachable where it falls silent, Gone where the version is too old."""
         request = Request(
             verb="watch",
             method="GET",
@@ -133,6 +133,9 @@ class Door:
         )
         async with aclosing(self._transport.lines(request)) as lines:
             async for line in lines:
+                if not line:
+                    yield "OPENED", {}
+                    continue
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     status = event["object"]

@@ -103,12 +103,13 @@ class Transport:
             self.calls.end(request.verb, request.path, code, self._pace.now() - began)
 
     async def lines(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """The answer line by line, as it comes."""
+        """The answer line by line, as it comes; first an empty one, when it begins."""
         code = "unreachable"
         try:
             async with self._send(request) as answer:
                 code = str(answer.status)
                 await _raise_refusal(answer)
+                yield b""
                 # The reader's own lines have a length limit far below that of an object.
                 left = b""
                 async for chunk in answer.content.iter_any():

@@ -20,13 +20,15 @@ from plimsoll.kube.pace import Pace
 LOG: Final = logging.getLogger(__name__)
 QUICK_SECONDS: Final = 5.0
 """A stream that ends sooner counts as a failure, so that a server that cuts each one is not asked without pause."""
+RELIST_SECONDS: Final = 1800.0
+"""Now and then all is listed again, should a change ever have been lost on the way."""
 
 
 class Sink(Protocol):
     """What is done with the objects. Calls come one at a time, and must not block."""
 
-    def put(self, item: Object) -> None:
-        """It is new, or changed, or listed once more."""
+    def put(self, item: Object, *, listed: bool) -> None:
+        """It is new, or changed, or listed once more. What is listed may be older than what is known."""
 
     def remove(self, item: Object) -> None:
         """It is gone; the object is as it was last."""
@@ -40,6 +42,8 @@ class Source:
     """Which objects, and how much of them."""
 
     path: str
+    namespace: str = ""
+    """Where only one is looked at."""
     selector: str = ""
     fields: str = ""
     metadata: bool = False
@@ -63,6 +67,7 @@ class Watcher:
         self._pace = pace or Pace()
         self._version = ""
         self._failures = 0
+        self._listed_at = 0.0
         self.alive_at = self._pace.now()
         """When something happened here last, be it a failure: what hangs is seen by this."""
 
@@ -71,7 +76,7 @@ class Watcher:
         while True:
             began = self._pace.now()
             try:
-                if not self._version:
+                if not self._version or began - self._listed_at > RELIST_SECONDS:
                     await self._list()
                 await self._watch()
             except Gone:
@@ -103,12 +108,12 @@ class Watcher:
             async for page in pages:
                 for item in page.items:
                     keys.add(key_of(item))
-                    self._sink.put(item)
+                    self._sink.put(item, listed=True)
                 version = page.version
                 self.alive_at = self._pace.now()
                 await asyncio.sleep(0)
         self._sink.keep_only(keys)
-        self._version = version
+        self._version, self._listed_at = version, self._pace.now()
         self._seen()
         self.synced.set()
 
@@ -123,10 +128,13 @@ class Watcher:
         )
         async with aclosing(stream):
             async for kind, item in stream:
+                if kind == "OPENED":
+                    self.problem = None
+                    continue
                 if kind == "DELETED":
                     self._sink.remove(item)
                 elif kind != "BOOKMARK":
-                    self._sink.put(item)
+                    self._sink.put(item, listed=False)
                 self._version = item["metadata"]["resourceVersion"]
                 self._seen()
 

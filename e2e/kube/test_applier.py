@@ -1,0 +1,253 @@
+"""Children are written once, undone when edited, left alone when foreign, and deleted when they are ours and not wanted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from cluster import Cluster
+from kube.conftest import Doors
+from kube.things import (
+    Seen,
+    account,
+    config_map,
+    deployment,
+    family,
+    quiet,
+    revision,
+    seeing,
+    service,
+    soon,
+    workload,
+)
+from plimsoll import names
+from plimsoll.kube.applier import Owner
+from plimsoll.kube.kinds import path_of
+from plimsoll.objects import Manifest
+
+
+@pytest.fixture
+def owner(cluster: Cluster, namespace: str) -> Owner:
+    return deployment(cluster.api, namespace)
+
+
+def turn(door: Doors, does: Callable[[Seen], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with door() as opened, seeing(opened) as seen:
+            await does(seen)
+
+    asyncio.run(run())
+
+
+def test_children_are_made_once_and_our_writes_wake_nobody(door: Doors, owner: Owner) -> None:
+    async def does(seen: Seen) -> None:
+        first = await seen.applier.apply(owner, family(owner))
+        assert first.complete
+        assert first.written == sorted(one.ref for one in family(owner))
+        await quiet()
+        assert not seen.woken[owner.key]
+        again = await seen.applier.apply(owner, family(owner))
+        assert again.complete
+        assert not again.written
+
+    turn(door, does)
+
+
+def test_a_restart_writes_nothing_to_what_nobody_touched(door: Doors, owner: Owner) -> None:
+    async def first(seen: Seen) -> None:
+        await seen.applier.apply(owner, family(owner, replicas=1))
+        await quiet()
+
+    async def restarted(seen: Seen) -> None:
+        assert len(seen.children.of(owner.key)) == 5
+        assert not (await seen.applier.apply(owner, family(owner, replicas=1))).written
+        assert not seen.woken[owner.key]
+
+    turn(door, first)
+    turn(door, restarted)
+
+
+def test_what_is_wanted_otherwise_is_written_and_nothing_else(door: Doors, owner: Owner) -> None:
+    async def does(seen: Seen) -> None:
+        await seen.applier.apply(owner, family(owner))
+        wanted = [*family(owner)[:-1], workload(owner, replicas=3)]
+        applied = await seen.applier.apply(owner, wanted)
+        assert applied.written == [workload(owner).ref]
+        known = seen.children.of(owner.key)[workload(owner).ref]
+        assert known.workload is not None
+        assert known.workload.replicas == 3
+
+    turn(door, does)
+
+
+EDITS: dict[str, tuple[Callable[[Owner], Manifest], dict[str, Any]]] = {
+    "data of a ConfigMap": (config_map, {"data": {"plan.json": "mine"}}),
+    "ports of a Service": (service, {"spec": {"ports": [{"port": 81}]}}),
+    "replicas of a workload": (workload, {"spec": {"replicas": 2}}),
+    "a label of a workload": (workload, {"metadata": {"labels": {names.LABEL_SET: "ffffffff"}}}),
+    "the deployment's label": (service, {"metadata": {"labels": {names.LABEL_DEPLOYMENT: "another"}}}),
+    "the label that we watch by": (service, {"metadata": {"labels": {names.LABEL_MANAGED_BY: None}}}),
+    "all our labels": (account, {"metadata": {"labels": None}}),
+    "the owner": (config_map, {"metadata": {"ownerReferences": None}}),
+    "the owner of a workload": (workload, {"metadata": {"ownerReferences": None}}),
+    "the hash": (revision, {"metadata": {"annotations": {names.ANNOTATION_HASH: "0"}}}),
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_an_edit_by_hand_wakes_the_owner_and_is_undone(
+    cluster: Cluster, door: Doors, owner: Owner, what: str
+) -> None:
+    make, patch = EDITS[what]
+    path = path_of(make(owner).ref)
+
+    async def does(seen: Seen) -> None:
+        await seen.applier.apply(owner, family(owner))
+        await quiet(0.2)
+        await asyncio.to_thread(cluster.api.patch, path, patch)
+        assert await soon(lambda: seen.woken[owner.key] > 0)
+        applied = await seen.applier.apply(owner, family(owner))
+        assert applied.written == [make(owner).ref]
+        assert applied.complete
+        found = cluster.api.get(path)
+        wanted = make(owner).body
+        assert found.get("data") == wanted.get("data")
+        assert found["metadata"]["labels"] == wanted["metadata"]["labels"]
+        assert found["metadata"]["annotations"].items() >= wanted["metadata"]["annotations"].items()
+        assert found["metadata"]["ownerReferences"] == wanted["metadata"]["ownerReferences"]
+        woken = seen.woken[owner.key]
+        await quiet()
+        assert seen.woken[owner.key] == woken
+        assert not (await seen.applier.apply(owner, family(owner))).written
+
+    turn(door, does)
+
+
+def test_an_edit_while_nobody_looked_is_undone_after_a_restart(
+    cluster: Cluster, door: Doors, owner: Owner
+) -> None:
+    async def first(seen: Seen) -> None:
+        await seen.applier.apply(owner, family(owner))
+
+    async def restarted(seen: Seen) -> None:
+        assert (await seen.applier.apply(owner, family(owner))).written == [config_map(owner).ref]
+        assert not (await seen.applier.apply(owner, family(owner))).written
+
+    turn(door, first)
+    cluster.api.patch(
+        path_of(config_map(owner).ref), {"data": {"plan.json": "mine"}}, fieldManager="somebody"
+    )
+    turn(door, restarted)
+    assert cluster.api.get(path_of(config_map(owner).ref))["data"] == {"plan.json": "1"}
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_a_child_that_is_deleted_by_hand_is_made_again(
+    cluster: Cluster, door: Doors, owner: Owner, index: int
+) -> None:
+    async def does(seen: Seen) -> None:
+        await seen.applier.apply(owner, family(owner))
+        gone = family(owner)[index]
+        await asyncio.to_thread(cluster.api.delete, path_of(gone.ref))
+        assert await soon(lambda: seen.woken[owner.key] > 0)
+        assert (await seen.applier.apply(owner, family(owner))).written == [gone.ref]
+
+    turn(door, does)
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_a_foreign_object_of_the_same_name_is_left_as_it_is(
+    cluster: Cluster, door: Doors, owner: Owner, index: int
+) -> None:
+    body = dict(family(owner)[index].body)
+    name = body["metadata"]["name"]
+    body["metadata"] = {"name": name, "namespace": owner.namespace, "labels": {"by": "hand"}}
+    path = path_of(family(owner)[index].ref)
+    cluster.api.create(path.rpartition("/")[0], body, fieldManager="by-hand")
+    before = cluster.api.get(path)["metadata"]["managedFields"]
+
+    async def does(seen: Seen) -> None:
+        applied = await seen.applier.apply(owner, family(owner))
+        assert [taken.ref for taken in applied.taken] == [family(owner)[index].ref]
+        assert "by-hand" in str(applied.taken[0])
+        assert not applied.passing
+        # A workload does not start without what it needs; all else is written.
+        assert applied.held == ([] if index == 4 else [workload(owner).ref])
+
+    turn(door, does)
+    after = cluster.api.get(path)["metadata"]
+    assert "ownerReferences" not in after
+    assert [one["manager"] for one in after["managedFields"] if not one.get("subresource")] == [
+        one["manager"] for one in before
+    ]
+
+
+def test_what_is_ours_and_not_wanted_is_deleted_and_wakes_nobody(door: Doors, owner: Owner) -> None:
+    async def does(seen: Seen) -> None:
+        await seen.applier.apply(owner, family(owner))
+        applied = await seen.applier.apply(owner, [account(owner), config_map(owner)])
+        assert applied.deleted == sorted(
+            one.ref for one in (service(owner), revision(owner), workload(owner))
+        )
+        assert await soon(lambda: len(seen.children.of(owner.key)) == 2)
+        await quiet()
+        assert not seen.woken[owner.key]
+
+    turn(door, does)
+
+
+def test_one_refusal_is_told_and_stops_no_other_write(door: Doors, owner: Owner) -> None:
+    async def does(seen: Seen) -> None:
+        bad = workload(owner, image="")
+        applied = await seen.applier.apply(owner, [*family(owner)[:-1], bad])
+        (refusal,) = applied.refused
+        assert refusal.ref == bad.ref
+        assert "image: Required value" in str(refusal)
+        assert not applied.passing
+        assert len(applied.written) == 4
+
+    turn(door, does)
+
+
+def test_children_of_a_resource_that_had_the_name_before_are_waited_for(
+    cluster: Cluster, door: Doors, owner: Owner
+) -> None:
+    async def does(seen: Seen) -> None:
+        await seen.applier.apply(owner, family(owner))
+        collection = f"/apis/{names.API_VERSION}/namespaces/{owner.namespace}/{names.PLURAL}"
+        await asyncio.to_thread(cluster.api.delete, f"{collection}/{owner.name}?propagationPolicy=Background")
+        new = deployment(cluster.api, owner.namespace)
+        assert new.uid != owner.uid
+        for _ in range(200):
+            applied = await seen.applier.apply(new, family(new))
+            assert not applied.taken
+            if applied.complete and not applied.written:
+                break
+            await asyncio.sleep(0.1)
+        assert {one.owner_uid for one in seen.children.of(new.key).values()} == {new.uid}
+        assert len(seen.children.of(new.key)) == 5
+
+    turn(door, does)
+
+
+def test_a_child_that_is_slow_to_go_is_made_again_once_it_has_gone(
+    cluster: Cluster, door: Doors, owner: Owner
+) -> None:
+    path = path_of(config_map(owner).ref)
+
+    async def does(seen: Seen) -> None:
+        await seen.applier.apply(owner, family(owner))
+        cluster.api.patch(path, {"metadata": {"finalizers": ["test.example/slow"]}})
+        cluster.api.delete(path)
+        assert await soon(lambda: seen.children.of(owner.key)[config_map(owner).ref].leaving)
+        applied = await seen.applier.apply(owner, family(owner))
+        assert applied.waiting == [config_map(owner).ref]
+        seen.woken.clear()
+        cluster.api.patch(path, {"metadata": {"finalizers": None}})
+        assert await soon(lambda: seen.woken[owner.key] > 0)
+        assert (await seen.applier.apply(owner, family(owner))).written == [config_map(owner).ref]
+
+    turn(door, does)

@@ -1,0 +1,257 @@
+"""Makes a deployment's children what they should be: writes what differs, deletes what is ours and not wanted, nothing else.
+
+Server-side apply throughout. A first write says resourceVersion 1, which no object is at, so that it makes the object or fails,
+in one call, and a foreign object of the same name is never adopted; a later one says the uid, so that it meets the child that
+was seen or none. What workloads need is written before them (a set's frozen template and the pinned plan above all), and what
+is not wanted goes last, that by which traffic comes first of it. One object's refusal stops no other's write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from plimsoll import names
+from plimsoll.kube.child import Child, controller_of
+from plimsoll.kube.children import Children
+from plimsoll.kube.door import Door, Object
+from plimsoll.kube.errors import Conflict, Invalid, KubeError
+from plimsoll.kube.kinds import WORKLOADS, path_of
+from plimsoll.objects import Manifest, Ref
+
+NO_VERSION: Final = "1"
+"""Of no object: etcd counts from 1, and the API server's first write of any object comes later."""
+_WORKLOADS: Final = frozenset(kind.name for kind in WORKLOADS)
+_NEEDED: Final = frozenset({"ServiceAccount", "ConfigMap", "ControllerRevision", "Service", "NetworkPolicy"})
+"""What pods must not start without."""
+_ROUTES: Final = frozenset({"HTTPRoute", "Ingress", "InferencePool", "Service", "PodMonitor"})
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The resource that the children belong to."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One object that could not be written or deleted, and why."""
+
+    ref: Ref
+    error: KubeError
+
+    def __str__(self) -> str:
+        return f"{self.ref}: {self.error}"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An object of a child's name that is somebody else's; it was left as it is."""
+
+    ref: Ref
+    by: str
+    """Its controller as Kind name, or who wrote it."""
+
+    def __str__(self) -> str:
+        return f"{self.ref} is there already and belongs to {self.by}"
+
+
+@dataclass(slots=True)
+class Applied:
+    """What one turn has written. Nothing in it means that all is as wanted."""
+
+    written: list[Ref] = field(default_factory=list)
+    deleted: list[Ref] = field(default_factory=list)
+    taken: list[Taken] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    waiting: list[Ref] = field(default_factory=list)
+    """Objects of these names are still being deleted; made once they are gone, which wakes the owner."""
+    held: list[Ref] = field(default_factory=list)
+    """Workloads that were not written, since something that they need could not be."""
+
+    def sort(self) -> None:
+        """Calls end in any order; what is told of them must not."""
+        for refs in (self.written, self.deleted, self.waiting, self.held):
+            refs.sort()
+        self.taken.sort(key=lambda one: one.ref)
+        self.refused.sort(key=lambda one: one.ref)
+
+    @property
+    def complete(self) -> bool:
+        return not (self.taken or self.refused or self.waiting or self.held)
+
+    @property
+    def passing(self) -> bool:
+        """Whether trying again may help though nobody does anything."""
+        return any(refusal.error.passes for refusal in self.refused)
+
+
+class Applier:
+    def __init__(self, door: Door, children: Children) -> None:
+        self._door = door
+        self._children = children
+
+    async def apply(self, owner: Owner, wanted: Sequence[Manifest]) -> Applied:
+        """Raises nothing for what one object meets; the children's index knows of each write when this returns."""
+        have = dict(self._children.of(owner.key))
+        applied = Applied()
+        first = [one for one in wanted if one.ref.kind not in _WORKLOADS]
+        await self._write_all(owner, first, have, applied)
+        unmet = {refusal.ref.kind for refusal in applied.refused}
+        unmet |= {taken.ref.kind for taken in applied.taken} | {ref.kind for ref in applied.waiting}
+        workloads = [one for one in wanted if one.ref.kind in _WORKLOADS]
+        if unmet & _NEEDED:
+            applied.held = [one.ref for one in workloads if _differs(owner, one, have.get(one.ref))]
+        else:
+            await self._write_all(owner, workloads, have, applied)
+        if not applied.passing and not applied.held:
+            await self._prune(owner, {one.ref for one in wanted}, have, applied)
+        applied.sort()
+        return applied
+
+    async def _write_all(
+        self, owner: Owner, wanted: Iterable[Manifest], have: Mapping[Ref, Child], applied: Applied
+    ) -> None:
+        changed = [one for one in wanted if _differs(owner, one, have.get(one.ref))]
+        await asyncio.gather(*(self._write(owner, one, have.get(one.ref), applied) for one in changed))
+
+    async def _write(self, owner: Owner, wanted: Manifest, child: Child | None, applied: Applied) -> None:
+        ref = wanted.ref
+        if child is not None and (child.leaving or child.owner_uid not in (owner.uid, "")):
+            # The second was a resource's that had this name before: the garbage collector is on its way.
+            applied.waiting.append(ref)
+            return
+        try:
+            if child is None:
+                await self._make(owner, wanted, applied)
+            elif child.holder:
+                applied.taken.append(Taken(ref, child.holder))
+            else:
+                await self._change(wanted, child)
+                applied.written.append(ref)
+        except KubeError as error:
+            applied.refused.append(Refusal(ref, error))
+
+    async def _change(self, wanted: Manifest, child: Child) -> None:
+        try:
+            await self._send(wanted, uid=child.uid)
+        except Invalid:
+            if child.clean:
+                raise
+            # What somebody added (a second port, say) stays beside ours when we apply, and the two may not go together.
+            await self._overwrite(wanted, child)
+            await self._send(wanted, uid=child.uid)
+
+    async def _overwrite(self, wanted: Manifest, child: Child) -> None:
+        """Puts our fields in the place of whatever is there, list by list."""
+        path = path_of(wanted.ref)
+        found = await self._door.get(path)
+        if found["metadata"]["uid"] != child.uid:
+            return
+        for key, value in wanted.body.items():
+            if isinstance(value, Mapping) and key != "metadata":
+                found[key] = {**(found.get(key) or {}), **value}
+        await self._door.replace(path, found, manager=names.MANAGER_CHILDREN)
+
+    async def _make(self, owner: Owner, wanted: Manifest, applied: Applied) -> None:
+        ref = wanted.ref
+        try:
+            await self._send(wanted, resourceVersion=NO_VERSION)
+        except Conflict:
+            # It is there, though the index does not have it: ours whose labels were taken away, or somebody else's.
+            found = await self._door.get(path_of(ref), metadata=True)
+            metadata = found["metadata"]
+            if "deletionTimestamp" in metadata:
+                applied.waiting.append(ref)
+                return
+            if not _ours(owner, metadata):
+                applied.taken.append(Taken(ref, _holder(metadata)))
+                return
+            await self._send(wanted, uid=metadata["uid"])
+        applied.written.append(ref)
+
+    async def _send(self, wanted: Manifest, **metadata: str) -> None:
+        ref = wanted.ref
+        body = {**wanted.body, "metadata": {**wanted.body["metadata"], **metadata}}
+        self._children.writing(ref)
+        answer: Object | None = None
+        try:
+            answer = await self._door.apply(
+                path_of(ref), body, manager=names.MANAGER_CHILDREN, metadata=ref.kind not in _WORKLOADS
+            )
+        finally:
+            self._children.wrote(ref, answer)
+
+    async def _prune(
+        self, owner: Owner, wanted: set[Ref], have: Mapping[Ref, Child], applied: Applied
+    ) -> None:
+        unwanted = sorted(
+            ref
+            for ref, child in have.items()
+            if ref not in wanted and child.owner_uid == owner.uid and not child.leaving
+        )
+        for step in range(3):
+            now = [ref for ref in unwanted if _step(ref) == step]
+            await asyncio.gather(*(self._delete(ref, have[ref], applied) for ref in now))
+            if applied.passing:
+                return
+
+    async def _delete(self, ref: Ref, child: Child, applied: Applied) -> None:
+        self._children.deleting(ref)
+        done = False
+        try:
+            await self._door.delete(path_of(ref), uid=child.uid)
+            done = True
+            applied.deleted.append(ref)
+        except KubeError as error:
+            applied.refused.append(Refusal(ref, error))
+        finally:
+            self._children.deleted(ref, done=done)
+
+
+def _differs(owner: Owner, wanted: Manifest, child: Child | None) -> bool:
+    digest = wanted.body["metadata"]["annotations"][names.ANNOTATION_HASH]
+    return (
+        child is None
+        or child.leaving
+        or not child.clean
+        or child.hash != digest
+        or child.owner_uid != owner.uid
+    )
+
+
+def _step(ref: Ref) -> int:
+    """Routes go before workloads, so that nothing is sent to what goes; what pods were started with goes last."""
+    if ref.kind in _ROUTES:
+        return 0
+    return 1 if ref.kind in _WORKLOADS else 2
+
+
+def _ours(owner: Owner, metadata: Object) -> bool:
+    """Controlled by the owner; or by nobody, but written by us before, as when someone took the owner away."""
+    controller = controller_of(metadata)
+    if controller is not None:
+        return bool(controller["uid"] == owner.uid)
+    return names.ANNOTATION_HASH in (
+        metadata.get("annotations") or {}
+    ) and names.MANAGER_CHILDREN in _managers(metadata)
+
+
+def _holder(metadata: Object) -> str:
+    controller = controller_of(metadata)
+    if controller is not None:
+        return f"{controller['kind']} {controller['name']}"
+    return f"whoever made it with {', '.join(_managers(metadata)) or 'a client that gave no name'}"
+
+
+def _managers(metadata: Object) -> list[str]:
+    return sorted({str(one.get("manager")) for one in metadata.get("managedFields") or ()})

@@ -1,0 +1,125 @@
+"""One child as the index keeps it: what is compared, and no more. Read from an object, or from its metadata alone.
+
+A child is told to be changed by its `mark`. Where the API counts generations (of the spec), a mark is made of that, of labels,
+annotations and owners, so that a status that moves all the time is no change. Kinds without a generation (ConfigMap, Service,
+ServiceAccount, ControllerRevision) have little or no status, and there any new version is a change.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final, NamedTuple
+
+from plimsoll import names
+from plimsoll.kube.door import Object
+from plimsoll.kube.kinds import DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET, Kind
+from plimsoll.kube.times import seconds
+from plimsoll.objects import Ref
+
+REVISION: Final = "deployment.kubernetes.io/revision"
+_SERVANTS: Final = frozenset({names.MANAGER_CHILDREN, "kube-controller-manager", "kube-scheduler"})
+"""Whose writes to a child are as they should be."""
+
+
+class Workload(NamedTuple):
+    """What an object that makes pods asks for."""
+
+    replicas: int
+    pods: int
+    """Of each replica."""
+
+
+class Child(NamedTuple):
+    ref: Ref
+    owner: str
+    """namespace/name of the deployment of ours that it belongs to."""
+    uid: str
+    version: str
+    owner_uid: str
+    """Of its controller, if that is a deployment of ours; else empty."""
+    holder: str
+    """Its controller as Kind name, if that is none of ours; else empty."""
+    hash: str
+    mark: int
+    clean: bool
+    """As we wrote it last, as far as can be told: nobody has edited it since."""
+    leaving: bool
+    created: float
+    set: str
+    failed: str
+    workload: Workload | None
+
+
+def read_child(kind: Kind, item: Object, *, clean: bool | None = None) -> Child | None:
+    """None for what belongs to no deployment of ours. Without `clean` the object's field managers tell."""
+    metadata = item["metadata"]
+    labels: dict[str, str] = metadata.get("labels") or {}
+    annotations: dict[str, str] = metadata.get("annotations") or {}
+    namespace, name = sys.intern(metadata.get("namespace", "")), metadata["name"]
+    controller = controller_of(metadata)
+    ours = controller is not None and is_ours(controller)
+    owner = controller["name"] if controller and ours else labels.get(names.LABEL_DEPLOYMENT)
+    if not owner:
+        return None
+    return Child(
+        ref=Ref(kind.api_version, kind.name, namespace, name),
+        owner=sys.intern(f"{namespace}/{owner}"),
+        uid=metadata["uid"],
+        version=metadata["resourceVersion"],
+        owner_uid=sys.intern(controller["uid"]) if controller and ours else "",
+        holder=f"{controller['kind']} {controller['name']}" if controller and not ours else "",
+        hash=annotations.get(names.ANNOTATION_HASH, ""),
+        mark=_mark(metadata, labels, annotations),
+        clean=_untouched(metadata) if clean is None else clean,
+        leaving="deletionTimestamp" in metadata,
+        created=seconds(metadata.get("creationTimestamp")),
+        set=sys.intern(labels.get(names.LABEL_SET, "")),
+        failed=annotations.get(names.ANNOTATION_FAILED, ""),
+        workload=_workload(kind, item.get("spec")),
+    )
+
+
+def controller_of(metadata: Object) -> Object | None:
+    """The owner reference that says who looks after it."""
+    found: Object | None = next(
+        (one for one in metadata.get("ownerReferences") or () if one.get("controller")), None
+    )
+    return found
+
+
+def is_ours(controller: Object) -> bool:
+    return bool(
+        controller["kind"] == names.KIND and str(controller["apiVersion"]).startswith(f"{names.GROUP}/")
+    )
+
+
+def _mark(metadata: Object, labels: dict[str, str], annotations: dict[str, str]) -> int:
+    generation = metadata.get("generation")
+    if not generation:
+        return hash(metadata["resourceVersion"])
+    kept = frozenset(item for item in annotations.items() if item[0] != REVISION)
+    owners = tuple(one.get("uid") for one in metadata.get("ownerReferences") or ())
+    return hash((generation, frozenset(labels.items()), kept, owners, "deletionTimestamp" in metadata))
+
+
+def _untouched(metadata: Object) -> bool:
+    """Whether nobody but us, and those who make pods of it, has written to it; writes to its status aside."""
+    return all(
+        one.get("subresource") or one.get("manager") in _SERVANTS
+        for one in metadata.get("managedFields") or ()
+    )
+
+
+def _workload(kind: Kind, spec: Any) -> Workload | None:
+    if not isinstance(spec, dict):
+        return None
+    replicas = spec.get("replicas")
+    count = 1 if replicas is None else int(replicas)
+    if kind is DEPLOYMENT:
+        return Workload(count, 1)
+    if kind is STATEFUL_SET:
+        # One replica of ours: as many pods as it has, and none where it is scaled to none.
+        return Workload(1 if count else 0, count or 1)
+    if kind is LEADER_WORKER_SET:
+        return Workload(count, int((spec.get("leaderWorkerTemplate") or {}).get("size") or 1))
+    return None

@@ -1,0 +1,203 @@
+"""Which children each deployment has in the cluster, kept from watches, and whose turn a change to one of them calls for.
+
+Children are many and are seen by their metadata; only those that make pods are read whole, for their replicas. A change wakes
+the owner, unless it is our own write seen back: the index is brought to what a write answered before its event is looked at,
+and events that come while a write is under way wait for its answer. What is done about a change is a turn's to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
+
+from plimsoll import names
+from plimsoll.kube.child import Child, read_child
+from plimsoll.kube.door import Door, Object
+from plimsoll.kube.errors import KubeError
+from plimsoll.kube.kinds import CHILDREN, WORKLOADS, Kind, kind_of
+from plimsoll.kube.pace import Pace
+from plimsoll.kube.watchers import Watchers
+from plimsoll.kube.watching import Source
+from plimsoll.objects import Ref
+
+SELECTOR: Final = f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}"
+NONE: Final[Mapping[Ref, Child]] = {}
+
+Wake = Callable[[str], None]
+"""Is told a deployment's namespace/name."""
+
+
+class Children:
+    def __init__(
+        self, door: Door, wake: Wake, *, pace: Pace | None = None, namespaces: Iterable[str] = ()
+    ) -> None:
+        self._wake = wake
+        self._watchers = Watchers(door, pace or Pace(), namespaces)
+        self._known: dict[str, dict[Ref, Child]] = {kind.name: {} for kind in CHILDREN}
+        self._by_owner: dict[str, dict[Ref, Child]] = {}
+        self._writing: dict[Ref, _Seen | None] = {}
+        """Writes under way, and what was seen of the object meanwhile."""
+        self._our_deletions: set[str] = set()
+        """By uid, until they are seen to be gone."""
+
+    def start(self, served: Iterable[Kind] = ()) -> None:
+        """Watch all kinds of children; of the optional ones those that are served."""
+        chosen = set(served)
+        for kind in CHILDREN:
+            if not kind.optional or kind in chosen:
+                for source in self._sources(kind):
+                    self._watchers.start(source, _KindOfChildren(self, kind, source.namespace))
+
+    async def serve(self, served: Iterable[Kind]) -> None:
+        """These optional kinds and no others are served from now on."""
+        chosen = set(served)
+        for kind in CHILDREN:
+            if kind.optional and kind not in chosen:
+                await self._watchers.stop(self._sources(kind))
+                for child in list(self._known[kind.name].values()):
+                    self.gone(child)
+        self.start(chosen)
+
+    async def synced(self) -> None:
+        """All kinds have been listed once. Before that, what is missing here may well be there."""
+        await self._watchers.synced()
+
+    async def stop(self) -> None:
+        await self._watchers.stop()
+
+    def alive_at(self) -> float:
+        return self._watchers.alive_at()
+
+    @property
+    def problems(self) -> Mapping[str, KubeError]:
+        return self._watchers.problems
+
+    def __len__(self) -> int:
+        return sum(len(mine) for mine in self._known.values())
+
+    def of(self, owner: str) -> Mapping[Ref, Child]:
+        """The children of a deployment (namespace/name). Copy it to keep it over an await."""
+        return self._by_owner.get(owner, NONE)
+
+    def known(self, kind: str) -> Mapping[Ref, Child]:
+        """All children of one kind."""
+        return self._known[kind]
+
+    def writing(self, ref: Ref) -> None:
+        """A write of this object begins: what is seen of it from now on wakes nobody until its answer is known."""
+        self._writing[ref] = None
+
+    def wrote(self, ref: Ref, answer: Object | None) -> None:
+        """The write has ended, with this object; or without an answer, and then whatever was seen meanwhile counts."""
+        seen = self._writing.pop(ref, None)
+        child = read_child(kind_of(ref), answer, clean=True) if answer is not None else None
+        if child is None:
+            if seen is not None:
+                self._wake(seen.child.owner)
+        elif seen is not None and _older(child, seen.child):
+            # Somebody else wrote after us, or took it away.
+            self._wake(seen.child.owner)
+        else:
+            known = self._known[ref.kind].get(ref)
+            if child.workload is None and known is not None:
+                child = child._replace(workload=known.workload)
+            self._keep(child)
+
+    def deleting(self, ref: Ref) -> None:
+        """We are about to delete it: what is seen of it from now on wakes nobody."""
+        known = self._known[ref.kind].get(ref)
+        if known is not None:
+            self._our_deletions.add(known.uid)
+
+    def deleted(self, ref: Ref, *, done: bool) -> None:
+        """The call has ended. Until it is seen to be gone it counts as leaving."""
+        known = self._known[ref.kind].get(ref)
+        if known is not None and known.uid in self._our_deletions:
+            if done:
+                self._keep(known._replace(leaving=True))
+            else:
+                self._our_deletions.discard(known.uid)
+
+    def seen(self, child: Child, *, listed: bool) -> None:
+        known = self._known[child.ref.kind].get(child.ref)
+        if known is None or known.uid != child.uid:
+            if known is not None:
+                self._our_deletions.discard(known.uid)
+            # At a start every owner has a turn of its own as it is listed.
+            quiet = listed and known is None
+        elif known.version == child.version:
+            child = child._replace(clean=known.clean, leaving=known.leaving or child.leaving)
+            quiet = True
+        elif not listed and _older(child, known):
+            return
+        else:
+            quiet = known.mark == child.mark
+            child = child._replace(clean=known.clean and quiet)
+        self._keep(child)
+        self._tell(child, quiet=quiet or child.uid in self._our_deletions)
+
+    def gone(self, child: Child) -> None:
+        """Was seen to be no more."""
+        known = self._known[child.ref.kind].pop(child.ref, None)
+        if known is None:
+            return
+        self._leave(known)
+        ours = known.uid in self._our_deletions
+        self._our_deletions.discard(known.uid)
+        self._tell(child, quiet=ours, gone=True)
+
+    def _tell(self, child: Child, *, quiet: bool, gone: bool = False) -> None:
+        if child.ref in self._writing:
+            self._writing[child.ref] = _Seen(child, gone)
+        elif not quiet:
+            self._wake(child.owner)
+
+    def _keep(self, child: Child) -> None:
+        known = self._known[child.ref.kind].get(child.ref)
+        if known is not None and known.owner != child.owner:
+            self._leave(known)
+        self._known[child.ref.kind][child.ref] = child
+        self._by_owner.setdefault(child.owner, {})[child.ref] = child
+
+    def _leave(self, child: Child) -> None:
+        mine = self._by_owner[child.owner]
+        del mine[child.ref]
+        if not mine:
+            del self._by_owner[child.owner]
+
+    def _sources(self, kind: Kind) -> list[Source]:
+        return self._watchers.sources(kind, selector=SELECTOR, metadata=kind not in WORKLOADS)
+
+
+class _Seen(NamedTuple):
+    child: Child
+    gone: bool
+
+
+class _KindOfChildren:
+    """The sink of one watcher."""
+
+    def __init__(self, children: Children, kind: Kind, namespace: str) -> None:
+        self._children = children
+        self._kind = kind
+        self._namespace = namespace
+
+    def put(self, item: Object, *, listed: bool) -> None:
+        child = read_child(self._kind, item)
+        if child is not None:
+            self._children.seen(child, listed=listed)
+
+    def remove(self, item: Object) -> None:
+        child = read_child(self._kind, item)
+        if child is not None:
+            self._children.gone(child)
+
+    def keep_only(self, keys: set[str]) -> None:
+        for ref, child in list(self._children.known(self._kind.name).items()):
+            if self._namespace in ("", ref.namespace) and f"{ref.namespace}/{ref.name}" not in keys:
+                self._children.gone(child)
+
+
+def _older(one: Child, other: Child) -> bool:
+    """By resourceVersion, which the API promises to be comparable within a kind."""
+    return int(one.version) < int(other.version)

@@ -1,0 +1,75 @@
+"""The watchers of one concern, as one: started, stopped, waited for and looked after together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from plimsoll.kube.door import Door
+from plimsoll.kube.errors import KubeError
+from plimsoll.kube.kinds import Kind
+from plimsoll.kube.pace import Pace
+from plimsoll.kube.watching import Sink, Source, Watcher
+
+EVERYWHERE: Final = ("",)
+
+
+class Watchers:
+    """`namespaces` are those that may be watched; empty is all of them."""
+
+    def __init__(self, door: Door, pace: Pace, namespaces: Iterable[str] = ()) -> None:
+        self._door = door
+        self._pace = pace
+        self._namespaces = tuple(sorted(namespaces)) or EVERYWHERE
+        self._running: dict[tuple[str, str], tuple[Watcher, asyncio.Task[None]]] = {}
+
+    def sources(
+        self, kind: Kind, *, selector: str = "", fields: str = "", metadata: bool = False
+    ) -> list[Source]:
+        """One for each namespace that is watched."""
+        spaces = self._namespaces if kind.namespaced else EVERYWHERE
+        return [
+            Source(
+                path=kind.collection(space),
+                namespace=space,
+                selector=selector,
+                fields=fields,
+                metadata=metadata,
+            )
+            for space in spaces
+        ]
+
+    def start(self, source: Source, sink: Sink) -> None:
+        """Nothing where it runs already."""
+        key = source.path, source.selector
+        if key not in self._running:
+            watcher = Watcher(self._door, source, sink, self._pace)
+            self._running[key] = watcher, asyncio.create_task(watcher.run(), name=f"watch {source}")
+
+    async def stop(self, sources: Iterable[Source] | None = None) -> None:
+        """These, or all."""
+        keys = list(self._running) if sources is None else [(one.path, one.selector) for one in sources]
+        ended = [self._running.pop(key)[1] for key in keys if key in self._running]
+        for task in ended:
+            task.cancel()
+        for task in ended:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def synced(self) -> None:
+        """All that run now have been listed once; those that cannot be (`problems` says why) hold it up."""
+        for watcher, _ in list(self._running.values()):
+            await watcher.synced.wait()
+
+    @property
+    def problems(self) -> Mapping[str, KubeError]:
+        """By path, what cannot be seen at present."""
+        found = {watcher.source.path: watcher.problem for watcher, _ in self._running.values()}
+        return {path: problem for path, problem in sorted(found.items()) if problem is not None}
+
+    def alive_at(self) -> float:
+        """When the one that is silent for longest last did something; a task that ended is not alive."""
+        times = [0.0 if task.done() else watcher.alive_at for watcher, task in self._running.values()]
+        return min(times, default=self._pace.now())
