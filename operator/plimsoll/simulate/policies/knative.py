@@ -1,0 +1,67 @@
+"""Knative's rule as engines' stacks use it (`kpa`): requests in flight over a long and a short window, and panic between them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from math import ceil, floor
+from typing import Final
+
+from plimsoll.simulate.policies.base import View, Wish
+
+STABLE_S: Final = 180.0
+PANIC_S: Final = 60.0
+PANIC_AT: Final = 2.0
+MOST_DOWN: Final = 2.0
+"""Replicas are at most halved at once."""
+
+
+class Kpa:
+    name = "kpa"
+    histograms = False
+
+    def __init__(self, max_num_seqs: int, share: float = 0.7) -> None:
+        """`share` of the requests that a replica runs at once is aimed at."""
+        self.target = max(1.0, share * max_num_seqs)
+        self.settings: Mapping[str, float] = {
+            "target_share": share,
+            "target_in_flight": self.target,
+            "stable_s": STABLE_S,
+            "panic_s": PANIC_S,
+            "panic_at": PANIC_AT,
+        }
+        self._seen: deque[tuple[float, float]] = deque()
+        self._panic_until = 0.0
+        self._panic_most = 0
+
+    def decide(self, view: View) -> Wish | None:
+        samples, now = view.samples(), view.now
+        if not samples:
+            return None
+        flying = sum((sample.running or 0.0) + (sample.waiting or 0.0) for sample in samples)
+        # A replica that does not answer carries what the others do.
+        self._seen.append((now, flying * len(view.ready) / len(samples)))
+        while self._seen[0][0] <= now - STABLE_S:
+            self._seen.popleft()
+        ready = max(1, len(view.ready))
+        stable = self._wanted(now - STABLE_S)
+        panic = self._wanted(now - PANIC_S)
+        stable = max(stable, floor(ready / MOST_DOWN))
+        if panic >= PANIC_AT * ready:
+            if now >= self._panic_until:
+                self._panic_most = 0
+            self._panic_until = now + STABLE_S
+        panicking = now < self._panic_until
+        if panicking:
+            self._panic_most = max(self._panic_most, panic, view.told)
+        desired = self._panic_most if panicking else stable
+        reason = "Panic" if panicking else "Stable"
+        return Wish(
+            max(view.least, min(desired, view.most)),
+            reason,
+            f"{flying:.0f} requests in flight, {self.target:.0f} a replica are aimed at",
+        )
+
+    def _wanted(self, since: float) -> int:
+        seen = [flying for at, flying in self._seen if at > since]
+        return ceil(sum(seen) / len(seen) / self.target)
