@@ -1,31 +1,56 @@
-"""How much there is to do, in replicas that would be full: by tokens in the pool, and by requests in flight.
+"""What comes, and what a replica carries of it: arrivals, requests in flight, and the three limits of a replica.
 
 Where a role has sets of different hardware, everything is counted in replicas of its first set: a replica of another one
-counts by what it carries beside the first's. A replica is full when its pool is, or when as many requests are in flight as
-it carries within the latency limits; what is aimed at is a share of that, and `need` knows which.
+counts by what it carries beside the first's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from plimsoll.control.memory import Learnt, RoleMemory
+from plimsoll.control.curve import Curve, curve_of, planned_point, work_of
+from plimsoll.control.forecast import arrivals
+from plimsoll.control.memory import Learnt, LoadMemory, RoleMemory
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Capacity, ReplicaState, Role, ServingSet
+
+CALM_SHARE: Final = 0.1
+"""Requests that may wait beside those that run without being a queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """None: nobody says."""
+    """Of a whole role. None: nobody says."""
 
-    tokens: float | None
+    arrivals: float | None
+    """Requests a second."""
     running: float | None
+    """Requests that are being worked on, and smoothed over two minutes those in flight."""
+    inflight: float | None
+    waiting: float
+    """In the replicas' queues and at the gateway."""
 
     @property
-    def full(self) -> float | None:
-        said = [value for value in (self.tokens, self.running) if value is not None]
-        return max(said) if said else None
+    def owing(self) -> bool:
+        """More waits than the next step of a batch takes up: a queue is there."""
+        return self.waiting > CALM_SHARE * (self.running or 0.0) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """Requests in flight that fill one replica of the first set, by what limits it."""
+
+    by_pool: float | None
+    """As many as the pool holds at the length they have now; None where there is no pool or nothing runs."""
+    by_limits: float
+    """As many as keep the latency limits, and as many as the engine runs at once."""
+    curve: Curve | None
+
+    @property
+    def least(self) -> float:
+        return self.by_limits if self.by_pool is None else min(self.by_pool, self.by_limits)
 
 
 def weights(sets: tuple[ServingSet, ...]) -> Mapping[str, float]:
@@ -47,39 +72,44 @@ def _weight(capacity: Capacity, first: Capacity) -> float:
     return 1.0
 
 
-def carried(first: ServingSet, learnt: Learnt, signals: Signals) -> float:
-    """Requests in flight that fill a replica of the first set."""
-    slots = max((each.max_num_seqs for each in signals.replicas if each.max_num_seqs), default=None)
-    most = float(slots or first.capacity.max_num_seqs)
-    known = learnt.concurrency if learnt.concurrency is not None else first.capacity.concurrency
-    return max(1.0, most if known is None else min(most, float(known)))
-
-
-def demand_of(role: Role, memory: RoleMemory, weight: Mapping[str, float]) -> Demand:
-    signals, first = role.signals, role.sets[0]
-    if not signals.replicas:
-        return Demand(tokens=None, running=None)
-    waiting = (signals.sum("waiting") or 0.0) + (signals.gateway_waiting or 0.0)
-    learnt = memory.learnt.get(first.name, Learnt())
-    running = None
-    if (inflight := signals.inflight) is not None:
-        running = (inflight + (signals.gateway_waiting or 0.0)) / carried(first, learnt, signals)
-    return Demand(tokens=_tokens(role, weight, waiting), running=running)
-
-
-def _tokens(role: Role, weight: Mapping[str, float], waiting: float) -> float | None:
-    signals, capacity = role.signals, role.sets[0].capacity
-    used = signals.kv_tokens_used
-    pool = _pool(role, weight)
-    if used is None and signals.mean("kv_fraction") is not None and pool:
-        used = (signals.sum("kv_fraction") or 0.0) * pool
-    if used is None or not pool:
-        return None
-    prompt, output = signals.latencies.prompt, signals.latencies.output
-    each = (prompt.mean if prompt and prompt.mean else capacity.input_tokens) + 0.5 * (
-        output.mean if output and output.mean else capacity.output_tokens
+def demand_of(signals: Signals, load: LoadMemory) -> Demand:
+    return Demand(
+        arrivals=arrivals(load, signals.arrivals_per_s, signals.recent_arrivals_per_s),
+        running=signals.sum("running"),
+        inflight=signals.sum("inflight_mean"),
+        waiting=(signals.sum("waiting") or 0.0) + (signals.gateway_waiting or 0.0),
     )
-    return (used + waiting * each) / pool
+
+
+def carried(role: Role, learnt: Learnt, weight: Mapping[str, float]) -> Carried:
+    signals, capacity = role.signals, role.sets[0].capacity
+    slots = max((each.max_num_seqs for each in signals.replicas if each.max_num_seqs), default=None)
+    most = float(slots or capacity.max_num_seqs)
+    known = learnt.concurrency if learnt.concurrency is not None else capacity.concurrency
+    return Carried(
+        by_pool=_by_pool(role, weight),
+        by_limits=max(1.0, most if known is None else min(most, float(known))),
+        curve=curve_of(learnt.points, planned_point(capacity, work_seen(signals))),
+    )
+
+
+def work_seen(signals: Signals) -> float | None:
+    prompt, output = signals.latencies.prompt, signals.latencies.output
+    if prompt is None or output is None or not output.trusted or prompt.mean is None or output.mean is None:
+        return None
+    return work_of(prompt.mean, output.mean)
+
+
+def _by_pool(role: Role, weight: Mapping[str, float]) -> float | None:
+    signals = role.signals
+    running, used = signals.sum("running"), signals.kv_tokens_used
+    pool = _pool(role, weight)
+    if used is None and pool:
+        fraction = signals.sum("kv_fraction")
+        used = None if fraction is None else fraction * pool
+    if not running or not used or not pool:
+        return None
+    return max(1.0, pool * running / used)
 
 
 def _pool(role: Role, weight: Mapping[str, float]) -> float:
@@ -98,7 +128,7 @@ def _pool(role: Role, weight: Mapping[str, float]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supply:
-    """Replicas in the demand's unit."""
+    """Replicas of the first set, or as good as so many of them."""
 
     ready: float
     counted: float
@@ -123,3 +153,26 @@ def supply_of(role: Role, weight: Mapping[str, float], now: float, credit_s: flo
         ready += serving * weight[each.name]
         counted += (serving + coming) * weight[each.name]
     return Supply(ready=ready, counted=counted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """All of it together: what is to be done, by what."""
+
+    demand: Demand
+    holds: Carried
+    supply: Supply
+    weight: Mapping[str, float]
+    missing: int
+    """Ready replicas that said nothing."""
+
+
+def load_of(role: Role, memory: RoleMemory, *, now: float, credit_s: float) -> Load:
+    weight = weights(role.sets)
+    return Load(
+        demand=demand_of(role.signals, memory.load),
+        holds=carried(role, memory.learnt.get(role.sets[0].name, Learnt()), weight),
+        supply=supply_of(role, weight, now, credit_s),
+        weight=weight,
+        missing=role.signals.live - len(role.signals.replicas),
+    )

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plimsoll.control.demand import Demand, Supply
+from plimsoll.control.demand import Load
 from plimsoll.control.law import Law
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.need import Asked
@@ -30,9 +30,7 @@ def window_s(situation: Situation, lead: float, law: Law) -> float:
     return situation.down_window_s or max(law.down_window_s, 2 * lead)
 
 
-def down(
-    turn: Turn, asked: Asked, *, demand: Demand, supply: Supply, weight: Mapping[str, float], missing: int
-) -> Down:
+def down(turn: Turn, asked: Asked, load: Load) -> Down:
     role, law, there = turn.role, turn.law, turn.there
     # With a wake signal the last replica goes by idleness alone, never by a small load.
     least = max(1, role.bounds.min)
@@ -48,11 +46,9 @@ def down(
     if count <= 0:
         wanted = f"up to {peak} were wanted in the last {window / 60:.0f} minutes"
         return Down(replicas=turn.told, why_not=wanted if there > least else f"{least} is the least")
-    fewer = shrunk(role, weight, count, least).replicas
-    after = min(supply.ready, sum(fewer[name] * weight[name] for name in fewer))
-    objection = _timing(turn, asked.memory, window) or _calm(
-        role, asked, demand, missing=missing, after=after, ready=supply.ready, law=law
-    )
+    fewer = shrunk(role, load.weight, count, least).replicas
+    after = min(load.supply.ready, sum(fewer[name] * load.weight[name] for name in fewer))
+    objection = _timing(turn, asked.memory, window) or _calm(role, asked, load, after=after, law=law)
     return Down(replicas=turn.told if objection else fewer, why_not=objection)
 
 
@@ -69,22 +65,36 @@ def _timing(turn: Turn, memory: RoleMemory, window: float) -> str | None:
     return None
 
 
-def _calm(
-    role: Role, asked: Asked, demand: Demand, *, missing: int, after: float, ready: float, law: Law
-) -> str | None:
-    """Would those that are left be calm? Replicas that said nothing count as full."""
-    if after >= ready:
+def _calm(role: Role, asked: Asked, load: Load, *, after: float, law: Law) -> str | None:
+    """Would those that are left be calm?"""
+    if after >= load.supply.ready:
         return None
-    if demand.full is None:
+    full = _full(load, after)
+    if full is None:
         return "no replica says how full it is"
-    load = demand.full + missing
-    if load > law.down_target * after:
-        share = f"{load / after:.0%}" if after else "more than 100%"
+    if full > law.down_target:
+        share = "more than 100%" if full > 1 else f"{full:.0%}"
         return f"the {after:g} left would be {share} full, above {law.down_target:.0%}"
-    if (role.signals.sum("waiting") or 0.0) >= max(1.0, after):
+    if load.demand.waiting >= max(1.0, after):
         return "requests wait"
     if (role.signals.preempted_share or 0.0) > law.healthy_preempted:
         return "requests are preempted"
     if asked.slow is not None and asked.slow > law.down_latency:
         return f"p99 latency is at {asked.slow:.0%} of its limit, above {law.down_latency:.0%}"
     return None
+
+
+def _full(load: Load, after: float) -> float | None:
+    """How full so many replicas would be. Those that said nothing now carry what they carry: they count as full."""
+    demand, holds, free = load.demand, load.holds, after - load.missing
+    if demand.inflight is None:
+        return None
+    if free <= 0:
+        return float("inf")
+    each = demand.inflight / free
+    if demand.arrivals is not None and holds.curve is not None:
+        each = max(each, holds.curve.inflight(demand.arrivals / free))
+    elif load.supply.ready:
+        # Without a line: as if the time a request takes grew with the requests beside it.
+        each *= load.supply.ready / free
+    return each / holds.least

@@ -11,7 +11,10 @@ from dataclasses import replace
 from typing import Final
 
 from plimsoll.control.memory import LoadMemory
+from plimsoll.control.signals import RATE_S, RECENT_S
 
+STEP_SIGMAS: Final = 3.0
+BURSTS_S: Final = 1800.0
 LEVEL_S: Final = 60.0
 TREND_S: Final = 300.0
 DAMPED_S: Final = 900.0
@@ -32,14 +35,19 @@ SURPRISE_LEAST: Final = 20
 """Forecasts that came due before their error is believed."""
 
 
-def observed(load: LoadMemory, now: float, rate: float) -> LoadMemory:
-    """With one more measured rate of arrivals."""
+def observed(load: LoadMemory, now: float, steady: float, recent: float | None) -> LoadMemory:
+    """With one more look at arrivals: over two minutes, and over the last half of one."""
+    load = _stepped(load, now, steady, recent)
+    rate = recent if load.stepped and recent is not None else steady
     load = _judged(_slotted(load, now, rate), now, rate)
     if load.at is None:
         return replace(load, at=now, level=rate, trend=0.0)
     passed = now - load.at
     if passed <= 0:
         return load
+    if load.stepped:
+        # A step is not a trend: the new level stands at once, and nothing is read into how it got there.
+        return replace(load, at=now, level=max(rate, load.level), trend=0.0)
     predicted = max(0.0, load.level + load.trend * passed)
     level = predicted + (1 - math.exp(-passed / LEVEL_S)) * (rate - predicted)
     trend = load.trend + (1 - math.exp(-passed / TREND_S)) * ((level - load.level) / passed - load.trend)
@@ -51,7 +59,8 @@ def forecast(load: LoadMemory, now: float, ahead: float) -> float | None:
     if load.at is None:
         return None
     reach = DAMPED_S * (1 - math.exp(-ahead / DAMPED_S))
-    straight = load.level + max(0.0, load.trend) * reach
+    noise = math.sqrt(load.burstiness * max(load.level, 0.0) / RATE_S) / TREND_S
+    straight = load.level + max(0.0, load.trend - noise) * reach
     return max(load.level, straight, load.level * _daily(load, now, ahead))
 
 
@@ -64,6 +73,24 @@ def expecting(load: LoadMemory, due: float, rate: float) -> LoadMemory:
 
 def surprise(load: LoadMemory) -> float | None:
     return load.surprise if load.judged >= SURPRISE_LEAST else None
+
+
+def arrivals(load: LoadMemory, steady: float | None, recent: float | None) -> float | None:
+    """What counts as the load now."""
+    return recent if load.stepped and recent is not None else steady
+
+
+def _stepped(load: LoadMemory, now: float, steady: float, recent: float | None) -> LoadMemory:
+    if recent is None:
+        return replace(load, stepped=False)
+    chance = max(steady, 1 / RECENT_S) / RECENT_S
+    surplus = recent - steady
+    stepped = surplus > STEP_SIGMAS * math.sqrt(load.burstiness * chance)
+    if stepped or load.at is None or now <= load.at:
+        return replace(load, stepped=stepped)
+    weight = 1 - math.exp(-(now - load.at) / BURSTS_S)
+    burstiness = load.burstiness + weight * (surplus * surplus / chance - load.burstiness)
+    return replace(load, stepped=False, burstiness=max(1.0, burstiness))
 
 
 def _judged(load: LoadMemory, now: float, rate: float) -> LoadMemory:

@@ -15,11 +15,15 @@ class Law:
     """Share of a replica's pool, or of the requests that it carries within its limits, that is aimed at."""
     down_target: float = 0.55
     """The same after replicas were taken away: the gap between the two keeps the number still."""
-    forecast_target: float = 0.85
+    forecast_target: float = 0.90
     """Aimed at where the forecast's own error is known and added to it."""
     coverage_least: float = 0.5
     """Share of ready replicas that must speak before anything is decided."""
     tick_s: float = 15.0
+    payback_s: float = 120.0
+    """In which a queue is to be worked off, by replicas that may be full meanwhile."""
+    correction: float = 1.3
+    """By how much requests in flight alone may ask for more than there is, where the rate of arrivals says less."""
     ups_beyond: int = 4
     """In one step replicas may double, or grow by so many where that is more."""
     down_window_s: float = 300.0

@@ -11,14 +11,14 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from plimsoll.control.demand import Demand
+from plimsoll.control.curve import Points, measured
+from plimsoll.control.demand import Demand, Load
 from plimsoll.control.law import Law
 from plimsoll.control.memory import STARTS_KEPT, Learnt, RoleMemory
-from plimsoll.control.signals import LATENCY_S, Signals
+from plimsoll.control.signals import LATENCY_S, RATE_S, Signals
 from plimsoll.control.situation import ReplicaState, Role, Slo
 
 EVERY_S: Final = 60.0
-RATE_S: Final = 600.0
 COMFORT: Final = 0.9
 """Share of a limit within which the load that is there is fine."""
 GROWTH_MOST: Final = 1.25
@@ -74,43 +74,35 @@ def is_settled(memory: RoleMemory, now: float) -> bool:
     return memory.changed is not None and now - memory.changed >= LATENCY_S
 
 
-def learned(
-    memory: RoleMemory, role: Role, *, demand: Demand, ready: float, slo: Slo, now: float
-) -> RoleMemory:
+def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float) -> RoleMemory:
     """With what the last minute taught about the first set's replicas."""
     if memory.learnt_at is not None and now - memory.learnt_at < EVERY_S:
         return memory
-    first, signals = role.sets[0], role.signals
-    before = memory.learnt.get(first.name, Learnt())
-    passed = EVERY_S if memory.learnt_at is None else now - memory.learnt_at
-    after = Learnt(
-        concurrency=_concurrency(before, role, ready, slo)
-        if is_settled(memory, now) and ready > 0
-        else before.concurrency,
-        rate=_rate(before.rate, signals, demand, passed),
-    )
+    first, demand, ready = role.sets[0], load.demand, load.supply.ready
+    known = memory.learnt.get(first.name, Learnt())
+    if ready > 0 and memory.changed is not None and now - memory.changed >= RATE_S:
+        known = replace(known, points=_points(known.points, demand, ready))
+    if ready > 0 and is_settled(memory, now):
+        known = replace(known, concurrency=_concurrency(known.concurrency, role, demand, ready, slo))
     kept = {each.name: memory.learnt[each.name] for each in role.sets if each.name in memory.learnt}
-    return replace(memory, learnt={**kept, first.name: after}, learnt_at=now)
+    return replace(memory, learnt={**kept, first.name: known}, learnt_at=now)
 
 
-def _concurrency(before: Learnt, role: Role, ready: float, slo: Slo) -> float | None:
-    planned, signals = role.sets[0].capacity.concurrency, role.signals
-    ratio, inflight = ratio_of(signals, slo), signals.inflight
-    if planned is None or ratio is None or inflight is None or inflight <= 0:
-        return before.concurrency
-    each = inflight / ready
-    known = before.concurrency if before.concurrency is not None else float(planned)
+def _points(points: Points, demand: Demand, ready: float) -> Points:
+    if not demand.arrivals or not demand.inflight or demand.owing:
+        return points
+    return measured(points, demand.inflight / ready, demand.arrivals / ready)
+
+
+def _concurrency(before: float | None, role: Role, demand: Demand, ready: float, slo: Slo) -> float | None:
+    planned, ratio = role.sets[0].capacity.concurrency, ratio_of(role.signals, slo)
+    if planned is None or ratio is None or not demand.inflight:
+        return before
+    each = demand.inflight / ready
+    known = before if before is not None else float(planned)
     if ratio <= COMFORT:
         shown = each * min(GROWTH_MOST, COMFORT / max(ratio, 0.1))
         known = max(known, min(shown, known * STEP_UP))
     elif ratio > 1 and each < known:
         known = max(each / ratio, known * STEP_DOWN)
     return min(MOST_SHARE * planned, max(LEAST_SHARE * planned, 1.0, known))
-
-
-def _rate(before: float | None, signals: Signals, demand: Demand, passed: float) -> float | None:
-    arrivals, full = signals.arrivals_per_s, demand.full
-    if not arrivals or not full or full < 0.1:
-        return before
-    shown = arrivals / full
-    return shown if before is None else before + (1 - math.exp(-passed / RATE_S)) * (shown - before)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from plimsoll.control.curve import NOTHING, Points
+
 STARTS_KEPT: Final = 20
 WISHES_KEPT: Final = 64
 
@@ -22,6 +24,10 @@ class LoadMemory:
     level: float = 0.0
     trend: float = 0.0
     """Change of the level a second."""
+    burstiness: float = 1.0
+    """How much more arrivals of half a minute vary than independent ones would, squared; at least 1."""
+    stepped: bool = False
+    """The last half minute brought more than chance and burstiness explain."""
     slot: int | None = None
     """The part of a day that is under way, counted since the epoch."""
     slot_sum: float = 0.0
@@ -44,8 +50,8 @@ class Learnt:
 
     concurrency: float | None = None
     """Requests in flight of a replica at which the limits hold; None: as planned."""
-    rate: float | None = None
-    """Requests a second that would fill a replica at the lengths of these days."""
+    points: Points = NOTHING
+    """Seconds that a request takes, by how many are in flight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +73,11 @@ class RoleMemory:
     slow_since: float | None = None
     """Since when a latency limit has been passed."""
     changed: float | None = None
-    """When the number of ready replicas last changed."""
+    """When replicas last came or went, or a queue was last being paid back: older latencies are another state's."""
     ready: int | None = None
     """As of the last tick."""
+    wanted: float | None = None
+    """At the last tick."""
     wishes: tuple[tuple[float, float], ...] = ()
     """When and how much was wanted: those that nothing as large came after, oldest and largest first."""
     up_at: float | None = None
@@ -91,13 +99,17 @@ class RoleMemory:
     woken_at: float | None = None
 
     def wish(self, now: float, wanted: float, window_s: float) -> RoleMemory:
-        """With one more wish; those that are older than the window, or that this one passes, are forgotten."""
-        kept = [(at, size) for at, size in self.wishes if at > now - window_s and size > wanted]
-        kept.append((now, wanted))
+        """With one more wish; those that are older than the window, or that this one passes, are forgotten.
+
+        A wish of a single tick would give nobody a replica, so it keeps none either: two in a row count, the smaller.
+        """
+        lasting = wanted if self.wanted is None else min(wanted, self.wanted)
+        kept = [(at, size) for at, size in self.wishes if at > now - window_s and size > lasting]
+        kept.append((now, lasting))
         while len(kept) > WISHES_KEPT:
             # The larger of the two oldest stays, and stays longer: a decision to take away waits rather than hurries.
             kept[:2] = [(kept[1][0], kept[0][1])]
-        return replace(self, wishes=tuple(kept))
+        return replace(self, wishes=tuple(kept), wanted=wanted)
 
     @property
     def most_wished(self) -> float:
@@ -111,6 +123,7 @@ class RoleMemory:
             over_since=None,
             slow_since=None,
             changed=now,
+            wanted=None,
             wishes=(),
             up_at=None if self.up_at is None else now,
             down_at=None if self.down_at is None else now,

@@ -1,8 +1,9 @@
 """How many replicas the load asks for, seen four ways, of which the largest counts.
 
-Tokens in the pool, requests in flight, latency beside its limit, and what will arrive one start-up from now. Latency is
-asked last and trusted least: it looks back five minutes, and more replicas do not cure an engine that is slow with few
-requests; that is said instead.
+By the pool, by the requests that keep the latency limits, by the latencies themselves, and by what will arrive one
+start-up from now. A queue is not demand but debt: it is paid back within minutes by all that a replica can do, instead of
+being given replicas of its own. Latency is asked last and trusted least: it looks back five minutes, and more replicas do
+not cure an engine that is slow with few requests; that is said instead.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from dataclasses import dataclass, replace
 from plimsoll import names
 from plimsoll.control import forecast
 from plimsoll.control.decision import Need, Told
-from plimsoll.control.demand import Demand
+from plimsoll.control.demand import Carried, Demand, Load
 from plimsoll.control.law import Law
 from plimsoll.control.learning import is_settled, lead_s, ratio_of
-from plimsoll.control.memory import Learnt, RoleMemory
+from plimsoll.control.memory import RoleMemory
 from plimsoll.control.situation import Role, Slo
 
 
@@ -34,19 +35,26 @@ class Asked:
 
 
 def asked(
-    role: Role, memory: RoleMemory, *, demand: Demand, ready: float, slo: Slo, now: float, law: Law
+    role: Role,
+    memory: RoleMemory,
+    load: Load,
+    *,
+    slo: Slo,
+    now: float,
+    law: Law,
 ) -> Asked:
-    lead = lead_s(memory, role, law)
-    ratio = ratio_of(role.signals, slo)
+    demand, holds, ready = load.demand, load.holds, load.supply.ready
+    ratio, lead = ratio_of(role.signals, slo), lead_s(memory, role, law)
     memory = _slow(memory, ratio, now)
     cured = _curable(role, law)
+    lasted = memory.slow_since is not None and now - memory.slow_since >= law.slow_s
     latency = None
-    if ratio is not None and ratio > 1 and cured and _lasted(memory, now, law) and is_settled(memory, now):
+    if ratio is not None and lasted and cured and is_settled(memory, now):
         latency = ready * min(law.slow_most, ratio)
-    memory, predicted = _predicted(memory, role, lead, now, law)
+    memory, predicted = _predicted(memory, demand, holds, lead=lead, now=now, law=law)
     need = Need(
-        tokens=None if demand.tokens is None else demand.tokens / law.target,
-        running=None if demand.running is None else demand.running / law.target,
+        tokens=None if holds.by_pool is None else _needed(load, holds.by_pool, law),
+        running=_needed(load, holds.by_limits, law),
         latency=latency,
         forecast=predicted,
         lead_s=lead,
@@ -58,8 +66,23 @@ def asked(
         memory=memory,
         slow=ratio,
         panic=_panic(role, law),
-        told=_attainable(role, ratio, cured or not _lasted(memory, now, law)),
+        told=_attainable(role, ratio) if lasted and not cured else None,
     )
+
+
+def _needed(load: Load, full: float, law: Law) -> float | None:
+    """Replicas that would be filled to the target by what arrives, or that can pay back the queue."""
+    demand, holds, ready = load.demand, load.holds, load.supply.ready
+    counted = None if demand.running is None else demand.running / (law.target * full)
+    if demand.arrivals is None or holds.curve is None:
+        queued = demand.waiting / full
+        return None if counted is None else min(counted, law.slow_most * max(ready, 1.0)) + queued
+    steady = demand.arrivals / holds.curve.rate(law.target * full)
+    debt = (demand.arrivals + demand.waiting / law.payback_s) / holds.curve.rate(full)
+    # Requests in flight correct a line that is off, step by step: beyond the target they grow faster than the load, and
+    # while a queue is paid back they show how full replicas may be, not how full they would be.
+    corrected = 0.0 if demand.owing else min(counted or 0.0, ready * law.correction)
+    return max(steady, debt, corrected)
 
 
 def _slow(memory: RoleMemory, ratio: float | None, now: float) -> RoleMemory:
@@ -68,16 +91,12 @@ def _slow(memory: RoleMemory, ratio: float | None, now: float) -> RoleMemory:
     return memory if memory.slow_since is not None else replace(memory, slow_since=now)
 
 
-def _lasted(memory: RoleMemory, now: float, law: Law) -> bool:
-    return memory.slow_since is not None and now - memory.slow_since >= law.slow_s
-
-
 def _curable(role: Role, law: Law) -> bool:
     """Whether more replicas can help: there is some sign of load."""
     signals = role.signals
     if (signals.mean("kv_fraction") or 0.0) >= law.busy_kv or (signals.sum("waiting") or 0.0) > 0:
         return True
-    if (signals.sum("preemptions_per_s") or 0.0) > 0 or not signals.replicas:
+    if (signals.sum("preemptions") or 0.0) > 0 or not signals.replicas:
         return True
     each = (signals.inflight or 0.0) / len(signals.replicas)
     planned = role.sets[0].capacity.concurrency or role.sets[0].capacity.max_num_seqs
@@ -85,21 +104,20 @@ def _curable(role: Role, law: Law) -> bool:
 
 
 def _predicted(
-    memory: RoleMemory, role: Role, lead: float, now: float, law: Law
+    memory: RoleMemory, demand: Demand, holds: Carried, *, lead: float, now: float, law: Law
 ) -> tuple[RoleMemory, float | None]:
-    arrivals = role.signals.arrivals_per_s
-    load = memory.load if arrivals is None else forecast.observed(memory.load, now, arrivals)
+    load = memory.load
     coming = forecast.forecast(load, now, lead)
-    if coming is None:
-        return replace(memory, load=load), None
+    if coming is None or demand.arrivals is None:
+        return memory, None
     load = forecast.expecting(load, now + lead, coming)
     memory = replace(memory, load=load)
-    rate = memory.learnt.get(role.sets[0].name, Learnt()).rate or role.sets[0].capacity.requests_per_second
-    if not rate:
+    if holds.curve is None:
         return memory, None
     margin = forecast.surprise(load)
-    share = law.target if margin is None else max(law.target, law.forecast_target / margin)
-    return memory, coming / (rate * share)
+    if margin is None:
+        return memory, coming / holds.curve.rate(law.target * holds.least)
+    return memory, coming * margin / holds.curve.rate(law.forecast_target * holds.least)
 
 
 def _panic(role: Role, law: Law) -> bool:
@@ -113,19 +131,15 @@ def _panic(role: Role, law: Law) -> bool:
     return crowded > 0 and 2 * crowded >= role.signals.live
 
 
-def _attainable(role: Role, ratio: float | None, curable: bool) -> Told | None:
-    if ratio is None:
-        return None
-    if ratio > 1 and not curable:
-        each = (role.signals.inflight or 0.0) / max(1, len(role.signals.replicas))
-        return Told(
-            type=names.SLO,
-            status="False",
-            reason="Unattainable",
-            message=f"p99 latency is at {ratio:.0%} of its limit with {each:.1f} requests in flight a replica and "
-            "no queue: more replicas would not help; a faster layout or GPU, or another limit in slo, would",
-        )
-    return None
+def _attainable(role: Role, ratio: float | None) -> Told | None:
+    each = (role.signals.inflight or 0.0) / max(1, len(role.signals.replicas))
+    return Told(
+        type=names.SLO,
+        status="False",
+        reason="Unattainable",
+        message=f"p99 latency is at {ratio or 0.0:.0%} of its limit with {each:.1f} requests in flight a replica and "
+        "no queue: more replicas would not help; a faster layout or GPU, or another limit in slo, would",
+    )
 
 
 def replicas(wanted: float) -> int:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from plimsoll.control import bounded, learning, telling, zero
+from plimsoll.control import bounded, forecast, learning, telling, zero
 from plimsoll.control.decision import Action, Decision
-from plimsoll.control.demand import Demand, Supply, demand_of, supply_of, weights
+from plimsoll.control.demand import Load, load_of
 from plimsoll.control.down import down, window_s
 from plimsoll.control.gate import Gate, gate_of
 from plimsoll.control.law import Law
@@ -72,19 +72,21 @@ def _decide(turn: Turn, before: RoleMemory) -> Answer:
 
 def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     role, situation, law, now = turn.role, turn.situation, turn.law, turn.now
-    weight = weights(role.sets)
+    memory = _watched(turn, memory)
     credit = law.credit_starts * learning.lead_s(memory, role, law)
-    demand, supply = demand_of(role, memory, weight), supply_of(role, weight, now, credit)
+    load = load_of(role, memory, now=now, credit_s=credit)
+    if load.demand.owing:
+        memory = replace(memory, changed=now)
     if not gate.missing:
-        memory = learning.learned(memory, role, demand=demand, ready=supply.ready, slo=situation.slo, now=now)
-    view = asked(role, memory, demand=demand, ready=supply.ready, slo=situation.slo, now=now, law=law)
+        memory = learning.learned(memory, role, load, slo=situation.slo, now=now)
+    view = asked(role, memory, load, slo=situation.slo, now=now, law=law)
     if view.wanted is None:
         message = "no replica is ready yet to say what is needed"
         return bounded.within(turn, view.memory, reason="NoSignals", message=message, told=(gate.told,))
     wanted = view.wanted
     memory = view.memory.wish(now, wanted, window_s(situation, view.need.lead_s, law))
     placed = placing(role, memory, now, law)
-    short = wanted - supply.counted
+    short = wanted - load.supply.counted
     view = replace(view, memory=_over(placed.memory, short > 1e-9, now, law))
     told = (gate.told, *((view.told,) if view.told else ()), *telling.stuck(placed.stuck))
     if not role.bounds.min <= turn.there <= role.bounds.max:
@@ -94,11 +96,9 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     if placed.withdrawn:
         return _withdrawn(turn, view, placed)
     if short > 1e-9:
-        answer = _up(turn, view, placed, weight, short)
+        answer = _up(turn, view, placed, load.weight, short)
     else:
-        answer = _sleep(turn, view) or _down(
-            turn, view, demand=demand, supply=supply, weight=weight, missing=gate.missing
-        )
+        answer = _sleep(turn, view) or _down(turn, view, load)
     return replace(answer, told=(*told, *answer.told))
 
 
@@ -152,10 +152,8 @@ def _sleep(turn: Turn, view: Asked) -> Answer | None:
     )
 
 
-def _down(
-    turn: Turn, view: Asked, *, demand: Demand, supply: Supply, weight: Mapping[str, float], missing: int
-) -> Answer:
-    fewer = down(turn, view, demand=demand, supply=supply, weight=weight, missing=missing)
+def _down(turn: Turn, view: Asked, load: Load) -> Answer:
+    fewer = down(turn, view, load)
     says, wanted = telling.figures(view.need), replicas(view.wanted or 0.0)
     if fewer.why_not is not None:
         message = f"{says}; none is taken away: {fewer.why_not}"
@@ -195,6 +193,14 @@ def _remembered(turn: Turn, before: RoleMemory) -> RoleMemory:
     if memory.ready != ready:
         memory = replace(memory, ready=ready, changed=turn.now)
     return replace(memory, begun=turn.now if memory.begun is None else memory.begun, seen=turn.now)
+
+
+def _watched(turn: Turn, memory: RoleMemory) -> RoleMemory:
+    """With what arrives now."""
+    steady, recent = turn.role.signals.arrivals_per_s, turn.role.signals.recent_arrivals_per_s
+    if steady is None:
+        return memory
+    return replace(memory, load=forecast.observed(memory.load, turn.now, steady, recent))
 
 
 def _over(memory: RoleMemory, over: bool, now: float, law: Law) -> RoleMemory:

@@ -17,6 +17,7 @@ from plimsoll.control.samples import PodSample, Track, Window
 FRESH_S: Final = 60.0
 """Older than this is missing: four scrapes lost."""
 RATE_S: Final = 120.0
+RECENT_S: Final = 30.0
 LATENCY_S: Final = 300.0
 ENOUGH: Final = 50
 """Samples below which a p99 says nothing."""
@@ -55,7 +56,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaSignals:
-    """One live replica: gauges as they are, counters as rates over two minutes."""
+    """One live replica: gauges as they are, counters as what they gained in the last two minutes."""
 
     replica: str
     age_s: float
@@ -64,15 +65,22 @@ class ReplicaSignals:
     waiting: float | None = None
     kv_tokens: int | None = None
     max_num_seqs: int | None = None
-    preemptions_per_s: float | None = None
-    finished_per_s: float | None = None
-    errors_per_s: float | None = None
-    prompt_tokens_per_s: float | None = None
-    generation_tokens_per_s: float | None = None
-    prefix_share: float | None = None
-    """Share of prompt tokens found in the prefix cache."""
-    inflight_slope: float | None = None
-    """Requests in flight gained a second: what arrives beyond what finishes."""
+    span_s: float = 0.0
+    """Over which the counters gained; shorter than two minutes for a young replica, 0 for one seen once."""
+    preemptions: float | None = None
+    finished: float | None = None
+    errors: float | None = None
+    prompt_tokens: float | None = None
+    generation_tokens: float | None = None
+    prefix_queries: float | None = None
+    prefix_hits: float | None = None
+    arrived: float | None = None
+    """Finished, and gained in flight: finished alone would undercount while a queue grows."""
+    recently: float | None = None
+    """What arrived in the last half minute, where a step shows first."""
+    recent_span_s: float = 0.0
+    inflight_mean: float | None = None
+    """Over the two minutes."""
 
     @property
     def inflight(self) -> float | None:
@@ -136,21 +144,36 @@ class Signals:
     def inflight(self) -> float | None:
         return self.sum("inflight")
 
+    def rate(self, name: str) -> float | None:
+        """A second, over one span for all: what a young replica gained is spread over the time of the old ones too."""
+        gained, span = self.sum(name), max((each.span_s for each in self.replicas), default=0.0)
+        return None if gained is None or span <= 0 else gained / span
+
     @property
     def arrivals_per_s(self) -> float | None:
-        """Finished alone would undercount while a queue grows."""
-        finished = self.sum("finished_per_s")
-        return None if finished is None else max(0.0, finished + (self.sum("inflight_slope") or 0.0))
+        """Over two minutes."""
+        rate = self.rate("arrived")
+        return None if rate is None else max(0.0, rate)
+
+    @property
+    def recent_arrivals_per_s(self) -> float | None:
+        """Over half a minute."""
+        gained, span = self.sum("recently"), max((each.recent_span_s for each in self.replicas), default=0.0)
+        return None if gained is None or span <= 0 else max(0.0, gained / span)
 
     @property
     def preempted_share(self) -> float | None:
         """Preemptions for each finished request; None where nothing finishes and nothing is preempted."""
-        preempted, finished = self.sum("preemptions_per_s"), self.sum("finished_per_s")
-        if preempted is None or finished is None:
+        preempted, finished = self.sum("preemptions"), self.sum("finished")
+        if preempted is None or finished is None or (not preempted and not finished):
             return None
-        if finished <= 0:
-            return None if preempted <= 0 else float(preempted * RATE_S)
-        return preempted / finished
+        return preempted / max(1.0, finished)
+
+    @property
+    def prefix_share(self) -> float | None:
+        """Share of prompt tokens found in the prefix cache."""
+        hits, queries = self.sum("prefix_hits"), self.sum("prefix_queries")
+        return hits / queries if hits is not None and queries else None
 
 
 def signals_of(
@@ -180,12 +203,7 @@ def _base(track: Track, span: float) -> PodSample | None:
 
 
 def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
-    last, base = track.samples[-1], _base(track, RATE_S)
-
-    def rate(name: str) -> float | None:
-        gained = _gained(name, last, base)
-        return None if gained is None or base is None else gained / (last.at - base.at)
-
+    last, base, recent = track.samples[-1], _base(track, RATE_S), _base(track, RECENT_S)
     return ReplicaSignals(
         replica=pod,
         age_s=now - last.at,
@@ -194,13 +212,18 @@ def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
         waiting=last.waiting,
         kv_tokens=last.kv_tokens,
         max_num_seqs=last.max_num_seqs,
-        preemptions_per_s=rate("preemptions"),
-        finished_per_s=rate("finished"),
-        errors_per_s=rate("errors"),
-        prompt_tokens_per_s=rate("prompt_tokens"),
-        generation_tokens_per_s=rate("generation_tokens"),
-        prefix_share=_share(_gained("prefix_hits", last, base), _gained("prefix_queries", last, base)),
-        inflight_slope=_slope(last, base),
+        span_s=0.0 if base is None else last.at - base.at,
+        preemptions=_gained("preemptions", last, base),
+        finished=_gained("finished", last, base),
+        errors=_gained("errors", last, base),
+        prompt_tokens=_gained("prompt_tokens", last, base),
+        generation_tokens=_gained("generation_tokens", last, base),
+        prefix_queries=_gained("prefix_queries", last, base),
+        prefix_hits=_gained("prefix_hits", last, base),
+        arrived=_arrived(last, base),
+        recently=_arrived(last, recent),
+        recent_span_s=0.0 if recent is None else last.at - recent.at,
+        inflight_mean=_mean_inflight(track, RATE_S),
     )
 
 
@@ -209,15 +232,22 @@ def _gained(name: str, last: PodSample, base: PodSample | None) -> float | None:
     return None if new is None or old is None else max(0.0, new - old)
 
 
-def _share(part: float | None, whole: float | None) -> float | None:
-    return part / whole if part is not None and whole else None
-
-
-def _slope(last: PodSample, base: PodSample | None) -> float | None:
-    if base is None or last.running is None or base.running is None:
+def _arrived(last: PodSample, base: PodSample | None) -> float | None:
+    finished = _gained("finished", last, base)
+    if finished is None or base is None:
         return None
-    before = base.running + (base.waiting or 0.0)
-    return (last.running + (last.waiting or 0.0) - before) / (last.at - base.at)
+    after, before = _inflight(last), _inflight(base)
+    return finished if after is None or before is None else finished + after - before
+
+
+def _inflight(sample: PodSample) -> float | None:
+    return None if sample.running is None else sample.running + (sample.waiting or 0.0)
+
+
+def _mean_inflight(track: Track, span: float) -> float | None:
+    since = track.samples[-1].at - span
+    said = [value for s in track.samples if s.at >= since and (value := _inflight(s)) is not None]
+    return sum(said) / len(said) if said else None
 
 
 def _latencies(tracks: Sequence[Track], now: float) -> Latencies:
