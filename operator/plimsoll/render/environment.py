@@ -1,0 +1,109 @@
+"""The variables of an engine's container: where it may write, how it reaches the outside, and its secrets by reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from plimsoll import names
+from plimsoll.api.config import Network
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.engines.command import EngineCommand
+from plimsoll.planning.plan import PlanSet
+from plimsoll.render.start import verbatim
+from plimsoll.render.volumes import CA_FILE, CACHES, HOME, MODELS
+
+USER: Final = "plimsoll"
+GROUP: Final = "PLIMSOLL_GROUP"
+LEADER: Final = "PLIMSOLL_LEADER"
+RANK: Final = "PLIMSOLL_RANK"
+NODE_ADDRESS: Final = "VLLM_HOST_IP"
+_WRITABLE: Final = {
+    "HOME": HOME,
+    # torch asks for the user's name, and an arbitrary user id has none.
+    "USER": USER,
+    "LOGNAME": USER,
+    "XDG_CACHE_HOME": CACHES,
+    "XDG_CONFIG_HOME": f"{HOME}/.config",
+    "HF_HOME": MODELS,
+    "MODELSCOPE_CACHE": f"{MODELS}/modelscope",
+    "VLLM_CACHE_ROOT": f"{CACHES}/vllm",
+    "TORCHINDUCTOR_CACHE_DIR": f"{CACHES}/inductor",
+    "TRITON_CACHE_DIR": f"{CACHES}/triton",
+    "FLASHINFER_WORKSPACE_BASE": CACHES,
+    "NUMBA_CACHE_DIR": f"{CACHES}/numba",
+    "CUDA_CACHE_PATH": f"{CACHES}/cuda",
+}
+
+
+def environment(
+    spec: LLMDeploymentSpec,
+    chosen: PlanSet,
+    engine: EngineCommand,
+    network: Network,
+    *,
+    start_seconds: int,
+    grouped: bool,
+) -> list[dict[str, Any]]:
+    """Sorted by name: expansion needs PLIMSOLL_GROUP before what is made of it, which the alphabet gives."""
+    values = {
+        **_WRITABLE,
+        **_outside(network),
+        "VLLM_ENGINE_READY_TIMEOUT_S": str(start_seconds),
+        **(_threads(chosen) if chosen.hardware.vendor == "cpu" else {}),
+        **engine.env,
+    }
+    if _is_offline(spec, network):
+        values["HF_HUB_OFFLINE"] = "1"
+    listed: dict[str, dict[str, Any]] = {name: {"value": verbatim(value)} for name, value in values.items()}
+    for name, secret in engine.secret_env.items():
+        listed[name] = {"valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}}
+    if grouped:
+        listed[NODE_ADDRESS] = {"valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}
+    return [{"name": name, **listed[name]} for name in sorted(listed)]
+
+
+def placed(set_name: str, headless: str, namespace: str, *, ranked: bool) -> list[dict[str, Any]]:
+    """Who a pod of a StatefulSet's group is, told by Kubernetes itself: its group, its rank, its leader's address."""
+    rank: dict[str, Any] = {"name": RANK, "value": "0"}
+    if ranked:
+        rank = {"name": RANK, **_label(names.LABEL_RANK)}
+    address = f"{set_name}-$({GROUP})-0.{headless}.{namespace}.svc"
+    return [{"name": GROUP, **_label(names.LABEL_GROUP)}, {"name": LEADER, "value": address}, rank]
+
+
+def _label(key: str) -> dict[str, Any]:
+    return {"valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{key}']"}}}
+
+
+def _outside(network: Network) -> dict[str, str]:
+    """Both spellings of the proxy: programs differ in which they read."""
+    asked: Mapping[str, str | None] = {
+        "HTTP_PROXY": network.http_proxy,
+        "HTTPS_PROXY": network.https_proxy,
+        "NO_PROXY": ",".join(network.no_proxy) or None,
+    }
+    found = {name: value for name, value in asked.items() if value}
+    found |= {name.lower(): value for name, value in found.items()}
+    endpoints = {
+        "HF_ENDPOINT": network.hub_endpoint,
+        "MODELSCOPE_DOMAIN": network.modelscope_endpoint and urlsplit(network.modelscope_endpoint).netloc,
+        "AWS_ENDPOINT_URL": network.s3_endpoint,
+    }
+    found |= {name: value for name, value in endpoints.items() if value}
+    if network.ca_bundle is not None:
+        found |= dict.fromkeys(("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE"), CA_FILE)
+    return found
+
+
+def _is_offline(spec: LLMDeploymentSpec, network: Network) -> bool:
+    weights = spec.storage.weights
+    kept = weights is not None and weights.claim is not None and bool(weights.claim.read_only)
+    return bool(network.offline) or kept
+
+
+def _threads(chosen: PlanSet) -> dict[str, str]:
+    """Left to itself the engine binds threads to the first cores of the host, and two replicas there to the same ones."""
+    cores = chosen.resources.cpu_millis // 1000 // max(1, chosen.resources.devices)
+    return {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(max(1, cores))}

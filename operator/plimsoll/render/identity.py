@@ -1,0 +1,75 @@
+"""What makes a serving set the set it is: its entry in the plan, its image, and the user's fields that its pods are made from.
+
+Never what is rendered from them. A newer operator, another mirror or another template therefore gives the same digest and
+restarts nobody, while every edit that a pod has to follow gives another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from plimsoll.api.base import ApiModel
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.planning import codec
+from plimsoll.planning.plan import PlanSet
+from plimsoll.render.images import Image
+
+SCHEMA: Final = 1
+"""Raised only when the same fields come to mean other pods; every set of every cluster is then a new one."""
+
+UNREAD: Final[tuple[str, ...]] = (
+    # How many, when and for whom: none of it is seen by a pod.
+    "replicas", "scaling", "tuning", "slo", "cost", "paused", "workload",
+    "rollout.strategy", "rollout.maxSurge", "rollout.canary", "rollout.hold", "rollout.rollback",
+    "networking.service", "networking.gateway", "networking.ingress", "networking.allowFrom",
+    # What planning made of these stands in the entry.
+    "engine.name", "engine.version", "engine.upgrade", "engine.maxSequences", "engine.maxBatchedTokens",
+    "engine.maxQueuedRequests", "engine.blockTokens", "engine.prefixCaching", "engine.eager",
+    "memory.utilizationPercent", "memory.tenancySharePercent", "memory.kvCacheSize", "memory.cpuOffload",
+    "memory.headroom", "topology.mode", "topology.tensor", "topology.pipeline", "topology.data",
+    "topology.expertParallel", "topology.gpuProducts", "topology.cpu", "topology.nodeSelector",
+    "model.architecture", "longContext",
+    # Stands in the image.
+    "engine.image",
+)  # fmt: skip
+
+
+def identity(spec: LLMDeploymentSpec, chosen: PlanSet, image: Image) -> str:
+    """The set's digest; its name ends in the beginning of it. `spec` with presets and defaults merged in."""
+    return codec.digest((SCHEMA, chosen.digest, image.binding, pod_fields(spec)))
+
+
+def pod_fields(spec: LLMDeploymentSpec) -> dict[str, Any]:
+    """What the user's fields say that is not the default, those that no pod is made from left out."""
+    found = _said(spec, "")
+    if spec.adapters is not None and spec.adapters.runtime_loading:
+        # They come and go while the engine runs.
+        found["adapters"].pop("items", None)
+    return found
+
+
+def _said(model: ApiModel, above: str) -> dict[str, Any]:
+    """Defaults are left out whoever wrote them: a field that a later version adds must not make every set a new one."""
+    found: dict[str, Any] = {}
+    for name, info in type(model).model_fields.items():
+        key, value = info.alias or name, getattr(model, name)
+        path = f"{above}{key}"
+        if path in UNREAD or value == info.get_default(call_default_factory=True):
+            continue
+        said = _plain(value, f"{path}.")
+        if said not in ({}, []):
+            found[key] = said
+        elif isinstance(value, ApiModel) and info.get_default(call_default_factory=True) is None:
+            found[key] = {}
+    return found
+
+
+def _plain(value: Any, above: str) -> Any:
+    if isinstance(value, ApiModel):
+        return _said(value, above)
+    if isinstance(value, Mapping):
+        return {key: _plain(item, above) for key, item in sorted(value.items())}
+    if isinstance(value, list | tuple):
+        return [_plain(item, above) for item in value]
+    return value

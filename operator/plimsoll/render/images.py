@@ -1,0 +1,95 @@
+"""Which image a pod runs: the user's own, the admin's for the version, else the one that the engine's project publishes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from plimsoll.api.config import OperatorConfig, Registry
+from plimsoll.api.problems import Problem, SpecError
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.planning.plan import PlanSet
+
+PullPolicy = Literal["Always", "IfNotPresent", "Never"]
+
+PUBLISHED: Final = {"nvidia": "", "amd": "-rocm", "cpu": "-cpu"}
+"""By vendor, what the project adds to its image's name; for the others it publishes none."""
+ADMIN_FIELDS: Final = {
+    "nvidia": "image",
+    "amd": "rocm_image",
+    "habana": "gaudi_image",
+    "intel": "xpu_image",
+    "cpu": "cpu_image",
+}
+DEFAULT_REGISTRY: Final = "docker.io"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    name: str
+    pull_policy: PullPolicy | None
+    pull_secrets: tuple[str, ...]
+    own: bool
+    """Whether the user named it."""
+    binding: str
+    """What of it makes a set another one: an image that a person chose for this deployment. Published images and mirrors
+    are the operator's and the admin's matter, and change no set that is there."""
+
+
+def image_of(spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts, config: OperatorConfig) -> Image:
+    """`spec` with presets and defaults merged in. Raises SpecError where no image is known for the hardware."""
+    engine, vendor = spec.engine, chosen.hardware.vendor
+    policy = engine.image_pull_policy
+    secrets = tuple(dict.fromkeys((*engine.image_pull_secrets, *config.registry.pull_secrets)))
+    if engine.image is not None:
+        return Image(
+            name=engine.image, pull_policy=policy, pull_secrets=secrets, own=True, binding=engine.image
+        )
+    listed = _listed(facts.version, vendor, config)
+    name = listed or _published(facts, vendor)
+    return Image(
+        name=mirrored(name, config.registry),
+        pull_policy=policy,
+        pull_secrets=secrets,
+        own=False,
+        binding=listed if listed is not None and rolled_by_operator(spec, config) else "",
+    )
+
+
+def rolled_by_operator(spec: LLMDeploymentSpec, config: OperatorConfig) -> bool:
+    """Whether a newer image of the admin's may reach the deployment without its owner's doing."""
+    if spec.engine.upgrade is not None:
+        return spec.engine.upgrade == "operator"
+    return spec.engine.version is None and spec.engine.image is None and config.engines.upgrade == "operator"
+
+
+def mirrored(name: str, registry: Registry) -> str:
+    """The image at the admin's mirror: its own registry's place taken, the rest of its name kept."""
+    if registry.mirror is None:
+        return name
+    head, slash, rest = name.partition("/")
+    named = slash and ("." in head or ":" in head or head == "localhost")
+    return f"{registry.mirror.rstrip('/')}/{rest if named else name}"
+
+
+def _listed(version: str, vendor: str, config: OperatorConfig) -> str | None:
+    for entry in config.engines.versions:
+        if entry.version == version:
+            image: str | None = getattr(entry, ADMIN_FIELDS[vendor])
+            return image
+    return None
+
+
+def _published(facts: EngineFacts, vendor: str) -> str:
+    if vendor not in PUBLISHED or facts.profile.image is None:
+        field = {"habana": "gaudiImage", "intel": "xpuImage"}.get(vendor, "image")
+        raise SpecError(
+            Problem(
+                "spec.engine.image",
+                "",
+                f"no image of {facts.profile.title} for {vendor} is published; name one here, or as {field} of the admin's "
+                f"engines.versions, version {facts.version}",
+            )
+        )
+    return f"{DEFAULT_REGISTRY}/{facts.profile.image}{PUBLISHED[vendor]}:v{facts.version}"

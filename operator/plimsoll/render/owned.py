@@ -1,0 +1,82 @@
+"""Whose an object is: owner reference, labels, and the digest by which a change is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from plimsoll import names
+from plimsoll.objects import Manifest, manifest
+from plimsoll.render.templating import made
+
+SERVING = "serving"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The deployment that objects belong to."""
+
+    namespace: str
+    name: str
+    uid: str | None
+    """None where no cluster holds it; objects then name no owner."""
+
+
+def owned(
+    template: str,
+    owner: Owner,
+    /,
+    *,
+    kind: str,
+    name: str,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    images: tuple[str, ...] = (),
+    **values: object,
+) -> Manifest:
+    """An object of the deployment's from its template, stamped with the digest of all the rest of it."""
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": owner.namespace,
+        "labels": {**(labels or {}), **labels_of(owner)},
+    }
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    if owner.uid is not None:
+        metadata["ownerReferences"] = [_reference(owner)]
+    filled = made(template, kind=kind, metadata=metadata, images=images, **values)
+    stamped = {**(annotations or {}), names.ANNOTATION_HASH: filled.digest}
+    return manifest({**filled.body, "metadata": {**metadata, "annotations": stamped}})
+
+
+def labels_of(owner: Owner) -> dict[str, str]:
+    """On every object and pod of the deployment, whatever the user's own labels say."""
+    return {
+        names.LABEL_NAME: "vllm",
+        names.LABEL_INSTANCE: owner.name,
+        names.LABEL_COMPONENT: SERVING,
+        names.LABEL_MANAGED_BY: names.MANAGED_BY,
+        names.LABEL_DEPLOYMENT: owner.name,
+    }
+
+
+def leaders_of(deployment: str) -> dict[str, str]:
+    """What selects the pods that answer requests, of all sets together."""
+    return {names.LABEL_DEPLOYMENT: deployment, names.LABEL_LEADER: "true"}
+
+
+def members_of(deployment: str) -> dict[str, str]:
+    """What selects all serving pods, those of a group that do not answer too."""
+    return {names.LABEL_DEPLOYMENT: deployment, names.LABEL_ROLE: SERVING}
+
+
+def _reference(owner: Owner) -> dict[str, object]:
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.KIND,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

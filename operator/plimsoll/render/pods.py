@@ -1,0 +1,122 @@
+"""The template of a set's pods: everything about them decided, nothing left to a default that a later version may change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from plimsoll import names
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.problems import Problem, SpecError
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.engines.command import PORT, EngineCommand
+from plimsoll.engines.timing import drain_seconds
+from plimsoll.engines.vllm import served_names
+from plimsoll.planning.plan import PlanSet
+from plimsoll.render import placing
+from plimsoll.render.environment import environment
+from plimsoll.render.images import Image
+from plimsoll.render.owned import SERVING, Owner, labels_of
+from plimsoll.render.patching import patched
+from plimsoll.render.probes import PORT_NAME, grace_seconds, hold_seconds, probes
+from plimsoll.render.start import start_of
+from plimsoll.render.templating import NotAsMeant, fill, images_of
+from plimsoll.render.volumes import volumes
+
+QUEUE: Final = "kueue.x-k8s.io/queue-name"
+CLAIM_TEMPLATE: Final = "resourceClaimTemplateName"
+OURS: Final = "PLIMSOLL_"
+"""Variables that only we set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTold:
+    """All that the pods of one set are made from."""
+
+    owner: Owner
+    name: str
+    digest: str
+    spec: LLMDeploymentSpec
+    """With presets and defaults merged in."""
+    chosen: PlanSet
+    image: Image
+    config: OperatorConfig
+    weight_bytes: int
+    start_seconds: int
+    group_label: str
+    """By which pods of one group know one another."""
+
+
+def pod_template(
+    told: SetTold, engine: EngineCommand, *, leads: bool, whoami: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """`whoami` are the variables that place a pod within its group; none where a replica is one pod."""
+    spec, chosen, grouped = told.spec, told.chosen, told.chosen.pods_per_replica > 1
+    start, drain = start_of(engine), drain_seconds(told.spec, told.chosen)
+    kept = volumes(
+        spec,
+        chosen,
+        told.config.network,
+        deployment=told.owner.name,
+        set_name=told.name,
+        weight_bytes=told.weight_bytes,
+    )
+    rdma = grouped and bool(told.config.trust.rdma) and spec.topology.interconnect == "rdma"
+    variables = environment(
+        spec, chosen, engine, told.config.network, start_seconds=told.start_seconds, grouped=grouped
+    )
+    pod = fill(
+        "pod",
+        labels=_labels(told, leads=leads),
+        annotations={**spec.pod_annotations, **(placing.STAY if grouped else {})},
+        command=start.command,
+        args=start.args,
+        env=[*whoami, *(one for one in variables if not one["name"].startswith(OURS))],
+        image=told.image,
+        pull_secrets=[{"name": name} for name in told.image.pull_secrets],
+        hold_seconds=hold_seconds(drain, leads=leads),
+        grace_seconds=grace_seconds(drain),
+        probes=_probes(told) if leads else {},
+        ports=[{"name": PORT_NAME, "containerPort": PORT, "protocol": "TCP"}] if leads else [],
+        resources=placing.resources(chosen),
+        # Memory that a network card reads must not be paged out.
+        capabilities={"drop": ["ALL"], **({"add": ["IPC_LOCK"]} if rdma else {})},
+        mounts=[mount for one in kept for mount in one.mounts],
+        volumes=[one.volume for one in kept],
+        affinity=placing.affinity(chosen, told.owner.name, told.group_label),
+        spread=placing.spread(chosen, told.owner.name),
+        tolerations=placing.tolerations(spec, chosen.hardware),
+        claims=[{"name": placing.CLAIM, CLAIM_TEMPLATE: told.name}] if chosen.hardware.via_dra else [],
+        priority_class=spec.scheduling.priority_class,
+        scheduler=spec.scheduling.scheduler_name,
+        service_account=spec.scheduling.service_account or told.owner.name,
+    )
+    if list(images_of(pod)) != [told.image.name]:
+        raise NotAsMeant(f"the pod runs {list(images_of(pod))} instead of {told.image.name}")
+    return patched(pod, spec.pod_patches, told.config)
+
+
+def _labels(told: SetTold, *, leads: bool) -> dict[str, str]:
+    """The user's labels lie under ours."""
+    for key in sorted(told.spec.pod_labels):
+        if key.startswith(f"{names.GROUP}/"):
+            message = f"labels under {names.GROUP}/ are Plimsoll's own; choose another prefix"
+            raise SpecError(Problem("spec.podLabels", key, message))
+    labels = {
+        **told.spec.pod_labels,
+        **labels_of(told.owner),
+        names.LABEL_SET: told.digest[: names.SET_HASH_LENGTH],
+        names.LABEL_ROLE: SERVING,
+    }
+    labels[names.LABEL_LEADER] = "true" if leads else "false"
+    if told.spec.scheduling.queue is not None:
+        labels[QUEUE] = told.spec.scheduling.queue
+    return labels
+
+
+def _probes(told: SetTold) -> dict[str, Any]:
+    return probes(
+        start_seconds=told.start_seconds,
+        tls=told.spec.networking.tls_secret is not None,
+        served_name=served_names(told.spec.model)[0],
+    )

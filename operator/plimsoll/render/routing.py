@@ -1,0 +1,163 @@
+"""How requests and scrapers get in: objects of APIs that a cluster may have or not, made only where they are asked for and served.
+
+What was asked for and cannot be made is said by `unserved`, so that nobody waits for a route that will never come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from plimsoll import names
+from plimsoll.api.problems import Problem
+from plimsoll.api.v1alpha1.networking import Gateway
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.engines.command import PORT
+from plimsoll.engines.timing import MOST_DRAIN
+from plimsoll.facts.capabilities import Capabilities
+from plimsoll.objects import Manifest
+from plimsoll.render.owned import Owner, leaders_of, members_of, owned
+from plimsoll.render.probes import PORT_NAME
+from plimsoll.render.revision import Revision, Workload
+
+GATEWAYS: Final = "gateway.networking.k8s.io"
+ROUTE: Final = (GATEWAYS, "HTTPRoute")
+POOL: Final = ("inference.networking.k8s.io", "InferencePool")
+MONITOR: Final = ("monitoring.coreos.com", "PodMonitor")
+GROUPS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+WAITING_FACTOR: Final = 2
+"""A request may wait as long as it then takes before a gateway gives it up."""
+
+
+def unserved(
+    spec: LLMDeploymentSpec, revisions: Sequence[Revision], capabilities: Capabilities
+) -> tuple[Problem, ...]:
+    """What the user asked for whose API the cluster does not serve."""
+    gateway = spec.networking.gateway
+    wished = (
+        (ROUTE, "spec.networking.gateway", gateway is not None),
+        (POOL, "spec.networking.gateway.inferencePool", gateway is not None and bool(gateway.inference_pool)),
+        (
+            GROUPS,
+            "spec.topology.groups",
+            any(one.workload is Workload.LEADER_WORKER_SET for one in revisions),
+        ),
+    )
+    return tuple(
+        Problem(field, "", f"the cluster serves no {kind} ({group}); install its CRD, or leave the field out")
+        for (group, kind), field, asked in wished
+        if asked and (group, kind) not in capabilities
+    )
+
+
+def routes(
+    spec: LLMDeploymentSpec,
+    owner: Owner,
+    service: str,
+    revisions: Sequence[Revision],
+    capabilities: Capabilities,
+) -> Iterator[Manifest]:
+    gateway = spec.networking.gateway
+    if gateway is not None and ROUTE in capabilities:
+        pooled = POOL in capabilities and gateway.inference_pool is not False
+        if pooled:
+            yield owned(
+                "inferencepool",
+                owner,
+                kind="InferencePool",
+                name=owner.name,
+                selector=leaders_of(owner.name),
+                port=PORT,
+            )
+        yield _route(gateway, owner, revisions, _backend(spec, owner, service, pooled=pooled))
+    if spec.networking.ingress is not None:
+        yield _ingress(spec, owner, service)
+    if MONITOR in capabilities:
+        yield _monitor(spec, owner)
+    grouped = any(one.pods_per_replica > 1 for one in revisions)
+    if spec.networking.allow_from or grouped:
+        yield _policy(spec, owner, grouped=grouped)
+
+
+def _backend(spec: LLMDeploymentSpec, owner: Owner, service: str, *, pooled: bool) -> dict[str, Any]:
+    if pooled:
+        return {"group": POOL[0], "kind": POOL[1], "name": owner.name, "port": PORT, "weight": 1}
+    port = spec.networking.service.port
+    return {"group": "", "kind": "Service", "name": service, "port": port, "weight": 1}
+
+
+def _route(
+    gateway: Gateway, owner: Owner, revisions: Sequence[Revision], backend: dict[str, Any]
+) -> Manifest:
+    parent: dict[str, Any] = {"group": GATEWAYS, "kind": "Gateway", "name": gateway.name}
+    if gateway.namespace is not None:
+        parent["namespace"] = gateway.namespace
+    if gateway.listener is not None:
+        parent["sectionName"] = gateway.listener
+    longest = max((one.drain_seconds for one in revisions), default=MOST_DRAIN)
+    return owned(
+        "httproute",
+        owner,
+        kind="HTTPRoute",
+        name=names.child_name(owner.name, "route"),
+        parent=parent,
+        hostnames=gateway.hostnames,
+        backend=backend,
+        path=gateway.path or "/",
+        timeout=f"{gateway.timeout_seconds or WAITING_FACTOR * longest}s",
+    )
+
+
+def _ingress(spec: LLMDeploymentSpec, owner: Owner, service: str) -> Manifest:
+    asked = spec.networking.ingress
+    if asked is None:
+        raise ValueError("there is an Ingress only where the resource asks for one")
+    backend = {"service": {"name": service, "port": {"number": spec.networking.service.port}}}
+    path = {"path": asked.path or "/", "pathType": "Prefix", "backend": backend}
+    return owned(
+        "ingress",
+        owner,
+        kind="Ingress",
+        name=names.child_name(owner.name, "route"),
+        annotations=asked.annotations,
+        class_name=asked.class_name,
+        rules=[{"host": host, "http": {"paths": [path]}} for host in asked.hosts],
+        tls=[{"hosts": asked.hosts, "secretName": asked.tls_secret}] if asked.tls_secret is not None else [],
+    )
+
+
+def _monitor(spec: LLMDeploymentSpec, owner: Owner) -> Manifest:
+    endpoint: dict[str, Any] = {"port": PORT_NAME, "path": "/metrics", "scheme": "http"}
+    if spec.networking.tls_secret is not None:
+        # The certificate names the Service, and a scraper speaks to pods.
+        endpoint |= {"scheme": "https", "tlsConfig": {"insecureSkipVerify": True}}
+    return owned(
+        "podmonitor",
+        owner,
+        kind="PodMonitor",
+        name=owner.name,
+        endpoint=endpoint,
+        kept=[names.LABEL_DEPLOYMENT, names.LABEL_SET],
+        selector=leaders_of(owner.name),
+    )
+
+
+def _policy(spec: LLMDeploymentSpec, owner: Owner, *, grouped: bool) -> Manifest:
+    """Ranks speak over ports of their own choosing and trust whoever answers, so only members reach one another there."""
+    api: dict[str, Any] = {"ports": [{"port": PORT, "protocol": "TCP"}]}
+    if spec.networking.allow_from:
+        allowed = {
+            "key": "kubernetes.io/metadata.name",
+            "operator": "In",
+            "values": sorted(spec.networking.allow_from),
+        }
+        api["from"] = [{"namespaceSelector": {"matchExpressions": [allowed]}}]
+    among = {"from": [{"podSelector": {"matchLabels": members_of(owner.name)}}]}
+    return owned(
+        "networkpolicy",
+        owner,
+        kind="NetworkPolicy",
+        name=names.child_name(owner.name, "netpol"),
+        ingress=[api, *([among] if grouped else [])],
+        selector=members_of(owner.name),
+    )

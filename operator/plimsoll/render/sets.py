@@ -1,0 +1,290 @@
+"""Serving sets as objects: frozen once at birth, then only counted.
+
+A replica that is one pod is counted by a Deployment. One that has several is a StatefulSet for its leader and one for its
+workers, because they differ: who is asked whether it serves, which port is open, who is headless. Both are told their rank
+and the leader's name by Kubernetes itself, so nothing has to run in front of the engine. A LeaderWorkerSet is made instead
+where the user asks for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from plimsoll import names
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.defaults import effective
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.engines import ENGINES
+from plimsoll.engines.command import Member
+from plimsoll.engines.timing import drain_seconds, start_seconds
+from plimsoll.engines.vllm import served_names
+from plimsoll.engines.vllm_groups import data_mode
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.model import ModelFacts
+from plimsoll.objects import Manifest
+from plimsoll.planning.plan import PlanSet
+from plimsoll.render import environment, placing
+from plimsoll.render.identity import identity
+from plimsoll.render.images import image_of
+from plimsoll.render.owned import Owner, owned
+from plimsoll.render.pods import QUEUE, SetTold, pod_template
+from plimsoll.render.revision import Data, Revision, Workload
+from plimsoll.render.templating import images_of
+from plimsoll.render.volumes import TEMPLATE_KEY
+
+PULL_SECONDS: Final = 1200
+"""Beside the engine's start, before a rollout counts as stuck: an engine's image has some 10 GB."""
+LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-key"
+LWS_RANK, LWS_LEADER = "$(LWS_WORKER_INDEX)", "$(LWS_LEADER_ADDRESS)"
+
+
+def owner_of(deployment: LLMDeployment) -> Owner:
+    return Owner(namespace=deployment.namespace, name=deployment.name, uid=deployment.metadata.uid)
+
+
+def set_name(
+    deployment: LLMDeployment, chosen: PlanSet, *, facts: EngineFacts, config: OperatorConfig
+) -> str:
+    """The name a set of the plan has, or would get; where its revision is there already, that is read and not rendered."""
+    spec = effective(deployment.spec, deployment.namespace, config).spec
+    return names.set_name(deployment.name, identity(spec, chosen, image_of(spec, chosen, facts, config)))
+
+
+def freeze(
+    deployment: LLMDeployment,
+    chosen: PlanSet,
+    *,
+    facts: EngineFacts,
+    config: OperatorConfig,
+    model: ModelFacts | None = None,
+) -> Revision:
+    """The set at its birth. Raises SpecError where what the user wrote cannot be had (no image, a patch that does not fit).
+
+    `model` is what is known of the model as it lies in storage; without it its size follows from the set's ledger.
+    """
+    spec = effective(deployment.spec, deployment.namespace, config).spec
+    image = image_of(spec, chosen, facts, config)
+    digest = identity(spec, chosen, image)
+    spec = _at_known_commit(spec, model)
+    weight_bytes = _weight_bytes(chosen, model)
+    kind = _workload(spec, chosen)
+    told = SetTold(
+        owner=owner_of(deployment),
+        name=names.set_name(deployment.name, digest),
+        digest=digest,
+        spec=spec,
+        chosen=chosen,
+        image=image,
+        config=config,
+        weight_bytes=weight_bytes,
+        start_seconds=start_seconds(spec, weight_bytes),
+        group_label=LWS_GROUP if kind is Workload.LEADER_WORKER_SET else names.LABEL_GROUP,
+    )
+    mixture = model is not None and model.architecture.is_moe
+    leader, worker, unsaid = _templates(told, kind, facts, mixture=mixture)
+    inline = spec.chat_template.inline if spec.chat_template is not None else None
+    return Revision(
+        name=told.name,
+        digest=digest,
+        entry=chosen,
+        workload=kind,
+        image=image.name,
+        engine_version=facts.version,
+        leader=leader,
+        worker=worker,
+        files={TEMPLATE_KEY: inline} if inline is not None else {},
+        claim=placing.claim_spec(chosen) if chosen.hardware.via_dra else None,
+        labels={QUEUE: spec.scheduling.queue} if spec.scheduling.queue is not None else {},
+        served_names=served_names(spec.model),
+        start_seconds=told.start_seconds,
+        drain_seconds=drain_seconds(spec, chosen),
+        weight_bytes=weight_bytes,
+        unsaid=unsaid,
+    )
+
+
+def workload(
+    revision: Revision, owner: Owner, replicas: int, groups: Sequence[int] | None = None
+) -> tuple[Manifest, ...]:
+    """A set's objects beside its revision. `groups` are the numbers of the replicas that there should be, where each has
+    objects of its own; without them they are counted from 0."""
+    found = list(_beside(revision, owner))
+    match revision.workload:
+        case Workload.DEPLOYMENT:
+            found.append(_deployment(revision, owner, replicas))
+        case Workload.LEADER_WORKER_SET:
+            found.append(_leader_worker_set(revision, owner, replicas))
+        case Workload.STATEFUL_SET:
+            for number in range(replicas) if groups is None else sorted(groups):
+                found += _group(revision, owner, number)
+    return tuple(found)
+
+
+def _workload(spec: LLMDeploymentSpec, chosen: PlanSet) -> Workload:
+    if chosen.pods_per_replica == 1:
+        return Workload.DEPLOYMENT
+    asked = spec.topology.groups == "LeaderWorkerSet"
+    return Workload.LEADER_WORKER_SET if asked else Workload.STATEFUL_SET
+
+
+def _at_known_commit(spec: LLMDeploymentSpec, model: ModelFacts | None) -> LLMDeploymentSpec:
+    """All replicas of a set load the commit that was planned with, whatever is pushed to the branch meanwhile."""
+    if (
+        model is None
+        or model.revision is None
+        or spec.model.revision is not None
+        or spec.model.scheme != "hf"
+    ):
+        return spec
+    return spec.model_copy(update={"model": spec.model.model_copy(update={"revision": model.revision})})
+
+
+def _weight_bytes(chosen: PlanSet, model: ModelFacts | None) -> int:
+    draft = chosen.settings.speculation.draft_weight_bytes if chosen.settings.speculation is not None else 0
+    if model is not None:
+        return model.weights.on_storage + draft
+    layout = chosen.layout
+    ranks = layout.gpus if layout.expert_parallel else layout.tensor * layout.pipeline
+    each = next((term.bytes.high for term in chosen.ledger.terms if term.name == "weights"), 0.0)
+    return int(each) * ranks + draft
+
+
+def _templates(
+    told: SetTold, kind: Workload, facts: EngineFacts, *, mixture: bool
+) -> tuple[Data, Data | None, tuple[str, ...]]:
+    """The leader's template, the workers' where there are any, and what could not be said."""
+    command, pods = ENGINES[facts.name], told.chosen.pods_per_replica
+    if pods == 1:
+        engine = command(told.spec, told.chosen, facts)
+        return pod_template(told, engine, leads=True, whoami=[]), None, _told(engine.unsaid)
+    everyone = data_mode(told.spec, told.chosen.layout, pods, mixture=mixture) != "internal"
+    made: list[Data] = []
+    unsaid: tuple[str, ...] = ()
+    for leads in (True,) if everyone else (True, False):
+        on_lws = kind is Workload.LEADER_WORKER_SET
+        member = Member(
+            pods=pods,
+            rank=LWS_RANK if on_lws else f"$({environment.RANK})",
+            leader=LWS_LEADER if on_lws else f"$({environment.LEADER})",
+            leads=leads,
+            mixture=mixture,
+            start_seconds=told.start_seconds,
+        )
+        engine = command(told.spec, told.chosen, facts, member)
+        headless = names.child_name(told.owner.name, "headless")
+        ranked = everyone or not leads
+        whoami = (
+            [] if on_lws else environment.placed(told.name, headless, told.owner.namespace, ranked=ranked)
+        )
+        made.append(pod_template(told, engine, leads=leads, whoami=whoami))
+        unsaid = unsaid or _told(engine.unsaid)
+    return made[0], made[1] if len(made) > 1 else None, unsaid
+
+
+def _told(unsaid: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(f"{one.flag}: {one.why}" for one in unsaid)
+
+
+def _beside(revision: Revision, owner: Owner) -> Iterator[Manifest]:
+    if revision.files:
+        yield owned(
+            "configmap",
+            owner,
+            kind="ConfigMap",
+            name=revision.name,
+            labels=revision.set_labels,
+            data=dict(revision.files),
+            fixed=True,
+        )
+    if revision.claim is not None:
+        yield owned(
+            "resourceclaimtemplate",
+            owner,
+            kind="ResourceClaimTemplate",
+            name=revision.name,
+            labels=revision.set_labels,
+            spec=revision.claim,
+        )
+
+
+def _deployment(revision: Revision, owner: Owner, replicas: int) -> Manifest:
+    return owned(
+        "deployment",
+        owner,
+        kind="Deployment",
+        name=revision.name,
+        labels={**revision.labels, **revision.set_labels},
+        images=tuple(images_of(revision.leader)),
+        progress_seconds=revision.start_seconds + PULL_SECONDS,
+        replicas=replicas,
+        selector=_selector(revision, owner),
+        template=revision.leader,
+    )
+
+
+def _leader_worker_set(revision: Revision, owner: Owner, replicas: int) -> Manifest:
+    alike = revision.worker is None
+    return owned(
+        "leaderworkerset",
+        owner,
+        kind="LeaderWorkerSet",
+        name=revision.name,
+        labels={**revision.labels, **revision.set_labels},
+        images=tuple(images_of([revision.leader, revision.worker])),
+        replicas=replicas,
+        size=revision.pods_per_replica,
+        leader=None if alike else revision.leader,
+        worker=revision.leader if alike else revision.worker,
+    )
+
+
+def _group(revision: Revision, owner: Owner, number: int) -> Iterator[Manifest]:
+    """One replica: its leader, rank 0, and its workers, counted from 1; all of them in one where all of them lead."""
+    together = revision.worker is None
+    yield _stateful_set(
+        revision,
+        owner,
+        number,
+        name=names.group_name(revision.name, number),
+        template=revision.leader,
+        first=0,
+        pods=revision.pods_per_replica if together else 1,
+    )
+    if revision.worker is not None:
+        yield _stateful_set(
+            revision,
+            owner,
+            number,
+            name=names.workers_name(revision.name, number),
+            template=revision.worker,
+            first=1,
+            pods=revision.pods_per_replica - 1,
+        )
+
+
+def _stateful_set(
+    revision: Revision, owner: Owner, number: int, *, name: str, template: Data, first: int, pods: int
+) -> Manifest:
+    group = {names.LABEL_GROUP: str(number)}
+    metadata = template["metadata"]
+    numbered = {**template, "metadata": {**metadata, "labels": {**metadata["labels"], **group}}}
+    leader = {names.LABEL_LEADER: metadata["labels"][names.LABEL_LEADER]}
+    return owned(
+        "statefulset",
+        owner,
+        kind="StatefulSet",
+        name=name,
+        labels={**revision.labels, **revision.set_labels, **group, **leader},
+        images=tuple(images_of(template)),
+        first=first,
+        pods=pods,
+        selector={**_selector(revision, owner), **group, **leader},
+        service=names.child_name(owner.name, "headless"),
+        template=numbered,
+    )
+
+
+def _selector(revision: Revision, owner: Owner) -> dict[str, str]:
+    return {names.LABEL_DEPLOYMENT: owner.name, **revision.set_labels}

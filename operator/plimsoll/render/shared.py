@@ -1,0 +1,106 @@
+"""The objects of which a deployment has one, whatever its sets: how it is reached, protected, and what was decided for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from plimsoll import names
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.defaults import effective
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.facts.capabilities import Capabilities
+from plimsoll.objects import Manifest
+from plimsoll.planning.plan import Plan
+from plimsoll.render.owned import Owner, leaders_of, members_of, owned
+from plimsoll.render.revision import Revision, Workload
+from plimsoll.render.routing import routes
+from plimsoll.render.sets import owner_of
+from plimsoll.render.volumes import shared_claims
+
+PLAN_KEY: Final = "plan.json"
+
+
+def shared_objects(
+    deployment: LLMDeployment,
+    plan: Plan,
+    revisions: Sequence[Revision],
+    config: OperatorConfig,
+    capabilities: Capabilities,
+) -> tuple[Manifest, ...]:
+    """`revisions` are of all sets that have pods or shall have some."""
+    spec = effective(deployment.spec, deployment.namespace, config).spec
+    owner = owner_of(deployment)
+    return tuple(_objects(spec, owner, plan, revisions, capabilities))
+
+
+def service_name(spec: LLMDeploymentSpec, owner: Owner) -> str:
+    return spec.networking.service.name or owner.name
+
+
+def _objects(
+    spec: LLMDeploymentSpec,
+    owner: Owner,
+    plan: Plan,
+    revisions: Sequence[Revision],
+    capabilities: Capabilities,
+) -> Iterator[Manifest]:
+    yield plan_object(owner, plan)
+    if spec.scheduling.service_account is None:
+        yield owned("serviceaccount", owner, kind="ServiceAccount", name=owner.name)
+    yield _service(spec, owner)
+    if any(one.workload is Workload.STATEFUL_SET for one in revisions):
+        yield owned(
+            "headless",
+            owner,
+            kind="Service",
+            name=names.child_name(owner.name, "headless"),
+            selector=members_of(owner.name),
+        )
+    yield owned(
+        "poddisruptionbudget",
+        owner,
+        kind="PodDisruptionBudget",
+        name=owner.name,
+        selector=members_of(owner.name),
+    )
+    weights = max((one.weight_bytes for one in revisions), default=0)
+    for name, claim in shared_claims(spec, owner.name, weights) if revisions else ():
+        yield owned("persistentvolumeclaim", owner, kind="PersistentVolumeClaim", name=name, spec=claim)
+    yield from routes(spec, owner, service_name(spec, owner), revisions, capabilities)
+
+
+def plan_object(
+    owner: Owner, plan: Plan, beside: Mapping[str, str] | None = None, turn: str | None = None
+) -> Manifest:
+    """The plan, whole: the truth that later turns stand by. `beside` is what else they need to know again; `turn` tells
+    that all objects of the deployment were written as they should be."""
+    annotations = {names.ANNOTATION_PLAN_DIGEST: plan.digest}
+    if turn is not None:
+        annotations[names.ANNOTATION_TURN] = turn
+    return owned(
+        "configmap",
+        owner,
+        kind="ConfigMap",
+        name=names.child_name(owner.name, "plan"),
+        annotations=annotations,
+        data={PLAN_KEY: plan.to_bytes().decode(), **(beside or {})},
+        fixed=False,
+    )
+
+
+def _service(spec: LLMDeploymentSpec, owner: Owner) -> Manifest:
+    asked = spec.networking.service
+    return owned(
+        "service",
+        owner,
+        kind="Service",
+        name=service_name(spec, owner),
+        labels=asked.labels,
+        annotations=asked.annotations,
+        protocol="https" if spec.networking.tls_secret is not None else "http",
+        port=asked.port,
+        selector=leaders_of(owner.name),
+        type=asked.type,
+    )
