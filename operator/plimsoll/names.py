@@ -39,6 +39,8 @@ ANNOTATION_RESET: Final = f"{GROUP}/clear-autotune-pause"
 ANNOTATION_WAKE: Final = f"{GROUP}/wake"
 ANNOTATION_FAILED: Final = f"{GROUP}/failed"
 """On the revision of a set that was given up: why. It is not started again."""
+ANNOTATION_TURN: Final = f"{GROUP}/turn"
+"""On the pinned plan: digest of all that the turn that wrote it last left behind. Equal again, there is nothing to do."""
 ANNOTATION_PLAN_DIGEST: Final = f"{GROUP}/plan-digest"
 OWNED_PREFIXES: Final = (f"{GROUP}/", "app.kubernetes.io/", "kubernetes.io/", "k8s.io/")
 
