@@ -27,6 +27,8 @@ class Workload(NamedTuple):
     replicas: int
     pods: int
     """Of each replica."""
+    group: int | None = None
+    """The replica's number, where each replica has objects of its own; then `pods` are this object's."""
 
 
 class Child(NamedTuple):
@@ -75,7 +77,7 @@ def read_child(kind: Kind, item: Object, *, clean: bool | None = None) -> Child 
         created=seconds(metadata.get("creationTimestamp")),
         set=sys.intern(labels.get(names.LABEL_SET, "")),
         failed=annotations.get(names.ANNOTATION_FAILED, ""),
-        workload=_workload(kind, item.get("spec")),
+        workload=_workload(kind, item.get("spec"), labels),
     )
 
 
@@ -110,7 +112,7 @@ def _untouched(metadata: Object) -> bool:
     )
 
 
-def _workload(kind: Kind, spec: Any) -> Workload | None:
+def _workload(kind: Kind, spec: Any, labels: dict[str, str]) -> Workload | None:
     if not isinstance(spec, dict):
         return None
     replicas = spec.get("replicas")
@@ -118,8 +120,8 @@ def _workload(kind: Kind, spec: Any) -> Workload | None:
     if kind is DEPLOYMENT:
         return Workload(count, 1)
     if kind is STATEFUL_SET:
-        # One replica of ours: as many pods as it has, and none where it is scaled to none.
-        return Workload(1 if count else 0, count or 1)
+        number = labels.get(names.LABEL_GROUP, "")
+        return Workload(1, count, int(number) if number.isdecimal() else None)
     if kind is LEADER_WORKER_SET:
         return Workload(count, int((spec.get("leaderWorkerTemplate") or {}).get("size") or 1))
     return None

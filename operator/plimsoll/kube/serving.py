@@ -1,0 +1,171 @@
+"""What of a deployment is seen to run: its sets, from the children that make pods and the pods they made.
+
+Pods are watched whole, since their status is what matters, and kept as `PodSeen`; a pod wakes its deployment when that
+changes, so that probes and heartbeats which change nothing cost nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from plimsoll import names
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen
+from plimsoll.kube.child import Child
+from plimsoll.kube.children import Children, Wake
+from plimsoll.kube.door import Door, Object
+from plimsoll.kube.errors import KubeError
+from plimsoll.kube.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET
+from plimsoll.kube.pace import Pace
+from plimsoll.kube.pod_seen import pod_seen
+from plimsoll.kube.watchers import Watchers
+
+ROLE: Final = "serving"
+SELECTOR: Final = f"{names.LABEL_ROLE}={ROLE}"
+
+Hears = Callable[[str, Object | None], None]
+"""Is told each serving pod, or that one (namespace/name) is gone: the inventory counts what it takes."""
+
+
+class Pods:
+    """Serving pods by deployment and set."""
+
+    def __init__(
+        self,
+        door: Door,
+        wake: Wake,
+        *,
+        hears: Hears = lambda key, pod: None,  # noqa: ARG005
+        pace: Pace | None = None,
+        namespaces: Iterable[str] = (),
+    ) -> None:
+        self._wake = wake
+        self._hears = hears
+        self._watchers = Watchers(door, pace or Pace(), namespaces)
+        self._of: dict[str, dict[str, dict[str, PodSeen]]] = {}
+        """By deployment, set and pod."""
+
+    def start(self) -> None:
+        for source in self._watchers.sources(POD, selector=SELECTOR):
+            self._watchers.start(source, _Pods(self, source.namespace))
+
+    async def synced(self) -> None:
+        await self._watchers.synced()
+
+    async def stop(self) -> None:
+        await self._watchers.stop()
+
+    def alive_at(self) -> float:
+        return self._watchers.alive_at()
+
+    @property
+    def problems(self) -> Mapping[str, KubeError]:
+        return self._watchers.problems
+
+    def of(self, owner: str) -> Mapping[str, tuple[PodSeen, ...]]:
+        """By the set's label, sorted by name."""
+        return {
+            digest: tuple(pods[name] for name in sorted(pods))
+            for digest, pods in sorted(self._of.get(owner, {}).items())
+        }
+
+    def put(self, item: Object) -> None:
+        owner, digest = _belongs(item)
+        key, seen = item["metadata"]["name"], pod_seen(item)
+        self._hears(f"{item['metadata']['namespace']}/{key}", item)
+        pods = self._of.setdefault(owner, {}).setdefault(digest, {})
+        if pods.get(key) != seen:
+            pods[key] = seen
+            self._wake(owner)
+
+    def remove(self, item: Object) -> None:
+        owner, digest = _belongs(item)
+        self.forget(owner, digest, item["metadata"]["name"])
+
+    def forget(self, owner: str, digest: str, name: str) -> None:
+        self._hears(f"{owner.partition('/')[0]}/{name}", None)
+        sets = self._of.get(owner, {})
+        if sets.get(digest, {}).pop(name, None) is None:
+            return
+        if not sets[digest]:
+            del sets[digest]
+        if not sets:
+            del self._of[owner]
+        self._wake(owner)
+
+    def all(self) -> list[tuple[str, str, str]]:
+        """Deployment, set and pod."""
+        return [
+            (owner, digest, name)
+            for owner, sets in self._of.items()
+            for digest, pods in sets.items()
+            for name in pods
+        ]
+
+
+class _Pods:
+    """The sink of one watcher."""
+
+    def __init__(self, pods: Pods, namespace: str) -> None:
+        self._pods = pods
+        self._namespace = namespace
+
+    def put(self, item: Object, *, listed: bool) -> None:  # noqa: ARG002 - a change is told by what is seen
+        self._pods.put(item)
+
+    def remove(self, item: Object) -> None:
+        self._pods.remove(item)
+
+    def keep_only(self, keys: set[str]) -> None:
+        for owner, digest, name in self._pods.all():
+            namespace = owner.partition("/")[0]
+            if self._namespace in ("", namespace) and f"{namespace}/{name}" not in keys:
+                self._pods.forget(owner, digest, name)
+
+
+def serving(owner: str, children: Children, pods: Pods, scalers: tuple[str, ...] = ()) -> Serving:
+    """Everything of one deployment (namespace/name) that is seen."""
+    made: dict[str, list[Child]] = {}
+    for child in children.of(owner).values():
+        if child.set and (child.workload is not None or child.ref.kind == CONTROLLER_REVISION.name):
+            made.setdefault(child.set, []).append(child)
+    running = pods.of(owner)
+    name = owner.partition("/")[2]
+    sets = [
+        _set_seen(names.set_name(name, digest), made.get(digest, []), running.get(digest, ()))
+        for digest in sorted({*made, *running})
+    ]
+    return Serving(sets=tuple(sorted(sets, key=lambda one: (one.created, one.name))), scalers=scalers)
+
+
+def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...]) -> SetSeen:
+    groups: dict[int, int] = {}
+    replicas, each = 0, 1
+    for child in made:
+        if child.workload is None:
+            continue
+        if child.ref.kind == STATEFUL_SET.name and child.workload.group is not None:
+            groups[child.workload.group] = groups.get(child.workload.group, 0) + child.workload.pods
+        else:
+            replicas, each = child.workload.replicas, child.workload.pods
+    if groups:
+        # A group that lacks one of its objects for a moment is no smaller for it.
+        replicas, each = len(groups), max(groups.values())
+    born = [child.created for child in made if child.workload is None] or [child.created for child in made]
+    return SetSeen(
+        name=name,
+        replicas=replicas,
+        pods_per_replica=each,
+        created=min(born, default=0.0),
+        failed=next((child.failed for child in made if child.failed), ""),
+        pods=pods,
+        groups=tuple(sorted(groups)),
+    )
+
+
+def _belongs(item: Object) -> tuple[str, str]:
+    metadata = item["metadata"]
+    labels = metadata.get("labels") or {}
+    owner = f"{metadata['namespace']}/{labels.get(names.LABEL_DEPLOYMENT, '')}"
+    return sys.intern(owner), sys.intern(labels.get(names.LABEL_SET, ""))
