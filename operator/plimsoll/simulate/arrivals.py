@@ -112,8 +112,8 @@ def draw_arrivals(
 ) -> Arrivals:
     """`scale` times the trace's traffic, from `begin_s` on, for `span_s` or to its end.
 
-    A trace of rates keeps its burstiness when it is made smaller: a part of many users would be smoother, a small service
-    is not.
+    A trace of rates that is made smaller becomes what a random part of its requests would be: bursts keep their length
+    and their share of the rate, so that few requests are less bursty than many. Made larger, it keeps its figures.
     """
     end_s = trace.span_s if span_s is None else min(trace.span_s, begin_s + span_s)
     random = Random(f"arrivals {seed}")  # noqa: S311 - a simulation, repeatable by its seed
@@ -146,7 +146,8 @@ def _gamma(trace: RateTrace, random: Random, scale: float, begin_s: float, end_s
             continue
         now = max(now, start)
         gap = 1 / (rate * scale)
-        shape = 1 / max(cv, 0.05) ** 2
+        kept = min(1.0, scale)
+        shape = 1 / max(0.0025, kept * cv**2 + 1 - kept)
         while True:
             now += random.gammavariate(shape, gap / shape)
             if now >= end:
