@@ -67,6 +67,9 @@ def within(
         reason, message = "AtMin", f"scaling.min is {bounds.min}, and there are {there}"
     elif after < there:
         reason, message = "AtMax", f"scaling.max is {bounds.max}, and there are {there}"
+    elif aim != there:
+        reason = spread.limit or "Rollout"
+        message = f"{aim} replicas are asked for by the bounds, and there are {there}; none can be moved now"
     return turn.answer(
         memory,
         replicas=spread.replicas,

@@ -10,7 +10,8 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from plimsoll.control.situation import ReplicaState, Role, Room, ServingSet
+from plimsoll.control.situation import ReplicaState, Role, Room, ServingSet, claim_of
+from plimsoll.planning.budgets import UNLIMITED, Limits
 
 ROUNDING = 1e-9
 
@@ -43,38 +44,43 @@ def grown(
     """So many units more, of at most so many replicas in all."""
     told = {each.name: each.told for each in role.sets}
     free = dict(room.gpus) if room is not None else {}
+    limits = room.limits if room is not None else UNLIMITED
     total, left, limit = sum(told.values()), units, None
     for each in sorted(role.sets, key=lambda each: _cost(each, weight)):
         if left <= ROUNDING:
             break
-        if each.frozen or each.name in blocked:
-            limit = limit or (None if each.frozen else "GPUsUnavailable")
+        if each.frozen:
+            continue
+        if each.name in blocked:
+            limit = limit or "GPUsUnavailable"
             continue
         if each.count(ReplicaState.FAILED):
             limit = "StartFailed"
             continue
-        wanted = math.ceil(left / weight[each.name] - ROUNDING)
-        fits = _fits(each, room, free)
-        taken = wanted if fits is None else min(wanted, fits)
-        if taken < wanted:
-            limit = room.why if room is not None else limit
+        taken, why = _fits(each, math.ceil(left / weight[each.name] - ROUNDING), free, limits)
+        limit = why or limit
         if taken > most - total:
             taken, limit = max(0, most - total), "AtMax"
         told[each.name] += taken
         total += taken
         left -= taken * weight[each.name]
+        limits = limits.less(claim_of(each), taken)
         if each.pool in free:
             free[each.pool] -= taken * each.gpus
     return Spread(replicas=told, short=max(0.0, left), limit=limit if left > ROUNDING else None)
 
 
-def _fits(each: ServingSet, room: Room | None, free: Mapping[str, float]) -> int | None:
-    if room is None:
-        return None
-    bounds = [room.replicas[each.name]] if each.name in room.replicas else []
+def _fits(each: ServingSet, wanted: int, free: Mapping[str, float], limits: Limits) -> tuple[int, str | None]:
+    """How many of those wanted there is room for, and what keeps the others out."""
+    taken, why = wanted, None
+    allowed = limits.allows(claim_of(each))
+    if allowed is not None and allowed < taken:
+        taken, why = allowed, "BudgetExhausted"
     if each.pool in free and each.gpus > 0:
-        bounds.append(math.floor(free[each.pool] / each.gpus + ROUNDING))
-    return max(0, min(bounds)) if bounds else None
+        fits = max(0, math.floor(free[each.pool] / each.gpus + ROUNDING))
+        if fits < taken:
+            taken, why = fits, "GPUsUnavailable"
+    return taken, why
 
 
 def shrunk(role: Role, weight: Mapping[str, float], count: int, least: int) -> Spread:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 
 from plimsoll.control.signals import Signals
+from plimsoll.planning.budgets import UNLIMITED, Claim, Limits
 
 
 class ReplicaState(StrEnum):
@@ -148,9 +150,24 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """What may still be taken: GPUs by pool, and replicas by set where a budget or a quota counts them. Absent: no limit."""
+    """What more of the fleet one deployment may take now."""
 
     gpus: Mapping[str, float] = field(default_factory=dict)
-    replicas: Mapping[str, int] = field(default_factory=dict)
-    why: str = "GPUsUnavailable"
-    """The reason of ScalingLimited where it is too little."""
+    """Free devices by pool; a pool that is not named has no limit."""
+    limits: Limits = UNLIMITED
+    """What the namespace's budget leaves, the deployment's own replicas already taken out."""
+
+    @property
+    def budget(self) -> Room:
+        """Without regard to what is free: a number that a person wrote may wait for its GPUs."""
+        return Room(limits=self.limits)
+
+
+def claim_of(each: ServingSet) -> Claim:
+    """What one replica of a set takes of a budget."""
+    price = each.price_per_hour
+    return Claim(
+        product=each.product,
+        gpus=Fraction(each.gpus).limit_denominator(1000),
+        price=None if price is None else Fraction(price).limit_denominator(10000),
+    )

@@ -38,10 +38,11 @@ class Turn:
         return {each.name: each.told for each in self.role.sets}
 
     def toward(self, aim: int, most: int) -> Spread:
-        """To a number of replicas at once: up where the room allows, down from the dearest."""
+        """To a number of replicas at once: up where the budget allows, down from the dearest."""
         if aim > self.there:
             ones = {each.name: 1.0 for each in self.role.sets}
-            return grown(self.role, ones, float(aim - self.there), most=most, blocked=(), room=self.room)
+            room = None if self.room is None else self.room.budget
+            return grown(self.role, ones, float(aim - self.there), most=most, blocked=(), room=room)
         return shrunk(self.role, weights(self.role.sets), self.there - aim, 0)
 
     def answer(

@@ -1,0 +1,109 @@
+"""Every deployment of a fleet in one tick: who goes first when GPUs or budgets do not suffice for all.
+
+Decisions are made one after the other, the most important first, each in the room that the ones before have left. What is
+taken away from somebody is not room for anybody until its pods are gone: a fleet that grows here while it shrinks there
+never holds more than its budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from plimsoll.control.decision import Decision
+from plimsoll.control.law import Law
+from plimsoll.control.memory import Memory
+from plimsoll.control.scaling import LAW, decide
+from plimsoll.control.situation import ReplicaState, Room, ServingSet, Situation, claim_of
+from plimsoll.planning.budgets import UNLIMITED, Limits
+
+EMPTY: Final = Memory()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """What there is to share."""
+
+    free: Mapping[str, float] = field(default_factory=dict)
+    """Devices by pool that no pod asks for, those of nodes that could still be made included; an absent pool has no limit."""
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    """Budgets by namespace, whole; absent namespaces have none."""
+
+
+def decide_fleet(
+    *,
+    now: float,
+    situations: Iterable[Situation],
+    memories: Mapping[str, Memory],
+    fleet: Fleet,
+    law: Law = LAW,
+) -> tuple[Decision, ...]:
+    """One decision each, sorted by name. A deployment without a memory begins with an empty one."""
+    asked = sorted(situations, key=lambda each: (-each.priority, each.name))
+    free, limits = _reserved(asked, fleet), _left(asked, fleet)
+    decisions = []
+    for situation in asked:
+        left = limits.get(situation.namespace, UNLIMITED)
+        decision = decide(
+            now=now,
+            situation=situation,
+            memory=memories.get(situation.name, EMPTY),
+            room=Room(gpus=free, limits=_own(left, situation)),
+            law=law,
+        )
+        decisions.append(decision)
+        free, left = _taken(situation, decision, free, left)
+        limits[situation.namespace] = left
+    return tuple(sorted(decisions, key=lambda decision: decision.name))
+
+
+def _sets(situation: Situation) -> Iterable[ServingSet]:
+    return (each for role in situation.roles for each in role.sets)
+
+
+def _holds(each: ServingSet) -> int:
+    """Replicas that a budget counts: those asked for, and those that are still there though they leave."""
+    return max(each.told, each.present) + each.count(ReplicaState.LEAVING)
+
+
+def _reserved(asked: Iterable[Situation], fleet: Fleet) -> Mapping[str, float]:
+    """Free devices without those promised to replicas that have no pod yet."""
+    free = dict(fleet.free)
+    for situation in asked:
+        for each in _sets(situation):
+            if each.pool in free:
+                free[each.pool] -= max(0, each.told - each.present) * each.gpus
+    return free
+
+
+def _left(asked: Iterable[Situation], fleet: Fleet) -> dict[str, Limits]:
+    left = dict(fleet.limits)
+    for situation in asked:
+        if situation.namespace in left:
+            whole = left[situation.namespace]
+            for each in _sets(situation):
+                left[situation.namespace] = left[situation.namespace].less(claim_of(each), _holds(each))
+            # The most replicas are those of one deployment, not of all of a namespace.
+            left[situation.namespace] = replace(left[situation.namespace], replicas=whole.replicas)
+    return left
+
+
+def _own(left: Limits, situation: Situation) -> Limits:
+    if left.replicas is None:
+        return left
+    return replace(left, replicas=max(0, left.replicas - sum(map(_holds, _sets(situation)))))
+
+
+def _taken(
+    situation: Situation, decision: Decision, free: Mapping[str, float], left: Limits
+) -> tuple[Mapping[str, float], Limits]:
+    wished = {wish.set: wish.replicas for wish in decision.wishes}
+    most, after = left.replicas, dict(free)
+    for each in _sets(situation):
+        more = wished[each.name] - each.told
+        if more > 0:
+            left = replace(left.less(claim_of(each), more), replicas=most)
+        if each.pool in after:
+            after[each.pool] -= max(0, wished[each.name] - each.told) * each.gpus
+    return after, left

@@ -1,0 +1,193 @@
+"""Sixteen complaints of users of other autoscalers, each a sentence that must not come true here."""
+
+import dataclasses
+
+from plimsoll import names
+from plimsoll.control.decision import Action
+from plimsoll.control.fleet import Fleet, decide_fleet
+from plimsoll.control.memory import Memory
+from plimsoll.control.samples import PodSample, Window
+from plimsoll.control.signals import Signals, signals_of
+from plimsoll.control.situation import Bounds, Replica, ReplicaState, Role, Zero
+from plimsoll.planning import codec
+from plimsoll.planning.budgets import Limits
+from tests.control.situations import NOW, after, known, replicas, serving, signals, situation, ticks
+
+BUSY = {"inflight": 60, "waiting": 20, "rate": 8.0, "kv": 0.9}
+IDLE = {"inflight": 0, "rate": 0.0, "kv": 0.0}
+
+
+def only(decision):
+    (role,) = decision.roles
+    return role
+
+
+def told(decision, kind):
+    return next((each for each in decision.conditions if each.type == kind), None)
+
+
+def test_01_series_of_dead_pods_do_not_count():
+    window = Window()
+    for at in (NOW - 30, NOW - 15, NOW):
+        full = [
+            PodSample(pod=f"dead-{i}", at=at, running=60.0, waiting=50.0, kv_fraction=1.0, finished=9.0)
+            for i in range(5)
+        ]
+        alive = PodSample(pod="alive", at=at, running=5.0, waiting=0.0, kv_fraction=0.1, finished=9.0)
+        window = window.add(at, [*full, alive])
+    said = signals_of(window, now=NOW, live=["alive"])
+    assert (said.inflight, said.live, said.coverage) == (5.0, 1, 1.0)
+
+
+def test_02_nothing_is_scaled_up_tick_after_tick_without_load():
+    decision = ticks(situation(signals(2, **IDLE)), 100)
+    assert only(decision).action is not Action.UP
+    assert decision.replicas <= 2
+
+
+def test_03_two_controllers_never_write_one_number():
+    decision = ticks(situation(signals(2, **BUSY), other_writer="HorizontalPodAutoscaler chat"), 5)
+    assert (only(decision).action, decision.replicas) == (Action.HOLD, 2)
+    assert told(decision, names.AUTOSCALER_CONFLICT).reason == "SeveralWriters"
+
+
+def test_04_a_replica_of_many_pods_is_one_replica():
+    # Only leaders report and only leaders are replicas: three groups of four pods are three, and settled.
+    decision = ticks(situation(signals(3, inflight=30, rate=3.0), serving(3, gpus=32.0)), 5)
+    assert (only(decision).action, decision.replicas) == (Action.HOLD, 3)
+
+
+def test_05_nothing_over_nothing_is_an_idle_deployment_and_its_gpus_are_released():
+    said = signals(3, **IDLE)
+    assert said.preempted_share is None
+    decision = ticks(situation(said), 30)
+    assert told(decision, names.METRICS).status == "True"
+    assert decision.replicas < 3
+
+
+def test_06_an_outage_of_metrics_does_not_skip_the_floor():
+    dark = Signals(at=NOW, live=2, replicas=(), reachable=False)
+    decision = ticks(situation(dark, serving(2), bounds=Bounds(min=4, max=8)), 3)
+    assert decision.replicas == 4
+    assert told(decision, names.METRICS).reason == "PrometheusUnreachable"
+
+
+def test_07_growing_one_while_another_shrinks_never_passes_the_budget():
+    shrinking = situation(signals(6, **IDLE), serving(6, name="set-b"), name="team/b")
+    growing = situation(signals(2, **BUSY), name="team/a")
+    fleet = Fleet(limits={"team": Limits(devices=8)})
+    memories, most = {"team/a": known(), "team/b": known(ready=6)}, 0
+    for tick in range(40):
+        decisions = decide_fleet(
+            now=NOW + 15 * tick, situations=[shrinking, growing], memories=memories, fleet=fleet
+        )
+        memories = {each.name: each.memory for each in decisions}
+        most = max(most, sum(max(each.replicas, 2 if each.name == "team/a" else 6) for each in decisions))
+    assert most == 8
+
+
+def test_08_replicas_without_gpus_are_given_up_and_the_planner_goes_on():
+    stuck = serving(2, replicas=(*replicas(2), *replicas(2, ReplicaState.UNSCHEDULABLE, age=650, first=2)))
+    withdrawn = ticks(situation(signals(2, **BUSY), stuck), 1)
+    assert (only(withdrawn).reason, withdrawn.replicas) == ("GPUsUnavailable", 2)
+    quiet = situation(signals(2, **IDLE), serving(2))
+    calm = after(*[quiet] * 30, memory=withdrawn.memory)
+    assert calm.replicas == 1
+
+
+def test_08b_a_wish_is_kept_while_a_node_is_being_made():
+    coming = serving(2, replicas=(*replicas(2), *replicas(2, ReplicaState.NODE_COMING, age=1200, first=2)))
+    decision = ticks(situation(signals(2, **BUSY), coming), 3)
+    assert decision.replicas >= 4
+
+
+def test_08c_after_a_refusal_it_asks_again_later_and_less_often():
+    stuck = serving(2, replicas=(*replicas(2), *replicas(1, ReplicaState.UNSCHEDULABLE, age=650, first=2)))
+    once = ticks(situation(signals(2, **BUSY), stuck), 1)
+    blocked = once.memory.of("serve").blocked["set-a"]
+    asked = situation(signals(2, **BUSY), serving(2))
+    soon = after(asked, asked, asked, memory=once.memory)
+    assert (blocked.retry_s, soon.replicas) == (60.0, 2)
+    later = after(*[asked] * 8, memory=once.memory)
+    assert later.replicas > 2
+    twice = after(situation(signals(2, **BUSY), stuck), memory=later.memory, begin=NOW + 120)
+    assert twice.memory.of("serve").blocked["set-a"].retry_s == 120.0
+
+
+def test_09_what_runs_is_believed_and_not_what_was_once_written():
+    # Somebody scaled the child from 4 to 2 by hand: the load still asks for 4.
+    decision = ticks(situation(signals(2, inflight=60, rate=8.0, kv=0.5), serving(2, wanted=2)), 3)
+    assert decision.replicas >= 4
+
+
+def test_10_a_restart_forgets_nothing():
+    first = ticks(situation(signals(6, **IDLE), serving(6)), 10)
+    kept = codec.decode(Memory, codec.encode(first.memory))
+    assert kept == first.memory
+    lost = ticks(situation(signals(6, **IDLE), serving(6)), 10, memory=Memory())
+    assert lost.replicas == 6
+
+
+def test_11_a_raised_minimum_is_obeyed_at_once():
+    decision = ticks(situation(signals(2, inflight=5, rate=0.5), bounds=Bounds(min=5, max=8)), 1)
+    assert (decision.replicas, only(decision).reason) == (5, "AtMin")
+
+
+def test_12_a_broken_image_is_not_asked_for_again_and_again():
+    broken = serving(2, replicas=(*replicas(2), *replicas(1, ReplicaState.FAILED, age=60, first=2)))
+    decision = ticks(situation(signals(2, **BUSY), broken), 20)
+    assert decision.replicas == 3
+    assert told(decision, names.SCALING).reason == "StartFailed"
+
+
+def test_13_a_woken_replica_is_left_alone_while_its_node_is_coming():
+    zero = Zero(after_s=900, waiting=0.0, idle_s=5000.0)
+    asleep = situation(
+        Signals(at=NOW, live=0, replicas=()), serving(0), bounds=Bounds(min=0, max=4), zero=zero
+    )
+    woken = ticks(dataclasses.replace(asleep, zero=dataclasses.replace(zero, waiting=3.0)), 1)
+    assert (only(woken).action, woken.replicas) == (Action.WAKE, 1)
+    coming = serving(0, replicas=replicas(1, ReplicaState.NODE_COMING, age=10))
+    waiting = after(*[dataclasses.replace(asleep, roles=(_role(coming, 0),))] * 50, memory=woken.memory)
+    assert waiting.replicas == 1
+
+
+def _role(each, live):
+    return Role(sets=(each,), signals=Signals(at=NOW, live=live, replicas=()), bounds=Bounds(min=0, max=4))
+
+
+def test_14_the_wake_signal_lives_outside_the_pods():
+    nobody = Signals(at=NOW, live=0, replicas=())
+    silent = situation(nobody, serving(0), bounds=Bounds(min=0, max=4), zero=Zero(waiting=None, idle_s=None))
+    assert ticks(silent, 3).replicas == 0
+    written = dataclasses.replace(silent, zero=Zero(woken_at=NOW - 5))
+    assert ticks(written, 1).replicas == 1
+    # And whoever cannot be woken never falls asleep.
+    unsaid = situation(signals(1, **IDLE), bounds=Bounds(min=0, max=4), zero=Zero(idle_s=None))
+    assert ticks(unsaid, 100).replicas == 1
+
+
+def test_15_a_pool_that_never_fills_does_not_hide_that_replicas_are_full():
+    # 64 requests at once is all the engine runs, at a tenth of its pool: tokens alone would never ask for more.
+    decision = ticks(situation(signals(2, inflight=64, waiting=30, rate=6.0, kv=0.1)), 3)
+    assert decision.replicas > 2
+
+
+def test_16_every_role_is_scaled_by_its_own_load():
+    calm = situation(signals(2, inflight=10, rate=1.5))
+    busy = situation(signals(2, **BUSY), serving(2, name="set-b"))
+    both = dataclasses.replace(
+        calm, roles=(calm.roles[0], dataclasses.replace(busy.roles[0], name="prefill"))
+    )
+    memory = Memory(roles={"serve": known().of("serve"), "prefill": known().of("serve")})
+    decision = ticks(both, 3, memory=memory)
+    by_role = {role.role: role.replicas for role in decision.roles}
+    assert by_role["serve"] == 2
+    assert by_role["prefill"] > 2
+
+
+def test_replicas_of_a_gone_pod_are_not_waited_for():
+    # The pod is in the window still, but Kubernetes no longer has it: coverage asks only for those that live.
+    window = Window().add(NOW, [PodSample(pod="gone", at=NOW, running=1.0)])
+    assert signals_of(window, now=NOW, live=[]).coverage == 1.0
+    assert Replica(id="x", state=ReplicaState.READY, since=0, created=0).scheduled is None

@@ -1,0 +1,169 @@
+"""What holds whatever happens: ten thousand random stories of a few ticks each, drawn by seed."""
+
+import random
+
+import pytest
+
+from plimsoll.control.decision import Action
+from plimsoll.control.fleet import Fleet, decide_fleet
+from plimsoll.control.memory import Memory
+from plimsoll.control.scaling import decide
+from plimsoll.control.signals import Signals
+from plimsoll.control.situation import Bounds, Replica, ReplicaState, Role, Room, ServingSet, Situation, Zero
+from plimsoll.planning import codec
+from plimsoll.planning.budgets import Limits
+from tests.control.situations import CAPACITY, NOW, SLO, saying
+from tests.control.situations import spread as quantiles
+
+STORIES, TICKS = 10_000, 3
+STATES = (
+    *[ReplicaState.READY] * 6,
+    ReplicaState.STARTING,
+    ReplicaState.UNSCHEDULABLE,
+    ReplicaState.NODE_COMING,
+    ReplicaState.FAILED,
+    ReplicaState.LEAVING,
+)
+
+
+def drawn_set(rng, name, now):
+    listed = tuple(
+        Replica(
+            id=f"{name}-{i}",
+            state=rng.choice(STATES),
+            since=now - rng.choice([5, 100, 700, 5000]),
+            created=now - rng.choice([300, 800, 6000]),
+        )
+        for i in range(rng.randrange(7))
+    )
+    return ServingSet(
+        name=name,
+        pool=rng.choice(["a", "b"]),
+        product="H100",
+        capacity=CAPACITY,
+        replicas=listed,
+        wanted=rng.choice([None, rng.randrange(7)]),
+        gpus=rng.choice([0.5, 1, 2]),
+        price_per_hour=rng.choice([None, 2.0, 5.0]),
+        frozen=rng.random() < 0.1,
+    )
+
+
+def drawn_signals(rng, now, live):
+    spoken = rng.choice([live, live, rng.randint(0, live)])
+    figures = {
+        "inflight": rng.choice([0, 10, 45, 64]),
+        "waiting": rng.choice([0, 0, 5, 300]),
+        "rate": rng.choice([0.0, 0.5, 4.0, 9.0]),
+        "kv": rng.choice([0.0, 0.3, 0.7, 1.0]),
+    }
+    figures = {
+        key: None if key in {"kv_fraction"} and rng.random() < 0.1 else value for key, value in figures.items()
+    }
+    said = Signals(
+        at=now, live=live, replicas=saying(spoken, **figures), reachable=rng.random() > 0.05
+    )
+    if rng.random() < 0.7:
+        latency = rng.choice([0.2, 1.5, 3.0])
+        latencies = type(said.latencies)(ttft=quantiles(latency), itl=quantiles(latency / 25))
+        said = Signals(
+            at=now, live=live, replicas=said.replicas, reachable=said.reachable, latencies=latencies
+        )
+    return said
+
+
+def drawn(rng, now, name="team/chat"):
+    sets = tuple(drawn_set(rng, f"{name}-set-{i}", now) for i in range(rng.choice([1, 1, 2])))
+    least = rng.choice([0, 1, 1, 3])
+    bounds = Bounds(min=least, max=max(1, least) + rng.choice([0, 3, 12]))
+    live = sum(each.ready for each in sets)
+    return Situation(
+        name=name,
+        roles=(Role(sets=sets, signals=drawn_signals(rng, now, live), bounds=bounds),),
+        slo=SLO,
+        zero=Zero(idle_s=rng.choice([None, 0.0, 5000.0]), waiting=rng.choice([None, 0.0, 2.0]))
+        if least == 0
+        else None,
+        busy=rng.choice([None, None, None, "a rollout"]),
+    )
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_bounds_budgets_and_caution_hold_in_every_story(part):
+    rng = random.Random(part)
+    for _ in range(STORIES // 4):
+        memory, now = Memory(), NOW
+        for _ in range(TICKS):
+            asked, gpus = drawn(rng, now), rng.choice([0.0, 2.0, 50.0])
+            room = Room(gpus={"a": gpus, "b": gpus}, limits=Limits(replicas=rng.choice([None, 0, 4])))
+            decision = decide(now=now, situation=asked, memory=memory, room=room)
+            judge(asked, decision, room)
+            before, then = memory, now
+            memory, now = decision.memory, now + rng.choice([1, 15, 15, 15, 60, 4000, -4000])
+        assert decision == decide(now=then, situation=asked, memory=before, room=room)
+        assert codec.decode(Memory, codec.encode(memory)) == memory
+
+
+def judge(asked, decision, room):
+    (role,), (answer,) = asked.roles, decision.roles
+    before = {each.name: each.told for each in role.sets}
+    wished = {wish.set: wish.replicas for wish in answer.wishes}
+    grown = {name for name in wished if wished[name] > before[name]}
+    shrunk = {name for name in wished if wished[name] < before[name]}
+    there, after = sum(before.values()), sum(wished.values())
+    assert list(wished) == [each.name for each in role.sets]
+    # Within bounds: towards them, never away.
+    assert after <= max(role.bounds.max, there)
+    if after < there:
+        assert after >= min(role.bounds.min, there) or role.bounds.min > there
+    if not asked.zero and there >= role.bounds.min:
+        assert after >= min(there, max(1, role.bounds.min)) or any(each.frozen for each in role.sets)
+    # One action: nothing grows while something else shrinks.
+    assert not (grown and shrunk)
+    assert (answer.action is Action.HOLD) == (not grown and not shrunk)
+    # Nothing is taken away on missing data, only the user's own bounds are enforced.
+    dark = not role.signals.reachable or role.signals.coverage < 0.5
+    if dark and there and after < there:
+        assert there > role.bounds.max
+    # What a rollout moves is left alone.
+    frozen = {each.name for each in role.sets if each.frozen}
+    assert not (grown & frozen)
+    assert not (shrunk & frozen)
+    # Budgets.
+    if grown and room.limits.replicas is not None:
+        assert after - there <= room.limits.replicas
+    assert answer.reason
+    assert answer.message
+
+
+def test_a_fleet_never_takes_more_than_is_free_or_allowed():
+    rng = random.Random(7)
+    for _ in range(400):
+        free, limit = {"a": rng.choice([0.0, 4.0, 9.0]), "b": 5.0}, rng.choice([None, 3, 20])
+        fleet = Fleet(free=free, limits={} if limit is None else {"team": Limits(devices=limit)})
+        memories: dict[str, Memory] = {}
+        now = NOW
+        for _ in range(3):
+            asked = [drawn(rng, now, f"{space}/{i}") for space in ("team", "other") for i in range(3)]
+            decisions = decide_fleet(now=now, situations=asked, memories=memories, fleet=fleet)
+            more = {"a": 0.0, "b": 0.0}
+            budget = 0.0
+            sets = {each.name: (each, s) for s in asked for role in s.roles for each in role.sets}
+            load_driven = {"LoadRose", "Panic"}
+            for decision in decisions:
+                for role in decision.roles:
+                    for wish in role.wishes:
+                        each, owner = sets[wish.set]
+                        gained = max(0, wish.replicas - each.told) * each.gpus
+                        more[each.pool] += gained if role.reason in load_driven else 0.0
+                        budget += gained if owner.namespace == "team" else 0.0
+            assert all(more[pool] <= free[pool] + 1e-6 for pool in more)
+            if limit is not None:
+                held = sum(
+                    (max(e.told, e.present) + e.count(ReplicaState.LEAVING)) * e.gpus
+                    for e, owner in sets.values()
+                    if owner.namespace == "team"
+                )
+                assert budget <= max(0.0, limit - held) + 1e-6
+            memories = {each.name: each.memory for each in decisions}
+            now += 15
