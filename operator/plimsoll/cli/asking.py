@@ -67,7 +67,7 @@ def answer(question: Question, inventory: Inventory | None = None) -> FleetPlan:
     snapshot = question.snapshot
     pinned = _pinned(snapshot)
     requests = [
-        Request(deployment=one, facts=_facts(one, question), pinned=pinned.get(f"{one.namespace}/{one.name}"))
+        Request(deployment=one, facts=facts_of(one, question), pinned=pinned.get(f"{one.namespace}/{one.name}"))
         for one in question.deployments
     ]
     # A config that says nothing is one that nobody gave.
@@ -106,7 +106,7 @@ def _stored(snapshot: Snapshot) -> list[LLMDeployment]:
     return found
 
 
-def _facts(deployment: LLMDeployment, question: Question) -> PlanFacts:
+def facts_of(deployment: LLMDeployment, question: Question) -> PlanFacts:
     """What is known of the models; where nothing is, the plan says why."""
     asked, admin = deployment.spec.speculative, question.snapshot.config
     kept = _kept_models(question.snapshot).get((deployment.spec.model.source, deployment.spec.model.revision))

@@ -72,12 +72,11 @@ def _objects(
 
 
 def plan_object(
-    owner: Owner, plan: Plan, beside: Mapping[str, str] | None = None, turn: str | None = None
+    owner: Owner, plan: Plan, beside: Mapping[str, str] | None = None, turn: str = ""
 ) -> Manifest:
-    """The plan, whole: the truth that later turns stand by. `beside` is what else they need to know again; `turn` tells
-    that all objects of the deployment were written as they should be."""
+    """The plan, whole: the truth that later turns stand by. `beside` is what else a turn keeps, `turn` what it left behind."""
     annotations = {names.ANNOTATION_PLAN_DIGEST: plan.digest}
-    if turn is not None:
+    if turn:
         annotations[names.ANNOTATION_TURN] = turn
     return owned(
         "configmap",
@@ -85,7 +84,7 @@ def plan_object(
         kind="ConfigMap",
         name=names.child_name(owner.name, "plan"),
         annotations=annotations,
-        data={PLAN_KEY: plan.to_bytes().decode(), **(beside or {})},
+        data={**(beside or {}), PLAN_KEY: plan.to_bytes().decode()},
         fixed=False,
     )
 
