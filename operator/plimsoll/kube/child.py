@@ -50,6 +50,8 @@ class Child(NamedTuple):
     set: str
     failed: str
     workload: Workload | None
+    turn: str = ""
+    """On the pinned plan: what the turn that wrote it left behind."""
 
 
 def read_child(kind: Kind, item: Object, *, clean: bool | None = None) -> Child | None:
@@ -77,6 +79,7 @@ def read_child(kind: Kind, item: Object, *, clean: bool | None = None) -> Child 
         created=seconds(metadata.get("creationTimestamp")),
         set=sys.intern(labels.get(names.LABEL_SET, "")),
         failed=annotations.get(names.ANNOTATION_FAILED, ""),
+        turn=annotations.get(names.ANNOTATION_TURN, ""),
         workload=_workload(kind, item.get("spec"), labels),
     )
 

@@ -62,10 +62,13 @@ class Door:
         may_write: Callable[[], bool] = lambda: True,
         reads: int = READS,
         writes: int = WRITES,
+        seconds: float = CALL_SECONDS,
     ) -> None:
+        """`seconds` is the longest that one call may take."""
         self._pace = pace or Pace()
         self._transport = Transport(access, self._pace)
         self._may_write = may_write
+        self._seconds = seconds
         self._reads = asyncio.Semaphore(reads)
         self._writes = asyncio.Semaphore(writes)
 
@@ -180,7 +183,7 @@ class Door:
 
     async def _read(self, verb: str, path: str, query: Mapping[str, str], accept: str) -> Object:
         request = Request(
-            verb=verb, method="GET", path=path, query=query, accept=accept, seconds=CALL_SECONDS
+            verb=verb, method="GET", path=path, query=query, accept=accept, seconds=self._seconds
         )
         failures = 0
         while True:
@@ -210,7 +213,7 @@ class Door:
             path=path,
             query=query,
             accept=_METADATA if metadata else JSON,
-            seconds=CALL_SECONDS,
+            seconds=self._seconds,
             data=json.dumps(body, separators=(",", ":")).encode(),
             content=content,
         )

@@ -64,6 +64,15 @@ CHILDREN: Final = (
 )
 """What a deployment of ours may own."""
 
+SCALED_OBJECT: Final = Kind("keda.sh/v1alpha1", "ScaledObject", "scaledobjects", optional=True)
+AUTOSCALER: Final = Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+_DRA: Final = tuple(f"resource.k8s.io/{version}" for version in ("v1", "v1beta2", "v1beta1"))
+SLICES: Final = tuple(
+    Kind(version, "ResourceSlice", "resourceslices", namespaced=False, optional=True) for version in _DRA
+)
+"""Devices that pods get by claims: newest version first, of which the first that is served is read."""
+CLAIMS: Final = tuple(Kind(version, "ResourceClaim", "resourceclaims", optional=True) for version in _DRA)
+
 OWNER: Final = Kind(names.API_VERSION, names.KIND, names.PLURAL)
 POD: Final = Kind("v1", "Pod", "pods")
 NODE: Final = Kind("v1", "Node", "nodes", namespaced=False)

@@ -1,0 +1,125 @@
+"""Which optional kinds the cluster serves, in the versions that we read and write; looked up again when CRDs come and go.
+
+Asked of discovery and not of the CRDs, since an API may also be there without one, and is there only once it is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from plimsoll.facts.capabilities import Capabilities
+from plimsoll.kube.door import Door, Object
+from plimsoll.kube.errors import KubeError, NotFound
+from plimsoll.kube.kinds import CHILDREN, CLAIMS, CRD, SCALED_OBJECT, SLICES, Kind
+from plimsoll.kube.pace import Pace
+from plimsoll.kube.watchers import Watchers
+
+LOG: Final = logging.getLogger(__name__)
+OPTIONAL: Final = (*(kind for kind in CHILDREN if kind.optional), SCALED_OBJECT, *SLICES, *CLAIMS)
+LOOK_SECONDS: Final = 300.0
+"""Without a word from the CRDs, as where they may not be watched."""
+SETTLE_SECONDS: Final = 2.0
+"""A CRD is told of before it is served: measured 0.1 to 1.3 s."""
+
+
+class Served:
+    """`changed` is called when what is served is no longer what it was."""
+
+    def __init__(
+        self, door: Door, changed: Callable[[], None], *, pace: Pace | None = None, crds: bool = True
+    ) -> None:
+        self.kinds: frozenset[Kind] = frozenset()
+        self._door = door
+        self._changed = changed
+        self._pace = pace or Pace()
+        self._watchers = Watchers(door, self._pace)
+        self._crds = crds
+        self._told = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Looks once, and goes on looking."""
+        self.kinds = await look(self._door)
+        if self._crds:
+            for source in self._watchers.sources(CRD, metadata=True):
+                self._watchers.start(source, self)
+        self._task = asyncio.create_task(self._run(), name="watch what is served")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._watchers.stop()
+
+    def alive_at(self) -> float:
+        return self._watchers.alive_at()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return frozenset((kind.group, kind.name) for kind in self.kinds)
+
+    def first(self, kinds: Iterable[Kind]) -> Kind | None:
+        """The first of these versions that is served."""
+        return next((kind for kind in kinds if kind in self.kinds), None)
+
+    def put(self, item: Object, *, listed: bool) -> None:
+        """A CRD; those that were there at the start have been seen by looking."""
+        if not listed and _group(item["metadata"]["name"]) in _GROUPS:
+            self._told.set()
+
+    def remove(self, item: Object) -> None:
+        self.put(item, listed=False)
+
+    def keep_only(self, keys: set[str]) -> None:  # noqa: ARG002 - what is gone shows when it is looked for
+        self._told.set()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._told.wait()
+            except TimeoutError:
+                await self._look()
+                continue
+            self._told.clear()
+            await self._look()
+            await self._pace.sleep(SETTLE_SECONDS)
+            await self._look()
+
+    async def _look(self) -> None:
+        try:
+            found = await look(self._door)
+        except KubeError as error:
+            LOG.warning("what the cluster serves is not known anew: %s", error)
+            return
+        if found != self.kinds:
+            self.kinds = found
+            self._changed()
+
+
+async def look(door: Door) -> frozenset[Kind]:
+    """The optional kinds that are served now."""
+    groups = (await door.get("/apis")).get("groups") or ()
+    versions = {one["groupVersion"] for group in groups for one in group.get("versions") or ()}
+    wanted = sorted({kind.api_version for kind in OPTIONAL} & versions)
+    found = await asyncio.gather(*(_kinds(door, version) for version in wanted))
+    served = {(version, kind) for version, kinds in zip(wanted, found, strict=True) for kind in kinds}
+    return frozenset(kind for kind in OPTIONAL if (kind.api_version, kind.name) in served)
+
+
+async def _kinds(door: Door, version: str) -> set[str]:
+    try:
+        resources = (await door.get(f"/apis/{version}")).get("resources") or ()
+    except NotFound:
+        return set()
+    return {one["kind"] for one in resources}
+
+
+def _group(crd: str) -> str:
+    return crd.partition(".")[2]
+
+
+_GROUPS: Final = frozenset(kind.group for kind in OPTIONAL)

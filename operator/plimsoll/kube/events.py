@@ -1,0 +1,146 @@
+"""Events of decisions, for `kubectl describe`: each told once, counted where it comes again, and lost rather than waited for.
+
+An event's name follows from what it says, so that a restarted operator which says it again finds it told. Which decisions are
+worth an event is not known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from plimsoll import names
+from plimsoll.kube.applier import Owner
+from plimsoll.kube.door import Door, Object
+from plimsoll.kube.errors import Conflict, KubeError, NotFound
+from plimsoll.kube.kinds import EVENT
+from plimsoll.kube.pace import Pace
+from plimsoll.kube.times import micro_time
+
+LOG: Final = logging.getLogger(__name__)
+MOST: Final = 1000
+"""That wait to be sent; and that are remembered to be counted."""
+SERIES_SECONDS: Final = 60.0
+"""Between two counts of an event that comes again and again."""
+NOTE: Final = 1024
+"""Characters that the API takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One decision about a deployment."""
+
+    owner: Owner
+    reason: str
+    """A stable word."""
+    note: str
+    """A sentence."""
+    action: str
+    """What was done, or tried."""
+    type: Literal["Normal", "Warning"] = "Normal"
+
+    @property
+    def name(self) -> str:
+        said = f"{self.owner.uid}\n{self.type}\n{self.reason}\n{self.action}\n{self.note}"
+        return f"{self.owner.name}.{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+
+
+@dataclass(slots=True)
+class _Told:
+    count: int
+    at: float
+
+
+class Events:
+    """Put in what is to be told; `run` sends it."""
+
+    def __init__(
+        self, door: Door, instance: str, *, pace: Pace | None = None, wall: Callable[[], float] = time.time
+    ) -> None:
+        self.dropped = 0
+        """That were not told, because too many waited or the API would not take them."""
+        self._door = door
+        self._instance = instance
+        self._pace = pace or Pace()
+        self._wall = wall
+        self._waiting: asyncio.Queue[Event] = asyncio.Queue(MOST)
+        self._told: OrderedDict[str, _Told] = OrderedDict()
+
+    def tell(self, event: Event) -> None:
+        """At once, and without fail on the side of whoever tells."""
+        try:
+            self._waiting.put_nowait(event)
+        except asyncio.QueueFull:
+            self.dropped += 1
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            event = await self._waiting.get()
+            try:
+                await self._send(event)
+            except KubeError as error:
+                self.dropped += 1
+                LOG.warning("event %s of %s was not told: %s", event.reason, event.owner.key, error)
+            finally:
+                self._waiting.task_done()
+
+    async def flush(self) -> None:
+        """Until all that was put in has been sent."""
+        await self._waiting.join()
+
+    async def _send(self, event: Event) -> None:
+        told = self._told.get(event.name)
+        if told is None:
+            await self._first(event)
+            return
+        told.count += 1
+        if self._pace.now() - told.at < SERIES_SECONDS:
+            return
+        told.at = self._pace.now()
+        series = {"count": told.count, "lastObservedTime": micro_time(self._wall())}
+        path = EVENT.path(event.owner.namespace, event.name)
+        try:
+            await self._door.patch(path, {"series": series}, manager=names.MANAGER_CHILDREN)
+        except NotFound:
+            # Events last an hour; what is said after that is said anew.
+            await self._first(event)
+
+    async def _first(self, event: Event) -> None:
+        try:
+            path = EVENT.collection(event.owner.namespace)
+            await self._door.create(path, self._body(event), manager=names.MANAGER_CHILDREN)
+        except Conflict:
+            # Told before a restart.
+            pass
+        self._told[event.name] = _Told(1, self._pace.now())
+        self._told.move_to_end(event.name)
+        if len(self._told) > MOST:
+            self._told.popitem(last=False)
+
+    def _body(self, event: Event) -> Object:
+        return {
+            "apiVersion": EVENT.api_version,
+            "kind": EVENT.name,
+            "metadata": {"name": event.name, "namespace": event.owner.namespace},
+            "eventTime": micro_time(self._wall()),
+            "reportingController": f"{names.GROUP}/operator",
+            "reportingInstance": self._instance,
+            "action": event.action,
+            "reason": event.reason,
+            "note": event.note if len(event.note) <= NOTE else event.note[: NOTE - 1] + "…",
+            "type": event.type,
+            "regarding": {
+                "apiVersion": names.API_VERSION,
+                "kind": names.KIND,
+                "namespace": event.owner.namespace,
+                "name": event.owner.name,
+                "uid": event.owner.uid,
+            },
+        }

@@ -1,0 +1,157 @@
+"""The fleet as the cluster shows it: nodes, what pods of anybody take of them, and devices that are had by claims.
+
+Objects go into `facts.Fleet` as they come, which keeps the few numbers that planning reads. Serving pods are not watched
+twice: whoever watches them tells of them here. Where only some namespaces may be read, nodes and others' pods are out of
+sight; planning then knows the node classes that the admin declares, and `notes` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from plimsoll import names
+from plimsoll.api.config import OperatorConfig
+from plimsoll.facts.fleet import Fleet
+from plimsoll.facts.inventory import Inventory
+from plimsoll.kube.door import Door, Object
+from plimsoll.kube.errors import KubeError
+from plimsoll.kube.kinds import NODE, POD, Kind
+from plimsoll.kube.pace import Pace
+from plimsoll.kube.serving import ROLE
+from plimsoll.kube.watchers import Watchers
+from plimsoll.kube.watching import Sink, key_of
+
+OTHERS: Final = f"{names.LABEL_ROLE}!={ROLE}"
+TAKING: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+_NAMESPACED: Final = (
+    "nodes and other namespaces' pods may not be read here; planned on the node classes of the admin's config alone, "
+    "whose nodes are taken as free"
+)
+SETTLE_SECONDS: Final = 0.3
+"""Changes come in flocks (a node brings its pods); whether they moved anything is asked once for all of them."""
+
+
+class FleetSeen:
+    """`moved` is called when the inventory is another one than before; `version` counts how often it was."""
+
+    def __init__(
+        self,
+        door: Door,
+        config: OperatorConfig,
+        moved: Callable[[], None],
+        *,
+        pace: Pace | None = None,
+        namespaces: Iterable[str] = (),
+    ) -> None:
+        self.fleet = Fleet(config)
+        self.version = 0
+        self.unread: dict[str, str] = {}
+        """Objects that are not counted, since they cannot be understood, and why."""
+        self._moved = moved
+        self._sees_nodes = not tuple(namespaces)
+        self._watchers = Watchers(door, pace or Pace())
+        self._settling: asyncio.TimerHandle | None = None
+        self._last: Inventory | None = None
+
+    def start(self, slices: Kind | None = None, claims: Kind | None = None) -> None:
+        """Watch what may be seen; devices by claims in the versions that are served, if any."""
+        if not self._sees_nodes:
+            return
+        fleet = self.fleet
+        self._watch(NODE, _Feed(self, fleet.add_node, fleet.remove_node))
+        self._watch(POD, _Feed(self, fleet.add_pod, fleet.remove_pod), selector=OTHERS, fields=TAKING)
+        if slices is not None:
+            self._watch(slices, _Feed(self, fleet.add_slice, fleet.remove_slice))
+        if claims is not None:
+            self._watch(claims, _Feed(self, fleet.add_claim, fleet.remove_claim))
+
+    async def synced(self) -> None:
+        await self._watchers.synced()
+        if self._sees_nodes:
+            self.fleet.pods_are_known()
+        self._settle()
+
+    async def stop(self) -> None:
+        if self._settling is not None:
+            self._settling.cancel()
+        await self._watchers.stop()
+
+    def alive_at(self) -> float:
+        return self._watchers.alive_at()
+
+    @property
+    def problems(self) -> Mapping[str, KubeError]:
+        return self._watchers.problems
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is out of sight, and what that means for plans."""
+        if not self._sees_nodes:
+            return (_NAMESPACED,)
+        unseen = [f"{path} cannot be read: {error}" for path, error in self.problems.items()]
+        return (*unseen, *(self.unread[key] for key in sorted(self.unread)))
+
+    def serving_pod(self, key: str, pod: Object | None) -> None:
+        """A serving pod that is new or changed; None when it is gone."""
+        if not self._sees_nodes:
+            return
+        if pod is None:
+            self.fleet.remove_pod(key)
+        else:
+            self.fleet.add_pod(pod)
+        self.changed()
+
+    def changed(self) -> None:
+        if self._settling is None:
+            self._settling = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._settle)
+
+    def _watch(self, kind: Kind, sink: Sink, *, selector: str = "", fields: str = "") -> None:
+        for source in self._watchers.sources(kind, selector=selector, fields=fields):
+            self._watchers.start(source, sink)
+
+    def _settle(self) -> None:
+        self._settling = None
+        inventory = self.fleet.inventory()
+        if inventory != self._last:
+            self._last = inventory
+            self.version += 1
+            self._moved()
+
+
+class _Feed:
+    """The sink of one kind: remembers only which objects there are."""
+
+    def __init__(self, seen: FleetSeen, add: Callable[[Object], None], remove: Callable[[str], None]) -> None:
+        self._seen = seen
+        self._add = add
+        self._remove = remove
+        self._keys: set[str] = set()
+
+    def put(self, item: Object, *, listed: bool) -> None:  # noqa: ARG002 - the fleet compares for itself
+        key = key_of(item)
+        self._keys.add(key)
+        try:
+            self._add(item)
+        except (ValueError, TypeError, KeyError) as error:
+            # One object that we do not understand must not hide all others.
+            self._remove(key)
+            self._seen.unread[key] = f"{item.get('kind') or 'object'} {key} is not counted: {error}"
+        else:
+            self._seen.unread.pop(key, None)
+        self._seen.changed()
+
+    def remove(self, item: Object) -> None:
+        key = key_of(item)
+        self._forget(key)
+
+    def keep_only(self, keys: set[str]) -> None:
+        for key in self._keys - keys:
+            self._forget(key)
+
+    def _forget(self, key: str) -> None:
+        self._keys.discard(key)
+        self._seen.unread.pop(key, None)
+        self._remove(key)
+        self._seen.changed()

@@ -1,0 +1,49 @@
+"""The status of a deployment, written by server-side apply under a manager of its own, and only when it says something new.
+
+What the status says is `status`' work. Here is only known what was written last, since the resource as it was last seen may be
+older than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from plimsoll import names
+from plimsoll.kube.applier import Owner
+from plimsoll.kube.door import Door, Object
+from plimsoll.kube.kinds import OWNER
+from plimsoll.objects import canonical
+
+NOTHING: Final[Mapping[str, Any]] = {}
+
+
+class StatusWriter:
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._written: dict[str, tuple[str, str]] = {}
+        """By uid: the text written last, and the resourceVersion that it made."""
+
+    async def write(self, owner: Owner, wanted: Mapping[str, Any], seen: Object) -> bool:
+        """Whether it was written: not if `seen`, the resource as it was last told of, says it already, nor if we wrote it
+        after that. Raises what the door raises; a resource that is gone or another one by now is NotFound or Conflict."""
+        text = canonical(wanted)
+        written, version = self._written.get(owner.uid, ("", "0"))
+        # What was seen is our own write, or older; else somebody may have changed what we wrote.
+        known = int(seen["metadata"]["resourceVersion"]) <= int(version)
+        if text == (written if known else canonical(seen.get("status") or NOTHING)):
+            return False
+        body = {
+            "apiVersion": OWNER.api_version,
+            "kind": OWNER.name,
+            "metadata": {"name": owner.name, "namespace": owner.namespace, "uid": owner.uid},
+            "status": wanted,
+        }
+        path = f"{OWNER.path(owner.namespace, owner.name)}/status"
+        answer = await self._door.apply(path, body, manager=names.MANAGER_STATUS)
+        self._written[owner.uid] = text, answer["metadata"]["resourceVersion"]
+        return True
+
+    def forget(self, uid: str) -> None:
+        """The resource is gone."""
+        self._written.pop(uid, None)
