@@ -35,6 +35,7 @@ class Growth:
     made: list[str] = field(default_factory=list)
     _due: dict[str, float] = field(default_factory=dict)
     _empty_since: dict[str, float] = field(default_factory=dict)
+    _leaving: set[str] = field(default_factory=set)
     _failure: BaseException | None = None
 
     @contextmanager
@@ -69,7 +70,7 @@ class Growth:
             self._order(waiting, now)
         spare = {node["metadata"]["name"]: node for node in self.fleet.spare}
         for name in sorted(name for name, due in self._due.items() if due <= now):
-            api.create("/api/v1/nodes", spare[name])
+            self.simulator.register(spare[name])
             self.made.append(name)
             del self._due[name]
         if self.empty_seconds is not None and self.made:
@@ -102,21 +103,31 @@ class Growth:
                 rooms[chosen] = minus(rooms.get(chosen, whole_rooms[chosen]), wanted)
 
     def _retire_empty(self, now: float, seconds: float) -> None:
+        """Tainted first, and looked at once more: a pod may have been placed there in between."""
         api = self.simulator.api
-        used = {pod["spec"].get("nodeName") for pod in api.items("/api/v1/pods")}
         nodes = api.items("/api/v1/nodes", labelSelector=self.fleet.selector)
         usable = {node["metadata"]["name"] for node in nodes if is_usable(node)}
+        used = {pod["spec"].get("nodeName") for pod in api.items("/api/v1/pods")}
         for name in [name for name in self.made if name in usable]:
+            leaving = name in self._leaving
             if name in used:
                 self._empty_since.pop(name, None)
+                if leaving:
+                    self._leaving.discard(name)
+                    self._taint(name, leaving=False)
+            elif leaving:
+                api.delete(f"/api/v1/nodes/{name}")
+                self.made.remove(name)
+                self._leaving.discard(name)
+                del self._empty_since[name]
             elif now - self._empty_since.setdefault(name, now) >= seconds:
-                self._retire(api, name)
+                self._leaving.add(name)
+                self._taint(name, leaving=True)
 
-    def _retire(self, api: Api, name: str) -> None:
-        api.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": [LEAVING]}})
-        api.delete(f"/api/v1/nodes/{name}")
-        self.made.remove(name)
-        del self._empty_since[name]
+    def _taint(self, name: str, *, leaving: bool) -> None:
+        (spare,) = (node for node in self.fleet.spare if node["metadata"]["name"] == name)
+        taints = [*(spare["spec"].get("taints") or ()), *([LEAVING] if leaving else [])]
+        self.simulator.api.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": taints}})
 
 
 def is_waiting(pod: Object) -> bool:

@@ -5,20 +5,43 @@ A node that is lost is none of these: its kubelet stops answering, which is `sim
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 from cluster.stages.stage import Event, Stage
 
 RECLAIM_TAINT: Final = "karpenter.sh/disrupted"
 
-_READY: Final = """
-{{ $now := Now | Quote }}
-conditions:
-- {type: Ready, status: "True", reason: KubeletReady, message: kubelet is posting ready status, lastHeartbeatTime: {{ $now }}, lastTransitionTime: {{ $now }}}
-- {type: MemoryPressure, status: "False", reason: KubeletHasSufficientMemory, message: kubelet has sufficient memory available, lastHeartbeatTime: {{ $now }}, lastTransitionTime: {{ $now }}}
-- {type: DiskPressure, status: "False", reason: KubeletHasNoDiskPressure, message: kubelet has no disk pressure, lastHeartbeatTime: {{ $now }}, lastTransitionTime: {{ $now }}}
-- {type: PIDPressure, status: "False", reason: KubeletHasSufficientPID, message: kubelet has sufficient PID available, lastHeartbeatTime: {{ $now }}, lastTransitionTime: {{ $now }}}
-"""
+CONDITIONS: Final = (
+    {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "kubelet is posting ready status",
+    },
+    {
+        "type": "MemoryPressure",
+        "status": "False",
+        "reason": "KubeletHasSufficientMemory",
+        "message": "kubelet has sufficient memory available",
+    },
+    {
+        "type": "DiskPressure",
+        "status": "False",
+        "reason": "KubeletHasNoDiskPressure",
+        "message": "kubelet has no disk pressure",
+    },
+    {
+        "type": "PIDPressure",
+        "status": "False",
+        "reason": "KubeletHasSufficientPID",
+        "message": "kubelet has sufficient PID available",
+    },
+)
+_READY: Final = "{{ $now := Now | Quote }}\nconditions:\n" + "".join(
+    f"- {json.dumps(one)[:-1]}, lastHeartbeatTime: {{{{ $now }}}}, lastTransitionTime: {{{{ $now }}}}}}\n"
+    for one in CONDITIONS
+)
 _ANNOUNCED: Final = f"""
 {{{{ $notice := or (index .metadata.labels "e2e.plimsoll.dev/reclaim-notice") "2m" }}}}
 metadata:
