@@ -48,7 +48,7 @@ class Cluster:
         feature_gates: Mapping[str, bool] | None = None,
         runtime_config: Mapping[str, bool] | None = None,
         audit: bool = False,
-        node_grace_seconds: int = 50,
+        node_grace_seconds: int | None = None,
         real_nodes: int = 0,
         places: Places | None = None,
         progress: Progress | None = None,

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cluster.api import Api, Object
+from cluster.api import Object
 from cluster.fleet import Fleet
 from cluster.simulator import Simulator, is_usable
 from plimsoll.facts.amounts import millicores, whole
