@@ -100,6 +100,11 @@ class Processes:
                 raise ClusterFailed(f"{name} is not ready after {timeout:.0f} s{self.tail(name)}")
             time.sleep(0.05)
 
+    def finish(self, name: str) -> None:
+        """Until the program has done its work; ClusterFailed if it did not."""
+        if code := self._running.pop(name).wait():
+            raise ClusterFailed(f"{name} ended with {code}{self.tail(name)}")
+
     def check(self) -> None:
         """ClusterFailed if one has ended."""
         for name, one in self._running.items():

@@ -102,7 +102,7 @@ def coredns(*, address: str, kubeconfig: Path, folder: Path) -> list[str]:
     """Answers on the host's address; of other names it knows nothing."""
     file = folder / "Corefile"
     file.write_text(f"""
-.:53 {{
+{DOMAIN} in-addr.arpa ip6.arpa {{
     bind {address}
     errors
     kubernetes {DOMAIN} in-addr.arpa ip6.arpa {{
@@ -110,6 +110,9 @@ def coredns(*, address: str, kubeconfig: Path, folder: Path) -> list[str]:
         pods insecure
         ttl 5
     }}
+}}
+. {{
+    bind {address}
     template ANY ANY {{
         rcode NXDOMAIN
     }}

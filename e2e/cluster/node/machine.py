@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from cluster.guard import cgroups, remove_cgroups
+from cluster.node.packages import SYSTEM_PATH
 from cluster.processes import ClusterFailed, Processes
 
 INIT: Final = Path(__file__).parent / "init.py"
@@ -55,7 +56,7 @@ class Machine:
     def _inside(self) -> list[str]:
         inside = ["nsenter", f"--target={self.pid}", "--pid", "--mount", "--net", "--uts", "--ipc", "--"]
         # Who kills what stands for the program outside means the program.
-        return [*inside, "setpriv", "--pdeathsig", "KILL", "--"]
+        return [*inside, "setpriv", "--pdeathsig", "KILL", "--", "env", f"PATH={SYSTEM_PATH}"]
 
 
 def run(*argv: str | Path, input: bytes | None = None) -> str:  # noqa: A002

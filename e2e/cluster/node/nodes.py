@@ -5,6 +5,7 @@ Programs that run on them are told by `kubelet` and `runtime`; images by the `im
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from cluster.api import Api, ApiError, Object
 from cluster.binaries import Places, ensure
 from cluster.binaries.progress import Progress
 from cluster.node import kubelet, packages
+from cluster.node.image_store import ImageStore
 from cluster.node.machine import Machine, end_cgroup, make_cgroup
 from cluster.node.network import NODES, Addresses, Network
 from cluster.node.runtime import Runtime, pause_archive
@@ -61,6 +63,7 @@ class RealNodes:
     programs: Mapping[str, Path]
     system: Mapping[str, Path]
     network: Network
+    images: ImageStore
     nodes: list[RealNode] = field(default_factory=list)
 
     @classmethod
@@ -75,6 +78,7 @@ class RealNodes:
             programs=ensure(PROGRAMS, places, progress),
             system=packages.require(packages.NODE, progress),
             network=Network.start(processes),
+            images=ImageStore.of(places),
         )
 
     @property
@@ -113,9 +117,11 @@ class RealNodes:
         runtime = Runtime(
             machine=machine,
             folder=folder / "runtime",
+            root=folder / "containerd",
             plugins=self.system["ptp"].parent,
             pods=self.addresses.pods_of(place),
         )
+        self.images.lend(runtime.root)
         runtime.start(self.system["containerd"])
         runtime.load(pause)
         cgroup = f"{self.processes.cgroup}/{name}"
@@ -152,3 +158,12 @@ class RealNodes:
             address=self.addresses.host, kubeconfig=kubeconfig("kube-system", account), folder=folder
         )
         self.processes.start("coredns", [self.programs["coredns"], *args])
+        self.processes.wait("coredns", lambda: _listens(self.addresses.host, 53), READY_SECONDS)
+
+
+def _listens(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), 1).close()
+    except OSError:
+        return False
+    return True

@@ -19,6 +19,7 @@ from cluster.node.machine import Machine
 NAMESPACE: Final = "k8s.io"
 """Where containerd keeps what is Kubernetes'."""
 SOCKET: Final = "/run/containerd/containerd.sock"
+START_SECONDS: Final = 60.0
 PAUSE: Final = "localhost/plimsoll/pause:1"
 
 
@@ -28,11 +29,18 @@ class Runtime:
 
     machine: Machine
     folder: Path
+    """Of its configuration."""
+    root: Path
     """What it keeps: images and containers."""
     plugins: Path
     """Folder of network plugins."""
     pods: str
     """Addresses of the node's pods."""
+
+    @property
+    def program(self) -> str:
+        """What it is called among the cluster's programs."""
+        return f"containerd-{self.machine.name}"
 
     @property
     def config(self) -> Path:
@@ -44,10 +52,9 @@ class Runtime:
         network.mkdir(parents=True)
         (network / "pods.conflist").write_text(json.dumps(self._network()))
         self.config.write_text(self._config(network))
-        name = f"containerd-{self.machine.name}"
-        self.machine.start_program(name, [program, "--config", self.config])
+        self.machine.start_program(self.program, [program, "--config", self.config])
         socket = Path(f"/proc/{self.machine.pid}/root{SOCKET}")
-        self.machine.processes.wait(name, socket.exists, 30)
+        self.machine.processes.wait(self.program, socket.exists, START_SECONDS)
 
     def ctr(self, *args: str | Path, input: bytes | None = None) -> str:  # noqa: A002
         """containerd's own client."""
@@ -78,7 +85,7 @@ class Runtime:
     def _config(self, network: Path) -> str:
         return f"""
 version = 2
-root = {json.dumps(str(self.folder / "containerd"))}
+root = {json.dumps(str(self.root))}
 state = "/run/containerd/state"
 disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.tracing.processor.v1.otlp"]
 [grpc]

@@ -1,0 +1,189 @@
+"""Makes the images that lack: a base from Debian's packages, Dockerfiles by buildah, and the result straight into the store.
+
+Every program runs among mounts of its own and under a guard, so that an end in the middle leaves nothing but files.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from configparser import ConfigParser
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cluster.binaries import Places
+from cluster.binaries.progress import Progress
+from cluster.images.recipes import BASE, PACKAGES, SUITE, Recipe
+from cluster.node import packages
+from cluster.node.image_store import ImageStore
+from cluster.node.machine import Machine
+from cluster.node.packages import Unavailable
+from cluster.node.runtime import Runtime
+from cluster.processes import ClusterFailed, Processes
+
+CERTIFICATES: Final = Path("/etc/ssl/certs")
+PROXIES: Final = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
+
+def ensure_images(recipes: Iterable[Recipe], places: Places, progress: Progress) -> None:
+    """All of them are in every real node that starts after this; Unavailable where they cannot be made."""
+    store, wanted = ImageStore.of(places), list(recipes)
+    if all(store.has(recipe.reference) for recipe in wanted):
+        return
+    packages.require_root()
+    found = packages.require({**packages.NODE, **packages.IMAGES}, progress)
+    with store.making(lambda: progress.say("another run is making images here; waiting for it ...")):
+        missing = [recipe for recipe in wanted if not store.has(recipe.reference)]
+        for place, recipe in enumerate(missing, start=1):
+            with progress.step(f"[{place}/{len(missing)}] making the image {recipe}"):
+                _make(recipe, store, found)
+
+
+def _make(recipe: Recipe, store: ImageStore, programs: Mapping[str, Path]) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="making-", dir=store.folder))
+    processes = Processes(folder)
+    workshop = Workshop(folder=folder, storage=store.folder / "buildah", processes=processes)
+    try:
+        if not workshop.has_base():
+            workshop.make_base()
+        workshop.build(recipe)
+        with store.changing():
+            workshop.hand_over(recipe, store, programs)
+        workshop.forget(recipe)
+    except ClusterFailed as failure:
+        raise Unavailable(f"the image {recipe} could not be made: {failure}") from failure
+    finally:
+        processes.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """Where one image is made."""
+
+    folder: Path
+    storage: Path
+    """buildah's, kept: the base is in it."""
+    processes: Processes
+
+    def has_base(self) -> bool:
+        return (
+            subprocess.run(
+                self._buildah("inspect", "--type", "image", BASE), capture_output=True, check=False
+            ).returncode
+            == 0
+        )
+
+    def make_base(self) -> None:
+        """A Debian with Python: what a Dockerfile would otherwise take from a registry."""
+        root = self.folder / "base"
+        self._run(
+            "debootstrap",
+            "debootstrap",
+            "--variant=minbase",
+            f"--include={','.join(PACKAGES)}",
+            SUITE,
+            str(root),
+        )
+        for left in (*root.glob("var/cache/apt/archives/*.deb"), *root.glob("var/lib/apt/lists/*_*")):
+            left.unlink()
+        (self.folder / "Dockerfile").write_text("FROM scratch\nADD base /\n")
+        self._run("buildah-base", *self._buildah("bud", "--quiet", "--tag", BASE, str(self.folder)))
+        shutil.rmtree(root)
+
+    def build(self, recipe: Recipe) -> None:
+        """Run its Dockerfile."""
+        # Run as the machine's user would, without an engine: steps share the host's network.
+        args = ["--isolation", "chroot", "--network", "host", "--build-arg", f"BASE={BASE}"]
+        args += ["--secret", f"id=pip,src={self._pip_settings()}"]
+        if CERTIFICATES.is_dir():
+            args += ["--volume", f"{CERTIFICATES}:{CERTIFICATES}:ro"]
+        for folder in _local_wheels():
+            args += ["--volume", f"{folder}:{folder}:ro"]
+        self._run(
+            f"buildah-{recipe}", *self._buildah("bud", *args, "--tag", recipe.reference, str(recipe.folder))
+        )
+
+    def hand_over(self, recipe: Recipe, store: ImageStore, programs: Mapping[str, Path]) -> None:
+        """From buildah to the store's containerd through a pipe: an image is gigabytes, and an archive as many again."""
+        machine = Machine.start("store", self.processes)
+        runtime = Runtime(
+            machine=machine, folder=self.folder / "runtime", root=store.root, plugins=self.folder, pods=""
+        )
+        runtime.start(programs["containerd"])
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        push = self._buildah("push", "--quiet", recipe.reference, f"docker-archive:{pipe}:{recipe.reference}")
+        self.processes.start("push", self._alone(*push))
+        runtime.load(pipe)
+        self.processes.finish("push")
+        self.processes.kill(runtime.program)
+        store.complete(recipe.reference)
+
+    def forget(self, recipe: Recipe) -> None:
+        """The store has it now."""
+        self._run("buildah-forget", *self._buildah("rmi", recipe.reference))
+
+    def _pip_settings(self) -> Path:
+        """This machine's way to package indexes, as the file that pip reads."""
+        file = self.folder / "pip.conf"
+        parser = ConfigParser(interpolation=None)
+        parser["global"] = _pip_config()
+        with file.open("w") as written:
+            parser.write(written)
+        return file
+
+    def _buildah(self, *args: str) -> list[str]:
+        storage = [
+            "--root",
+            str(self.storage),
+            "--runroot",
+            str(self.folder / "run"),
+            "--storage-driver",
+            "overlay",
+        ]
+        return ["buildah", *storage, *args]
+
+    def _run(self, name: str, *argv: str) -> None:
+        self.processes.start(name, self._alone(*argv))
+        self.processes.finish(name)
+
+    def _alone(self, *argv: str) -> list[str]:
+        environ = os.environ  # noqa: TID251 - proxies are for the program that is run
+        proxies = [f"{name}={environ[name]}" for name in PROXIES if name in environ]
+        unshare = [
+            "unshare",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child=KILL",
+            "--mount-proc",
+            "--propagation",
+            "private",
+        ]
+        return [*unshare, "--", "env", f"PATH={packages.SYSTEM_PATH}", *proxies, *argv]
+
+
+def _pip_config() -> dict[str, str]:
+    """What pip is told on this machine, by files or by the environment."""
+    said = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    )
+    found: dict[str, str] = {}
+    for line in said.stdout.splitlines():
+        name, _, value = line.partition("=")
+        # Sections are global, a command's, or the environment's, which goes first and is said last.
+        if name.rpartition(".")[0] in {"global", "install", ":env:"}:
+            found[name.rpartition(".")[2]] = value.strip().strip("'").replace("\\n", "\n")
+    return found
+
+
+def _local_wheels() -> list[Path]:
+    """Folders of wheels that pip looks into."""
+    places = _pip_config().get("find-links", "").split()
+    return [Path(place) for place in places if Path(place).is_dir()]

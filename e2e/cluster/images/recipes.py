@@ -1,0 +1,48 @@
+"""What images are made of. A reference tells an image's content: whoever changes a recipe names another image by it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+SUITE: Final = "bookworm"
+PACKAGES: Final = ("ca-certificates", "python3", "python3-pip", "python3-venv")
+"""Of the base that all have below them."""
+BASE: Final = "localhost/plimsoll/base:" + hashlib.sha256(repr((SUITE, PACKAGES)).encode()).hexdigest()[:12]
+HERE: Final = Path(__file__).parent
+ROOT: Final = HERE.parent.parent.parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A folder with a Dockerfile that takes BASE."""
+
+    name: str
+    folder: Path
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all that goes in."""
+        parts = hashlib.sha256(BASE.encode())
+        for file in sorted(self.folder.rglob("*")):
+            if file.is_file():
+                parts.update(f"{file.relative_to(self.folder)} {file.stat().st_size}\n".encode())
+                parts.update(file.read_bytes())
+        return parts.hexdigest()
+
+    @property
+    def reference(self) -> str:
+        """By which a pod asks for it."""
+        return f"localhost/plimsoll/{self.name}:{self.digest[:12]}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+TOOLS: Final = Recipe(name="tools", folder=HERE / "tools")
+"""Python and its standard library, for servers and clients of tests."""
+VLLM_CPU: Final = Recipe(name="vllm-cpu", folder=ROOT / "runtime" / "images" / "cpu")
+"""The engine on CPUs: 5 GB, and minutes."""
