@@ -1,5 +1,7 @@
 """An OpenAI-compatible server that does exactly what it is told: delays, failures, cuts, refusals, and counts of it."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import tempfile
@@ -26,9 +28,11 @@ class Behaviour:
     template_tokens: int = 7
     tokens_per_word: float = 1.5
     context: int | None = None
+    gap_of: Callable[[int], float] | None = None
+    """The gap by how many are answered at once, instead of gap_s."""
     silent: tuple[int, ...] = ()
     """Tokens, by their place in the answer, that have no text."""
-    metrics: Callable[[], str] | None = None
+    metrics: Callable[[KnownServer], str] | None = None
     seats: int | None = None
     """Answers at once; more wait for a first token."""
 
@@ -41,6 +45,7 @@ class KnownServer:
     probes: int = 0
     answering: int = 0
     most: int = 0
+    streaming: int = 0
 
     def __post_init__(self) -> None:
         self._seats = asyncio.Semaphore(self.behaviour.seats or 1_000_000)
@@ -62,7 +67,7 @@ class KnownServer:
     async def _metrics(self, _request: web.Request) -> web.Response:
         if self.behaviour.metrics is None:
             raise web.HTTPNotFound
-        return web.Response(text=self.behaviour.metrics())
+        return web.Response(text=self.behaviour.metrics(self))
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -82,7 +87,11 @@ class KnownServer:
             if fate.isdigit():
                 return web.json_response({"error": {"message": "not today"}}, status=int(fate))
             async with self._seats:
-                return await self._stream(request, body, fate)
+                self.streaming += 1
+                try:
+                    return await self._stream(request, body, fate)
+                finally:
+                    self.streaming -= 1
         finally:
             self.answering -= 1
 
@@ -111,7 +120,8 @@ class KnownServer:
             if given >= wanted // 2 and fate in ("cut", "reset", "error", "abort"):
                 break
             if fate != "probe":
-                await asyncio.sleep(it.gap_s if given else it.ttft_s)
+                gap = it.gap_of(self.streaming) if it.gap_of else it.gap_s
+                await asyncio.sleep(gap if given else it.ttft_s)
             now = min(it.tokens_per_event, wanted - given)
             text = "" if given in it.silent else "word " * now
             given += now

@@ -31,6 +31,7 @@ def bench_report(result: Result) -> Iterator[RenderableType]:
             ("TPOT ms", result.tpot_ms, "requests"),
             ("Whole answer ms", result.e2e_ms, "requests"),
             ("Longest gap ms", result.longest_gap_ms, "requests"),
+            ("Client lag ms", result.lag_ms, "looks at the clock"),
         )
         if spread is not None
     ]

@@ -148,7 +148,4 @@ def _notes(result: Result, known: Known) -> Iterator[str]:
         unseen = counts.sent - result.ttft_ms.count
         yield f"{unseen} of {counts.sent} requests never saw a first token; percentiles are of those that did"
     if result.lag_ms and result.itl_ms and result.lag_ms.p95 > max(1.0, LAG_SHARE * result.itl_ms.p50):
-        yield (
-            f"this client was {result.lag_ms.p95:.1f} ms late in 5 of 100 looks at the clock: "
-            "shorter differences are its own"
-        )
+        yield "this client's own clock was late by a good part of what it measured (see its lag): smaller differences are its own"

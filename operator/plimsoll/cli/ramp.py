@@ -1,0 +1,228 @@
+"""`plimsoll ramp`: how much load an endpoint takes, what stops it there, and whether the plan said so."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from plimsoll.cli import bench_options as options
+from plimsoll.cli import drawing, inputs, ramp_plan
+from plimsoll.cli.bench_run import Progress, run_load
+from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput, note
+from plimsoll.cli.fleets import FleetChoice, fleet_options
+from plimsoll.cli.output import output_option, print_data
+from plimsoll.cli.ramp_page import ramp_page
+from plimsoll.cli.ramp_report import ramp_report
+from plimsoll.load.bench import session
+from plimsoll.load.conclusions import Ramp
+from plimsoll.load.ramp import RampPlan, ramp
+from plimsoll.load.result import data_of
+from plimsoll.load.workload import ClosedLoop, Workload
+
+INTERRUPTED = 130
+
+
+@click.command("ramp", cls=options.LoadCommand)
+@click.argument("url")
+@options.endpoint_options
+@click.option(
+    "--by",
+    type=click.Choice(["rate", "concurrency"]),
+    default="rate",
+    show_default=True,
+    help="What rises: requests a second, or requests at once.",
+)
+@click.option(
+    "--start", type=options.positive, default="1", show_default=True, metavar="N", help="The first load."
+)
+@click.option(
+    "--max",
+    "most",
+    type=options.positive,
+    default="256",
+    show_default=True,
+    metavar="N",
+    help="The highest one.",
+)
+@click.option(
+    "--step-duration",
+    "step_s",
+    type=options.seconds,
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="How long each load is measured, after it has settled.",
+)
+@options.shape_options
+@click.option(
+    "--metrics-url",
+    "metrics",
+    multiple=True,
+    metavar="URL",
+    help="Where the engine exports metrics; once for each pod.  [default: URL/metrics]",
+)
+@click.option("--gpu-metrics", metavar="URL", help="Where a DCGM exporter does.")
+@click.option(
+    "--plan",
+    "plan_file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Compare with what `plimsoll plan -o json` wrote.",
+)
+@inputs.files_option
+@fleet_options
+@inputs.config_option
+@inputs.online_option
+@click.option("--name", metavar="NAME", help="Which of several plans the endpoint serves.")
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write a page with the picture, complete in itself.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as -o json.")
+@output_option
+def ramp_command(
+    *,
+    url: str,
+    model: str | None,
+    endpoint_type: str,
+    api_key: str | None,
+    headers: tuple[str, ...],
+    timeout_s: float,
+    by: str,
+    start: float,
+    most: float,
+    step_s: float,
+    input_tokens: str | None,
+    output_tokens: str | None,
+    prefix_tokens: int,
+    prefix_count: int,
+    seed: int,
+    slo: str | None,
+    metrics: tuple[str, ...],
+    gpu_metrics: str | None,
+    plan_file: str | None,
+    files: tuple[str, ...],
+    snapshot_file: str | None,
+    nodes_file: str | None,
+    context: str | None,
+    fleet: str | None,
+    config_file: str | None,
+    online: bool,
+    name: str | None,
+    page: str | None,
+    as_json: bool,
+    output: str,
+) -> None:
+    """Raise the load on an endpoint until more stops paying.
+
+    Loads double until p99 ITL grows faster than the load or answers no longer keep up; one more step confirms it, two
+    narrow it down. What holds the engine back is told from the metrics it exports meanwhile. With --plan, or -f and a
+    fleet, the plan's figures stand beside the measured ones, and its lengths and targets are taken where none are given.
+    Ctrl-C ends the load and prints what was measured. Exit code: 0 done, 2 the first load was too much already, 3 the
+    question or the endpoint is wrong, 130 interrupted.
+
+    \b
+    Examples:
+      plimsoll ramp http://localhost:8000 --input-tokens 800 --output-tokens 200 --slo ttft=1000,itl=50
+      plimsoll ramp http://localhost:8000 --by concurrency --step-duration 1m --html ramp.html
+      plimsoll ramp http://chat.example:8000 -f llm.yaml --snapshot prod.yaml -o json
+    """
+    choice = FleetChoice(snapshot_file=snapshot_file, nodes_file=nodes_file, context=context, fleet=fleet)
+    held = _held(plan_file, files, choice, config_file, name, online=online)
+    shape = Workload(
+        pattern=ClosedLoop(1),
+        input_tokens=options.lengths(
+            input_tokens, held.expected.input_tokens if held else 512, "--input-tokens"
+        ),
+        output_tokens=options.lengths(
+            output_tokens, held.expected.output_tokens if held else 128, "--output-tokens"
+        ),
+        prefix_tokens=prefix_tokens,
+        prefixes=prefix_count,
+        seed=seed,
+    )
+    rising = RampPlan(closed_loop=by == "concurrency", start=start, most=most, step_s=step_s)
+    _check(rising)
+    if page is not None:
+        _write(page, "")  # a name that cannot be written is told before the minutes of a ramp, not after
+    endpoint = options.endpoint(
+        url, model=model, endpoint_type=endpoint_type, api_key=api_key, headers=headers, timeout_s=timeout_s
+    )
+    targets = options.slo(slo) or (held.slo if held else None)
+    pages = metrics or (f"{endpoint.root}/metrics",)
+    pages = (*pages, gpu_metrics) if gpu_metrics else pages
+
+    async def work(stop: asyncio.Event) -> Ramp:
+        with Progress(None, None) as progress:
+            async with session(endpoint, seed) as opened:
+                return await ramp(
+                    opened,
+                    shape,
+                    rising,
+                    slo=targets,
+                    metrics=pages,
+                    expected=held.expected if held else None,
+                    stop=stop,
+                    watch=progress,
+                    before=lambda load: progress.step(
+                        f"{load:g} {'at once' if rising.closed_loop else 'requests/s'}"
+                    ),
+                )
+
+    result = run_load(work)
+    if page is not None:
+        _write(page, ramp_page(result))
+        note([f"{page}: the picture"])
+    if as_json or output != "text":
+        print_data(data_of(result), "json" if as_json else output)
+    else:
+        drawing.show(ramp_report(result))
+    raise SystemExit(_exit_code(result))
+
+
+def _held(
+    plan_file: str | None,
+    files: tuple[str, ...],
+    fleet: FleetChoice,
+    config_file: str | None,
+    name: str | None,
+    *,
+    online: bool,
+) -> ramp_plan.Held | None:
+    if plan_file is not None and files:
+        raise BadInput("--plan and -f both say what to compare with; give one of them")
+    if plan_file is not None:
+        return ramp_plan.from_file(plan_file, name)
+    if files:
+        return ramp_plan.from_resource(files, fleet, config_file, name, online=online)
+    return None
+
+
+def _check(rising: RampPlan) -> None:
+    if rising.closed_loop and rising.start != int(rising.start):
+        raise BadInput(f"--start: {rising.start:g} requests at once cannot be; give a whole number")
+    if rising.start > rising.most:
+        raise BadInput(f"--start: {rising.start:g} is above --max {rising.most:g}")
+    if rising.step_s < 1:
+        raise BadInput(
+            f"--step-duration: {rising.step_s:g} s is too short to measure anything; give 1s or more"
+        )
+
+
+def _write(file: str, text: str) -> None:
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"--html {file}: cannot be written: {error.strerror}") from None
+
+
+def _exit_code(result: Ramp) -> int:
+    if result.interrupted:
+        return INTERRUPTED
+    too_much = result.knee is not None and result.knee.load is None
+    return DOES_NOT_FIT if too_much or not result.steps else FITS

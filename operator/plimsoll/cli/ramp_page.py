@@ -1,0 +1,229 @@
+"""A ramp as one HTML page, complete in itself: no script, no font and no picture from elsewhere.
+
+Three charts over the load: gaps between tokens, first tokens, and answers against requests. Both axes of latencies are
+logarithmic, so a proportional rise is a straight line of slope one, and the knee is where the curve leaves it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from plimsoll.cli.drawing import short
+from plimsoll.cli.ramp_report import HEADS, comparison_row, step_row, summary
+from plimsoll.load.conclusions import Ramp, Step
+
+WIDTH, HEIGHT = 560, 320
+LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 44
+LABEL = 28
+"""Room for the label of a load."""
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2733; --dim: #66727f; --rule: #d9dee3; --paper: #ffffff; --a: #0b6bcb; --b: #c2410c; --knee: #b91c5c; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6eaee; --dim: #93a0ad; --rule: #313b45; --paper: #12171c; --a: #5aa9f5; --b: #f5a15a; --knee: #f472a6; }
+}
+body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.3rem; } h2 { font-size: 1rem; margin: 0 0 .3rem; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1.5rem; }
+svg { width: 100%; height: auto; } text { fill: var(--dim); font: 11px system-ui, sans-serif; }
+.grid { stroke: var(--rule); } .a { stroke: var(--a); fill: var(--a); } .b { stroke: var(--b); fill: var(--b); }
+.line { fill: none; stroke-width: 2; } .even { stroke: var(--dim); stroke-dasharray: 3 4; fill: none; }
+.knee { stroke: var(--knee); stroke-dasharray: 6 3; } .target { stroke: var(--dim); stroke-dasharray: 1 3; }
+text.knee { fill: var(--knee); stroke: none; } text.a, text.b { stroke: none; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+dt { font-weight: 600; } dd { margin: 0 0 .4rem 1.5rem; }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    name: str
+    style: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    title: str
+    lines: tuple[Line, ...]
+    unit: str
+    logarithmic: bool
+    target: float | None = None
+    even: tuple[float, float] | None = None
+    """A point through which the proportional line is drawn."""
+
+
+def ramp_page(ramp: Ramp) -> str:
+    title = f"{ramp.model}: rising load"
+    unit = "requests at once" if ramp.closed_loop else "requests/s"
+    charts = "".join(
+        f"<figure><h2>{escape(chart.title)}</h2>{_svg(chart, ramp, unit)}</figure>" for chart in _charts(ramp)
+    )
+    said = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in summary(ramp))
+    about = f"{ramp.url}, {unit} of {ramp.input_tokens} + {ramp.output_tokens} tokens"
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
+        f"<body><h1>{escape(title)}</h1><p>{escape(about)}</p>\n"
+        f'<div class="charts">{charts}</div>\n<dl>{said}</dl>\n'
+        f"{_table(HEADS, [step_row(ramp, step) for step in ramp.steps])}\n{_comparison(ramp)}</body></html>\n"
+    )
+
+
+def _charts(ramp: Ramp) -> Iterator[Chart]:
+    def line(name: str, style: str, figure: Callable[[Step], float | None]) -> Line:
+        points = ((step.load, figure(step)) for step in ramp.steps)
+        return Line(name, style, tuple((load, value) for load, value in points if value))
+
+    targets = {one.name: one.target_ms for step in ramp.steps[:1] for one in step.result.promises}
+    itl = line("p99", "a", lambda step: step.result.itl_ms.p99 if step.result.itl_ms else None)
+    at_knee = next((point for point in itl.points if ramp.knee and point[0] == ramp.knee.load), None)
+    yield Chart(
+        title="Gap between tokens (ITL)",
+        lines=(itl, line("p50", "b", lambda step: step.result.itl_ms.p50 if step.result.itl_ms else None)),
+        unit="ms",
+        logarithmic=True,
+        target=targets.get("itl"),
+        even=at_knee,
+    )
+    yield Chart(
+        title="First token (TTFT)",
+        lines=(
+            line("p99", "a", lambda step: step.result.ttft_ms.p99 if step.result.ttft_ms else None),
+            line("p50", "b", lambda step: step.result.ttft_ms.p50 if step.result.ttft_ms else None),
+        ),
+        unit="ms",
+        logarithmic=True,
+        target=targets.get("ttft"),
+    )
+    yield Chart(
+        title="Answers",
+        lines=(
+            line("answered", "a", lambda step: step.result.rates.requests),
+            line("sent", "b", lambda step: step.result.counts.sent / step.result.seconds),
+        ),
+        unit="requests/s",
+        logarithmic=False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Where things stand in one chart."""
+
+    across: Callable[[float], float]
+    up: Callable[[float], float]
+    top: float
+    """The highest value that has a place."""
+    ticks: Sequence[float]
+    unit: str
+    """Of the load."""
+
+
+def _svg(chart: Chart, ramp: Ramp, unit: str) -> str:
+    values = [value for line in chart.lines for _, value in line.points]
+    if not values:
+        return "<p>nothing was measured</p>"
+    values += [] if chart.target is None else [chart.target]
+    low, top = min(values) / 1.3 if chart.logarithmic else 0.0, max(values) * 1.2
+    frame = Frame(
+        across=_scale([step.load for step in ramp.steps], LEFT, WIDTH - RIGHT, logarithmic=True),
+        up=_scale([low, top], HEIGHT - BOTTOM, TOP, logarithmic=chart.logarithmic),
+        top=top,
+        ticks=_ticks(low, top, logarithmic=chart.logarithmic),
+        unit=unit,
+    )
+    parts = [
+        *_axes(chart, ramp, frame),
+        *_marks(chart, ramp, frame),
+        *(part for line in chart.lines for part in _curve(line, chart, frame)),
+    ]
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(chart.title)}">{"".join(parts)}</svg>'
+
+
+def _axes(chart: Chart, ramp: Ramp, frame: Frame) -> Iterator[str]:
+    for tick in frame.ticks:
+        y = frame.up(tick)
+        yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{short(tick)}</text>'
+    last = -math.inf
+    for step in ramp.steps:
+        x = frame.across(step.load)
+        if x - last < LABEL:
+            continue
+        last = x
+        yield f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{step.load:g}</text>'
+    yield f'<text x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 6}" text-anchor="middle">{escape(frame.unit)}</text>'
+    yield f'<text x="4" y="{TOP - 4}">{escape(chart.unit)}</text>'
+
+
+def _marks(chart: Chart, ramp: Ramp, frame: Frame) -> Iterator[str]:
+    if ramp.knee is not None and ramp.knee.load is not None:
+        x = frame.across(ramp.knee.load)
+        yield f'<line class="knee" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
+        yield f'<text class="knee" x="{x + 4:.1f}" y="{TOP + 10}">knee</text>'
+    if chart.target is not None:
+        y = frame.up(chart.target)
+        yield f'<line class="target" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text x="{LEFT + 4}" y="{y - 4:.1f}">target</text>'
+    if chart.even is not None:
+        load, value = chart.even
+        most = min(ramp.steps[-1].load, load * frame.top / value)
+        yield (
+            f'<path class="even" d="M{frame.across(load):.1f} {frame.up(value):.1f}'
+            f'L{frame.across(most):.1f} {frame.up(value * most / load):.1f}">'
+            "<title>in proportion to the load</title></path>"
+        )
+
+
+def _curve(line: Line, chart: Chart, frame: Frame) -> Iterator[str]:
+    if not line.points:
+        return
+    placed = [(frame.across(load), frame.up(value)) for load, value in line.points]
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in placed)
+    yield f'<path class="line {line.style}" style="fill:none" d="M{path}"/>'
+    for (load, value), (x, y) in zip(line.points, placed, strict=True):
+        said = f"{line.name} {short(value)} {chart.unit} at {load:g} {frame.unit}"
+        yield f'<circle class="{line.style}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>{escape(said)}</title></circle>'
+    x, y = placed[-1]
+    yield f'<text class="{line.style}" x="{x - 6:.1f}" y="{y - 8:.1f}" text-anchor="end">{escape(line.name)}</text>'
+
+
+def _scale(
+    values: Sequence[float], start: float, end: float, *, logarithmic: bool
+) -> Callable[[float], float]:
+    def shape(value: float) -> float:
+        return math.log(value) if logarithmic else value
+
+    low, high = shape(min(values)), shape(max(values))
+    if low == high:
+        return lambda _: (start + end) / 2
+    return lambda value: start + (shape(value) - low) / (high - low) * (end - start)
+
+
+def _ticks(low: float, high: float, *, logarithmic: bool) -> list[float]:
+    if logarithmic:
+        marks = [digit * 10.0**power for power in range(-3, 9) for digit in (1, 2, 5)]
+        return [mark for mark in marks if low <= mark <= high]
+    step = 10.0 ** math.floor(math.log10(high))
+    step = next(one for one in (step / 5, step / 2, step, 2 * step) if high / one <= 6)
+    return [step * count for count in range(int(high / step) + 1)]
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(one)}</th>" for one in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def _comparison(ramp: Ramp) -> str:
+    if ramp.comparison is None:
+        return ""
+    expected = ramp.comparison.expected
+    heads = (f"at {expected.in_flight} in flight", "planned", "measured", "off")
+    notes = "".join(f"<p>{escape(note)}</p>" for note in ramp.comparison.notes)
+    return f"<h2>Plan {escape(expected.plan)}</h2>{_table(heads, [comparison_row(row) for row in ramp.comparison.rows])}{notes}\n"

@@ -1,0 +1,172 @@
+"""What the steps of a ramp show together: the knee, what holds the engine back there, and how a plan's figures fared.
+
+Pure: `ramp` measures the steps and asks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.load.bottleneck import Circumstances, Judgement, judge, named
+from plimsoll.load.compare import Comparison, Expected, compare
+from plimsoll.load.engine import EngineWindow
+from plimsoll.load.knee import Knee, Point, Sign, find_knee
+from plimsoll.load.result import Result
+from plimsoll.load.slo import Slo
+
+SCHEMA: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    load: float
+    result: Result
+    engine: EngineWindow | None
+    """What its engines exported meanwhile; None where they export nothing that is known."""
+
+    def point(self) -> Point:
+        result = self.result
+        sent = max(1, result.counts.sent)
+        lag = result.lag_ms.p95 if result.lag_ms else 0.0
+        return Point(
+            load=self.load,
+            sent_per_second=result.counts.sent / result.seconds,
+            done_per_second=result.rates.requests,
+            itl_p99_ms=result.itl_ms.p99 if result.itl_ms else None,
+            gaps=result.itl_ms.count if result.itl_ms else 0,
+            resolution_ms=lag,
+            bad_share=result.counts.bad / sent,
+            answer_s=result.e2e_ms.mean / 1000 if result.e2e_ms else 0.0,
+            seconds=result.seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ramp:
+    """All that a ramp showed."""
+
+    schema: int = SCHEMA
+    url: str
+    model: str
+    closed_loop: bool
+    input_tokens: str
+    output_tokens: str
+    seed: int
+    interrupted: bool
+    steps: tuple[Step, ...]
+    """By rising load."""
+    knee: Knee | None
+    keeps_targets: float | None
+    """The highest load up to which every step kept the targets; None without targets, or where none did."""
+    judged_at: float | None
+    """A load past the knee, or one that missed a target: what holds the engine back shows there."""
+    bottleneck: Judgement | None
+    judgements: tuple[Judgement, ...]
+    comparison: Comparison | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a ramp was to do."""
+
+    url: str
+    model: str
+    closed_loop: bool
+    input_tokens: str
+    output_tokens: str
+    seed: int
+    slo: Slo | None = None
+    expected: Expected | None = None
+
+
+def conclude(asked: Asked, steps: Sequence[Step], *, interrupted: bool) -> Ramp:
+    """Everything that the steps say; a step that was interrupted is shown and not reasoned from."""
+    ordered = sorted(steps, key=lambda one: one.load)
+    whole = [one for one in ordered if not one.result.interrupted]
+    knee = knee_of(whole, closed_loop=asked.closed_loop)
+    over = [
+        one for one in whole if one.result.kept is False or (knee is not None and one.load >= knee.beyond)
+    ]
+    well = [one for one in whole if over and one.load < over[0].load]
+    past, judgements = _judged(over, knee, asked)
+    comparison = None
+    if asked.expected is not None:
+        comparison = compare(
+            asked.expected,
+            [one.result for one in whole],
+            good_in_flight=well[-1].result.rates.in_flight_mean if well else None,
+        )
+    return Ramp(
+        url=asked.url,
+        model=asked.model,
+        closed_loop=asked.closed_loop,
+        input_tokens=asked.input_tokens,
+        output_tokens=asked.output_tokens,
+        seed=asked.seed,
+        interrupted=interrupted,
+        steps=tuple(ordered),
+        knee=knee,
+        keeps_targets=_keeps(whole),
+        judged_at=past.load if past is not None else None,
+        bottleneck=named(judgements),
+        judgements=judgements,
+        comparison=comparison,
+        notes=tuple(_notes(ordered, knee, closed_loop=asked.closed_loop)),
+    )
+
+
+def _judged(
+    over: Sequence[Step], knee: Knee | None, asked: Asked
+) -> tuple[Step | None, tuple[Judgement, ...]]:
+    """The first step that went ill and what it shows; where that is nothing, the first past the knee."""
+    past: Step | None = None
+    judgements: tuple[Judgement, ...] = ()
+    for step in over:
+        past, judgements = step, judge(step.engine, _circumstances(step, asked))
+        if named(judgements) is not None or knee is None or step.load >= knee.beyond:
+            break
+    return past, judgements
+
+
+def knee_of(steps: Sequence[Step], *, closed_loop: bool) -> Knee | None:
+    return find_knee([one.point() for one in steps if not one.result.interrupted], closed_loop=closed_loop)
+
+
+def _circumstances(step: Step, asked: Asked) -> Circumstances:
+    return Circumstances(
+        finished=step.result.counts.ok,
+        ttft_p99_ms=step.result.ttft_ms.p99 if step.result.ttft_ms else None,
+        ttft_target_ms=asked.slo.ttft if asked.slo else None,
+        seats=asked.expected.seats if asked.expected else None,
+        planned_bound=asked.expected.bound if asked.expected else None,
+    )
+
+
+def _keeps(steps: Sequence[Step]) -> float | None:
+    best = None
+    for step in steps:
+        if not step.result.kept:
+            break
+        best = step.load
+    return best
+
+
+def _notes(steps: Sequence[Step], knee: Knee | None, *, closed_loop: bool) -> Iterator[str]:
+    unit = "at once" if closed_loop else "requests/s"
+    for note in dict.fromkeys(note for step in steps for note in step.result.notes):
+        loads = [f"{step.load:g}" for step in steps if note in step.result.notes]
+        yield note if len(loads) == len(steps) else f"at {', '.join(loads)} {unit}: {note}"
+    if knee is None and steps:
+        yield f"no knee up to {steps[-1].load:g} {unit}, the most that was tried"
+    if knee is not None and not knee.confirmed:
+        yield "no step beyond the knee confirms it: it may be noise"
+    if any(step.engine is not None and step.engine.several for step in steps):
+        yield (
+            "different engines answered for /metrics, so counts between looks mean nothing; "
+            "give each pod's page with --metrics-url"
+        )
+    if knee is not None and Sign.ERRORS in knee.signs:
+        yield "errors ended the curve: see the problems of that step"

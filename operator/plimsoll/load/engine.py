@@ -1,0 +1,177 @@
+"""What an engine exported while it was under load: single looks at its metrics, and one value for a stretch of time.
+
+Metrics are found by the logical names of the engine facts, under whichever name the running version exports them. What a
+version does not export is None, never zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from plimsoll.facts.engines import engine_facts, engine_names, engine_profile
+from plimsoll.load.exposition import Sample, read_exposition
+
+STOOD_STILL: Final = 0.8
+"""Share of the looks with requests waiting at which the running number was at its most: then something holds it there."""
+_GPU_BUSY: Final = (("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1.0), ("DCGM_FI_DEV_GPU_UTIL", 0.01))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One scrape of all of an endpoint's engines."""
+
+    started: tuple[float, ...] = ()
+    """When the processes began that answered: another one than before is another pod."""
+    running: float | None = None
+    waiting: float | None = None
+    kv_usage: float | None = None
+    """Of the fullest engine, 0 to 1."""
+    preemptions: float | None = None
+    finished: float | None = None
+    queue_s: float | None = None
+    """Sums over requests, with their number in queued; likewise for prefill."""
+    queued: float | None = None
+    prefill_s: float | None = None
+    prefilled: float | None = None
+    prefix_hits: float | None = None
+    prefix_queries: float | None = None
+    gpu_busy: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineWindow:
+    """A stretch of looks."""
+
+    looks: int
+    running_mean: float | None
+    running_max: float | None
+    waiting_mean: float | None
+    waiting_max: float | None
+    kv_usage_mean: float | None
+    kv_usage_max: float | None
+    held_at: float | None
+    """The running number, where it stood still while others waited."""
+    preemptions: float | None
+    finished: float | None
+    queue_ms: float | None
+    """Mean of the requests that left the queue."""
+    prefill_ms: float | None
+    prefix_hit_share: float | None
+    gpu_busy: float | None
+    several: bool
+    """Different engines answered: counts between looks mean nothing then."""
+
+
+def look(pages: Iterable[str]) -> Look:
+    """What the /metrics pages of an endpoint say at one time: an engine's, several engines', a GPU exporter's."""
+    by_name: dict[str, list[Sample]] = {}
+    for page in pages:
+        for sample in read_exposition(page):
+            by_name.setdefault(sample.name, []).append(sample)
+
+    def of(
+        logical: str, how: Callable[[Iterable[float]], float] = math.fsum, suffix: str = ""
+    ) -> float | None:
+        for name in exported_names()[logical]:
+            samples = by_name.get(name + suffix)
+            if samples:
+                return how(sample.value for sample in samples)
+        return None
+
+    return Look(
+        started=tuple(sorted(sample.value for sample in by_name.get("process_start_time_seconds", ()))),
+        running=of("running"),
+        waiting=of("waiting"),
+        kv_usage=of("kvUsage", max),
+        preemptions=of("preemptions"),
+        finished=of("requestSuccess"),
+        queue_s=of("queueTime", suffix="_sum"),
+        queued=of("queueTime", suffix="_count"),
+        prefill_s=of("prefillTime", suffix="_sum"),
+        prefilled=of("prefillTime", suffix="_count"),
+        prefix_hits=of("prefixHits"),
+        prefix_queries=of("prefixQueries"),
+        gpu_busy=_gpu_busy(by_name),
+    )
+
+
+def window(looks: Sequence[Look]) -> EngineWindow | None:
+    """All looks as one value; None where nothing of an engine was seen."""
+    seen = [one for one in looks if one.running is not None or one.kv_usage is not None]
+    if not seen:
+        return None
+    several = len({one.started for one in seen}) > 1
+    first, last = seen[0], seen[-1]
+
+    def grown(value: Callable[[Look], float | None]) -> float | None:
+        before, after = value(first), value(last)
+        if several or before is None or after is None or after < before:
+            return None
+        return after - before
+
+    return EngineWindow(
+        looks=len(seen),
+        running_mean=_mean(one.running for one in seen),
+        running_max=_most(one.running for one in seen),
+        waiting_mean=_mean(one.waiting for one in seen),
+        waiting_max=_most(one.waiting for one in seen),
+        kv_usage_mean=_mean(one.kv_usage for one in seen),
+        kv_usage_max=_most(one.kv_usage for one in seen),
+        held_at=_held_at(seen),
+        preemptions=grown(lambda one: one.preemptions),
+        finished=grown(lambda one: one.finished),
+        queue_ms=_ratio(grown(lambda one: one.queue_s), grown(lambda one: one.queued), 1000),
+        prefill_ms=_ratio(grown(lambda one: one.prefill_s), grown(lambda one: one.prefilled), 1000),
+        prefix_hit_share=_ratio(grown(lambda one: one.prefix_hits), grown(lambda one: one.prefix_queries)),
+        gpu_busy=_mean(one.gpu_busy for one in seen),
+        several=several,
+    )
+
+
+@cache
+def exported_names() -> Mapping[str, tuple[str, ...]]:
+    """Logical name to every name that any known engine and version exports it under, the newest versions' first."""
+    found: dict[str, list[str]] = {}
+    for engine in engine_names():
+        profile = engine_profile(engine)
+        versions = list(profile.releases)[::-1] if profile.plans else []
+        tables = [engine_facts(engine, version).metrics for version in versions] or [profile.metrics]
+        for table in tables:
+            for logical, names in table.items():
+                known = found.setdefault(logical, [])
+                known += [name for name in names if name not in known]
+    return {logical: tuple(names) for logical, names in sorted(found.items())}
+
+
+def _held_at(seen: Sequence[Look]) -> float | None:
+    queued = [one.running for one in seen if one.waiting and one.running]
+    if len(queued) < max(2, len(seen) / 2):
+        return None
+    most = max(queued)
+    # One less is a sequence that ended and was not replaced yet.
+    return most if sum(running >= most - 1 for running in queued) >= STOOD_STILL * len(queued) else None
+
+
+def _gpu_busy(by_name: Mapping[str, Sequence[Sample]]) -> float | None:
+    for name, factor in _GPU_BUSY:
+        samples = by_name.get(name)
+        if samples:
+            return factor * math.fsum(sample.value for sample in samples) / len(samples)
+    return None
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(math.fsum(known) / len(known), 4) if known else None
+
+
+def _most(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _ratio(part: float | None, whole: float | None, factor: float = 1) -> float | None:
+    return None if part is None or not whole else round(factor * part / whole, 4)

@@ -1,0 +1,170 @@
+"""Rising load until more stops paying: the steps, when to go on and when to stop, and what they show together.
+
+Loads double until the knee shows, one step beyond it confirms it, and two between narrow it down. Before a step counts,
+it runs for as long as answers take, so that a queue that only fills up is not taken for one that grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Final
+
+from plimsoll.load.bench import Session, Watch
+from plimsoll.load.client import Client
+from plimsoll.load.compare import Expected
+from plimsoll.load.conclusions import Asked, Ramp, Step, conclude, knee_of
+from plimsoll.load.drive import Limits
+from plimsoll.load.engine import Look, look, window
+from plimsoll.load.knee import Knee
+from plimsoll.load.problems import EndpointError
+from plimsoll.load.slo import Slo
+from plimsoll.load.workload import ClosedLoop, OpenLoop, Workload
+
+NARROWED: Final = 2
+"""Steps between the last good load and the first bad one."""
+HOPELESS: Final = 0.5
+"""Share of failed requests at which no higher load is tried."""
+_SETTLE_S: Final = 3.0
+_LONGEST_SETTLE_S: Final = 120.0
+_ANSWERS_TO_SETTLE: Final = 1.5
+_DRAIN_S: Final = 30.0
+_LOOK_EVERY_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RampPlan:
+    """How the load rises."""
+
+    closed_loop: bool = False
+    """By requests at once, not by requests a second."""
+    start: float = 1.0
+    most: float = 256.0
+    step_s: float = 30.0
+
+
+async def ramp(
+    session: Session,
+    shape: Workload,
+    rising: RampPlan,
+    *,
+    slo: Slo | None = None,
+    metrics: Sequence[str] = (),
+    expected: Expected | None = None,
+    stop: asyncio.Event,
+    watch: Watch | None = None,
+    before: Callable[[float], None] | None = None,
+) -> Ramp:
+    """`metrics` are the pages of the engines (and of a GPU exporter); `before` is told each step's load."""
+    steps: list[Step] = []
+    while not stop.is_set():
+        knee = knee_of(steps, closed_loop=rising.closed_loop)
+        load = next_load([one.load for one in steps], knee, rising, hopeless=_hopeless(steps))
+        if load is None:
+            break
+        if before is not None:
+            before(load)
+        made = await _step(
+            session, shape, rising, load, _settle(steps), slo=slo, metrics=metrics, stop=stop, watch=watch
+        )
+        if made.result.counts.sent:
+            steps.append(made)
+    asked = Asked(
+        url=session.client.endpoint.url,
+        model=session.known.model,
+        closed_loop=rising.closed_loop,
+        input_tokens=str(shape.input_tokens),
+        output_tokens=str(shape.output_tokens),
+        seed=shape.seed,
+        slo=slo,
+        expected=expected,
+    )
+    return conclude(asked, steps, interrupted=stop.is_set())
+
+
+def next_load(
+    done: Sequence[float], knee: Knee | None, rising: RampPlan, *, hopeless: bool = False
+) -> float | None:
+    """The load of the next step; None where nothing more is to be learned."""
+    if not done:
+        return rising.start
+    further = 2 * max(done)
+    if knee is None or not knee.confirmed:
+        return further if further <= rising.most and not hopeless else None
+    if knee.load is None:
+        return None
+    # The first step past the doubling that showed the knee is narrowed down by half on the logarithmic scale, twice.
+    between = [load for load in done if not _doubled(load, rising)]
+    middle = sqrt(knee.load * knee.beyond)
+    middle = float(round(middle)) if rising.closed_loop else float(f"{middle:.3g}")
+    if len(between) >= NARROWED or middle in done or not knee.load < middle < knee.beyond:
+        return None
+    return middle
+
+
+def _doubled(load: float, rising: RampPlan) -> bool:
+    ratio = load / rising.start
+    while ratio > 1:
+        ratio /= 2
+    return ratio == 1
+
+
+def _hopeless(steps: Sequence[Step]) -> bool:
+    return bool(steps) and steps[-1].point().bad_share > HOPELESS
+
+
+def _settle(steps: Sequence[Step]) -> float:
+    """As long as one and a half answers took at the highest load so far."""
+    if not steps:
+        return _SETTLE_S
+    longest = max((one.result.e2e_ms.mean for one in steps if one.result.e2e_ms), default=0.0) / 1000
+    return min(_LONGEST_SETTLE_S, max(_SETTLE_S, _ANSWERS_TO_SETTLE * longest))
+
+
+async def _step(
+    session: Session,
+    shape: Workload,
+    rising: RampPlan,
+    load: float,
+    settle: float,
+    *,
+    slo: Slo | None,
+    metrics: Sequence[str],
+    stop: asyncio.Event,
+    watch: Watch | None,
+) -> Step:
+    pattern = ClosedLoop(int(load)) if rising.closed_loop else OpenLoop(load)
+    limits = Limits(seconds=settle + rising.step_s, warmup_s=settle, drain_s=_DRAIN_S)
+    looks: list[Look] = []
+    async with _looking(session.client, metrics, looks, settle, rising.step_s):
+        result = await session.measure(
+            replace(shape, pattern=pattern), limits, slo=slo, stop=stop, watch=watch
+        )
+    return Step(load=load, result=result, engine=window(looks))
+
+
+@asynccontextmanager
+async def _looking(
+    client: Client, urls: Sequence[str], looks: list[Look], settle: float, seconds: float
+) -> AsyncIterator[None]:
+    """Looks at the engines once a second while the step is measured; who does not answer is not seen."""
+
+    async def looking() -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(settle)
+        until = loop.time() + seconds
+        while loop.time() <= until:
+            with suppress(EndpointError):
+                looks.append(look(await asyncio.gather(*map(client.text, urls))))
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    task = asyncio.create_task(looking()) if urls else None
+    try:
+        yield
+    finally:
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
