@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any, Final
 
 import yaml
-from jinja2 import FunctionLoader, StrictUndefined, Template
+from jinja2 import FunctionLoader, StrictUndefined, Template, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
@@ -67,6 +67,8 @@ def images_of(value: object) -> Iterator[str]:
 
 def as_json(value: object) -> Markup:
     """The one filter: a value as JSON that YAML reads back as the same value."""
+    if isinstance(value, Undefined):
+        raise NotAsMeant(f"a template names {value._undefined_name}, which nobody gave")  # noqa: SLF001 - it has no other
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
     return Markup(_UNFIT.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # noqa: S704 - this is the escaping
 
