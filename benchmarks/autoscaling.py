@@ -1,0 +1,306 @@
+"""Every policy on the same traces, models, GPUs and seeds: who is served within the limits, and what it costs.
+
+Baselines run with the setting that was cheapest on another trace (settings are printed), a constant number and the oracle
+with what hindsight says. Equal GPU-hours: each baseline is swept over its main parameter, and its attainment at our
+GPU-hours is read between its points. The world is drawn around the planner's belief by seed; policies see scrapes only.
+Traces are files (see `plimsoll simulate --help` for their form); without any, two short synthetic ones are used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from itertools import pairwise
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+from autoscaling_cells import SYNTHETIC, Cell, Size, scored, trace_of, tuned
+from plimsoll.simulate.compare import GOAL_PCT
+from plimsoll.simulate.policies.registry import KINDS, SWEPT
+from plimsoll.simulate.router import Routing
+from plimsoll.simulate.scenario import belief_error
+from plimsoll.simulate.traces import BadTrace
+
+MODELS = (
+    "meta-llama/Llama-3.1-8B-Instruct",
+    "Qwen/Qwen3-30B-A3B-Instruct-2507",
+    "meta-llama/Llama-3.3-70B-Instruct",
+)
+GPUS = ("H100", "A100-80GB")
+OURS = "plimsoll"
+STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
+"""Two-sided 95% by number of seeds."""
+OF_STATIC_PEAK, OF_ORACLE, AHEAD_ON = 0.75, 1.15, 0.80
+LONG_S = 86400.0
+"""A trace of a day and longer, of which a saving over the static peak is asked."""
+
+Row = dict[str, Any]
+
+
+def main() -> int:
+    options = _options()
+    traces = options.traces or list(SYNTHETIC)
+    try:
+        for name in traces:
+            trace_of(name)
+    except (BadTrace, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 3
+    size = Size(replicas=options.replicas, days=options.days, routing=Routing(options.routing))
+    cells = [
+        Cell(trace=trace, model=model, gpu=gpu)
+        for trace in traces
+        for model in options.models
+        for gpu in options.gpus
+    ]
+    began = time.monotonic()
+    rows, settings = measure(cells, size, options, _teller(options.quiet))
+    seconds = time.monotonic() - began
+    verdicts = [verdict(cell, rows, size) for cell in cells]
+    if options.json:
+        kept = [row for row in rows if not row["swept"]]
+        print(
+            json.dumps(
+                {
+                    "cells": kept,
+                    "swept": [row for row in rows if row["swept"]],
+                    "verdicts": verdicts,
+                    "tuned": settings,
+                    "routing": size.routing,
+                    "error": belief_error(),
+                    "seconds": round(seconds, 1),
+                }
+            )
+        )
+        return 0
+    for cell, said in zip(cells, verdicts, strict=True):
+        print_cell(cell, rows, said)
+    print_summary(verdicts, rows, seconds)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("traces", nargs="*", metavar="TRACE")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument(
+        "--sweep-seeds", type=int, default=2, help="seeds with which parameters are swept (default 2)"
+    )
+    parser.add_argument("--models", nargs="+", default=list(MODELS))
+    parser.add_argument("--gpus", nargs="+", default=list(GPUS))
+    parser.add_argument("--policies", nargs="+", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument(
+        "--replicas", type=int, default=6, help="that the busiest ten minutes need (default 6)"
+    )
+    parser.add_argument("--days", type=float, help="of longer traces (default: all)")
+    parser.add_argument("--routing", choices=[str(one) for one in Routing], default=str(Routing.SERVICE))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--json", action="store_true", help="one object on stdout")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    return parser.parse_args()
+
+
+def _teller(quiet: bool) -> Callable[[int, int, float], None]:
+    def tell(done: int, of: int, seconds: float) -> None:
+        if not quiet:
+            left = seconds / done * (of - done)
+            print(f"  {done} of {of} done, about {left:.0f} s to go", file=sys.stderr, flush=True)
+
+    return tell
+
+
+def measure(
+    cells: Sequence[Cell], size: Size, options: argparse.Namespace, tell: Callable[[int, int, float], None]
+) -> tuple[list[Row], dict[str, Row]]:
+    """Tune on the next trace of the list, then score; both on all cores."""
+    names = [name for name in KINDS if name in options.policies]
+    swept = [name for name in names if name in SWEPT]
+    others = {cell: _other(cell, cells) for cell in cells}
+    with ProcessPoolExecutor(options.jobs) as pool:
+        distinct = sorted(set(others.values()), key=str)
+        settings = dict(
+            zip(
+                distinct,
+                pool.map(tuned, distinct, [size] * len(distinct), [swept] * len(distinct)),
+                strict=True,
+            )
+        )
+        work = [(cell, seed) for seed in range(1, options.seeds + 1) for cell in cells]
+        began = time.monotonic()
+        futures: dict[Future[list[Row]], tuple[Cell, int]] = {
+            pool.submit(
+                scored,
+                cell,
+                size,
+                seed,
+                settings[others[cell]],
+                names,
+                sweep=seed <= options.sweep_seeds,
+            ): (cell, seed)
+            for cell, seed in work
+        }
+        for done, _ in enumerate(as_completed(futures), start=1):
+            tell(done, len(work), time.monotonic() - began)
+    rows = [row for future in futures for row in future.result()]
+    told = {
+        f"{Path(cell.trace).name} {cell.model} {cell.gpu}": {
+            "on": Path(other.trace).name,
+            "settings": settings[other],
+        }
+        for cell, other in others.items()
+    }
+    return rows, told
+
+
+def _other(cell: Cell, cells: Sequence[Cell]) -> Cell:
+    """The same model and GPU on another trace than the one that is scored."""
+    traces = list(dict.fromkeys(one.trace for one in cells))
+    place = traces.index(cell.trace)
+    if len(traces) > 1:
+        other = traces[(place + 1) % len(traces)]
+    else:
+        other = SYNTHETIC[1] if cell.trace == SYNTHETIC[0] else SYNTHETIC[0]
+    return Cell(trace=other, model=cell.model, gpu=cell.gpu)
+
+
+# What the figures say
+
+
+def of_cell(cell: Cell, rows: Iterable[Row], policy: str, *, swept: bool = False) -> list[Row]:
+    key = (Path(cell.trace).name, cell.model, cell.gpu, policy)
+    return [
+        row
+        for row in rows
+        if (row["trace"], row["model"], row["gpu"], row["policy"]) == key and (swept or not row["swept"])
+    ]
+
+
+def mean(rows: Sequence[Row], name: str) -> float | None:
+    values = [row[name] for row in rows if row[name] is not None]
+    return statistics.fmean(values) if values else None
+
+
+def half_width(rows: Sequence[Row], name: str) -> float | None:
+    """Of the 95% interval of the mean over seeds; None with a single one."""
+    values = [row[name] for row in rows if row[name] is not None]
+    if len(values) < 2:
+        return None
+    return float(STUDENT.get(len(values), 1.96) * statistics.stdev(values) / sqrt(len(values)))
+
+
+def curve(rows: Sequence[Row]) -> list[tuple[float, float]]:
+    """GPU-hours and attainment by setting, cheapest first, each at least as good as the cheaper ones."""
+    by_setting: dict[float, list[Row]] = {}
+    for row in rows:
+        by_setting.setdefault(row["parameter"], []).append(row)
+    points = sorted(
+        (statistics.fmean(row["gpu_hours"] for row in one), statistics.fmean(row["slo_pct"] for row in one))
+        for one in by_setting.values()
+    )
+    best, rising = 0.0, []
+    for hours, slo in points:
+        best = max(best, slo)
+        rising.append((hours, best))
+    return rising
+
+
+def at_equal_hours(points: Sequence[tuple[float, float]], hours: float) -> float | None:
+    """Attainment between the points; None where the baseline never gets by with so few GPU-hours."""
+    if not points or hours < points[0][0]:
+        return None
+    for (low, low_slo), (high, high_slo) in pairwise(points):
+        if hours <= high:
+            return low_slo + (high_slo - low_slo) * (hours - low) / (high - low) if high > low else high_slo
+    return points[-1][1]
+
+
+def verdict(cell: Cell, rows: Sequence[Row], size: Size) -> Row:
+    """How ours stands in one cell against what is aimed at."""
+    ours = of_cell(cell, rows, OURS)
+    said: Row = {"trace": Path(cell.trace).name, "model": cell.model, "gpu": cell.gpu}
+    if not ours:
+        return said
+    said["slo_pct"] = mean(ours, "slo_pct")
+    said["long"] = size.span_s(trace_of(cell.trace)) >= LONG_S
+    hours = mean(ours, "gpu_hours") or 0.0
+    for name in ("static_peak", "oracle"):
+        other = mean(of_cell(cell, rows, name), "gpu_hours")
+        said[f"of_{name}"] = None if not other else round(hours / other, 4)
+    seeds = {row["seed"] for row in rows if row["swept"]}
+    compared = [row for row in ours if row["seed"] in seeds] or ours
+    hours, slo = mean(compared, "gpu_hours") or 0.0, mean(compared, "slo_pct") or 0.0
+    said["baselines_at_equal_gpu_hours"] = {}
+    for name in ("static_peak", *SWEPT):
+        points = curve(
+            [row for row in of_cell(cell, rows, name, swept=True) if not seeds or row["seed"] in seeds]
+        )
+        if points:
+            said["baselines_at_equal_gpu_hours"][name] = at_equal_hours(points, hours)
+    others = [value for value in said["baselines_at_equal_gpu_hours"].values() if value is not None]
+    said["ahead"] = all(slo >= value for value in others)
+    return said
+
+
+def print_cell(cell: Cell, rows: Sequence[Row], said: Row) -> None:
+    print(f"\n{Path(cell.trace).name} · {cell.model} · {cell.gpu}")
+    print(
+        f"  {'policy':12} {'SLO %':>14} {'GPU-hours':>15} {'TTFT p99 ms':>12} {'ITL p99':>8} {'pre/1000':>9} "
+        f"{'actions/d':>10} {'reversals/d':>12}  setting"
+    )
+    for name in KINDS:
+        listed = of_cell(cell, rows, name)
+        if listed:
+            settings = ", ".join(sorted({f"{KINDS[name].parameter} {row['parameter']:g}" for row in listed}))
+            print(
+                f"  {name:12} {_pm(listed, 'slo_pct', 2):>14} {_pm(listed, 'gpu_hours', 1):>15} "
+                f"{_pm(listed, 'ttft_p99_ms', 0, short=True):>12} {_pm(listed, 'itl_p99_ms', 0, short=True):>8} "
+                f"{_pm(listed, 'preemptions_per_1000', 1, short=True):>9} {_pm(listed, 'actions_per_day', 1, short=True):>10} "
+                f"{_pm(listed, 'reversals_per_day', 1, short=True):>12}  {settings}"
+            )
+    equal = said.get("baselines_at_equal_gpu_hours")
+    if equal:
+        at = ", ".join(f"{name} {'-' if value is None else f'{value:.2f}'}" for name, value in equal.items())
+        print(f"  SLO % at our GPU-hours: {at} → {'ahead' if said['ahead'] else 'NOT ahead'}")
+
+
+def _pm(rows: Sequence[Row], name: str, places: int, *, short: bool = False) -> str:
+    middle = mean(rows, name)
+    if middle is None:
+        return "-"
+    wide = half_width(rows, name)
+    return f"{middle:,.{places}f}" if short or wide is None else f"{middle:,.{places}f} ±{wide:,.{places}f}"
+
+
+def print_summary(verdicts: Sequence[Row], rows: Sequence[Row], seconds: float) -> None:
+    judged = [said for said in verdicts if said.get("slo_pct") is not None]
+    if not judged:
+        return
+    kept = [said for said in judged if said["slo_pct"] >= GOAL_PCT]
+    print(f"\n{OURS}: SLO >= {GOAL_PCT:g}% in {len(kept)} of {len(judged)} cells")
+    for name, most in (("static_peak", OF_STATIC_PEAK), ("oracle", OF_ORACLE)):
+        ratios = [said[f"of_{name}"] for said in judged if said[f"of_{name}"] is not None]
+        if ratios:
+            within = sum(ratio <= most for ratio in ratios)
+            print(
+                f"  GPU-hours over {name}: median {statistics.median(ratios):.0%}, {min(ratios):.0%} to {max(ratios):.0%}; "
+                f"at most {most:.0%} in {within} of {len(ratios)} (of a day and longer: "
+                f"{sum(said['long'] and (said[f'of_{name}'] or 9) <= most for said in judged)} of {sum(said['long'] for said in judged)})"
+            )
+    ahead = sum(said["ahead"] for said in judged)
+    print(
+        f"  ahead of every baseline at equal GPU-hours in {ahead} of {len(judged)} cells (aim {AHEAD_ON:.0%})"
+    )
+    requests = sum(row["requests"] for row in rows)
+    print(f"  {requests:,} requests simulated in {seconds:,.0f} s: {requests / seconds:,.0f} a second")
+    print(f"  {belief_error()}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

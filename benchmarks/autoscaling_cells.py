@@ -1,0 +1,214 @@
+"""What `autoscaling` scores: traces brought to the size of models on GPUs, tuned baselines, and every policy's figures.
+
+A cell is a trace, a model and a GPU. Each is planned as an operator would plan it, from lengths that the trace has; traffic
+is scaled until its busiest ten minutes keep a given number of replicas busy, so that all cells are of one size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import sin
+from pathlib import Path
+from typing import Any, Final
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.cli.fleets import fleet_document
+from plimsoll.facts.learned import NOTHING
+from plimsoll.facts.models import lookup
+from plimsoll.facts.snapshot import read_snapshot
+from plimsoll.planning.planner import PlanFacts, plan
+from plimsoll.planning.reading import read
+from plimsoll.simulate.arrivals import Arrivals, draw_arrivals
+from plimsoll.simulate.compare import Comparison, Result
+from plimsoll.simulate.policies.oracle import work_of
+from plimsoll.simulate.policies.registry import KINDS, STATIC, SWEPT, Stage
+from plimsoll.simulate.router import Routing
+from plimsoll.simulate.scenario import Scenario, scenario_of
+from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace, read_trace
+
+DAY_S: Final = 86400.0
+TUNED_S: Final = 21600.0
+"""Baselines are tuned on so much of another trace."""
+TUNED_SEED: Final = 1000
+FULL: Final = 0.6
+"""How busy the replicas are that the size of a cell is told by."""
+SYNTHETIC: Final = ("synthetic-day", "synthetic-bursts")
+LONG_PROMPTS: Final = 8192
+"""A trace with longer prompts than this (p99) promises first tokens within LONG_TTFT_MS."""
+TTFT_MS, LONG_TTFT_MS, ITL_MS = 2000, 30000, 200
+RATES_LENGTHS: Final = {
+    "inputTokens": {"p50": 1000, "p95": 4000},
+    "outputTokens": {"p50": 300, "p95": 1200},
+    "contextTokens": 16384,
+}
+"""Where a trace holds rates only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    replicas: int
+    """That the busiest ten minutes keep FULL of the time busy."""
+    days: float | None
+    """Of a longer trace; None is all of it."""
+    routing: Routing
+
+    def span_s(self, trace: Trace) -> float:
+        return trace.span_s if self.days is None else min(trace.span_s, self.days * DAY_S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    trace: str
+    model: str
+    gpu: str
+
+
+@cache
+def trace_of(name: str) -> Trace:
+    if name in SYNTHETIC:
+        return synthetic(name)
+    return read_trace(Path(name).read_bytes(), Path(name).name)
+
+
+def synthetic(name: str) -> RateTrace:
+    """Two hours that need no file: a day in small with a step in it, or short bursts on a low level."""
+    steps = range(24)
+    if name == SYNTHETIC[0]:
+        rates = [3 + 2 * sin((step - 6) / 4) + (3 if 14 <= step < 17 else 0) for step in steps]
+    else:
+        rates = [2 + (4 if step % 5 == 3 else 0) for step in steps]
+    return RateTrace(
+        name=name,
+        at=tuple(300.0 * step for step in steps),
+        rates=tuple(rates),
+        cvs=(1.5,) * len(rates),
+    )
+
+
+@cache
+def scenario_for(cell: Cell, size: Size) -> tuple[Scenario, float]:
+    """The planned scenario, and the scale of its trace."""
+    trace = trace_of(cell.trace)
+    workload, ttft = _workload(trace)
+    spec: dict[str, Any] = {
+        "model": {"source": f"hf://{cell.model}"},
+        "workload": {**workload, "requestsPerSecond": "1"},
+        "slo": {"ttftP99Ms": ttft, "itlP99Ms": ITL_MS},
+        "scaling": {"min": 1, "max": 5 * size.replicas},
+    }
+    body = {"metadata": {"name": "benchmark"}, "spec": spec}
+    deployment = LLMDeployment.model_validate(body)
+    fleet = json.dumps(fleet_document(f"{16 * 5 * size.replicas}x{cell.gpu}"))
+    inventory, facts = read_snapshot(fleet).inventory(), PlanFacts(model=lookup(cell.model))
+    reading = read(deployment, inventory, facts, NOTHING, OperatorConfig())
+    scenario = scenario_of(plan(deployment, inventory, facts), reading)
+    ready = size.replicas * 3 // 2
+    hardware = replace(scenario.hardware, ready=ready, growing=scenario.most - ready)
+    scenario = replace(scenario, hardware=hardware)
+    return scenario, _scale(trace, scenario, size)
+
+
+def _workload(trace: Trace) -> tuple[dict[str, Any], int]:
+    if isinstance(trace, RateTrace):
+        return dict(RATES_LENGTHS), TTFT_MS
+    given, asked = sorted(trace.inputs), sorted(trace.outputs)
+    longest = max(one + other for one, other in zip(trace.inputs, trace.outputs, strict=True))
+    prompts = _percentiles(given)
+    workload = {
+        "inputTokens": prompts,
+        "outputTokens": _percentiles(asked),
+        "contextTokens": min(131072, -(-longest // 1024) * 1024),
+    }
+    return workload, LONG_TTFT_MS if prompts["p99"] > LONG_PROMPTS else TTFT_MS
+
+
+def _percentiles(ordered: Sequence[int]) -> dict[str, int]:
+    return {
+        f"p{share}": ordered[min(len(ordered) - 1, len(ordered) * share // 100)] for share in (50, 95, 99)
+    }
+
+
+def _scale(trace: Trace, scenario: Scenario, size: Size) -> float:
+    span = size.span_s(trace)
+    first = 1.0 if isinstance(trace, RequestTrace) else 2.0 / max(trace.rates)
+    sample = draw_arrivals(trace, scenario.lengths, seed=0, scale=first, span_s=span)
+    world = replace(scenario.world(0), times=scenario.times, limits=scenario.limits)
+    bins = work_of(sample, world)
+    busiest = max(sum(bins[at : at + 10]) for at in range(0, len(bins), 10)) / 600
+    return first * size.replicas * FULL / busiest
+
+
+def stage_of(cell: Cell, size: Size, seed: int, span_s: float | None = None) -> Stage:
+    scenario, scale = scenario_for(cell, size)
+    trace = trace_of(cell.trace)
+    span = size.span_s(trace) if span_s is None else min(span_s, size.span_s(trace))
+    return Stage(
+        scenario=scenario,
+        world=scenario.world(seed),
+        arrivals=_arrivals(cell, size, seed, span, scale),
+    )
+
+
+def _arrivals(cell: Cell, size: Size, seed: int, span_s: float, scale: float) -> Arrivals:
+    scenario, _ = scenario_for(cell, size)
+    return draw_arrivals(trace_of(cell.trace), scenario.lengths, seed=seed, scale=scale, span_s=span_s)
+
+
+def tuned(cell: Cell, size: Size, names: Sequence[str] = SWEPT) -> dict[str, float]:
+    """Each baseline's cheapest setting that keeps the goal on a part of `cell`'s trace, else its best."""
+    comparison = Comparison(stage_of(cell, size, TUNED_SEED, TUNED_S), routing=size.routing)
+    return {name: comparison.cheapest(name).parameter for name in names}
+
+
+def scored(
+    cell: Cell, size: Size, seed: int, settings: dict[str, float], names: Sequence[str], *, sweep: bool
+) -> list[dict[str, Any]]:
+    """A row a policy; with `sweep`, further rows for the other values of each parameter, marked as such."""
+    comparison = Comparison(stage_of(cell, size, seed), routing=size.routing)
+    rows = []
+    for name in names:
+        chosen = comparison.run(name, settings[name]) if name in settings else comparison.best(name)
+        rows.append(row_of(cell, seed, chosen, swept=False))
+        if not sweep or name in {"oracle", "static_mean"}:
+            continue
+        tried = KINDS[name].tried
+        if name in STATIC:
+            peak = round(chosen.parameter)
+            tried = tuple(float(one) for one in range(max(1, peak // 2), peak))
+        elif name == "plimsoll":
+            tried = ()
+        rows += [row_of(cell, seed, comparison.run(name, value), swept=True) for value in tried]
+    return rows
+
+
+def row_of(cell: Cell, seed: int, result: Result, *, swept: bool) -> dict[str, Any]:
+    figures = result.outcome.figures
+    return {
+        "trace": Path(cell.trace).name,
+        "model": cell.model,
+        "gpu": cell.gpu,
+        "policy": result.policy,
+        "seed": seed,
+        "slo_pct": round(result.slo_pct, 4),
+        "gpu_hours": round(figures.gpu_hours, 3),
+        "ttft_p99_ms": _rounded(figures.ttft_p99_ms),
+        "itl_p99_ms": _rounded(figures.itl_p99_ms),
+        "preemptions_per_1000": round(figures.preemptions_per_1000, 3),
+        "actions_per_day": round(figures.actions_per_day, 2),
+        "reversals_per_day": round(figures.reversals_per_day, 2),
+        "requests": figures.requests,
+        "failed": figures.failed,
+        "replicas_mean": round(figures.replicas_mean, 3),
+        "longest_stall_ms": round(figures.longest_stall_ms),
+        "parameter": result.parameter,
+        "settings": dict(result.settings),
+        "swept": swept,
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)
