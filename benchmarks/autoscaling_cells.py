@@ -28,7 +28,7 @@ from plimsoll.simulate.policies.oracle import work_of
 from plimsoll.simulate.policies.registry import KINDS, STATIC, SWEPT, Stage
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.scenario import Scenario, scenario_of
-from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace, read_trace
+from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace, load_trace
 
 DAY_S: Final = 86400.0
 TUNED_S: Final = 21600.0
@@ -71,7 +71,7 @@ class Cell:
 def trace_of(name: str) -> Trace:
     if name in SYNTHETIC:
         return synthetic(name)
-    return read_trace(Path(name).read_bytes(), Path(name).name)
+    return load_trace(Path(name))
 
 
 def synthetic(name: str) -> RateTrace:
