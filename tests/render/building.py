@@ -112,3 +112,10 @@ def variables(template: Any) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
+
+
+def on_set(asked: LLMDeployment, chosen: PlanSet, **others: Any) -> list[Manifest]:
+    """The objects of one set that no planner chose, so that they change with rendering alone."""
+    admin = others.pop("admin", None) or config()
+    revision, owner = frozen(asked, chosen=chosen, admin=admin, **others), owner_of(asked)
+    return [revision.manifest(owner), *workload(revision, owner, chosen.replicas)]
