@@ -15,10 +15,14 @@ from cluster.api import Api, ApiError
 from cluster.binaries import PINS, BinariesMissing, Places, ensure
 from cluster.binaries.progress import Progress
 from cluster.cluster import PROGRAMS
+from cluster.estate import estate, snapshot_of
 from cluster.fleet import LABEL, read_fleet, ready_fleets
-from cluster.processes import ClusterFailed
-from cluster.standing import Standing
+from cluster.node import nodes as node
+from cluster.node import packages
+from cluster.processes import ClusterFailed, memory_mb
+from cluster.standing import Standing, Wanted
 from plimsoll.api.problems import SpecError
+from plimsoll.facts.snapshot import write_snapshot
 
 DOWN: Final = 1
 """Exit code of `status` when no cluster stands."""
@@ -32,7 +36,7 @@ def main(args: list[str]) -> int:
     try:
         match chosen.command:
             case "up":
-                return _up(standing, places, progress, chosen.fleet)
+                return _up(standing, places, progress, _wanted(chosen))
             case "down":
                 print("down" if standing.down() else "no cluster was up")
             case "status":
@@ -43,9 +47,11 @@ def main(args: list[str]) -> int:
                 _fleets()
             case "logs":
                 return _logs(standing, chosen.program)
+            case "snapshot":
+                return _snapshot(chosen.nodes, chosen.out)
             case "hold":
-                Standing(chosen.folder).hold(chosen.fleet)
-    except (BinariesMissing, ClusterFailed, LookupError, SpecError) as error:
+                Standing(chosen.folder).hold(_wanted(chosen))
+    except (BinariesMissing, ClusterFailed, LookupError, SpecError, packages.Unavailable) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
@@ -58,29 +64,56 @@ def _parser() -> argparse.ArgumentParser:
     named.add_argument(
         "--name", default="default", help="which, where several stand at once (default: default)"
     )
-    up = commands.add_parser(
-        "up", parents=[named], help="start a control plane with Plimsoll's CRD, and load a fleet"
+    parts = argparse.ArgumentParser(add_help=False)
+    parts.add_argument("--fleet", help="a ready fleet by name, or a fleet file")
+    parts.add_argument("--real-node", action="store_true", help="a node whose pods run (root)")
+    parts.add_argument("--prometheus", action="store_true", help="a Prometheus that discovers pods")
+    commands.add_parser(
+        "up",
+        parents=[named, parts],
+        help="start a control plane with Plimsoll's CRD, and what else is asked for",
     )
-    up.add_argument("--fleet", help="a ready fleet by name, or a fleet file")
     commands.add_parser("down", parents=[named], help="end it, and leave nothing")
     commands.add_parser("status", parents=[named], help="what runs, where, and how to reach it")
     commands.add_parser("programs", help="find or build all programs, and say where they are")
     commands.add_parser("fleets", help="list the ready fleets")
     logs = commands.add_parser("logs", parents=[named], help="print the log of a program")
     logs.add_argument("program", nargs="?", help="absent: list them")
-    hold = commands.add_parser("hold")  # what `up` starts in the background
+    snapshot = commands.add_parser(
+        "snapshot", help="write a mixed estate of any size as a snapshot, without a cluster"
+    )
+    snapshot.add_argument("--nodes", type=int, default=10_000, help="how many (default: 10000)")
+    snapshot.add_argument("--out", type=Path, required=True, help="the file; .json is read faster")
+    hold = commands.add_parser("hold", parents=[parts])  # what `up` starts in the background
     hold.add_argument("folder", type=Path)
-    hold.add_argument("fleet", nargs="?")
     return parser
 
 
-def _up(standing: Standing, places: Places, progress: Progress, fleet: str | None) -> int:
+def _wanted(chosen: argparse.Namespace) -> Wanted:
+    fleet: str | None = chosen.fleet
     if fleet is not None:
         read_fleet(fleet)  # a mistake in it is told before anything is started
         fleet = fleet if fleet in ready_fleets() else str(Path(fleet).absolute())
-    ensure([*PROGRAMS, *(["kwok"] if fleet else [])], places, progress)
-    with progress.step("starting the cluster" + (f" with the fleet {fleet}" if fleet else "")):
-        standing.up(fleet)
+    return Wanted(fleet=fleet, real_node=chosen.real_node, prometheus=chosen.prometheus)
+
+
+def _up(standing: Standing, places: Places, progress: Progress, wanted: Wanted) -> int:
+    # Here, where progress is seen; the holder in the background finds it all done.
+    programs = [*PROGRAMS]
+    if wanted.fleet:
+        programs.append("kwok")
+    if wanted.prometheus:
+        programs.append("prometheus")
+    if wanted.real_node:
+        packages.require_root()
+        packages.require(packages.NODE, progress)
+        programs += node.PROGRAMS
+    ensure(programs, places, progress)
+    if standing.read() is None:
+        with progress.step(" ".join(("starting the cluster", *wanted.args()))):
+            standing.up(wanted)
+    else:
+        standing.up(wanted)  # says so if it is another
     return _status(standing)
 
 
@@ -90,13 +123,21 @@ def _status(standing: Standing) -> int:
         print("starting" if standing.is_held() else "no cluster is up")
         return DOWN
     print(f"API server  {about['server']}")
+    if "prometheus" in about:
+        print(f"Prometheus  {about['prometheus']}")
     print(f"folder      {standing.cluster_folder}")
+    total = 0
     for name, pid in about["pids"].items():
-        print(f"  {name:<24} pid {pid:<8} {_memory_mb(pid):>5} MB")
+        memory = memory_mb(pid)
+        total += memory or 0
+        print(f"  {name:<24} pid {pid:<8} {'?' if memory is None else memory:>5} MB")
+    print(f"  {'together':<37} {total:>5} MB")
     for fleet, states in _nodes(Path(about["kubeconfig"])).items():
         print(
             f"fleet {fleet or '(none)'}: " + ", ".join(f"{count} {state}" for state, count in states.items())
         )
+    if standing.config.exists():
+        print(f"plan with   plimsoll plan --context --config {standing.config}")
     print(f"export KUBECONFIG={about['kubeconfig']}")
     return 0
 
@@ -115,20 +156,11 @@ def _nodes(kubeconfig: Path) -> dict[str, Counter[str]]:
         nodes = api.items("/api/v1/nodes")
     except ApiError as error:
         raise ClusterFailed(f"the API server answers {error}") from None
-    for node in nodes:
-        conditions = {one["type"]: one["status"] for one in node["status"].get("conditions") or ()}
+    for shown in nodes:
+        conditions = {one["type"]: one["status"] for one in shown["status"].get("conditions") or ()}
         state = "nodes ready" if conditions.get("Ready") == "True" else "not ready"
-        found.setdefault(node["metadata"]["labels"].get(LABEL, ""), Counter())[state] += 1
+        found.setdefault(shown["metadata"]["labels"].get(LABEL, ""), Counter())[state] += 1
     return dict(sorted(found.items()))
-
-
-def _memory_mb(pid: int) -> str:
-    """Resident; where the system tells it."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, IndexError, ValueError):
-        return "?"
-    return str(pages * os.sysconf("SC_PAGE_SIZE") // 1_000_000)
 
 
 def _programs(places: Places, progress: Progress) -> None:
@@ -143,8 +175,17 @@ def _fleets() -> None:
         print(f"{name:<14} {len(fleet.nodes):>5} nodes  {about}")
 
 
+def _snapshot(nodes: int, out: Path) -> int:
+    taken = snapshot_of(estate(nodes))
+    out.write_text(write_snapshot(taken, "json" if out.suffix == ".json" else "yaml"))
+    print(f"{out}: {len(taken.nodes)} nodes, {len(taken.pods or ())} pods of others")
+    return 0
+
+
 def _logs(standing: Standing, program: str | None) -> int:
-    files = {file.stem: file for file in sorted((standing.cluster_folder / "logs").glob("*.log"))}
+    about = standing.read() or {}
+    folders = [Path(folder) for folder in about.get("logs", [str(standing.cluster_folder / "logs")])]
+    files = {file.stem: file for folder in folders for file in sorted(folder.glob("*.log"))}
     if standing.holder_log.exists():
         files["holder"] = standing.holder_log
     if program is None:

@@ -13,13 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cluster.api import Object
+from cluster.api import ApiError, Object
 from cluster.fleet import Fleet
 from cluster.simulator import Simulator, is_usable
 from plimsoll.facts.amounts import millicores, whole
 
 LOOK_SECONDS: Final = 0.2
 LEAVING: Final[Object] = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+GONE_BY: Final = (404, 409)
+"""Somebody else has removed or made what the loop was about to; the next look sees it."""
 Amounts = Mapping[str, int]
 
 
@@ -46,7 +48,7 @@ class Growth:
         def loop() -> None:
             try:
                 while not ended.wait(LOOK_SECONDS):
-                    self.look(time.monotonic())
+                    self._look_again()
             except BaseException as error:  # noqa: BLE001 - raised again by the owner
                 self._failure = error
 
@@ -57,8 +59,19 @@ class Growth:
         finally:
             ended.set()
             thread.join()
+        self.check()
+
+    def check(self) -> None:
+        """Raise what the loop failed of."""
         if self._failure is not None:
             raise self._failure
+
+    def _look_again(self) -> None:
+        try:
+            self.look(time.monotonic())
+        except ApiError as error:
+            if error.status not in GONE_BY:
+                raise
 
     def look(self, now: float) -> None:
         """One look at what waits, what is due, and what stands empty."""

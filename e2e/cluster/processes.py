@@ -144,6 +144,15 @@ class Processes:
         return self._guard
 
 
+def memory_mb(pid: int) -> int | None:
+    """Resident; None where the system does not tell it."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1_000_000
+
+
 @dataclass(slots=True)
 class Ports:
     """Free ports, kept free: each is bound here for the cluster's life, and the programs share it by SO_REUSEPORT.

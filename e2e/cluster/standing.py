@@ -15,11 +15,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Final
+
+import yaml
 
 from cluster.cluster import Cluster
 from cluster.fleet import read_fleet
@@ -28,8 +30,27 @@ from cluster.processes import ClusterFailed
 PACKAGE: Final = Path(__file__).parent
 CRD: Final = PACKAGE.parent.parent / "crds" / "llmdeployments.plimsoll.dev.yaml"
 WATCH_SECONDS: Final = 1.0
+SCRAPE_MS: Final = 2000
 STOP_SECONDS: Final = 30.0
 TAIL_LINES: Final = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What stands in a cluster beside its control plane."""
+
+    fleet: str | None = None
+    """A ready fleet's name, or the absolute path of a file."""
+    real_node: bool = False
+    prometheus: bool = False
+
+    def args(self) -> list[str]:
+        """As the command line says it."""
+        return [
+            *(["--fleet", self.fleet] if self.fleet else []),
+            *(["--real-node"] if self.real_node else []),
+            *(["--prometheus"] if self.prometheus else []),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +87,23 @@ class Standing:
             return None
         return found
 
-    def up(self, fleet: str | None) -> dict[str, Any]:
-        """Start a holder in the background and wait until its cluster is ready."""
+    @property
+    def config(self) -> Path:
+        """The admin's config that belongs to the fleet, for the planner."""
+        return self.cluster_folder / "config.yaml"
+
+    def up(self, wanted: Wanted) -> dict[str, Any]:
+        """Start a holder in the background and wait until its cluster is ready. One that stands and has all this is left alone."""
         if self.is_held():
-            raise ClusterFailed(f"a cluster stands in {self.folder} already; take it down first")
+            if (about := self.read()) and about["wanted"] == wanted.args():
+                return about
+            raise ClusterFailed(
+                f"another cluster stands in {self.folder}"
+                f"{', with ' + ' '.join(about['wanted']) if about and about['wanted'] else ''}; take it down first"
+            )
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        argv = [sys.executable, "-m", PACKAGE.name, "hold", str(self.folder), *([fleet] if fleet else [])]
+        argv = [sys.executable, "-m", PACKAGE.name, "hold", str(self.folder), *wanted.args()]
         try:
             with self.holder_log.open("wb") as log:
                 subprocess.run(
@@ -107,33 +138,42 @@ class Standing:
         shutil.rmtree(self.folder, ignore_errors=True)
         return was
 
-    def hold(self, fleet: str | None) -> None:
+    def hold(self, wanted: Wanted) -> None:
         """Be the holder, until a signal or until a program of the cluster ends; return once the holder goes on alone.
 
         That is a child of this process, so that whoever started this one has no child that it would have to wait for.
         """
         for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(one, _leave)
-        with self._lock(create=True):
+        with self._lock(create=True), ExitStack() as held:
             if child := os.fork():
                 (self.folder / "pid").write_text(str(child))
                 os._exit(0)  # the child has the lock
-            with Cluster(folder=self.cluster_folder) as cluster:
-                cluster.install(CRD)
-                if fleet:
-                    cluster.simulator.load(read_fleet(fleet))
-                about = {
-                    "server": cluster.server,
-                    "kubeconfig": str(cluster.kubeconfig),
-                    "fleet": fleet,
-                    "pids": {"holder": os.getpid(), **cluster.processes.pids},
-                }
-                written = self.folder / "ready.json.new"
-                written.write_text(json.dumps(about))
-                written.rename(self.folder / "ready.json")
-                while True:
-                    time.sleep(WATCH_SECONDS)
-                    cluster.processes.check()
+            cluster = held.enter_context(
+                Cluster(folder=self.cluster_folder, real_nodes=int(wanted.real_node))
+            )
+            cluster.install(CRD)
+            about: dict[str, Any] = {"server": cluster.server, "kubeconfig": str(cluster.kubeconfig)}
+            about |= {"wanted": wanted.args(), "logs": [str(cluster.folder / "logs")]}
+            watched = [cluster.processes.check]
+            if wanted.fleet:
+                fleet = read_fleet(wanted.fleet)
+                self.config.write_text(yaml.safe_dump(fleet.config))
+                watched.append(held.enter_context(cluster.growing(fleet)).check)
+            pids = {"holder": os.getpid(), **cluster.processes.pids}
+            if wanted.prometheus:
+                prometheus = held.enter_context(cluster.prometheus(interval_ms=SCRAPE_MS))
+                about["prometheus"] = prometheus.url
+                about["logs"].append(str(prometheus.folder / "logs"))
+                watched.append(prometheus.processes.check)
+                pids |= prometheus.processes.pids
+            written = self.folder / "ready.json.new"
+            written.write_text(json.dumps({**about, "pids": pids}))
+            written.rename(self.folder / "ready.json")
+            while True:
+                time.sleep(WATCH_SECONDS)
+                for check in watched:
+                    check()
 
     @contextmanager
     def _lock(self, *, create: bool = False) -> Iterator[IO[str]]:
