@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
+
+from plimsoll.kube.errors import KubeError
 
 LOG: Final = logging.getLogger(__name__)
 FIRST_BACKOFF: Final = 1.0
@@ -44,9 +47,16 @@ class Counts:
 class Wakes:
     """`turn` does the work of one key and may answer in how many seconds to look again."""
 
-    def __init__(self, turn: Callable[[str], Awaitable[float | None]], *, at_once: int = AT_ONCE) -> None:
+    def __init__(
+        self,
+        turn: Callable[[str], Awaitable[float | None]],
+        *,
+        at_once: int = AT_ONCE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._turn = turn
         self._at_once = at_once
+        self._clock = clock
         self._keys: dict[str, _Key] = {}
         self._ready: deque[str] = deque()
         self._timers: list[tuple[float, int, str]] = []
@@ -131,22 +141,24 @@ class Wakes:
         task.add_done_callback(self._tasks.discard)
 
     async def _work(self, key: str, state: _Key) -> None:
-        clock = asyncio.get_running_loop().time
-        began = self.counts.running[key] = clock()
+        began = self.counts.running[key] = self._clock()
         try:
             again = await self._turn(key)
-        except Exception:
+        except Exception as error:
             self.counts.failed += 1
             state.failures += 1
-            delay = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (state.failures - 1))
-            LOG.exception("turn of %s failed, tried again in %.0f s", key, delay, extra={"deployment": key})
-            again = delay
+            again = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (state.failures - 1))
+            # What the API server answers is told in a line; anything else is a mistake of ours to be found.
+            LOG.error(  # noqa: TRY400
+                "turn of %s failed, tried again in %.0f s: %s", key, again, error,
+                exc_info=not isinstance(error, KubeError), extra={"deployment": key},
+            )  # fmt: skip
         else:
             state.failures = 0
         finally:
             del self.counts.running[key]
             self.counts.turns += 1
-            self.counts.seconds += clock() - began
+            self.counts.seconds += self._clock() - began
             state.running = False
             self._news.set()
         if state.again:

@@ -27,11 +27,9 @@ class Kept:
     asked: str = ""
     """The value of the annotation that asked for a new plan, when it was last answered."""
 
-    def to_data(self) -> dict[str, str]:
-        """As a ConfigMap's data."""
+    def beside(self) -> dict[str, str]:
+        """What stands beside the plan in the ConfigMap's data."""
         data = {ASKED_KEY: self.asked} if self.asked else {}
-        if self.plan is not None:
-            data[PLAN_KEY] = self.plan.to_bytes().decode()
         if self.previous is not None:
             data[PREVIOUS_KEY] = self.previous.to_bytes().decode()
         return data

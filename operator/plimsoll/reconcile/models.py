@@ -51,12 +51,16 @@ class Models:
             problem=problem,
         )
 
+    def knows(self, spec: LLMDeploymentSpec) -> bool:
+        """Whether facts of its model are at hand without asking anybody."""
+        return _key(spec.model) in self._kept
+
     def retry_seconds(self, facts: PlanFacts) -> float | None:
         """When facts that are missing now may be there."""
         return RETRY_SECONDS if facts.problem is not None else None
 
     async def _find(self, model: ModelSpec) -> ModelFacts | str:
-        key = repr(sorted(model.to_dict().items()))
+        key = _key(model)
         kept = self._kept.get(key)
         if kept is not None and (kept.until is None or kept.until > self._clock()):
             self._kept.move_to_end(key)
@@ -76,3 +80,7 @@ class Models:
             return self._resolver.resolve(model)
         except ModelUnknown as unknown:
             return str(unknown)
+
+
+def _key(model: ModelSpec) -> str:
+    return repr(sorted(model.to_dict().items()))

@@ -53,5 +53,8 @@ class Resources:
     def __iter__(self) -> Iterator[str]:
         return iter(tuple(self._packed))
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._packed
+
     def __len__(self) -> int:
         return len(self._packed)

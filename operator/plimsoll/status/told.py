@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from plimsoll import names
-from plimsoll.api.conditions import drop_condition, get_condition, set_condition
+from plimsoll.api.conditions import Status, drop_condition, get_condition, set_condition
 from plimsoll.api.v1alpha1.status import (
     Condition,
     Endpoint,
@@ -79,6 +79,25 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
         )
     kept = {name: getattr(before, name) for name in before.model_fields_set if name not in changes}
     return LLMDeploymentStatus.model_validate({**kept, **{k: v for k, v in changes.items() if v is not None}})
+
+
+def unreadable(problems: str, generation: int | None, now: str) -> LLMDeploymentStatus:
+    """The status of an object that this release cannot read."""
+    conditions: tuple[Condition, ...] = ()
+    for kind, status in _UNREADABLE:
+        conditions = set_condition(
+            conditions,
+            kind,
+            status=status,
+            reason="InvalidSpec",
+            message=_cut(problems, LONGEST_MESSAGE),
+            now=now,
+            generation=generation,
+        )
+    return LLMDeploymentStatus(observed_generation=generation, conditions=conditions)
+
+
+_UNREADABLE: Final[tuple[tuple[str, Status], ...]] = ((names.READY, "False"), (names.STALLED, "True"))
 
 
 def _sets(story: Story) -> tuple[SetStatus, ...]:

@@ -1,0 +1,108 @@
+"""`python -m plimsoll`: the operator. Everything that a person asks is the command `plimsoll`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.loading import load_config
+from plimsoll.api.problems import SpecError
+from plimsoll.handlers.life import LeaseLost, Life, Options
+from plimsoll.kube.errors import KubeError
+
+
+class JsonLines(logging.Formatter):
+    """One object a line, so that a log collector need not guess."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        deployment = getattr(record, "deployment", None)
+        if deployment is not None:
+            line["deployment"] = deployment
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+@click.command(context_settings={"show_default": True})
+@click.option(
+    "--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="The admin's file."
+)
+@click.option(
+    "--context", help="Context of the kubeconfig; absent: the pod's own account, else the current context."
+)
+@click.option("--namespace", "namespaces", multiple=True, help="Watch only this namespace; may be repeated.")
+@click.option(
+    "--lease-namespace", help="Namespace of the Lease; absent: the pod's own, else no Lease is taken."
+)
+@click.option("--standalone", is_flag=True, help="Take no Lease: nobody else runs.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, help="Health and metrics; 0 for none.")
+@click.option("--offline", is_flag=True, help="Never ask a model hub.")
+@click.option("--log-format", type=click.Choice(["json", "text"]), default="json")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
+def main(
+    *,
+    config: Path | None,
+    context: str | None,
+    namespaces: tuple[str, ...],
+    lease_namespace: str | None,
+    standalone: bool,
+    port: int,
+    offline: bool,
+    log_format: str,
+    log_level: str,
+) -> None:
+    """Run the operator: watch LLMDeployments and make what they ask for so."""
+    _log(log_format, log_level)
+    pod_namespace = os.environ.get("POD_NAMESPACE")  # noqa: TID251 - an entry point
+    try:
+        admin = None if config is None else _config(config)
+    except SpecError as error:
+        sys.exit("\n".join(map(str, error.problems)))
+    options = Options(
+        context=context,
+        namespaces=namespaces,
+        config=admin,
+        lease_namespace=None if standalone else lease_namespace or pod_namespace,
+        identity=f"{socket.gethostname()}-{os.getpid()}",
+        port=port or None,
+        offline=offline,
+        signals=True,
+    )
+    try:
+        asyncio.run(Life(options).run())
+    except LeaseLost as error:
+        sys.exit(f"{error}: ending, so that only one acts")
+    except KubeError as error:
+        sys.exit(f"the cluster cannot be reached: {error}")
+
+
+def _config(file: Path) -> OperatorConfig:
+    return load_config(file.read_bytes(), file=str(file))
+
+
+def _log(form: str, level: str) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        JsonLines() if form == "json" else logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    )
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.getLogger("kopf").setLevel(logging.WARNING)
+
+
+if __name__ == "__main__":
+    main()

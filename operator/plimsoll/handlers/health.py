@@ -1,0 +1,84 @@
+"""Is it alive, may it be counted on, and what has it done: three paths over HTTP for the kubelet and for Prometheus.
+
+Alive means that the loop turns (it answers), that no watch has been silent for long, and that no turn hangs. A standby that
+waits for the Lease is ready: it is as ready as it can be, and an upgrade must not wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+SILENT_SECONDS: Final = 240.0
+"""Watches are told something about once a minute, be it that there is no news; they find out by themselves after 70 s."""
+HANGING_SECONDS: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    name: str
+    kind: str
+    text: str
+    samples: tuple[tuple[str, float], ...]
+    """Labels as they are written between braces, and the value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    now: Callable[[], float]
+    """Seconds, of the clock that alive_at and turns_since are told in."""
+    alive_at: Callable[[], float]
+    """When the watch that is silent for longest heard something."""
+    turns_since: Callable[[], float | None]
+    """When the turn that runs for longest began."""
+    metrics: Callable[[], Iterator[Metric]]
+
+    def ill(self) -> str | None:
+        """What is wrong with the process, so that a restart helps."""
+        silent = self.now() - self.alive_at()
+        if silent > SILENT_SECONDS:
+            return f"a watch has been silent for {silent:.0f} s"
+        began = self.turns_since()
+        if began is not None and self.now() - began > HANGING_SECONDS:
+            return f"a turn has been running for {self.now() - began:.0f} s"
+        return None
+
+
+async def serve(probe: Probe, host: str, port: int) -> web.AppRunner:
+    """Answers until its cleanup() is awaited."""
+
+    async def alive(_: web.Request) -> web.Response:
+        wrong = probe.ill()
+        return web.Response(text=wrong or "ok", status=503 if wrong else 200)
+
+    async def ready(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def metrics(_: web.Request) -> web.Response:
+        text = "".join(exposition(probe.metrics()))
+        return web.Response(text=text, content_type="text/plain", charset="utf-8")
+
+    app = web.Application()
+    app.add_routes([
+        web.get("/healthz", alive),
+        web.get("/readyz", ready),
+        web.get("/metrics", metrics),
+    ])  # fmt: skip
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, host, port).start()
+    await asyncio.sleep(0)
+    return runner
+
+
+def exposition(metrics: Iterator[Metric]) -> Iterator[str]:
+    """Prometheus' text format."""
+    for metric in metrics:
+        yield f"# HELP {metric.name} {metric.text}\n# TYPE {metric.name} {metric.kind}\n"
+        for labels, value in metric.samples:
+            braces = f"{{{labels}}}" if labels else ""
+            yield f"{metric.name}{braces} {value:g}\n"

@@ -1,0 +1,253 @@
+"""The life of the operator's process: take the Lease, see what is there, take turns, and leave without a trace.
+
+The Lease is taken before anything is watched and outside kopf. Losing it ends the process at once: another one acts then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import kopf
+
+from plimsoll import __version__
+from plimsoll.api.config import OperatorConfig
+from plimsoll.facts.resolve import HubAccess, Resolver
+from plimsoll.handlers.connected import Connected
+from plimsoll.handlers.events import registry_of, settings_of
+from plimsoll.handlers.health import Metric, Probe, serve
+from plimsoll.handlers.wakes import Wakes
+from plimsoll.kube.credentials import Access, configuration
+from plimsoll.kube.door import Door
+from plimsoll.kube.lease import Lease
+from plimsoll.kube.pace import Pace
+from plimsoll.objects import canonical
+from plimsoll.reconcile.models import Models
+from plimsoll.reconcile.resources import Resources
+from plimsoll.reconcile.turn import turn
+from plimsoll.reconcile.world import World
+
+LOG: Final = logging.getLogger(__name__)
+MOVED_SECONDS: Final = 1.0
+"""A fleet that changes wakes those that wait for it, at most so often."""
+
+KOPF_SECONDS: Final = 10.0
+
+
+class LeaseLost(RuntimeError):
+    """Another process acts now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How the process was started."""
+
+    context: str | None = None
+    namespaces: tuple[str, ...] = ()
+    """Empty: all of the cluster."""
+    config: OperatorConfig | None = None
+    lease_namespace: str | None = None
+    """None: no Lease; nobody else may run."""
+    identity: str = ""
+    host: str = "0.0.0.0"  # noqa: S104 - the kubelet and Prometheus ask from outside
+    port: int | None = 8080
+    offline: bool = False
+    signals: bool = False
+    """Whether the process's signals end it."""
+
+
+class Life:
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.pace = Pace()
+        self.ready = asyncio.Event()
+        """All that there is has been seen once, and turns are taken."""
+        self._stop = asyncio.Event()
+        self._hungry: asyncio.TimerHandle | None = None
+
+    def stop(self) -> None:
+        """Ask it to end; turns that run are finished."""
+        self._stop.set()
+
+    def handle_signals(self) -> None:
+        """SIGTERM and SIGINT stop it; they are the process's, so whoever embeds a Life does not call this."""
+        if self.options.signals:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number, self.stop)
+
+    async def run(self) -> None:
+        """Until it is stopped. Raises LeaseLost where another took over."""
+        self.handle_signals()
+        options = self.options
+        load: Callable[[], Any] = lambda: configuration(options.context)  # noqa: E731
+        access = Access(load, self.pace)
+        async with contextlib.AsyncExitStack() as stack:
+            lease: Lease | None = None
+            if options.lease_namespace is not None:
+                own = await stack.enter_async_context(Door(access, pace=self.pace))
+                lease = Lease(own, options.lease_namespace, options.identity, pace=self.pace)
+            may_write: Callable[[], bool] = (lambda: True) if lease is None else (lambda: lease.held)
+            door = await stack.enter_async_context(Door(access, pace=self.pace, may_write=may_write))
+            self.resources = Resources()
+            self.wakes = Wakes(self._turn, clock=self.pace.now)
+            self.connected = Connected(
+                door,
+                options.config or OperatorConfig(),
+                wake=self._wake,
+                moved=self._moved,
+                namespaces=options.namespaces,
+            )
+            self.world = self._world()
+            if options.port is not None:
+                runner = await serve(self._probe(door, lease), options.host, options.port)
+                stack.push_async_callback(runner.cleanup)
+            if lease is not None and not await self._lead(lease):
+                return
+            await self._work(load, lease)
+
+    async def _lead(self, lease: Lease) -> bool:
+        """Whether the Lease was had before the end was asked for."""
+        LOG.info("waiting for the Lease as %s", lease.identity)
+        got = asyncio.create_task(lease.acquire())
+        ended = asyncio.create_task(self._stop.wait())
+        await asyncio.wait({got, ended}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (got, ended):
+            task.cancel()
+        return got.done() and not got.cancelled() and lease.held
+
+    async def _work(self, load: Callable[[], Any], lease: Lease | None) -> None:
+        stop_kopf = asyncio.Event()
+        tasks: dict[str, asyncio.Task[Any]] = {"stop": asyncio.create_task(self._stop.wait())}
+        if lease is not None:
+            tasks["lease"] = asyncio.create_task(lease.keep())
+        try:
+            await self.connected.start()
+            tasks["turns"] = asyncio.create_task(self.wakes.run())
+            tasks["kopf"] = asyncio.create_task(self._events(load, stop_kopf))
+            self.ready.set()
+            LOG.info("Plimsoll %s takes turns", __version__)
+            done, _ = await asyncio.wait(set(tasks.values()), return_when=asyncio.FIRST_COMPLETED)
+            for name, task in tasks.items():
+                if task in done and name != "stop":
+                    task.result()
+                    raise LeaseLost("the Lease is lost") if name == "lease" else RuntimeError(f"{name} ended")
+        finally:
+            # Turns are finished first, and kopf ends last: when it ends it cancels what began after it.
+            await _ended(tasks.pop("turns", None))
+            await self.connected.stop()
+            if lease is not None:
+                await _ended(tasks.pop("lease"))
+                await lease.release()
+            await _ended(tasks.pop("stop"))
+            stop_kopf.set()
+            if "kopf" in tasks:
+                await asyncio.wait({tasks["kopf"]}, timeout=KOPF_SECONDS)
+                await _ended(tasks["kopf"])
+
+    async def _events(self, load: Callable[[], Any], stop: asyncio.Event) -> None:
+        spaces = self.options.namespaces
+        others = asyncio.all_tasks()
+        tasks = await kopf.spawn_tasks(
+            registry=registry_of(self._seen, load),
+            settings=settings_of(spaces),
+            standalone=True,
+            clusterwide=not spaces,
+            namespaces=spaces,
+            stop_flag=stop,
+        )
+        # kopf takes the signals for itself; ending is ours to order.
+        self.handle_signals()
+        await kopf.run_tasks(tasks, ignored=others)
+
+    async def _turn(self, key: str) -> float | None:
+        return await turn(self.world, key)
+
+    def _world(self) -> World:
+        options = self.options
+        config = options.config
+        hub = None
+        network = None if config is None else config.network
+        if not options.offline and not (network is not None and network.offline):
+            endpoint = None if network is None else network.hub_endpoint
+            proxy = None if network is None else network.https_proxy
+            hub = HubAccess(endpoint=endpoint, proxy=proxy)
+        said = "" if config is None else canonical(config.to_dict())
+        return World(
+            cluster=self.connected,
+            resources=self.resources,
+            models=Models(Resolver(hub=hub), self.pace.now),
+            now=time.time,
+            config=config,
+            mark=f"{__version__} {said}",
+        )
+
+    def _seen(self, key: str, body: Mapping[str, Any] | None) -> None:
+        if body is None:
+            self.resources.remove(key)
+            self.wakes.wake(key)
+        elif self.resources.put(key, body):
+            self.wakes.wake(key)
+
+    def _wake(self, key: str) -> None:
+        """A child or a pod of it changed. Children of what is gone are the garbage collector's."""
+        if key in self.resources:
+            self.wakes.wake(key)
+
+    def _moved(self) -> None:
+        if self._hungry is None:
+            self._hungry = asyncio.get_running_loop().call_later(MOVED_SECONDS, self._feed)
+
+    def _feed(self) -> None:
+        self._hungry = None
+        for key in sorted(self.world.hungry):
+            self.wakes.wake(key)
+
+    def _probe(self, door: Door, lease: Lease | None) -> Probe:
+        def alive_at() -> float:
+            times = [self.connected.alive_at()] if self.ready.is_set() else []
+            if lease is not None:
+                times.append(lease.tried_at)
+            return min(times, default=self.pace.now())
+
+        def since() -> float | None:
+            return min(self.wakes.counts.running.values(), default=None)
+
+        return Probe(
+            now=self.pace.now,
+            alive_at=alive_at,
+            turns_since=since,
+            metrics=lambda: self._metrics(door, lease),
+        )
+
+    def _metrics(self, door: Door, lease: Lease | None) -> Iterator[Metric]:
+        counts = self.wakes.counts
+        yield Metric("plimsoll_deployments", "gauge", "LLMDeployments seen.", (("", len(self.resources)),))
+        yield Metric("plimsoll_turns_total", "counter", "Turns taken.", (("", counts.turns),))
+        yield Metric("plimsoll_turns_failed_total", "counter", "Turns that failed.", (("", counts.failed),))
+        yield Metric("plimsoll_turn_seconds_total", "counter", "Time in turns.", (("", counts.seconds),))
+        yield Metric("plimsoll_turns_waiting", "gauge", "Turns that are due.", (("", self.wakes.waiting),))
+        yield Metric("plimsoll_turns_running", "gauge", "Turns under way.", (("", len(counts.running)),))
+        leads = 1.0 if lease is None or lease.held else 0.0
+        yield Metric("plimsoll_leads", "gauge", "Whether this process acts.", (("", leads),))
+        yield Metric(
+            "plimsoll_api_calls_total",
+            "counter",
+            "Calls to the API server.",
+            tuple(
+                (f'verb="{verb}",resource="{resource}",code="{code}"', count)
+                for (verb, resource, code), count in sorted(door.calls.count.items())
+            ),
+        )
+
+
+async def _ended(task: asyncio.Task[Any] | None) -> None:
+    """Cancelled and waited for, whatever came of it."""
+    if task is not None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

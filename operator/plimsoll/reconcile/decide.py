@@ -1,0 +1,245 @@
+"""The pure middle of a turn: from everything that is seen of a deployment to everything that should be there.
+
+`plimsoll render` asks the same function with a snapshot, so what it prints is what the operator applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from plimsoll import names
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.defaults import effective
+from plimsoll.api.problems import SpecError
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.control.rollout import Rollout, Rules, move, rules_of
+from plimsoll.control.rollout.moves import Wanted
+from plimsoll.facts.capabilities import NONE, Capabilities
+from plimsoll.facts.engines import engine_facts
+from plimsoll.facts.groups import Reservation
+from plimsoll.facts.inventory import Inventory
+from plimsoll.facts.learned import NOTHING, Learned
+from plimsoll.facts.serving import Serving, Stage
+from plimsoll.objects import Manifest
+from plimsoll.planning.budgets import Limits
+from plimsoll.planning.pinning import Event, spec_digest
+from plimsoll.planning.placement import room
+from plimsoll.planning.plan import Finding, Outcome, Plan, PlanSet, Severity
+from plimsoll.planning.planner import PlanFacts, plan
+from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.token import token_of
+from plimsoll.render.revision import Revision
+from plimsoll.render.sets import freeze, owner_of, set_name, workload
+from plimsoll.render.shared import plan_object, shared_objects
+
+LOST_SECONDS: Final = 600.0
+"""How long nothing may be able to hold a pinned plan before it is made anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a turn starts from."""
+
+    deployment: LLMDeployment
+    inventory: Inventory
+    facts: PlanFacts
+    now: float
+    """Seconds since the epoch."""
+    serving: Serving = field(default_factory=Serving)
+    revisions: Mapping[str, Revision] = field(default_factory=dict)
+    """Of the sets that were made, by set name."""
+    kept: Kept = field(default_factory=Kept)
+    learned: Learned = NOTHING
+    config: OperatorConfig | None = None
+    capabilities: Capabilities = NONE
+    limits: Limits | None = None
+    mark: str = ""
+    """Names the release and the admin's config: a change of either makes every turn look at everything again."""
+    gone_since: float | None = None
+    """Since when nothing could hold the pinned plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    plan: Plan
+    kept: Kept
+    rollout: Rollout | None = None
+    """None where nothing runs and nothing should."""
+    revisions: Mapping[str, Revision] = field(default_factory=dict)
+    """Of the sets that should exist."""
+    manifests: tuple[Manifest, ...] = ()
+    """All objects that should be there, the pinned plan last."""
+    reservations: tuple[Reservation, ...] = ()
+    """Devices that pods will take that are not on a node yet."""
+    look_again_seconds: float | None = None
+    lost: bool = False
+    """Nothing could hold the pinned plan."""
+    frozen: bool = False
+    """spec.paused: only status is written."""
+
+
+def decide(seen: Seen) -> Decision:
+    deployment, admin = seen.deployment, seen.config or OperatorConfig()
+    asked = deployment.metadata.annotations.get(names.ANNOTATION_REPLAN, "")
+    spec = _effective(deployment, admin)
+    pinned = _standing(seen, spec)
+    event = _event(seen, asked)
+    made = plan(
+        deployment,
+        seen.inventory,
+        seen.facts,
+        learned=seen.learned,
+        config=seen.config,
+        pinned=pinned,
+        event=event,
+        limits=seen.limits,
+    )
+    lost = any(found.reason == "HardwareGone" for found in made.findings)
+    if spec is None or not made.sets:
+        return Decision(plan=made, kept=_kept(seen, made, asked, settled=False), lost=lost)
+    try:
+        revisions = _revisions(seen, made, admin)
+    except SpecError as error:
+        return Decision(plan=_refused(made, error), kept=seen.kept, lost=lost)
+    wanted = [Wanted(name, chosen.replicas) for name, chosen in zip(revisions, made.sets, strict=True)]
+    rollout = move(wanted, seen.serving, _rules(seen, spec, made.sets[0], revisions), seen.now)
+    kept = _kept(seen, made, asked, settled=rollout.settled)
+    existing = {**seen.revisions, **revisions}
+    there = {target.name: existing[target.name] for target in rollout.targets if target.name in existing}
+    return Decision(
+        plan=made,
+        kept=kept,
+        rollout=rollout,
+        revisions=there,
+        manifests=_objects(seen, rollout, kept, there, admin),
+        reservations=_reservations(seen, made, revisions),
+        look_again_seconds=rollout.look_again_seconds,
+        lost=lost,
+        frozen=deployment.spec.paused is True,
+    )
+
+
+def _objects(
+    seen: Seen, rollout: Rollout, kept: Kept, there: Mapping[str, Revision], admin: OperatorConfig
+) -> tuple[Manifest, ...]:
+    deployment, made = seen.deployment, kept.plan
+    if made is None:
+        return ()
+    owner = owner_of(deployment)
+    pinned = plan_object(owner, made)
+    shared = shared_objects(deployment, made, tuple(there.values()), admin, seen.capabilities)
+    objects = [one for one in shared if one.ref != pinned.ref]
+    for name, revision in there.items():
+        objects.append(revision.manifest(owner, failed=_failed(seen, rollout, name)))
+    for target in rollout.targets:
+        if target.name in there:
+            objects += workload(there[target.name], owner, target.replicas, target.groups or None)
+    turn = token_of(deployment, objects, seen.mark)
+    return (*objects, plan_object(owner, made, kept.beside(), turn))
+
+
+def _effective(deployment: LLMDeployment, admin: OperatorConfig) -> LLMDeploymentSpec | None:
+    """None where the spec names a preset that does not exist, which the plan says."""
+    try:
+        return effective(deployment.spec, deployment.namespace, admin).spec
+    except SpecError:
+        return None
+
+
+def _standing(seen: Seen, spec: LLMDeploymentSpec | None) -> Plan | None:
+    """The plan that counts as pinned. Who goes back to the spec before, while its sets are there, gets its plan back."""
+    current, previous = seen.kept.plan, seen.kept.previous
+    if spec is None or previous is None or current is None:
+        return current
+    digest = spec_digest(spec)
+    return previous if current.spec_digest != digest == previous.spec_digest else current
+
+
+def _event(seen: Seen, asked: str) -> Event | None:
+    if asked and asked != seen.kept.asked:
+        return Event.REQUESTED
+    if seen.gone_since is not None and seen.now - seen.gone_since >= LOST_SECONDS:
+        return Event.LOST_HARDWARE
+    return None
+
+
+def _kept(seen: Seen, made: Plan, asked: str, *, settled: bool) -> Kept:
+    """What is kept from now on: a plan without sets is told, but never takes the place of one that serves."""
+    if not made.sets:
+        return replace(seen.kept, asked=asked)
+    left = seen.kept.plan
+    previous = left if left is not None and left.spec_digest != made.spec_digest else seen.kept.previous
+    return Kept(plan=made, previous=None if settled else previous, asked=asked)
+
+
+def _revisions(seen: Seen, made: Plan, admin: OperatorConfig) -> dict[str, Revision]:
+    """Of the plan's sets in its order: those that are there as they were made, the others made now."""
+    facts = seen.facts.engine or engine_facts(made.engine, made.engine_version)
+    found = {}
+    for chosen in made.sets:
+        name = set_name(seen.deployment, chosen, facts=facts, config=admin)
+        found[name] = seen.revisions.get(name) or freeze(
+            seen.deployment, chosen, facts=facts, config=admin, model=seen.facts.model
+        )
+    return found
+
+
+def _rules(seen: Seen, spec: LLMDeploymentSpec, lead: PlanSet, revisions: Mapping[str, Revision]) -> Rules:
+    longest = max(revision.start_seconds for revision in revisions.values())
+    return rules_of(spec, room=_room(lead, seen.inventory), deadline_seconds=longest)
+
+
+def _room(chosen: PlanSet, inventory: Inventory) -> int:
+    """Further replicas that find free devices, whatever we hold ourselves."""
+    return sum(
+        room(pool, chosen.shape, chosen.layout)
+        for pool in inventory.pools
+        if pool.key in {placement.pool for placement in chosen.placements}
+    )
+
+
+def _failed(seen: Seen, rollout: Rollout, name: str) -> str:
+    there = seen.serving.set_named(name)
+    return dict(rollout.failed).get(name, "" if there is None else there.failed)
+
+
+def _reservations(seen: Seen, made: Plan, revisions: Mapping[str, Revision]) -> tuple[Reservation, ...]:
+    owner = f"{seen.deployment.namespace}/{seen.deployment.name}"
+    found = []
+    for name, chosen in zip(revisions, made.sets, strict=True):
+        there = seen.serving.set_named(name)
+        placed = 0 if there is None else sum(pod.node is not None for pod in there.pods)
+        missing = chosen.replicas * chosen.pods_per_replica - placed
+        for placement in chosen.placements:
+            pods = min(missing, placement.replicas * chosen.pods_per_replica)
+            if pods > 0:
+                missing -= pods
+                found.append(
+                    Reservation(
+                        deployment=owner, pool=placement.pool, devices=chosen.resources.devices, pods=pods
+                    )
+                )
+    return tuple(found)
+
+
+def _refused(made: Plan, error: SpecError) -> Plan:
+    """A plan whose pods cannot be written down: told as any other contradiction of the spec."""
+    findings = tuple(
+        Finding(
+            severity=Severity.ERROR,
+            reason="InvalidSpec",
+            message=problem.message,
+            field=problem.field,
+            value=problem.value,
+        )
+        for problem in error.problems
+    )
+    return replace(made, outcome=Outcome.INVALID, sets=(), findings=(*findings, *made.findings))
+
+
+def waits(serving: Serving) -> bool:
+    """Whether pods of it have no node: a change of the fleet may help."""
+    return any(pod.stage is Stage.UNSCHEDULED for seen in serving.sets for pod in seen.pods)

@@ -1,0 +1,42 @@
+"""The pinned plan made again from the sets that serve, when its ConfigMap is lost: what serves is never planned anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.facts.serving import Serving
+from plimsoll.planning.cost import rescaled, total_cost
+from plimsoll.planning.ledger import Verdict
+from plimsoll.planning.pinning import spec_digest
+from plimsoll.planning.plan import SCHEMA, Outcome, Plan
+from plimsoll.render.revision import Revision
+
+
+def rebuilt(
+    deployment: LLMDeployment, spec: LLMDeploymentSpec, serving: Serving, revisions: Mapping[str, Revision]
+) -> Plan | None:
+    """None where no set is there. The spec is taken as the one that was planned with; nobody can tell any more."""
+    there = [seen for seen in serving.sets if seen.name in revisions and seen.replicas and not seen.failed]
+    if not there:
+        return None
+    sets = tuple(rescaled(revisions[seen.name].entry, seen.replicas) for seen in there)
+    tight = any(chosen.ledger.verdict is Verdict.TIGHT for chosen in sets)
+    return Plan(
+        schema=SCHEMA,
+        name=deployment.name,
+        namespace=deployment.namespace,
+        model=spec.model.source,
+        model_digest="",
+        model_origin="",
+        engine=spec.engine.name,
+        engine_version=revisions[there[0].name].engine_version,
+        spec_digest=spec_digest(spec),
+        outcome=Outcome.TIGHT if tight else Outcome.FITS,
+        replicas_wanted=sum(seen.replicas for seen in there),
+        replicas_reason="",
+        sets=sets,
+        choice="rebuilt from the sets that serve, since the ConfigMap with the plan was lost",
+        cost=total_cost(sets),
+    )

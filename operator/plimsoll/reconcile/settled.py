@@ -1,0 +1,53 @@
+"""Whether there is nothing to do, told from what is cached alone: no plan is made, nothing is read, nothing is rendered.
+
+That is the answer to nearly all wakes, and to all of them when an operator starts with thousands of deployments that serve.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.facts.serving import Serving, Stage
+from plimsoll.kube.child import Child
+from plimsoll.objects import Ref
+from plimsoll.reconcile.token import token
+from plimsoll.reconcile.world import plan_ref
+
+
+def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: Serving, mark: str) -> bool:
+    """The children are as the last turn left them, and the status tells of the pods that are there."""
+    metadata, status = deployment.metadata, deployment.status
+    if status.observed_generation != metadata.generation or not status.conditions:
+        return False
+    pinned = plan_ref(deployment.namespace, deployment.name)
+    plan = children.get(pinned)
+    if plan is None or any(
+        not child.clean or child.leaving or child.owner_uid != metadata.uid for child in children.values()
+    ):
+        return False
+    hashes = ((ref, child.hash) for ref, child in children.items() if ref != pinned)
+    return plan.turn == token(deployment, hashes, mark) and _told(deployment, serving)
+
+
+def _told(deployment: LLMDeployment, serving: Serving) -> bool:
+    status, counted = deployment.status, deployment.status.replica_status
+    if counted is None or {one.name: (one.replicas, one.ready) for one in status.sets} != {
+        seen.name: (seen.replicas, seen.ready) for seen in serving.sets
+    }:
+        return False
+    leaders = Counter(
+        pod.stage
+        for seen in serving.sets
+        for pod in seen.pods
+        if pod.rank == 0 and pod.stage is not Stage.LEAVING
+    )
+    asked = sum(one.replicas for one in status.sets)
+    lack = leaders[Stage.UNSCHEDULED] + max(0, (counted.wanted or 0) - asked)
+    return (
+        leaders[Stage.FAILED] == 0
+        and leaders[Stage.LOADING] + leaders[Stage.PULLING] == (counted.starting or 0)
+        and leaders[Stage.GATED] == (counted.waiting_for_quota or 0)
+        and lack == (counted.waiting_for_gpus or 0) + (counted.waiting_for_nodes or 0)
+    )

@@ -1,0 +1,198 @@
+"""One turn of one deployment: observe, decide, apply, tell. Level-triggered: it starts from what is there, so that a lost
+event, a crash between two writes or a hand-edited child costs one more turn and nothing else.
+
+A user's mistake ends in a condition, and waits for an edit; whatever the API server answers ends in another turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from plimsoll import names
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.defaults import effective
+from plimsoll.api.problems import SpecError, problems_of
+from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
+from plimsoll.engines.vllm import served_names
+from plimsoll.kube.applier import Applied, Owner
+from plimsoll.planning.plan import Outcome
+from plimsoll.reconcile.decide import Decision, Seen, decide, waits
+from plimsoll.reconcile.rebuild import rebuilt
+from plimsoll.reconcile.settled import settled
+from plimsoll.reconcile.world import World, plan_ref
+from plimsoll.status.story import Story, Trouble
+from plimsoll.status.told import news, told, unreadable
+
+LOG: Final = logging.getLogger(__name__)
+RESYNC_SECONDS: Final = 3600.0
+"""How long a deployment that needs nothing is left alone: then a better plan is looked for."""
+UNREADY_SECONDS: Final = 300.0
+"""The same while it does not serve: time alone may change what is to be done."""
+RETRY_SECONDS: Final = 15.0
+
+
+async def turn(world: World, key: str) -> float | None:
+    """In how many seconds to look again, if nothing wakes it before."""
+    body = world.resources.get(key)
+    if body is None or (body.get("metadata") or {}).get("deletionTimestamp"):
+        world.forget(key)
+        return None
+    try:
+        deployment = LLMDeployment.observed(body)
+    except ValidationError as error:
+        await _tell_unreadable(world, body, error)
+        return None
+    first = key not in world.looked_at
+    since = world.looked_at.setdefault(key, world.now())
+    serving = world.cluster.serving(key)
+    ready = deployment.status.ready is not None and len(set(deployment.status.ready.split("/"))) == 1
+    patience = RESYNC_SECONDS if ready else UNREADY_SECONDS
+    rested = first or world.now() - since < patience
+    if rested and settled(deployment, world.cluster.children(key), serving, world.mark):
+        return patience
+    world.looked_at[key] = world.now()
+    if not deployment.status.conditions and not world.models.knows(deployment.spec):
+        # A hub may take seconds, and a kind without conditions counts as done to those who wait for it.
+        await _tell(world, deployment, Story(deployment=deployment, plan=None, rollout=None))
+    seen = await _look(world, key, deployment)
+    decision = await asyncio.to_thread(decide, seen)
+    applied = await _apply(world, deployment, decision)
+    _remember(world, key, decision)
+    await _tell(world, deployment, _story(world, seen, decision, applied))
+    again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), patience]
+    if not applied.complete:
+        again.append(RETRY_SECONDS)
+    return min(seconds for seconds in again if seconds is not None)
+
+
+async def _look(world: World, key: str, deployment: LLMDeployment) -> Seen:
+    """Everything that a decision starts from. What must be awaited comes first, so that the rest is of one moment."""
+    admin = world.config or OperatorConfig()
+    facts = await world.models.facts(deployment.spec)
+    kept, revisions = await world.kept(key), await world.revisions(key)
+    serving = world.cluster.serving(key)
+    if kept.plan is None:
+        try:
+            spec = effective(deployment.spec, deployment.namespace, admin).spec
+        except SpecError:
+            spec = deployment.spec
+        kept = replace(kept, plan=rebuilt(deployment, spec, serving, revisions))
+    return Seen(
+        deployment=deployment,
+        inventory=world.cluster.inventory(),
+        facts=facts,
+        now=world.now(),
+        serving=serving,
+        revisions=revisions,
+        kept=kept,
+        learned=world.learned,
+        config=world.config,
+        capabilities=world.capabilities(),
+        mark=world.mark,
+        gone_since=world.gone_since.get(key),
+    )
+
+
+async def _apply(world: World, deployment: LLMDeployment, decision: Decision) -> Applied:
+    """A deployment for which nothing was decided keeps what it has."""
+    if decision.rollout is None or decision.frozen:
+        return Applied()
+    owner = Owner(deployment.namespace, deployment.name, deployment.metadata.uid or "")
+    applied = await world.cluster.apply(owner, decision.manifests)
+    if applied.written or applied.deleted:
+        LOG.info(
+            "wrote %s, deleted %s",
+            ", ".join(map(str, applied.written)) or "nothing",
+            ", ".join(map(str, applied.deleted)) or "nothing",
+            extra={"deployment": owner.key},
+        )
+    return applied
+
+
+def _remember(world: World, key: str, decision: Decision) -> None:
+    world.promise(key, decision.reservations)
+    if decision.lost:
+        world.gone_since.setdefault(key, world.now())
+    else:
+        world.gone_since.pop(key, None)
+    short = decision.plan.outcome in (Outcome.SHORT, Outcome.DOES_NOT_FIT, Outcome.INVALID)
+    if short or decision.lost or decision.reservations or waits(world.cluster.serving(key)):
+        world.hungry.add(key)
+    else:
+        world.hungry.discard(key)
+
+
+def _story(world: World, seen: Seen, decision: Decision, applied: Applied) -> Story:
+    deployment = seen.deployment
+    key = f"{deployment.namespace}/{deployment.name}"
+    lead = next(iter(decision.revisions.values()), None)
+    service = deployment.spec.networking.service
+    scheme = "https" if deployment.spec.networking.tls_secret is not None else "http"
+    port = "" if service.port == (443 if scheme == "https" else 80) else f":{service.port}"
+    host = f"{service.name or deployment.name}.{deployment.namespace}.svc"
+    return Story(
+        deployment=deployment,
+        plan=decision.plan,
+        rollout=decision.rollout,
+        # As it is after the writes: the numbers that were asked for, and the pods that are there by now.
+        serving=world.cluster.serving(key),
+        entries={name: revision.entry for name, revision in decision.revisions.items()},
+        troubles=tuple(_troubles(applied)),
+        endpoint=f"{scheme}://{host}{port}" if decision.rollout is not None else None,
+        model_names=served_names(deployment.spec.model),
+        config_map=plan_ref(deployment.namespace, deployment.name).name if decision.kept.plan else None,
+        image=None if lead is None else lead.image,
+    )
+
+
+def _troubles(applied: Applied) -> list[Trouble]:
+    found = [
+        Trouble(
+            reason="NameConflict",
+            message=f"{taken}; rename this resource, or delete that object if nobody needs it",
+            stalled=True,
+        )
+        for taken in applied.taken
+    ]
+    found += [
+        Trouble(
+            reason="Applying" if refusal.error.passes else "Refused",
+            message=str(refusal),
+            stalled=not refusal.error.passes,
+        )
+        for refusal in applied.refused
+    ]
+    return found
+
+
+async def _tell(world: World, deployment: LLMDeployment, story: Story) -> None:
+    before = deployment.status
+    after = told(story, before, _text(world.now()))
+    if after != before:
+        await world.cluster.tell(deployment.metadata, after)
+        await world.cluster.announce(deployment.metadata, news(before.conditions, after.conditions))
+
+
+async def _tell_unreadable(world: World, body: Mapping[str, Any], error: ValidationError) -> None:
+    """An object that the CRD let through, or one of an older CRD: what of it cannot be read."""
+    metadata = ObjectMeta.model_validate(body["metadata"])
+    problems = "; ".join(map(str, problems_of(error, LLMDeployment)))
+    before = [
+        one for one in (body.get("status") or {}).get("conditions") or () if one["type"] == names.STALLED
+    ]
+    status = unreadable(problems, metadata.generation, _text(world.now()))
+    if [one["message"] for one in before] != [
+        one.message for one in status.conditions if one.type == names.STALLED
+    ]:
+        await world.cluster.tell(metadata, status)
+
+
+def _text(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
