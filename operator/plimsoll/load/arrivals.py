@@ -9,8 +9,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import Final
 
 from plimsoll.load.traces import Rate
+
+_REGULAR: Final = 1e-3
 
 
 def arrivals(rate: float, burstiness: float, chance: random.Random) -> Iterator[float]:
@@ -41,8 +44,8 @@ def changing(rates: Iterable[Rate], chance: random.Random) -> Iterator[float]:
 
 
 def _gap(cv: float, chance: random.Random) -> float:
-    """One on average. Without variation it is always one."""
-    if cv <= 0:
+    """One on average. Without variation, or with less than anybody could see, it is always one."""
+    if cv < _REGULAR:
         return 1.0
     shape = 1 / cv**2
     return chance.gammavariate(shape, 1 / shape)
