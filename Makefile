@@ -14,10 +14,10 @@ LATENCIES ?=
 BENCH_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test e2e lint format generate bench lock clean
+.PHONY: help setup demo demo-down test e2e lint format generate bench lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP) ## make .venv with the locked dependencies and this package
 
@@ -29,7 +29,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup ## plan every sample resource on a mixed estate, then ask why, what if, and what fits
+demo: setup ## plan the samples in seconds, then start a cluster of 200 simulated nodes and plan there; it stays
 	@test -n "$(SAMPLES)" || { echo "examples/ holds no sample resources" >&2; exit 1; }
 	@for sample in $(SAMPLES); do \
 	  printf '\n'; sed -n '/^# /p; /^[^#]/q' "$$sample"; \
@@ -39,17 +39,25 @@ demo: setup ## plan every sample resource on a mixed estate, then ask why, what 
 	@$(call shown,plan -f examples/02-chat.yaml --snapshot examples/fleet.yaml --what-if precision=fp8 --what-if users=200)
 	@$(call shown,memory gpt-oss-120b --gpu H100 --sweep tp --context-tokens 32768 --concurrency 32)
 	@$(call shown,import -- vllm serve Qwen/Qwen3-8B -tp 2 --max-model-len 16k --swap-space 4)
+	@printf '\nNow on a real API server; the first time its programs are built, for 10 minutes or so.\n'
+	@$(BIN)/python e2e/demo.py
+
+demo-down: setup ## end the demonstration's cluster, and leave nothing of it
+	@cd e2e && ../$(BIN)/python -m cluster down --name demo
 
 # shown(arguments): the command line and its answer. 2 is an answer ("does not fit"), not a failure of the demonstration.
 shown = { printf '\n$$ plimsoll %s\n' "$(1)"; $(BIN)/plimsoll $(1) || [ $$? -eq 2 ]; }
 
-test: setup ## run the tests (no network, no cluster, no GPU)
-	$(BIN)/pytest -n 2 -q
-
 # The programs come first and by themselves: what takes minutes is told while it happens, which pytest would hold back.
-e2e: setup ## run the tests on a real API server; the first time builds it, for 10 minutes or so
+test: setup ## run the tests, on a real API server with simulated nodes too; the first time builds it, for 10 minutes or so
+	$(BIN)/pytest -n 2 -q
 	@cd e2e && ../$(BIN)/python -m cluster programs
-	$(BIN)/pytest e2e -n 2 -q
+	$(BIN)/pytest e2e -n 2 -q -m "not real_node and not real_engine"
+
+# One after the other: a machine has one real node at a time. REQUIRE_REAL_NODE=1 makes a failure of what the machine cannot run.
+e2e: setup ## run the tests on real nodes and with the real engine (root on Linux; without, they say why not)
+	@cd e2e && ../$(BIN)/python -m cluster programs
+	$(BIN)/pytest e2e -q -m "real_node or real_engine"
 
 test-parser: setup ## judge command lines by the engine's own parsers (downloads 0.6 GB, minutes)
 	$(BIN)/python -m tests.real_parser.setup
@@ -73,6 +81,7 @@ bench: setup ## run the benchmarks; OBSERVATIONS=FILE LATENCIES=FILE BENCH_FLAGS
 	$(call measured,latency_accuracy,LATENCIES,points of measured TTFT and TPOT)
 	$(call measured,layout_choice,LATENCIES,points of measured TTFT and TPOT)
 	@set -x; $(BIN)/python benchmarks/planning_speed.py $(BENCH_FLAGS)
+	@set -x; $(BIN)/python benchmarks/testbed.py $(BENCH_FLAGS)
 
 # measured(program, variable, what the file holds): run it on the file, or say what is missing.
 define measured
@@ -89,4 +98,4 @@ LOCK = $(VENV)-lock/bin/uv pip compile --quiet --upgrade --universal --python-ve
 
 clean: ## remove what make has made
 	rm -rf $(VENV) $(VENV)-lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
-	find operator tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find operator tests e2e benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,7 +17,16 @@ from cluster.api import Object
 from common import ROOT
 from plimsoll import names
 
+MARKERS: Final = {
+    "real_node": "needs a node whose pods run: root on Linux",
+    "real_engine": "needs the real engine, which takes minutes to fetch",
+}
 CLUSTER: Final = pytest.StashKey[Cluster]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name, about in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {about}")
 
 
 @pytest.fixture(scope="session")

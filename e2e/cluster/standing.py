@@ -155,6 +155,7 @@ class Standing:
             cluster.install(CRD)
             about: dict[str, Any] = {"server": cluster.server, "kubeconfig": str(cluster.kubeconfig)}
             about |= {"wanted": wanted.args(), "logs": [str(cluster.folder / "logs")]}
+            about["kubectl"] = str(cluster.programs["kubectl"])
             watched = [cluster.processes.check]
             if wanted.fleet:
                 fleet = read_fleet(wanted.fleet)

@@ -1,0 +1,60 @@
+"""The part of `make demo` that needs a cluster: one of 200 simulated nodes, a resource that its API server accepts, and the plan for it.
+
+Each step is shown as the command a person would type. The cluster stays; `make demo-down` ends it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from cluster.__main__ import main as cluster
+from cluster.binaries import Places
+from cluster.standing import Standing
+
+ROOT: Final = Path(__file__).parent.parent
+NAME: Final = "demo"
+FLEET: Final = "mixed-200"
+EXAMPLE: Final = "examples/02-chat.yaml"
+NAMESPACE: Final = "support"
+FITS: Final = (0, 2)
+"""It fits, or it does not: both are answers of the planner."""
+
+
+def main() -> int:
+    if failed := cluster(["up", "--name", NAME, "--fleet", FLEET]):
+        return failed
+    environ = dict(os.environ)  # noqa: TID251 - a person's own
+    standing = Standing(Places.of(environ).cache / "clusters" / NAME)
+    about = standing.read()
+    if about is None:
+        print(f"the cluster ended; see {standing.holder_log}", file=sys.stderr)
+        return 1
+    folders = (str(Path(sys.executable).parent), str(Path(about["kubectl"]).parent), environ.get("PATH", ""))
+    environ |= {"KUBECONFIG": about["kubeconfig"], "PATH": os.pathsep.join(folders)}
+
+    def shown(*argv: str, answers: tuple[int, ...] = (0,)) -> None:
+        print(f"\n$ {shlex.join(argv)}", flush=True)
+        done = subprocess.run(argv, cwd=ROOT, env=environ, check=False)
+        if done.returncode not in answers:
+            raise SystemExit(f"ended with {done.returncode}")
+
+    there = ["kubectl", "get", "namespace", NAMESPACE]
+    if subprocess.run(there, env=environ, check=False, capture_output=True).returncode:
+        shown("kubectl", "create", "namespace", NAMESPACE)
+    shown("kubectl", "apply", "--server-side", "-f", EXAMPLE)
+    shown("kubectl", "get", "llm", "--all-namespaces")
+    # What cannot be is refused by the API server itself, in words that say what would be right.
+    wrong = '{"spec":{"scaling":{"min":5}}}'
+    shown("kubectl", "patch", "llm", "chat", "-n", NAMESPACE, "--type=merge", "-p", wrong, answers=(1,))
+    shown("plimsoll", "plan", "--context", "--config", str(standing.config), "-f", EXAMPLE, answers=FITS)
+    print(f"\nThe cluster stays:\n  export KUBECONFIG={about['kubeconfig']}\n  make demo-down")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
