@@ -1,0 +1,189 @@
+"""A simulation as one HTML page, complete in itself: no script, no font and no picture from elsewhere.
+
+The table of all policies, then for each of the headline's router four timelines over the same axis: replicas, cache, queue,
+and who was served well. Each action is a mark that tells its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from plimsoll.cli.drawing import short
+from plimsoll.cli.simulate_report import HEADS, ROUTERS, about, clock, row
+from plimsoll.simulate.compare import Result
+from plimsoll.simulate.report import Report
+from plimsoll.simulate.tally import Point
+
+WIDTH, HEIGHT = 1100, 150
+LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 20
+ACTIONS: Final = 500
+"""Listed in a table; the JSON form has them all."""
+
+_STYLE: Final = """
+:root { color-scheme: light dark; --ink: #1c2733; --dim: #66727f; --rule: #d9dee3; --paper: #ffffff; --a: #0b6bcb; --b: #c2410c; --c: #8a94a0; --act: #b91c5c; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6eaee; --dim: #93a0ad; --rule: #313b45; --paper: #12171c; --a: #5aa9f5; --b: #f5a15a; --c: #6f7b87; --act: #f472a6; }
+}
+body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.3rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .3rem; } h3 { font-size: .9rem; margin: .8rem 0 0; }
+svg { width: 100%; height: auto; } text { fill: var(--dim); font: 11px system-ui, sans-serif; }
+.grid { stroke: var(--rule); } .line { fill: none; stroke-width: 1.6; } .a { stroke: var(--a); } .b { stroke: var(--b); } .c { stroke: var(--c); }
+text.a { fill: var(--a); stroke: none; } text.b { fill: var(--b); stroke: none; } text.c { fill: var(--c); stroke: none; }
+.act { stroke: var(--act); stroke-width: 2; } .target { stroke: var(--dim); stroke-dasharray: 2 3; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+td:first-child, th:first-child, .actions td, .actions th { text-align: left; } .actions td:last-child { white-space: normal; }
+dt { font-weight: 600; } dd { margin: 0 0 .4rem 1.5rem; }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    name: str
+    style: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    title: str
+    lines: tuple[Line, ...]
+    top: float | None = None
+    """The end of the axis; None: by the values."""
+    low: float = 0.0
+    target: float | None = None
+
+
+def simulation_page(report: Report) -> str:
+    title = f"{report.scenario.name}: replayed {report.arrivals.trace}"
+    said = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in about(report))
+    tables = "".join(
+        f"<h2>{escape(ROUTERS[routing])}</h2>{_table(HEADS, [row(one) for one in results])}"
+        for routing, results in report.results.items()
+    )
+    notes = "".join(f"<p>{escape(text)}</p>" for text in report.notes)
+    stories = "".join(_story(report, one) for one in report.results[report.headline])
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
+        f"<body><h1>{escape(title)}</h1>\n<dl>{said}</dl>\n{tables}\n{notes}\n{stories}</body></html>\n"
+    )
+
+
+def _story(report: Report, one: Result) -> str:
+    charts = "".join(
+        f"<h3>{escape(chart.title)}</h3>{_svg(chart, report.arrivals.span_s, one)}" for chart in _charts(one)
+    )
+    return f"<h2>{escape(one.policy)}, {escape(ROUTERS[report.headline])}</h2>{charts}{_actions(one)}"
+
+
+def _charts(one: Result) -> Iterator[Chart]:
+    points = one.outcome.points
+
+    def line(name: str, style: str, figure: Callable[[Point], float]) -> Line:
+        return Line(name, style, tuple((point.at, figure(point)) for point in points))
+
+    rates = [point.arrivals_per_s for point in points]
+    most = max(rates, default=0.0)
+    replicas = max((point.told for point in points), default=1)
+    scale = replicas / most if most else 0.0
+    yield Chart(
+        title=f"Replicas: told, ready; arrivals in grey, {short(most)}/s at their highest",
+        lines=(
+            line("arrivals", "c", lambda point: point.arrivals_per_s * scale),
+            line("told", "b", lambda point: float(point.told)),
+            line("ready", "a", lambda point: float(point.ready)),
+        ),
+    )
+    yield Chart(
+        title="KV cache in use, %: mean and the fullest replica",
+        lines=(
+            line("fullest", "b", lambda point: 100 * point.kv_most),
+            line("mean", "a", lambda point: 100 * point.kv),
+        ),
+        top=100.0,
+    )
+    yield Chart(
+        title="Requests waiting, over all replicas",
+        lines=(line("waiting", "a", lambda point: float(point.waiting)),),
+    )
+    if one.outcome.figures.slo_pct is not None:
+        served = tuple((at, 100 * share) for at, share in one.outcome.served)
+        low = min(90.0, *(10 * int(share / 10) for _, share in served)) if served else 0.0
+        yield Chart(
+            title="Served within the limits, % of those who arrived",
+            lines=(Line("served", "a", served),),
+            low=low,
+            top=100.0,
+            target=99.0,
+        )
+
+
+def _svg(chart: Chart, span_s: float, one: Result) -> str:
+    top = chart.top
+    if top is None:
+        top = max([1.0, *(value for line in chart.lines for _, value in line.points)]) * 1.1
+
+    def across(at: float) -> float:
+        return LEFT + at / span_s * (WIDTH - LEFT - RIGHT)
+
+    def up(value: float) -> float:
+        share = (min(value, top) - chart.low) / (top - chart.low)
+        return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
+
+    parts = [*_grid(chart.low, top, span_s, across, up)]
+    if chart.target is not None:
+        y = up(chart.target)
+        parts.append(f'<line class="target" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+    for place, line in enumerate(chart.lines):
+        if line.points:
+            path = "L".join(f"{across(at):.1f} {up(value):.1f}" for at, value in line.points)
+            parts.append(f'<path class="line {line.style}" d="M{path}"/>')
+            right = WIDTH - RIGHT - 64 * (len(chart.lines) - place - 1)
+            parts.append(
+                f'<text class="{line.style}" x="{right}" y="{TOP - 3}" text-anchor="end">{escape(line.name)}</text>'
+            )
+    for action in one.outcome.actions[:ACTIONS]:
+        x = across(action.at)
+        said = f"{clock(action.at)} {action.before} → {action.after}: {action.reason}: {action.message}"
+        parts.append(
+            f'<line class="act" x1="{x:.1f}" x2="{x:.1f}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM + 6}">'
+            f"<title>{escape(said)}</title></line>"
+        )
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(chart.title)}">{"".join(parts)}</svg>'
+
+
+def _grid(
+    low: float, top: float, span_s: float, across: Callable[[float], float], up: Callable[[float], float]
+) -> Iterator[str]:
+    for part in range(5):
+        value = low + (top - low) * part / 4
+        y = up(value)
+        yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{short(value)}</text>'
+    for part in range(9):
+        at = span_s * part / 8
+        anchor = "start" if not part else "end" if part == 8 else "middle"
+        yield f'<text x="{across(at):.1f}" y="{HEIGHT - 4}" text-anchor="{anchor}">{clock(at)}</text>'
+
+
+def _actions(one: Result) -> str:
+    actions = one.outcome.actions
+    if not actions:
+        return ""
+    rows = [
+        (clock(each.at), f"{each.before} → {each.after}", each.reason, each.message)
+        for each in actions[:ACTIONS]
+    ]
+    more = f"<p>and {len(actions) - ACTIONS} more</p>" if len(actions) > ACTIONS else ""
+    listed = _table(("at", "replicas", "reason", "why"), rows, style="actions")
+    return f"<details><summary>{len(actions)} actions</summary>{listed}{more}</details>"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: str = "") -> str:
+    head = "".join(f"<th>{escape(one)}</th>" for one in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>" for cells in rows)
+    return f'<div class="scroll"><table class="{style}"><tr>{head}</tr>{body}</table></div>'

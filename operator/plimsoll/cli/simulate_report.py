@@ -1,0 +1,119 @@
+"""A simulation on a terminal: what was replayed, one table a router, what was done and why, and what the figures rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from plimsoll.cli import drawing
+from plimsoll.cli.drawing import count, many, short
+from plimsoll.simulate.compare import Result
+from plimsoll.simulate.report import Report
+from plimsoll.simulate.router import Routing
+from plimsoll.simulate.tally import Action
+
+HEADS: Final = (
+    "POLICY",
+    "SLO %",
+    "GPU-HOURS",
+    "REPLICAS",
+    "TTFT P50, P99 MS",
+    "ITL P99 MS",
+    "PREEMPTED/1000",
+    "ACTIONS/DAY",
+    "REVERSALS/DAY",
+    "NOT SERVED",
+)
+ROUTERS: Final = {
+    Routing.SERVICE: "behind a Service: connections stay with the replica they found",
+    Routing.POOL: "behind an InferencePool: each request to the least loaded replica",
+}
+FEW: Final = 12
+
+
+def simulation_report(report: Report) -> Iterator[RenderableType]:
+    yield Text(report.scenario.name, style="bold")
+    yield drawing.facts(about(report), width=9)
+    for routing, results in report.results.items():
+        yield ""
+        yield Text(ROUTERS[routing], style="bold")
+        yield drawing.table(HEADS, (row(one) for one in results))
+    for one in report.results[report.headline]:
+        if one.outcome.actions:
+            yield ""
+            yield from _actions(one)
+    yield ""
+    yield drawing.facts((("note", text) for text in report.notes), width=4)
+
+
+def about(report: Report) -> Iterator[tuple[str, str]]:
+    scenario, arrivals = report.scenario, report.arrivals
+    yield (
+        "runs",
+        f"{scenario.model}, {scenario.layout} on {scenario.gpu}, {scenario.least} to {scenario.most} replicas",
+    )
+    scaled = "" if report.scale == 1 else f", {report.scale:g} times the file's"
+    traffic = (
+        f"{arrivals.trace}: {count(len(arrivals))} requests in {span(arrivals.span_s)}, {short(arrivals.mean_rate)}/s on "
+        f"average, {short(arrivals.busiest())}/s in the busiest ten minutes{scaled}"
+    )
+    yield "traffic", traffic
+    promised = []
+    if scenario.slo.ttft_p99_s is not None:
+        promised.append(f"its first token within {1000 * scenario.slo.ttft_p99_s:,.0f} ms")
+    if scenario.slo.itl_p99_s is not None:
+        promised.append(f"a mean gap between tokens of at most {1000 * scenario.slo.itl_p99_s:,.0f} ms")
+    if promised:
+        yield "served", f"well is a request with {' and '.join(promised)}"
+    yield "planned", f"{short(scenario.requests_per_second)} requests/s a replica; seed {report.world.seed}"
+
+
+def row(one: Result) -> tuple[str, ...]:
+    figures = one.outcome.figures
+    return (
+        one.policy,
+        "-" if figures.slo_pct is None else f"{figures.slo_pct:.2f}",
+        f"{figures.gpu_hours:,.1f}",
+        f"{figures.replicas_mean:.1f} (up to {figures.replicas_most})",
+        f"{_ms(figures.ttft_p50_ms)}, {_ms(figures.ttft_p99_ms)}",
+        _ms(figures.itl_p99_ms),
+        f"{figures.preemptions_per_1000:.1f}",
+        f"{figures.actions_per_day:.1f}",
+        f"{figures.reversals_per_day:.1f}",
+        count(figures.failed + figures.unanswered),
+    )
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def span(seconds: float) -> str:
+    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * size:
+            return many(round(seconds / size, 1), unit, short)
+    return many(round(seconds), "second")
+
+
+def clock(seconds: float) -> str:
+    """Virtual time since the beginning."""
+    days, rest = divmod(int(seconds), 86400)
+    return f"{days}d {rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+
+
+def _actions(one: Result) -> Iterator[RenderableType]:
+    actions = one.outcome.actions
+    settings = ", ".join(f"{name} {value:g}" for name, value in one.settings.items())
+    yield Text.assemble((f"what {one.policy} did", "bold"), f" ({settings})")
+    shown: list[Action] = list(actions[:FEW])
+    yield drawing.table(
+        ("AT", "REPLICAS", "REASON", "WHY"),
+        ((clock(each.at), f"{each.before} → {each.after}", each.reason, each.message) for each in shown),
+        left=(0, 1, 2, 3),
+        fold=3,
+    )
+    if len(actions) > FEW:
+        yield f"  and {len(actions) - FEW} more; -o json and --html have them all"

@@ -1,0 +1,113 @@
+"""A simulation's outcome as data: what was asked, what each policy came to, and what the figures rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plimsoll.planning import codec
+from plimsoll.simulate.arrivals import Arrivals
+from plimsoll.simulate.compare import Result
+from plimsoll.simulate.policies.registry import KINDS
+from plimsoll.simulate.router import Routing
+from plimsoll.simulate.scenario import Scenario, belief_error
+from plimsoll.simulate.world import STARTS_S, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    scenario: Scenario
+    world: World
+    arrivals: Arrivals
+    scale: float
+    lengths_from_trace: bool
+    results: dict[Routing, tuple[Result, ...]]
+    """The first is the headline."""
+
+    @property
+    def headline(self) -> Routing:
+        return next(iter(self.results))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the figures has to know."""
+        return (*_scenario_notes(self), belief_error())
+
+
+def _scenario_notes(report: Report) -> Sequence[str]:
+    scenario, notes = report.scenario, []
+    if not report.lengths_from_trace and not scenario.lengths_declared:
+        notes.append(
+            "the trace holds no lengths and the resource declares none in full: what is missing is assumed "
+            f"(prompts around {scenario.lengths.input.median:.0f} tokens, answers around {scenario.lengths.output.median:.0f})"
+        )
+    if scenario.slo.ttft_p99_s is None and scenario.slo.itl_p99_s is None:
+        notes.append(
+            "the resource declares no slo, so who was served well is not told, only who was answered"
+        )
+    if not scenario.bounded:
+        notes.append(
+            f"the resource has no scaling.max; what its devices hold was allowed, {scenario.most} replicas"
+        )
+    if scenario.sets_left_out:
+        notes.append(
+            f"the plan has {scenario.sets_left_out} more set(s) on other hardware; the first alone is simulated"
+        )
+    limits = scenario.limits
+    longest = sum(tokens >= limits.max_model_len for tokens in report.arrivals.inputs)
+    if longest:
+        notes.append(
+            f"{longest:,} prompts are longer than max_model_len {limits.max_model_len:,} and are refused, whatever the policy"
+        )
+    hindsight = sorted(
+        {one.policy for listed in report.results.values() for one in listed if KINDS[one.policy].hindsight}
+    )
+    if hindsight:
+        notes.append(
+            f"{', '.join(hindsight)}: found in hindsight on this very trace, for comparison; nobody could run them"
+        )
+    return notes
+
+
+def data_of(report: Report) -> dict[str, Any]:
+    """The JSON form."""
+    scenario, world, arrivals = report.scenario, report.world, report.arrivals
+    return {
+        "deployment": scenario.name,
+        "model": scenario.model,
+        "gpu": scenario.gpu,
+        "layout": scenario.layout,
+        "devicesPerReplica": scenario.devices,
+        "slo": {"ttftP99S": scenario.slo.ttft_p99_s, "itlP99S": scenario.slo.itl_p99_s},
+        "trace": {
+            "name": arrivals.trace,
+            "requests": len(arrivals),
+            "spanS": round(arrivals.span_s, 3),
+            "meanRps": round(arrivals.mean_rate, 4),
+            "scale": report.scale,
+        },
+        "world": {
+            "seed": world.seed,
+            "blocks": world.limits.blocks,
+            "startsS": list(STARTS_S),
+            "scrapes": codec.encode(world.scrapes),
+            "clients": codec.encode(world.clients),
+            "hardware": codec.encode(world.hardware),
+        },
+        "headline": str(report.headline),
+        "results": [
+            {
+                "routing": str(routing),
+                "policy": one.policy,
+                "settings": dict(one.settings),
+                "figures": codec.encode(one.outcome.figures),
+                "timeline": codec.encode(one.outcome.points),
+                "served": [list(row) for row in one.outcome.served],
+                "actions": codec.encode(one.outcome.actions),
+            }
+            for routing, listed in report.results.items()
+            for one in listed
+        ],
+        "notes": list(report.notes),
+    }
