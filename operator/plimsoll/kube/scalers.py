@@ -28,7 +28,7 @@ class Scalers:
     def start(self, served: Iterable[Kind] = ()) -> None:
         for kind in (AUTOSCALER, *(one for one in served if one is SCALED_OBJECT)):
             for source in self._watchers.sources(kind):
-                self._watchers.start(source, _Scalers(self, kind.name, source.namespace))
+                self._watchers.start(source, _Scalers(self, kind.name))
 
     async def synced(self) -> None:
         await self._watchers.synced()
@@ -64,10 +64,9 @@ class Scalers:
 class _Scalers:
     """The sink of one watcher."""
 
-    def __init__(self, scalers: Scalers, kind: str, namespace: str) -> None:
+    def __init__(self, scalers: Scalers, kind: str) -> None:
         self._scalers = scalers
         self._kind = kind
-        self._namespace = namespace
         self._targets: dict[str, str] = {}
         """The deployment of ours that one (namespace/name) targets."""
 

@@ -1,0 +1,95 @@
+"""Everything that is seen of a cluster, as one: started together, complete together, alive together.
+
+`wake` is told of a deployment (namespace/name) of which something was seen to change; `moved` of an inventory that is another
+one, or of other capabilities. What a turn does about either is not known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.facts.capabilities import Capabilities
+from plimsoll.facts.serving import Serving
+from plimsoll.kube.capabilities import Served
+from plimsoll.kube.children import Children, Wake
+from plimsoll.kube.door import Door
+from plimsoll.kube.errors import KubeError
+from plimsoll.kube.fleet import FleetSeen
+from plimsoll.kube.kinds import CLAIMS, SLICES
+from plimsoll.kube.pace import Pace
+from plimsoll.kube.scalers import Scalers
+from plimsoll.kube.serving import Pods, serving
+
+
+class Sight:
+    """`namespaces` are those that may be watched; empty is the whole cluster, with its nodes."""
+
+    def __init__(
+        self,
+        door: Door,
+        config: OperatorConfig,
+        wake: Wake,
+        moved: Callable[[], None],
+        *,
+        namespaces: Iterable[str] = (),
+        pace: Pace | None = None,
+    ) -> None:
+        spaces = tuple(namespaces)
+        self._moved = moved
+        self._served = Served(door, self._serve, pace=pace, crds=not spaces)
+        self.children = Children(door, wake, pace=pace, namespaces=spaces)
+        self.fleet = FleetSeen(door, config, moved, pace=pace, namespaces=spaces)
+        self.pods = Pods(door, wake, hears=self.fleet.serving_pod, pace=pace, namespaces=spaces)
+        self.scalers = Scalers(door, wake, pace=pace, namespaces=spaces)
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Returns once all of it is listed: before that, what is missing may well be there."""
+        await self._served.start()
+        self._watch()
+        await asyncio.gather(
+            self.children.synced(), self.fleet.synced(), self.pods.synced(), self.scalers.synced()
+        )
+
+    async def stop(self) -> None:
+        if self._serving is not None:
+            await asyncio.gather(self._serving, return_exceptions=True)
+        for part in (self._served, self.children, self.fleet, self.pods, self.scalers):
+            await part.stop()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._served.capabilities
+
+    @property
+    def problems(self) -> Mapping[str, KubeError]:
+        """By path, what cannot be seen at present."""
+        parts = (self.children, self.fleet, self.pods, self.scalers)
+        return {path: problem for part in parts for path, problem in part.problems.items()}
+
+    def alive_at(self) -> float:
+        """When the watch that is silent for longest last did something."""
+        return min(
+            part.alive_at() for part in (self._served, self.children, self.fleet, self.pods, self.scalers)
+        )
+
+    def serving(self, owner: str) -> Serving:
+        """What is seen of a deployment (namespace/name)."""
+        return serving(owner, self.children, self.pods, self.scalers.of(owner))
+
+    def _serve(self) -> None:
+        self._serving = asyncio.create_task(self._serve_others())
+
+    async def _serve_others(self) -> None:
+        await self.children.serve(self._served.kinds)
+        self._watch()
+        await self.children.synced()
+        self._moved()
+
+    def _watch(self) -> None:
+        self.children.start(self._served.kinds)
+        self.fleet.start(self._served.first(SLICES), self._served.first(CLAIMS))
+        self.pods.start()
+        self.scalers.start(self._served.kinds)
