@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from plimsoll.control.decision import Action, Decision
+from plimsoll.control.fleet import EMPTY
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory
 from plimsoll.control.samples import Window
-from plimsoll.control.scaling import decide
+from plimsoll.control.scaling import LAW, decide
 from plimsoll.control.signals import signals_of
 from plimsoll.control.situation import Bounds, Role, ServingSet, Situation, Slo
 from tests.control.load_model import PLANNED, SLO_ITL, SLO_TTFT, Cluster
 
 TICK = 15
+WIDE = Bounds(min=1, max=40)
 
 
 @dataclass
@@ -21,9 +24,10 @@ class Story:
     """What happened, tick by tick."""
 
     cluster: Cluster
-    bounds: Bounds = Bounds(min=1, max=40)
-    law: Law = Law()
-    memory: Memory = Memory()
+    bounds: Bounds = WIDE
+    law: Law = LAW
+    memory: Memory = EMPTY
+    slo_itl: float = SLO_ITL
     window: Window = field(default_factory=Window)
     decisions: list[tuple[float, Decision]] = field(default_factory=list)
 
@@ -42,7 +46,7 @@ class Story:
         situation = Situation(
             name="team/chat",
             roles=(Role(sets=(serving,), signals=signals, bounds=self.bounds),),
-            slo=Slo(ttft_p99_s=SLO_TTFT, itl_p99_s=SLO_ITL),
+            slo=Slo(ttft_p99_s=SLO_TTFT, itl_p99_s=self.slo_itl),
         )
         decision = decide(now=cluster.now, situation=situation, memory=self.memory, law=self.law)
         self.memory = decision.memory
@@ -61,4 +65,4 @@ class Story:
     def reversals(self, since: float = 0.0) -> int:
         """Ups after downs and downs after ups."""
         ways = [action for at, action, _ in self.actions if at >= since]
-        return sum(1 for before, after in zip(ways, ways[1:], strict=False) if before is not after)
+        return sum(1 for before, after in pairwise(ways) if before is not after)

@@ -82,7 +82,7 @@ class Engine:
         return sum(each.prompt + each.done for each in self.running)
 
     def step(self, now: float) -> list[tuple[float, bool]]:
-        """One second; TTFT of requests that got their first token, and whether it was within the limit."""
+        """One second; when the requests that got their first token had arrived, and whether all was within the limits."""
         used = self.used
         while self.waiting and len(self.running) < self.slots and used + self.waiting[0].prompt <= KV_TOKENS:
             request = self.waiting.popleft()
@@ -103,7 +103,7 @@ class Engine:
                 self.ttft.add(seconds)
                 self.prompt_tokens += request.prompt
                 self.prompts.add(request.prompt)
-                firsts.append((seconds, seconds <= SLO_TTFT and gap <= SLO_ITL))
+                firsts.append((request.arrived, seconds <= SLO_TTFT and gap <= SLO_ITL))
             if request.done >= request.output:
                 self.finished += 1
                 self.outputs.add(request.output)
@@ -138,7 +138,9 @@ class Engine:
 
     def replica(self) -> Replica:
         since = self.ready_at if self.state is ReplicaState.READY else self.created
-        return Replica(id=self.id, state=self.state, since=since, created=self.created, scheduled=self.created)
+        return Replica(
+            id=self.id, state=self.state, since=since, created=self.created, scheduled=self.created
+        )
 
 
 class Cluster:
@@ -165,7 +167,9 @@ class Cluster:
 
     def add(self, created: float) -> None:
         self.count += 1
-        self.engines.append(Engine(id=f"pod-{self.count:04}", created=created, ready_at=created + self.start_s))
+        self.engines.append(
+            Engine(id=f"pod-{self.count:04}", created=created, ready_at=created + self.start_s)
+        )
 
     def _promote(self) -> None:
         for engine in self.engines:
@@ -184,10 +188,12 @@ class Cluster:
                     max(5, int(self.random.lognormvariate(math.log(OUTPUT) - 0.18, 0.6))),
                 )
                 if ready:
-                    min(ready, key=lambda engine: len(engine.running) + len(engine.waiting)).waiting.append(request)
+                    min(ready, key=lambda engine: len(engine.running) + len(engine.waiting)).waiting.append(
+                        request
+                    )
             for engine in self.engines:
                 if engine.state in {ReplicaState.READY, ReplicaState.LEAVING}:
-                    self.served += [(self.now, good) for _, good in engine.step(self.now)]
+                    self.served += engine.step(self.now)
             self.engines = [
                 each
                 for each in self.engines
@@ -223,5 +229,6 @@ class Cluster:
         return [engine.id for engine in self.engines if engine.state is ReplicaState.READY]
 
     def attained(self, since: float = 0.0, until: float = math.inf) -> float:
+        """Share of the requests that arrived in a time and were answered within the limits."""
         seen = [good for at, good in self.served if since <= at - self.begin < until]
         return sum(seen) / len(seen) if seen else 1.0

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from plimsoll.control.decision import Decision
-from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory, RoleMemory
 from plimsoll.control.scaling import decide
 from plimsoll.control.signals import Latencies, ReplicaSignals, Signals, Spread
-from plimsoll.control.situation import Bounds, Capacity, Replica, ReplicaState, Role, ServingSet, Situation, Slo
+from plimsoll.control.situation import (
+    Bounds,
+    Capacity,
+    Replica,
+    ReplicaState,
+    Role,
+    ServingSet,
+    Situation,
+    Slo,
+)
 
 NOW = 1_000_000.0
+WIDE = Bounds(min=1, max=20)
 CAPACITY = Capacity(
     kv_tokens=100_000,
     max_num_seqs=64,
@@ -23,16 +33,20 @@ CAPACITY = Capacity(
 SLO = Slo(ttft_p99_s=2.0, itl_p99_s=0.1)
 
 
-def replicas(count: int, state: ReplicaState = ReplicaState.READY, *, age: float = 5000, first: int = 0):
+def replicas(
+    count: int, state: ReplicaState = ReplicaState.READY, *, age: float = 5000, first: int = 0
+) -> tuple[Replica, ...]:
     return tuple(
         Replica(id=f"pod-{first + i:03}", state=state, since=NOW - age, created=NOW - age - 100)
         for i in range(count)
     )
 
 
-def saying(count: int, *, inflight: float = 20, waiting: float = 0, rate: float = 2.0, kv: float = 0.3, **more):
+def saying(
+    count: int, *, inflight: float = 20, waiting: float = 0, rate: float = 2.0, kv: float = 0.3, **more: Any
+) -> tuple[ReplicaSignals, ...]:
     """So many replicas, each with so many requests in flight and a second."""
-    each = {
+    each: dict[str, Any] = {
         "age_s": 5.0,
         "kv_fraction": kv,
         "running": inflight,
@@ -57,7 +71,9 @@ def spread(p99: float, samples: float = 1000) -> Spread:
     return Spread(p50=p99 / 2, p95=p99 * 0.9, p99=p99, worst=p99 * 1.5, mean=p99 / 2, samples=samples)
 
 
-def signals(count: int, *, live: int | None = None, ttft: float = 0.5, itl: float = 0.04, **each) -> Signals:
+def signals(
+    count: int, *, live: int | None = None, ttft: float = 0.5, itl: float = 0.04, **each: Any
+) -> Signals:
     """Of `live` replicas of which `count` speak."""
     return Signals(
         at=NOW,
@@ -67,7 +83,7 @@ def signals(count: int, *, live: int | None = None, ttft: float = 0.5, itl: floa
     )
 
 
-def serving(count: int = 2, **changed) -> ServingSet:
+def serving(count: int = 2, **changed: Any) -> ServingSet:
     return replace(
         ServingSet(name="set-a", pool="h100", product="H100", capacity=CAPACITY, replicas=replicas(count)),
         **changed,
@@ -75,13 +91,13 @@ def serving(count: int = 2, **changed) -> ServingSet:
 
 
 def situation(
-    said: Signals, *sets: ServingSet, bounds: Bounds = Bounds(min=1, max=20), name: str = "team/chat", **more
+    said: Signals, *sets: ServingSet, bounds: Bounds = WIDE, name: str = "team/chat", **more: Any
 ) -> Situation:
     role = Role(sets=sets or (serving(said.live),), signals=said, bounds=bounds)
     return replace(Situation(name=name, roles=(role,), slo=SLO), **more)
 
 
-def known(**changed) -> Memory:
+def known(**changed: Any) -> Memory:
     """A memory that has watched for hours."""
     memory = RoleMemory(
         begun=NOW - 20_000,
@@ -99,9 +115,8 @@ def after(first: Situation, *rest: Situation, memory: Memory | None = None, begi
     memory, now = memory or known(ready=sum(s.ready for s in first.roles[0].sets)), begin
     decision = None
     for each in (first, *rest):
-        if decision is not None:
-            each = obeyed(each, decision)
-        decision = decide(now=now, situation=each, memory=memory, law=Law())
+        seen = each if decision is None else obeyed(each, decision)
+        decision = decide(now=now, situation=seen, memory=memory)
         memory, now = decision.memory, now + 15
     assert decision is not None
     return decision

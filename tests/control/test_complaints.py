@@ -1,6 +1,8 @@
 """Sixteen complaints of users of other autoscalers, each a sentence that must not come true here."""
 
 import dataclasses
+from fractions import Fraction
+from typing import Any
 
 from plimsoll import names
 from plimsoll.control.decision import Action
@@ -13,8 +15,8 @@ from plimsoll.planning import codec
 from plimsoll.planning.budgets import Limits
 from tests.control.situations import NOW, after, known, replicas, serving, signals, situation, ticks
 
-BUSY = {"inflight": 60, "waiting": 20, "rate": 8.0, "kv": 0.9}
-IDLE = {"inflight": 0, "rate": 0.0, "kv": 0.0}
+BUSY: dict[str, Any] = {"inflight": 60, "waiting": 20, "rate": 8.0, "kv": 0.9}
+IDLE: dict[str, Any] = {"inflight": 0, "rate": 0.0, "kv": 0.0}
 
 
 def only(decision):
@@ -75,7 +77,7 @@ def test_06_an_outage_of_metrics_does_not_skip_the_floor():
 def test_07_growing_one_while_another_shrinks_never_passes_the_budget():
     shrinking = situation(signals(6, **IDLE), serving(6, name="set-b"), name="team/b")
     growing = situation(signals(2, **BUSY), name="team/a")
-    fleet = Fleet(limits={"team": Limits(devices=8)})
+    fleet = Fleet(limits={"team": Limits(devices=Fraction(8))})
     memories, most = {"team/a": known(), "team/b": known(ready=6)}, 0
     for tick in range(40):
         decisions = decide_fleet(

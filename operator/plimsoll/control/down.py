@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from plimsoll.control.demand import Load
 from plimsoll.control.law import Law
@@ -16,6 +17,9 @@ from plimsoll.control.need import Asked
 from plimsoll.control.pools import shrunk
 from plimsoll.control.situation import ReplicaState, Role, Situation
 from plimsoll.control.turn import Turn
+
+REGRET_WINDOWS: Final = 4.0
+"""A step up within so many windows after a step down takes it back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,22 +30,31 @@ class Down:
     """One clause; None where replicas may go."""
 
 
-def window_s(situation: Situation, lead: float, law: Law) -> float:
-    return situation.down_window_s or max(law.down_window_s, 2 * lead)
+def window_s(situation: Situation, memory: RoleMemory, lead: float, law: Law) -> float:
+    """How long less must be wanted: longer for whoever had to take a step down back."""
+    return (situation.down_window_s or max(law.down_window_s, 2 * lead)) * min(law.regret_most, memory.regret)
+
+
+def regretted(memory: RoleMemory, now: float, window: float) -> RoleMemory:
+    """At a step up: did the last step down go too far? Each time it did, the next one waits twice as long."""
+    if memory.down_at is None or memory.up_at is None or memory.down_at < memory.up_at:
+        return memory
+    soon = now - memory.down_at < REGRET_WINDOWS * window
+    return replace(memory, regret=2 * memory.regret if soon else max(1.0, memory.regret / 2))
 
 
 def down(turn: Turn, asked: Asked, load: Load) -> Down:
     role, law, there = turn.role, turn.law, turn.there
     # With a wake signal the last replica goes by idleness alone, never by a small load.
     least = max(1, role.bounds.min)
-    window = window_s(turn.situation, asked.need.lead_s, law)
+    window = window_s(turn.situation, asked.memory, asked.need.lead_s, law)
     # Replicas that do not serve yet cost nobody an answer when they go.
     idle = sum(
         each.count(ReplicaState.STARTING, ReplicaState.UNSCHEDULABLE, ReplicaState.FAILED)
         for each in role.sets
     )
     step = max(1, idle, math.floor(law.down_share * there))
-    peak = math.ceil(asked.memory.most_wished - 1e-9)
+    peak = math.ceil(asked.memory.most_wished * (1 + law.down_margin) + law.down_margin_replicas)
     count = min(step, there - peak, there - least)
     if count <= 0:
         wanted = f"up to {peak} were wanted in the last {window / 60:.0f} minutes"

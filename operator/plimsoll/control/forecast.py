@@ -38,14 +38,14 @@ SURPRISE_LEAST: Final = 20
 def observed(load: LoadMemory, now: float, steady: float, recent: float | None) -> LoadMemory:
     """With one more look at arrivals: over two minutes, and over the last half of one."""
     load = _stepped(load, now, steady, recent)
-    rate = recent if load.stepped and recent is not None else steady
+    rate = recent if load.stepped_at is not None and recent is not None else steady
     load = _judged(_slotted(load, now, rate), now, rate)
     if load.at is None:
         return replace(load, at=now, level=rate, trend=0.0)
     passed = now - load.at
     if passed <= 0:
         return load
-    if load.stepped:
+    if load.stepped_at is not None:
         # A step is not a trend: the new level stands at once, and nothing is read into how it got there.
         return replace(load, at=now, level=max(rate, load.level), trend=0.0)
     predicted = max(0.0, load.level + load.trend * passed)
@@ -77,20 +77,27 @@ def surprise(load: LoadMemory) -> float | None:
 
 def arrivals(load: LoadMemory, steady: float | None, recent: float | None) -> float | None:
     """What counts as the load now."""
-    return recent if load.stepped and recent is not None else steady
+    return recent if load.stepped_at is not None and recent is not None else steady
+
+
+def is_fresh_step(load: LoadMemory, now: float) -> bool:
+    """The last half minute still holds some of the time before the step, so its size is not known yet."""
+    return load.stepped_at is not None and now - load.stepped_at < RECENT_S / 2
 
 
 def _stepped(load: LoadMemory, now: float, steady: float, recent: float | None) -> LoadMemory:
     if recent is None:
-        return replace(load, stepped=False)
+        return replace(load, stepped_at=None)
     chance = max(steady, 1 / RECENT_S) / RECENT_S
     surplus = recent - steady
     stepped = surplus > STEP_SIGMAS * math.sqrt(load.burstiness * chance)
-    if stepped or load.at is None or now <= load.at:
-        return replace(load, stepped=stepped)
+    if stepped:
+        return load if load.stepped_at is not None else replace(load, stepped_at=now)
+    if load.at is None or now <= load.at:
+        return replace(load, stepped_at=None)
     weight = 1 - math.exp(-(now - load.at) / BURSTS_S)
     burstiness = load.burstiness + weight * (surplus * surplus / chance - load.burstiness)
-    return replace(load, stepped=False, burstiness=max(1.0, burstiness))
+    return replace(load, stepped_at=None, burstiness=max(1.0, burstiness))
 
 
 def _judged(load: LoadMemory, now: float, rate: float) -> LoadMemory:

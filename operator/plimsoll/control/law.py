@@ -20,7 +20,7 @@ class Law:
     coverage_least: float = 0.5
     """Share of ready replicas that must speak before anything is decided."""
     tick_s: float = 15.0
-    payback_s: float = 120.0
+    payback_s: float = 90.0
     """In which a queue is to be worked off, by replicas that may be full meanwhile."""
     correction: float = 1.3
     """By how much requests in flight alone may ask for more than there is, where the rate of arrivals says less."""
@@ -29,6 +29,12 @@ class Law:
     down_window_s: float = 300.0
     down_share: float = 0.10
     """Of the replicas, taken away in one step."""
+    down_margin: float = 0.05
+    down_margin_replicas: float = 0.25
+    """By this share, and by this part of a replica, what is left must be more than was wanted: a wish that only wavers is
+    not a smaller one."""
+    regret_most: float = 8.0
+    """By how much the window grows, at most, where replicas that went were soon wanted again."""
     down_latency: float = 0.7
     """Share of a latency limit that must not be passed when something is taken away."""
     slow_s: float = 60.0

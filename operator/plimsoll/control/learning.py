@@ -24,7 +24,7 @@ COMFORT: Final = 0.9
 GROWTH_MOST: Final = 1.25
 """Beyond what was seen to hold, by how much at most: latency does not grow in a straight line."""
 STEP_UP: Final = 1.02
-STEP_DOWN: Final = 0.95
+STEP_DOWN: Final = 0.85
 LEAST_SHARE: Final = 0.2
 MOST_SHARE: Final = 4.0
 """Bounds around the plan's own prediction."""

@@ -26,8 +26,8 @@ class LoadMemory:
     """Change of the level a second."""
     burstiness: float = 1.0
     """How much more arrivals of half a minute vary than independent ones would, squared; at least 1."""
-    stepped: bool = False
-    """The last half minute brought more than chance and burstiness explain."""
+    stepped_at: float | None = None
+    """Since when the last half minute brings more than chance and burstiness explain; None: it does not."""
     slot: int | None = None
     """The part of a day that is under way, counted since the epoch."""
     slot_sum: float = 0.0
@@ -82,6 +82,8 @@ class RoleMemory:
     """When and how much was wanted: those that nothing as large came after, oldest and largest first."""
     up_at: float | None = None
     down_at: float | None = None
+    regret: float = 1.0
+    """By how much the window for the next step down is longer, since earlier ones were taken back."""
     starts: tuple[float, ...] = ()
     """Start-up times in seconds, newest last."""
     started_until: float = 0.0
@@ -132,7 +134,9 @@ class RoleMemory:
             missing_since=None,
             learnt_at=None,
             woken_at=None if self.woken_at is None else now,
-            load=replace(self.load, at=None, expected=(), slot=None, slot_sum=0.0, slot_seen=0),
+            load=replace(
+                self.load, at=None, stepped_at=None, expected=(), slot=None, slot_sum=0.0, slot_seen=0
+            ),
         )
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from plimsoll.control import bounded, forecast, learning, telling, zero
 from plimsoll.control.decision import Action, Decision
 from plimsoll.control.demand import Load, load_of
-from plimsoll.control.down import down, window_s
+from plimsoll.control.down import down, regretted, window_s
 from plimsoll.control.gate import Gate, gate_of
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory, RoleMemory
@@ -84,7 +84,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
         message = "no replica is ready yet to say what is needed"
         return bounded.within(turn, view.memory, reason="NoSignals", message=message, told=(gate.told,))
     wanted = view.wanted
-    memory = view.memory.wish(now, wanted, window_s(situation, view.need.lead_s, law))
+    memory = view.memory.wish(now, wanted, window_s(situation, view.memory, view.need.lead_s, law))
     placed = placing(role, memory, now, law)
     short = wanted - load.supply.counted
     view = replace(view, memory=_over(placed.memory, short > 1e-9, now, law))
@@ -106,7 +106,8 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
     memory, there, wanted = view.memory, turn.there, replicas(view.wanted or 0.0)
     rising = 0.0 if memory.over_since is None else turn.now - memory.over_since
     says = telling.figures(view.need)
-    if not view.panic and rising < turn.situation.up_window_s:
+    hurry = view.panic and not forecast.is_fresh_step(memory.load, turn.now)
+    if not hurry and rising < turn.situation.up_window_s:
         message = f"{says}, for {rising:.0f} of {turn.situation.up_window_s:.0f} seconds"
         return turn.answer(memory, wanted=wanted, reason="Rising", message=message, need=view.need)
     spread = grown(
@@ -123,11 +124,12 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
         reason = spread.limit or "Rollout"
         message = f"{says}; no more can be had now"
         return turn.answer(memory, wanted=wanted, reason=reason, message=message, need=view.need, told=told)
+    window = window_s(turn.situation, RoleMemory(), view.need.lead_s, turn.law)
     return turn.answer(
-        replace(memory, up_at=turn.now, over_since=None),
+        replace(regretted(memory, turn.now, window), up_at=turn.now, over_since=None),
         replicas=spread.replicas,
         wanted=wanted,
-        reason="Panic" if view.panic else "LoadRose",
+        reason="Panic" if hurry else "LoadRose",
         message=f"{there} to {there + taken} replicas: {says}",
         need=view.need,
         told=told,

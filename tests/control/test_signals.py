@@ -1,0 +1,126 @@
+"""Samples of replicas become sums, rates and quantiles; what is missing stays missing."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.control.histograms import Histogram, is_cumulative, total
+from plimsoll.control.samples import PodSample, Window
+from plimsoll.control.signals import signals_of
+
+BOUNDS = (0.1, 1.0, 10.0, math.inf)
+
+
+def histogram(*counts: float, bounds=BOUNDS) -> Histogram:
+    return Histogram(bounds, counts, sum=float(sum(counts)))
+
+
+def fed(*rows: PodSample) -> Window:
+    window = Window()
+    for row in rows:
+        window = window.add(row.at, [row])
+    return window
+
+
+def test_a_counter_that_begins_again_never_lowers_what_was_counted():
+    rows = [
+        PodSample(pod="a", at=t, finished=f, preemptions=p, running=0.0)
+        for t, f, p in ((0, 100, 50), (15, 130, 50), (30, 5, 0), (45, 20, 0), (60, 3, 1))
+    ]
+    said = signals_of(fed(*rows), now=60, live=["a"])
+    assert said.sum("finished") == 30 + 5 + 15 + 3
+    assert said.sum("preemptions") == 1
+
+
+def test_what_was_never_said_is_none_and_not_zero():
+    said = signals_of(fed(PodSample(pod="a", at=0), PodSample(pod="a", at=15)), now=15, live=["a"])
+    assert (said.inflight, said.arrivals_per_s, said.kv_tokens_used, said.preempted_share) == (None,) * 4
+    assert said.latencies.ttft is None
+
+
+def test_one_sample_has_gauges_and_no_rates():
+    said = signals_of(fed(PodSample(pod="a", at=0, running=3.0, finished=1e6)), now=0, live=["a"])
+    assert (said.inflight, said.arrivals_per_s) == (3.0, None)
+
+
+@pytest.mark.parametrize(("age", "coverage"), [(0, 1.0), (60, 1.0), (61, 0.0)])
+def test_older_than_a_minute_is_missing(age, coverage):
+    assert signals_of(fed(PodSample(pod="a", at=0)), now=age, live=["a"]).coverage == coverage
+
+
+def test_a_sample_from_the_future_is_not_fresh():
+    assert signals_of(fed(PodSample(pod="a", at=100)), now=0, live=["a"]).replicas == ()
+
+
+def test_arrivals_count_a_growing_queue():
+    rows = [
+        PodSample(pod="a", at=t, finished=2.0 * t, running=10.0, waiting=3.0 * t) for t in range(0, 135, 15)
+    ]
+    said = signals_of(fed(*rows), now=120, live=["a"])
+    assert said.arrivals_per_s == pytest.approx(5.0)
+    assert said.recent_arrivals_per_s == pytest.approx(5.0)
+
+
+def test_a_young_replica_is_counted_over_the_time_of_the_old_ones():
+    window = Window()
+    for t in range(0, 135, 15):
+        rows = [PodSample(pod="old", at=t, finished=1.0 * t, running=10.0)]
+        if t >= 105:
+            rows.append(PodSample(pod="new", at=t, finished=0.0, running=2.0 * (t - 105)))
+        window = window.add(t, rows)
+    said = signals_of(window, now=120, live=["old", "new"])
+    assert said.arrivals_per_s == pytest.approx((120 + 30) / 120)
+
+
+def test_histograms_are_summed_and_then_asked():
+    window = Window()
+    for t, fast, slow in ((0, 0.0, 0.0), (300, 990.0, 10.0)):
+        rows = [
+            PodSample(pod="a", at=t, ttft=histogram(fast, fast, fast, fast)),
+            PodSample(pod="b", at=t, ttft=histogram(0.0, 0.0, slow, slow)),
+        ]
+        window = window.add(t, rows)
+    ttft = signals_of(window, now=300, live=["a", "b"]).latencies.ttft
+    assert ttft is not None
+    assert ttft.samples == 1000
+    assert ttft.p95 < 0.1
+    assert ttft.p99 == pytest.approx(0.1)
+    assert ttft.worst == 10.0
+
+
+def test_the_window_forgets_pods_and_minutes():
+    window = Window()
+    for t in range(0, 1200, 15):
+        window = window.add(t, [PodSample(pod=f"pod-{t // 600}", at=t)])
+    assert sorted(window.tracks) == ["pod-1"]
+    assert len(window.tracks["pod-1"].samples) <= 24
+
+
+def test_other_bounds_share_what_they_share():
+    merged = total([histogram(1, 2, 3, 4), histogram(5, 6, bounds=(1.0, math.inf))])
+    assert merged is not None
+    assert (merged.bounds, merged.counts) == ((1.0, math.inf), (7, 10))
+
+
+@pytest.mark.parametrize(
+    ("counts", "answer"), [((1, 2, 3), True), ((2, 1, 3), False), ((-1, 0, 0), False), ((), True)]
+)
+def test_counts_that_fall_are_no_histogram(counts, answer):
+    assert is_cumulative(counts) is answer
+
+
+@given(st.lists(st.floats(0, 100), min_size=4, max_size=4), st.floats(0.01, 0.99))
+def test_a_quantile_lies_in_a_bucket_that_holds_it(steps, share):
+    counts, running = [], 0.0
+    for step in steps:
+        running += step
+        counts.append(running)
+    asked = histogram(*counts)
+    value = asked.quantile(share)
+    if value is None:
+        assert counts[-1] <= 0
+    else:
+        assert 0 <= value <= 10.0
+        assert (asked.quantile(min(0.999, share + 0.001)) or 0.0) >= value
