@@ -24,6 +24,7 @@ from cluster import control_plane
 from cluster.api import Api, ApiError
 from cluster.binaries import Places, ensure
 from cluster.binaries.progress import Progress
+from cluster.faults import FaultProxy
 from cluster.fleet import Fleet
 from cluster.growth import Growth
 from cluster.kubeconfig import write_kubeconfig
@@ -139,6 +140,10 @@ class Cluster:
             # kubectl keeps what it discovers under HOME, by address: another cluster may have had this port.
             env={"HOME": str(self.folder), "PATH": os.defpath},
         )
+
+    def proxy(self) -> FaultProxy:
+        """One before the API server, to be used with `with`."""
+        return FaultProxy(self.server, certificate=self.layout.ca, key=self.layout.ca.with_suffix(".key"))
 
     def prometheus(
         self,
