@@ -83,3 +83,7 @@ def test_what_has_no_canonical_form_is_refused(value):
 def test_digests_differ_where_values_do():
     assert codec.digest(Inner(size=1)) != codec.digest(Inner(size=2))
     assert len(codec.digest(FULL)) == 16
+
+
+def test_a_whole_number_has_the_same_bytes_whether_it_was_a_float_or_not():
+    assert codec.canonical({"tokens": 2.0}) == codec.canonical({"tokens": 2}) == b'{"tokens":2}'

@@ -36,7 +36,8 @@ def encode(value: Any) -> Any:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise CodecError(f"{value} has no JSON form")
-        return value
+        # 2.0 and 2 are equal, and an API server gives the one back as the other.
+        return int(value) if value.is_integer() else value
     if isinstance(value, str | int):
         return value
     if isinstance(value, tuple | list):
