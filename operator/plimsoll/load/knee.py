@@ -105,10 +105,10 @@ def _alone(point: Point, behind: float, *, closed_loop: bool) -> Iterator[tuple[
 
 
 def _piles_up(point: Point, behind: float) -> bool:
-    """Answers behind requests by more than a tenth, and by more than arrivals at random explain (two deviations)."""
+    """Answers behind requests by more than a tenth, and by more than arrivals at random explain: three deviations and two."""
     missing = (point.sent_per_second - point.done_per_second) * point.seconds
     chance = sqrt(2 * point.sent_per_second * min(behind, point.seconds))
-    return point.done_per_second < KEEPS_UP * point.sent_per_second and missing > 2 * chance
+    return point.done_per_second < KEEPS_UP * point.sent_per_second and missing > 3 * chance + 2
 
 
 def _steep(below: Point, above: Point) -> bool:
