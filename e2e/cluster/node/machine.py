@@ -5,6 +5,7 @@ What runs on it is others'. Its control groups are the one thing that outlives i
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -78,6 +79,7 @@ def ip(command: str) -> None:
 
 def make_cgroup(name: str) -> None:
     """One that can take processes; the cluster's end removes it."""
+    cores = os.cpu_count() or 1
     for folder in map(Path, cgroups(name)):
         folder.mkdir(parents=True, exist_ok=True)
         for level in (folder.parent, folder):
@@ -87,6 +89,10 @@ def make_cgroup(name: str) -> None:
             ):  # of the older hierarchy: empty until somebody writes them
                 if (level / setting).exists() and not (level / setting).read_text().strip():
                     (level / setting).write_text((level.parent / setting).read_text())
+            # A group counts as one process among the host's, and this one is all that runs on a whole node.
+            for setting, weight in (("cpu.shares", 2048 * cores), ("cpu.weight", 200 * cores)):
+                if (level / setting).exists():
+                    (level / setting).write_text(str(weight))
 
 
 def end_cgroup(name: str) -> None:

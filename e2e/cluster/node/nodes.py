@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -41,6 +42,23 @@ class RealNode:
     def kubelet_program(self) -> str:
         """What its kubelet is called among the cluster's programs."""
         return f"kubelet-{self.name}"
+
+    @contextmanager
+    def like(self, simulated: Object) -> Iterator[None]:
+        """Inside the `with` it has the labels and devices of a fleet's node; the devices are granted, and are nothing."""
+        labels = simulated["metadata"]["labels"]
+        own = {key: value for key, value in labels.items() if not _is_own(key)}
+        devices = {key: value for key, value in simulated["status"]["allocatable"].items() if "/" in key}
+        self._patch(own, devices)
+        try:
+            yield
+        finally:
+            self._patch(dict.fromkeys(own), dict.fromkeys(devices))
+
+    def _patch(self, labels: Mapping[str, str | None], devices: Mapping[str, str | None]) -> None:
+        path = f"/api/v1/nodes/{self.name}"
+        self.api.patch(path, {"metadata": {"labels": labels}})
+        self.api.patch(f"{path}/status", {"status": {"capacity": devices, "allocatable": devices}})
 
     def is_ready(self) -> bool:
         """Whether pods are sent to it."""
@@ -159,6 +177,11 @@ class RealNodes:
         )
         self.processes.start("coredns", [self.programs["coredns"], *args])
         self.processes.wait("coredns", lambda: _listens(self.addresses.host, 53), READY_SECONDS)
+
+
+def _is_own(label: str) -> bool:
+    """Whether a kubelet writes it of the machine it is on, or it says who made the node."""
+    return "/" not in label or label.partition("/")[0] in {"kubernetes.io", "beta.kubernetes.io"}
 
 
 def _listens(address: str, port: int) -> bool:
