@@ -41,6 +41,7 @@ class Behaviour:
 class KnownServer:
     behaviour: Behaviour = field(default_factory=Behaviour)
     bodies: list[Mapping[str, Any]] = field(default_factory=list)
+    headers: list[Mapping[str, str]] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     probes: int = 0
     answering: int = 0
@@ -79,6 +80,7 @@ class KnownServer:
             return await self._stream(request, body, "probe")
         number = len(self.times)
         self.bodies.append(body)
+        self.headers.append(request.headers)
         self.times.append(asyncio.get_running_loop().time())
         self.answering += 1
         self.most = max(self.most, self.answering)
