@@ -101,6 +101,7 @@ class Life:
                 options.config or OperatorConfig(),
                 wake=self._wake,
                 moved=self._moved,
+                identity=options.identity,
                 namespaces=options.namespaces,
             )
             self.world = self._world()
@@ -210,7 +211,7 @@ class Life:
 
     def _probe(self, door: Door, lease: Lease | None) -> Probe:
         def alive_at() -> float:
-            times = [self.connected.alive_at()] if self.ready.is_set() else []
+            times = [self.connected.sight.alive_at()] if self.ready.is_set() else []
             if lease is not None:
                 times.append(lease.tried_at)
             return min(times, default=self.pace.now())

@@ -6,6 +6,7 @@ older than that.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -22,16 +23,16 @@ class StatusWriter:
     def __init__(self, door: Door) -> None:
         self._door = door
         self._written: dict[str, tuple[str, str]] = {}
-        """By uid: the text written last, and the resourceVersion that it made."""
+        """By uid: the digest of what was written last, and the resourceVersion that it made."""
 
     async def write(self, owner: Owner, wanted: Mapping[str, Any], seen: Object) -> bool:
         """Whether it was written: not if `seen`, the resource as it was last told of, says it already, nor if we wrote it
         after that. Raises what the door raises; a resource that is gone or another one by now is NotFound or Conflict."""
-        text = canonical(wanted)
+        text = _digest(wanted)
         written, version = self._written.get(owner.uid, ("", "0"))
         # What was seen is our own write, or older; else somebody may have changed what we wrote.
         known = int(seen["metadata"]["resourceVersion"]) <= int(version)
-        if text == (written if known else canonical(seen.get("status") or NOTHING)):
+        if text == (written if known else _digest(seen.get("status") or NOTHING)):
             return False
         body = {
             "apiVersion": OWNER.api_version,
@@ -47,3 +48,8 @@ class StatusWriter:
     def forget(self, uid: str) -> None:
         """The resource is gone."""
         self._written.pop(uid, None)
+
+
+def _digest(status: Mapping[str, Any]) -> str:
+    """Thousands are kept, and each status has some thousand characters."""
+    return hashlib.sha256(canonical(status).encode()).hexdigest()

@@ -172,7 +172,8 @@ def _kept(seen: Seen, made: Plan, asked: str, *, settled: bool) -> Kept:
         return replace(seen.kept, asked=asked)
     left = seen.kept.plan
     previous = left if left is not None and left.spec_digest != made.spec_digest else seen.kept.previous
-    return Kept(plan=made, previous=None if settled else previous, asked=asked)
+    # Why it was made or kept is this turn's to tell; kept with it, each plan would be written twice.
+    return Kept(plan=replace(made, pinning=None), previous=None if settled else previous, asked=asked)
 
 
 def _revisions(seen: Seen, made: Plan, admin: OperatorConfig) -> dict[str, Revision]:

@@ -16,7 +16,6 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 class _Packed(NamedTuple):
     uid: str
-    version: str
     mark: int
     """Of everything but the status, which we write ourselves."""
     body: bytes
@@ -36,9 +35,14 @@ class Resources:
         about = {name: value for name, value in metadata.items() if name != "resourceVersion"}
         mark = hash(json.dumps([about, body.get("spec")], sort_keys=True))
         known = self._packed.get(key)
-        packed = zlib.compress(json.dumps(kept, separators=(",", ":")).encode(), 1)
-        self._packed[key] = _Packed(metadata["uid"], metadata.get("resourceVersion", ""), mark, packed)
+        self._packed[key] = _Packed(metadata["uid"], mark, _pack(kept))
         return known is None or known.mark != mark or known.uid != metadata["uid"]
+
+    def put_status(self, key: str, status: Mapping[str, Any]) -> None:
+        """What we have just written, before it is seen back."""
+        known, body = self._packed.get(key), self.get(key)
+        if known is not None and body is not None:
+            self._packed[key] = known._replace(body=_pack({**body, "status": status}))
 
     def remove(self, key: str) -> None:
         self._packed.pop(key, None)
@@ -58,3 +62,7 @@ class Resources:
 
     def __len__(self) -> int:
         return len(self._packed)
+
+
+def _pack(body: Mapping[str, Any]) -> bytes:
+    return zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 1)

@@ -60,12 +60,12 @@ async def turn(world: World, key: str) -> float | None:
     world.looked_at[key] = world.now()
     if not deployment.status.conditions and not world.models.knows(deployment.spec):
         # A hub may take seconds, and a kind without conditions counts as done to those who wait for it.
-        await _tell(world, deployment, Story(deployment=deployment, plan=None, rollout=None))
+        await _tell(world, deployment, Story(deployment=deployment, plan=None, rollout=None), body)
     seen = await _look(world, key, deployment)
     decision = await asyncio.to_thread(decide, seen)
     applied = await _apply(world, deployment, decision)
     _remember(world, key, decision)
-    await _tell(world, deployment, _story(world, seen, decision, applied))
+    await _tell(world, deployment, _story(world, seen, decision, applied), body)
     again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), patience]
     if not applied.complete:
         again.append(RETRY_SECONDS)
@@ -172,12 +172,13 @@ def _troubles(applied: Applied) -> list[Trouble]:
     return found
 
 
-async def _tell(world: World, deployment: LLMDeployment, story: Story) -> None:
+async def _tell(world: World, deployment: LLMDeployment, story: Story, body: Mapping[str, Any]) -> None:
     before = deployment.status
     after = told(story, before, _text(world.now()))
     if after != before:
-        await world.cluster.tell(deployment.metadata, after)
-        await world.cluster.announce(deployment.metadata, news(before.conditions, after.conditions))
+        await world.cluster.tell(deployment.metadata, after, body)
+        world.resources.put_status(f"{deployment.namespace}/{deployment.name}", after.to_dict())
+        world.cluster.announce(deployment.metadata, news(before.conditions, after.conditions))
 
 
 async def _tell_unreadable(world: World, body: Mapping[str, Any], error: ValidationError) -> None:
@@ -191,7 +192,7 @@ async def _tell_unreadable(world: World, body: Mapping[str, Any], error: Validat
     if [one["message"] for one in before] != [
         one.message for one in status.conditions if one.type == names.STALLED
     ]:
-        await world.cluster.tell(metadata, status)
+        await world.cluster.tell(metadata, status, body)
 
 
 def _text(seconds: float) -> str:

@@ -36,6 +36,8 @@ class News:
     """An event: a decision that a person may want to know of when it happens."""
 
     type: Literal["Normal", "Warning"]
+    about: str
+    """The condition that changed."""
     reason: str
     message: str
 
@@ -144,10 +146,10 @@ def news(before: Sequence[Condition], after: Sequence[Condition]) -> tuple[News,
         new, old = get_condition(after, kind), get_condition(before, kind)
         if new is None or (old is not None and (old.status, old.reason) == (new.status, new.reason)):
             continue
-        if new.status == "Unknown":
+        if new.status == "Unknown" or (old is None and kind in _ONLY_CHANGES):
             continue
         well = new.status == good
-        found.append(News("Normal" if well else "Warning", new.reason, new.message))
+        found.append(News("Normal" if well else "Warning", kind, new.reason, new.message))
     return tuple(found)
 
 
@@ -159,6 +161,9 @@ _WORTH_TELLING: Final = {
     names.BETTER_PLAN: "True",
     names.SCALING: "False",
 }
+
+
+_ONLY_CHANGES: Final = frozenset({names.BETTER_PLAN})
 
 
 def _cut(text: str, longest: int) -> str:
