@@ -158,9 +158,9 @@ def test_a_cpu_pool_is_told_by_a_variable_and_takes_no_share_of_a_device():
             {"--speculative-config": ['{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":3}']},
         ),
         (
-            {"adapters": {"items": [{"name": "sql", "source": "hf://a/sql"}, {"name": "x", "source": "s3://b/x"}]}},
+            {"adapters": {"items": [{"name": "sql", "source": "hf://a/sql"}, {"name": "x", "source": "pvc://b/y"}]}},
             {"lora": LoraSlots(max_loras=2, max_rank=16, max_cpu_loras=2)},
-            {"--lora-modules": ['{"name":"sql","path":"a/sql"}', '{"name":"x","path":"/adapters/x"}']},
+            {"--lora-modules": ['{"name":"sql","path":"a/sql"}', '{"name":"x","path":"/adapters/1/y"}']},
         ),
     ],
 )  # fmt: skip

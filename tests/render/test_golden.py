@@ -9,7 +9,7 @@ from plimsoll.api.presets import built_in_presets
 from plimsoll.cli.render import text_of
 from plimsoll.objects import manifest
 from tests.render.building import config, engine_of, frozen, on_set, plain, resource
-from tests.render.cases import KINDS, entry
+from tests.render.cases import KINDS
 
 GOLDEN = Path(__file__).parent / "golden"
 ADMIN = config(

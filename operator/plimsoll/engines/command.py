@@ -15,9 +15,6 @@ from plimsoll.facts.engines import EngineFacts
 from plimsoll.planning.plan import PlanSet
 
 PORT: Final = 8000
-MODEL_FOLDER: Final = "/models"
-"""Where a volume with the model is mounted."""
-ADAPTER_FOLDER: Final = "/adapters"
 TEMPLATE_FILE: Final = "/etc/plimsoll/chat-template.jinja"
 TLS_FOLDER: Final = "/etc/plimsoll/tls"
 

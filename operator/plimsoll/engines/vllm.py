@@ -17,8 +17,6 @@ from plimsoll.api.v1alpha1.model import ModelSpec
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines import vllm_groups
 from plimsoll.engines.command import (
-    ADAPTER_FOLDER,
-    MODEL_FOLDER,
     PORT,
     TEMPLATE_FILE,
     TLS_FOLDER,
@@ -26,6 +24,14 @@ from plimsoll.engines.command import (
     Member,
     SecretRef,
     Unsaid,
+)
+from plimsoll.engines.sources import (
+    DRAFT_FOLDER,
+    HUBS,
+    MODEL_FOLDER,
+    TOKENIZER_FOLDER,
+    adapter_folder,
+    word_of,
 )
 from plimsoll.engines.timing import drain_seconds
 from plimsoll.facts.dtypes import Dtype
@@ -119,19 +125,11 @@ def _knows(facts: EngineFacts, spelling: str) -> bool:
 
 
 def model_word(spec: LLMDeploymentSpec) -> str:
-    """What the engine is given to load: a repository, a bucket, or the folder where a volume is mounted."""
-    model, weights = spec.model, spec.storage.weights
-    match model.scheme:
-        case "pvc":
-            _, _, path = model.location.partition("/")
-            return f"{MODEL_FOLDER}/{path}".rstrip("/")
-        case "oci":
-            return MODEL_FOLDER
-        case "path":
-            return model.source
-    if weights is not None and weights.image is not None:
+    """What the engine is given to load."""
+    weights = spec.storage.weights
+    if weights is not None and weights.image is not None and spec.model.scheme in HUBS:
         return MODEL_FOLDER
-    return model.source if model.scheme == "s3" else model.location
+    return word_of(spec.model.source, MODEL_FOLDER)
 
 
 def served_names(model: ModelSpec) -> tuple[str, ...]:
@@ -150,7 +148,7 @@ def _model(told: _Told) -> Iterator[Flag]:
         if convert != "none":
             yield "--convert", convert
     if model.tokenizer is not None:
-        yield "--tokenizer", model.tokenizer.removeprefix("hf://")
+        yield "--tokenizer", word_of(model.tokenizer, TOKENIZER_FOLDER)
     if model.trust_remote_code:
         yield ("--trust-remote-code",)
     if model.load_format is not None:
@@ -255,19 +253,10 @@ def _adapters(told: _Told) -> Iterator[Flag]:
     yield "--max-cpu-loras", str(slots.max_cpu_loras)
     if adapters.items and not adapters.runtime_loading:
         paths = (
-            {"name": item.name, "path": _adapter_path(item.name, item.source)} for item in adapters.items
+            {"name": item.name, "path": word_of(item.source, adapter_folder(number))}
+            for number, item in enumerate(adapters.items)
         )
         yield ("--lora-modules", *map(_json, paths))
-
-
-def _adapter_path(name: str, source: str) -> str:
-    """A repository is fetched by the engine itself; everything else is put into the folder before it starts."""
-    scheme, separator, location = source.partition("://")
-    if source.startswith("/"):
-        return source
-    return (
-        (location if separator else source) if scheme == "hf" or not separator else f"{ADAPTER_FOLDER}/{name}"
-    )
 
 
 def _speculative(told: _Told) -> Iterator[Flag]:
@@ -279,7 +268,7 @@ def _speculative(told: _Told) -> Iterator[Flag]:
         "num_speculative_tokens": decided.tokens,
     }
     optional = {
-        "model": None if wish.model is None else wish.model.removeprefix("hf://"),
+        "model": None if wish.model is None else word_of(wish.model, DRAFT_FOLDER),
         "revision": wish.revision,
         "draft_tensor_parallel_size": wish.tensor,
         "prompt_lookup_min": wish.lookup_min,

@@ -61,6 +61,7 @@ def pod_template(
         set_name=told.name,
         weight_bytes=told.weight_bytes,
     )
+    account = spec.scheduling.service_account
     rdma = grouped and bool(told.config.trust.rdma) and spec.topology.interconnect == "rdma"
     variables = environment(
         spec, chosen, engine, told.config.network, start_seconds=told.start_seconds, grouped=grouped
@@ -89,7 +90,7 @@ def pod_template(
         claims=[{"name": placing.CLAIM, CLAIM_TEMPLATE: told.name}] if chosen.hardware.via_dra else [],
         priority_class=spec.scheduling.priority_class,
         scheduler=spec.scheduling.scheduler_name,
-        service_account=spec.scheduling.service_account or told.owner.name,
+        service_account=told.owner.name if account is None else account,
     )
     if list(images_of(pod)) != [told.image.name]:
         raise NotAsMeant(f"the pod runs {list(images_of(pod))} instead of {told.image.name}")

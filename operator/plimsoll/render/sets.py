@@ -18,6 +18,7 @@ from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines import ENGINES
 from plimsoll.engines.command import Member
+from plimsoll.engines.sources import check_sources
 from plimsoll.engines.timing import drain_seconds, start_seconds
 from plimsoll.engines.vllm import served_names
 from plimsoll.engines.vllm_groups import data_mode
@@ -65,6 +66,7 @@ def freeze(
     `model` is what is known of the model as it lies in storage; without it its size follows from the set's ledger.
     """
     spec = effective(deployment.spec, deployment.namespace, config).spec
+    check_sources(spec)
     image = image_of(spec, chosen, facts, config)
     digest = identity(spec, chosen, image)
     spec = _at_known_commit(spec, model)

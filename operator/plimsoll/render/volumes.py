@@ -12,9 +12,10 @@ from typing import Any, Final
 from plimsoll import names
 from plimsoll.api.config import Network
 from plimsoll.api.quantity import format_quantity, parse_bytes
-from plimsoll.api.v1alpha1.model import ClaimTemplate, Volume
+from plimsoll.api.v1alpha1.model import ClaimTemplate, ImageVolume, Volume
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
-from plimsoll.engines.command import ADAPTER_FOLDER, MODEL_FOLDER, TEMPLATE_FILE, TLS_FOLDER
+from plimsoll.engines.command import TEMPLATE_FILE, TLS_FOLDER
+from plimsoll.engines.sources import HUBS, MODEL_FOLDER, scheme_of, sources
 from plimsoll.planning.plan import PlanSet
 
 CACHE: Final = "/cache"
@@ -55,8 +56,7 @@ def volumes(
         _scratch("tmp", TEMPORARY, {}),
         _scratch("home", HOME, {}),
         *_kept(spec, chosen, deployment, weight_bytes),
-        *_model(spec),
-        *_adapters(spec),
+        *_named(spec),
     ]
     if spec.chat_template is not None:
         given = spec.chat_template.config_map
@@ -94,27 +94,25 @@ def _kept(spec: LLMDeploymentSpec, chosen: PlanSet, deployment: str, weight_byte
     """Weights and caches. Caches lie beside the weights unless that place is read-only or another one was named."""
     weights, cache = spec.storage.weights, spec.storage.cache
     scratch = {"emptyDir": {"sizeLimit": format_quantity(chosen.resources.disk_bytes or COMPILED_BYTES)}}
-    fixed = weights is not None and (weights.image is not None or _is_read_only(weights))
+    size = _weights_size(weight_bytes)
     if weights is not None and weights.image is not None:
-        reference = {"reference": weights.image.reference}
-        if weights.image.pull_policy is not None:
-            reference["pullPolicy"] = weights.image.pull_policy
-        yield _mounted("weights", {"image": reference}, MODEL_FOLDER, readOnly=True)
-    elif weights is not None:
-        source = _source(weights, "weights", deployment, _weights_size(weight_bytes), scratch)
-        together = cache is None and not fixed
-        yield _mounted("weights", source, CACHE if together else MODELS, **_part(weights))
-        if together:
-            return
-    if cache is not None:
-        source = _source(cache, "cache", deployment, COMPILED_BYTES, {"emptyDir": {}})
-        at = CACHES if weights is not None and weights.image is None else CACHE
-        if weights is None:
-            yield _mounted("weights", scratch, MODELS)
-            at = CACHES
-        yield _mounted("cache", source, at, **_part(cache))
+        if spec.model.scheme in HUBS:
+            yield _mounted("weights", _image(weights.image), MODEL_FOLDER, readOnly=True)
+        source = scratch if cache is None else _source(cache, "cache", deployment, COMPILED_BYTES, scratch)
+        yield _mounted("cache", source, CACHE, **_part(cache))
+    elif cache is None and not _is_read_only(weights):
+        source = scratch if weights is None else _source(weights, "weights", deployment, size, scratch)
+        yield _mounted("weights", source, CACHE, **_part(weights))
     else:
-        yield _mounted("cache", scratch, CACHES if weights is not None and weights.image is None else CACHE)
+        source = scratch if weights is None else _source(weights, "weights", deployment, size, scratch)
+        yield _mounted("weights", source, MODELS, **_part(weights))
+        source = scratch if cache is None else _source(cache, "cache", deployment, COMPILED_BYTES, scratch)
+        yield _mounted("cache", source, CACHES, **_part(cache))
+
+
+def _image(volume: ImageVolume) -> dict[str, Any]:
+    policy = {} if volume.pull_policy is None else {"pullPolicy": volume.pull_policy}
+    return {"image": {"reference": volume.reference, **policy}}
 
 
 def _source(volume: Volume, what: str, deployment: str, size: int, scratch: dict[str, Any]) -> dict[str, Any]:
@@ -146,42 +144,28 @@ def _weights_size(weight_bytes: int) -> int:
     return -(-(weight_bytes * 6 // 5 + COMPILED_BYTES) // 2**30) * 2**30
 
 
-def _is_read_only(volume: Volume) -> bool:
-    return volume.claim is not None and bool(volume.claim.read_only)
+def _is_read_only(volume: Volume | None) -> bool:
+    return volume is not None and volume.claim is not None and bool(volume.claim.read_only)
 
 
-def _part(volume: Volume) -> dict[str, Any]:
+def _part(volume: Volume | None) -> dict[str, Any]:
     """The folder inside a claim, and whether it may be written."""
-    if volume.claim is None:
+    if volume is None or volume.claim is None:
         return {}
     part: dict[str, Any] = {"readOnly": True} if volume.claim.read_only else {}
     return part | ({"subPath": volume.claim.sub_path} if volume.claim.sub_path is not None else {})
 
 
-def _model(spec: LLMDeploymentSpec) -> Iterator[Mounted]:
-    """A model that lies in a claim or an image."""
-    if spec.model.scheme == "pvc":
-        claim = {"claimName": spec.model.location.partition("/")[0], "readOnly": True}
-        yield _mounted("model", {"persistentVolumeClaim": claim}, MODEL_FOLDER, readOnly=True)
-    elif spec.model.scheme == "oci":
-        yield _mounted("model", {"image": {"reference": spec.model.location}}, MODEL_FOLDER, readOnly=True)
-
-
-def _adapters(spec: LLMDeploymentSpec) -> Iterator[Mounted]:
-    """Adapters that lie in a claim or an image; those of a hub the engine fetches itself."""
-    adapters = spec.adapters
-    if adapters is None or adapters.runtime_loading:
-        return
-    for number, item in enumerate(adapters.items):
-        scheme, _, location = item.source.partition("://")
-        folder = f"{ADAPTER_FOLDER}/{item.name}"
-        if scheme == "pvc":
-            name, _, path = location.partition("/")
-            claim = {"persistentVolumeClaim": {"claimName": name, "readOnly": True}}
-            part = {"subPath": path.strip("/")} if path.strip("/") else {}
-            yield _mounted(f"adapter-{number}", claim, folder, readOnly=True, **part)
-        elif scheme == "oci":
-            yield _mounted(f"adapter-{number}", {"image": {"reference": location}}, folder, readOnly=True)
+def _named(spec: LLMDeploymentSpec) -> Iterator[Mounted]:
+    """What lies in a claim or an image: the model, a tokenizer, a draft, adapters."""
+    for one in sources(spec):
+        location = one.source.partition("://")[2]
+        match scheme_of(one.source):
+            case "pvc":
+                claim = {"claimName": location.partition("/")[0], "readOnly": True}
+                yield _mounted(one.name, {"persistentVolumeClaim": claim}, one.folder, readOnly=True)
+            case "oci":
+                yield _mounted(one.name, {"image": {"reference": location}}, one.folder, readOnly=True)
 
 
 def _scratch(name: str, path: str, empty: dict[str, Any]) -> Mounted:

@@ -1,0 +1,89 @@
+"""Where a pod finds what a resource names by a source: the word an engine is given, and what must be mounted for it.
+
+Repositories and buckets are fetched by the engine itself; claims and images are mounted, each in a folder of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.api.problems import Problem, SpecError
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+
+MODEL_FOLDER: Final = "/models"
+TOKENIZER_FOLDER: Final = "/tokenizer"
+DRAFT_FOLDER: Final = "/draft"
+ADAPTER_FOLDER: Final = "/adapters"
+HUBS: Final = ("hf", "modelscope")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """One source, and where it is mounted if it must be."""
+
+    name: str
+    """Of its volume."""
+    field: str
+    source: str
+    folder: str
+
+
+def scheme_of(source: str) -> str:
+    """hf, modelscope, s3, oci, pvc, or path."""
+    if source.startswith("/"):
+        return "path"
+    scheme, separator, _ = source.partition("://")
+    return scheme if separator else "hf"
+
+
+def word_of(source: str, folder: str) -> str:
+    """What the engine is given: a repository, a bucket, or a folder."""
+    location = source.partition("://")[2] or source
+    match scheme_of(source):
+        case "pvc":
+            return f"{folder}/{location.partition('/')[2]}".rstrip("/")
+        case "oci":
+            return folder
+        case "s3":
+            return source
+    return location
+
+
+def sources(spec: LLMDeploymentSpec) -> Iterator[Named]:
+    """All that a resource names, the model first."""
+    yield Named(name="model", field="spec.model.source", source=spec.model.source, folder=MODEL_FOLDER)
+    if spec.model.tokenizer is not None:
+        field = "spec.model.tokenizer"
+        yield Named(name="tokenizer", field=field, source=spec.model.tokenizer, folder=TOKENIZER_FOLDER)
+    if spec.speculative is not None and spec.speculative.model is not None:
+        field = "spec.speculative.model"
+        yield Named(name="draft", field=field, source=spec.speculative.model, folder=DRAFT_FOLDER)
+    if spec.adapters is not None and not spec.adapters.runtime_loading:
+        for number, item in enumerate(spec.adapters.items):
+            field, folder = f"spec.adapters.items[{number}].source", adapter_folder(number)
+            yield Named(name=f"adapter-{number}", field=field, source=item.source, folder=folder)
+
+
+def adapter_folder(number: int) -> str:
+    return f"{ADAPTER_FOLDER}/{number}"
+
+
+def check_sources(spec: LLMDeploymentSpec) -> None:
+    """Raises SpecError with every source that no pod could come by."""
+    model, *others = sources(spec)
+    hub = scheme_of(model.source)
+    problems = []
+    for one in others:
+        scheme = scheme_of(one.source)
+        if scheme == "s3":
+            message = "only the model itself is read from a bucket; put this on a claim (pvc://), in an image (oci://) or on a hub"
+            problems.append(Problem(one.field, one.source, message))
+        elif scheme in HUBS and scheme != (hub if hub in HUBS else "hf"):
+            message = (
+                f"the engine fetches from one hub, and model.source makes that {hub if hub in HUBS else 'hf'}"
+            )
+            problems.append(Problem(one.field, one.source, message))
+    if problems:
+        raise SpecError(*problems)

@@ -1,0 +1,182 @@
+"""Every text of a resource x every kind of attack: what is rendered differs from the harmless only in that text."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll import names
+from plimsoll.api.problems import SpecError
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.facts.engines import engine_facts
+from plimsoll.planning.settings import LoraSlots, Speculation
+from plimsoll.render.routing import routes
+from plimsoll.render.sets import freeze, owner_of, workload
+from plimsoll.render.shared import service_name
+from plimsoll.render.start import verbatim
+from tests.render.building import ROUTES, config, plain, resource
+from tests.render.cases import entry
+from tests.render.hostile import MARK, PAYLOADS, free_fields, text_at, texts, with_text
+
+FACTS = engine_facts("vllm")
+ADMIN = config(trust={"images": ["*"], "podPatches": {"allow": ["*"]}})
+ENTRY = entry(
+    lora=LoraSlots(max_loras=1, max_rank=16, max_cpu_loras=1),
+    speculation=Speculation(method="eagle", tokens=2),
+)
+SECRET = {"name": MARK, "key": MARK}
+FULL = {
+    "model": {
+        "source": f"hf://org/{MARK}", "revision": MARK, "servedNames": [MARK], "tokenSecret": SECRET, "tokenizer": f"hf://org/{MARK}",
+        "architecture": {"config": f'"{MARK}"'}, "trustRemoteCode": True,
+    },
+    "storage": {"weights": {"claim": {"name": MARK, "subPath": MARK}}, "cache": {"claimTemplate": {"storageClass": MARK, "accessMode": "ReadWriteOnce"}}},
+    "engine": {
+        "version": "0.33.0", "image": f"{MARK}/x", "imagePullSecrets": [MARK], "attentionBackend": MARK, "extraArgs": [MARK],
+        "env": [{"name": "A_VARIABLE", "value": MARK}, {"name": "B_VARIABLE", "secret": SECRET}],
+    },
+    "workload": {"preset": None},
+    "memory": {"kvCacheDtype": MARK},
+    "topology": {"gpuProducts": [MARK], "nodeSelector": {MARK: MARK}, "tolerations": [{"key": MARK, "value": MARK}]},
+    "quantization": {"method": MARK},
+    "adapters": {"items": [{"name": MARK, "source": f"pvc://{MARK}/sub", "revision": MARK}], "tokenSecret": SECRET},
+    "speculative": {"method": "eagle", "model": f"hf://org/{MARK}", "revision": MARK},
+    "multimodal": {"allowedDomains": [MARK]},
+    "toolCalling": {"parser": MARK},
+    "reasoning": {"parser": MARK},
+    "chatTemplate": {"inline": MARK},
+    "longContext": {"ropeType": "yarn", "factor": "2.0"},
+    "networking": {
+        "service": {"name": MARK, "labels": {"l": MARK}, "annotations": {"a": MARK}}, "apiKeySecret": SECRET, "tlsSecret": MARK,
+        "corsOrigins": [f"https://{MARK}"], "allowFrom": [MARK],
+        "gateway": {"name": MARK, "namespace": MARK, "listener": MARK, "hostnames": [MARK], "path": f"/{MARK}"},
+    },
+    "podLabels": {"l": MARK},
+    "podAnnotations": {"a": MARK},
+    "podPatches": [{"op": "add", "path": "/metadata/annotations/patched", "value": f'"{MARK}"'}],
+    "scheduling": {"priorityClass": MARK, "queue": MARK, "schedulerName": MARK, "serviceAccount": MARK},
+}  # fmt: skip
+OTHER = {
+    "model": {"source": "hf://a/b"},
+    "storage": {"weights": {"image": {"reference": f"{MARK}/x"}}, "cache": {"claim": {"name": MARK, "subPath": MARK}}},
+    "chatTemplate": {"configMap": {"name": MARK, "key": MARK}},
+    "networking": {"ingress": {"className": MARK, "hosts": [MARK], "path": f"/{MARK}", "annotations": {"a": MARK}, "tlsSecret": MARK}},
+    "scaling": {"min": 0, "zero": {"wake": {"query": MARK}}},
+}  # fmt: skip
+THIRD = {
+    "structuredOutput": {"backend": MARK},
+    "model": {"source": f"pvc://{MARK}/folder"},
+    "storage": {"weights": {"claimTemplate": {"storageClass": MARK, "accessMode": "ReadWriteOnce"}}},
+}
+SPECS = {
+    "third": LLMDeploymentSpec.model_validate(plain(THIRD)),
+    "full": LLMDeploymentSpec.model_validate(plain(FULL)),
+    "other": LLMDeploymentSpec.model_validate(plain(OTHER)),
+}
+SPLIT = ("full-adapters.items.0.source", "third-model.source")
+"""A claim's name and a path in it: a slash is read there, as it should be."""
+PLACES = [
+    (which, path) for which, spec in SPECS.items() for path in texts(spec) if MARK in text_at(spec, path)
+]
+NUMBERS = re.compile(
+    r"memory\.|cache\.image|storage\..*size|topology\.cpu\.|slo\.|cost\.|workload\.requests|long_context\.factor|weight_bytes"
+)
+FIXED = ("engine.version", "engine.env.name", "workload.preset", "pod_patches.path")
+"""Words that stand for something known, and a path that says where: both are read, and neither is put anywhere."""
+
+
+def rendered(spec):
+    """All objects that a resource's text gets into, with the set's own name and hashes taken out."""
+    asked = resource()
+    asked = asked.model_copy(update={"spec": spec})
+    revision, owner = freeze(asked, ENTRY, facts=FACTS, config=ADMIN), owner_of(asked)
+    objects = [revision.manifest(owner), *workload(revision, owner, 1)]
+    objects += routes(spec, owner, service_name(spec, owner), [revision], ROUTES)
+    text = json.dumps([one.body for one in objects], sort_keys=True)
+    text = text.replace(revision.digest, "DIGEST").replace(revision.digest[:8], "DIGEST")
+    return re.sub(rf'"{re.escape(names.ANNOTATION_HASH)}": "[0-9a-f]+"', '"hash": "."', text)
+
+
+BENIGN = {which: json.loads(rendered(spec)) for which, spec in SPECS.items()}
+
+
+def differences(harmless, found, payload, place=""):
+    """Where two trees differ by more than the payload in the place of the mark; words of JSON hold it escaped."""
+    if isinstance(harmless, dict) and isinstance(found, dict) and len(harmless) == len(found):
+        renamed = {key: key.replace(MARK, payload) for key in harmless}
+        if set(found) == set(harmless):
+            renamed = {key: key for key in harmless}
+        return [
+            where
+            for key, value in harmless.items()
+            for where in differences(value, found.get(renamed[key], "missing"), payload, f"{place}.{key}")
+        ]
+    if isinstance(harmless, list) and isinstance(found, list) and len(harmless) == len(found):
+        return [
+            where
+            for number, (one, other) in enumerate(zip(harmless, found, strict=True))
+            for where in differences(one, other, payload, f"{place}[{number}]")
+        ]
+    if harmless == found:
+        return []
+    if isinstance(harmless, str) and isinstance(found, str) and MARK in harmless:
+        inside = json.dumps(payload)[1:-1]
+        forms = {payload, verbatim(payload), inside, verbatim(inside)}
+        parts = "|".join(sorted(map(re.escape, forms), key=len, reverse=True))
+        pattern = f"({parts}|{MARK})".join(map(re.escape, harmless.split(MARK)))
+        if re.fullmatch(pattern, found, re.DOTALL):
+            return []
+    return [f"{place}: {str(harmless)[:200]} became {str(found)[:200]}"]
+
+
+@pytest.mark.parametrize("kind", PAYLOADS)
+@pytest.mark.parametrize(
+    ("which", "path"),
+    PLACES,
+    ids=lambda value: ".".join(map(str, value)) if isinstance(value, tuple) else value,
+)
+def test_hostile_text_stays_the_text_of_its_field(which, path, kind):
+    harmless, payload = text_at(SPECS[which], path), PAYLOADS[kind]
+    if "/" in payload and f"{which}-{'.'.join(map(str, path))}" in SPLIT:
+        pytest.skip("a slash divides here")
+    if path[0] == "pod_patches":
+        payload = json.dumps(payload)[1:-1]
+    spec = with_text(SPECS[which], path, harmless.replace(MARK, payload))
+    assert differences(BENIGN[which], json.loads(rendered(spec)), PAYLOADS[kind]) == []
+
+
+def test_every_place_for_free_text_is_among_those_that_are_tried():
+    tried = {".".join(step for step in path if isinstance(step, str)) for _, path in PLACES}
+    maps = {place.rpartition(".")[0] for place in tried}
+    places = {place for place in free_fields() if not NUMBERS.search(place) and not place.startswith(FIXED)}
+    assert sorted(places - tried - maps) == []
+
+
+def test_a_label_of_ours_among_the_user_s_is_refused():
+    with pytest.raises(SpecError, match=r"spec\.podLabels: labels under plimsoll\.dev/ are Plimsoll's own"):
+        freeze(resource(podLabels={names.LABEL_SET: "x"}), ENTRY, facts=FACTS, config=ADMIN)
+
+
+def expanded(text, variables):
+    """What the kubelet makes of $(NAME), by the rules of its documentation."""
+    out, place = [], 0
+    while place < len(text):
+        if text.startswith("$$", place):
+            out.append("$")
+            place += 2
+        elif text.startswith("$(", place) and ")" in text[place:]:
+            end = text.index(")", place)
+            name = text[place + 2 : end]
+            out.append(variables.get(name, text[place : end + 1]))
+            place = end + 1
+        else:
+            out.append(text[place])
+            place += 1
+    return "".join(out)
+
+
+@given(st.text(st.sampled_from("$()aHOME ")))
+def test_the_kubelet_expands_nothing_in_a_word_that_a_user_wrote(text):
+    assert expanded(verbatim(text), {"HOME": "/leak", "a": "leak", "": "leak"}) == text
