@@ -41,6 +41,10 @@ class Api:
     def __post_init__(self) -> None:
         self._pool = urllib3.PoolManager(maxsize=CONNECTIONS, ca_certs=str(self.ca), retries=False)
 
+    def close(self) -> None:
+        """Let go of the kept connections."""
+        self._pool.clear()
+
     def get(self, path: str, **query: str) -> Object:
         """One object, or a list."""
         return self.request("GET", path, query=query)

@@ -205,6 +205,8 @@ class Cluster:
     def stop(self) -> None:
         """End everything and clear the folder."""
         self.processes.stop()
+        if hasattr(self, "api"):  # or it never came so far
+            self.api.close()
         self._ports.release()
         if self._real is not None:
             self._real.stop()

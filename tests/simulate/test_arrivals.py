@@ -1,0 +1,120 @@
+"""Arrivals: a trace brought to size keeps what makes it that trace."""
+
+import statistics
+from array import array
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from plimsoll.simulate.arrivals import Length, Lengths, draw_arrivals
+from plimsoll.simulate.traces import BadTrace, RateTrace, RequestTrace, load_trace
+
+LENGTHS = Lengths(input=Length(500, 0.8), output=Length(100, 0.5))
+
+
+def rates(*rows: tuple[float, float, float]) -> RateTrace:
+    at, per_second, cvs = zip(*rows, strict=True)
+    return RateTrace(name="rates", at=at, rates=per_second, cvs=cvs)
+
+
+def requests(count: int = 1000, gap: float = 1.0) -> RequestTrace:
+    return RequestTrace(
+        name="requests",
+        at=array("d", (gap * place for place in range(count))),
+        inputs=array("q", range(1, count + 1)),
+        outputs=array("q", [7] * count),
+        prefixes=tuple((place,) for place in range(count)),
+    )
+
+
+def cv(at) -> float:
+    gaps = [later - earlier for earlier, later in pairwise(at)]
+    return statistics.stdev(gaps) / statistics.fmean(gaps)
+
+
+def test_the_same_seed_draws_the_same_and_another_one_another():
+    trace = rates((0, 5, 1.5), (600, 10, 2.0))
+    first, again, other = (draw_arrivals(trace, LENGTHS, seed=seed) for seed in (1, 1, 2))
+    assert (first.at, first.inputs, first.outputs) == (again.at, again.inputs, again.outputs)
+    assert first.at != other.at
+
+
+@pytest.mark.parametrize(("asked", "scale"), [(1.0, 1.0), (2.0, 1.0), (0.5, 1.0), (2.0, 4.0)])
+def test_rates_and_burstiness_are_the_traces(asked: float, scale: float):
+    drawn = draw_arrivals(rates((0, 20, asked), (20000, 20, asked)), LENGTHS, seed=3, scale=scale)
+    assert drawn.mean_rate == pytest.approx(20 * scale, rel=0.05)
+    assert cv(drawn.at) == pytest.approx(asked, rel=0.08)
+
+
+def test_a_part_of_a_bursty_trace_is_as_bursty_as_a_random_part_of_its_requests():
+    drawn = draw_arrivals(rates((0, 200, 3.0), (9000, 200, 3.0)), LENGTHS, seed=3, scale=0.05)
+    assert drawn.mean_rate == pytest.approx(10, rel=0.05)
+    assert cv(drawn.at) == pytest.approx((0.05 * 9 + 0.95) ** 0.5, rel=0.05)
+
+
+def test_steps_without_traffic_stay_empty():
+    drawn = draw_arrivals(rates((0, 5, 1.0), (600, 0, 1.0), (1200, 5, 1.0)), LENGTHS, seed=1)
+    assert not any(600 <= at < 1200 for at in drawn.at)
+    assert drawn.span_s == 1800
+
+
+def test_a_part_of_a_trace_begins_at_zero():
+    drawn = draw_arrivals(rates((0, 5, 1.0), (600, 50, 1.0)), LENGTHS, seed=1, begin_s=600, span_s=300)
+    assert drawn.span_s == 300
+    assert drawn.at[0] < 5
+    assert drawn.mean_rate == pytest.approx(50, rel=0.1)
+
+
+def test_requests_are_replayed_as_they_are():
+    drawn = draw_arrivals(requests(), LENGTHS, seed=1)
+    assert list(drawn.at[:3]) == [0.0, 1.0, 2.0]
+    assert list(drawn.inputs[:3]) == [1, 2, 3]
+    assert drawn.prefixes[2] == (2,)
+
+
+@pytest.mark.parametrize("scale", [0.3, 2.5])
+def test_more_or_fewer_requests_keep_order_and_their_own_lengths(scale: float):
+    drawn = draw_arrivals(requests(), LENGTHS, seed=1, scale=scale)
+    assert len(drawn) == pytest.approx(1000 * scale, rel=0.1)
+    assert list(drawn.at) == sorted(drawn.at)
+    assert all(ids == (tokens - 1,) for tokens, ids in zip(drawn.inputs, drawn.prefixes, strict=True))
+
+
+def test_lengths_have_the_percentiles_that_are_declared():
+    drawn = draw_arrivals(
+        rates((0, 50, 1.0)),
+        Lengths(input=Length.by(800, 3000, None, 1), output=Length.by(200, None, 1500, 1)),
+        seed=5,
+    )
+    given, asked = sorted(drawn.inputs), sorted(drawn.outputs)
+    assert given[len(given) // 2] == pytest.approx(800, rel=0.05)
+    assert given[len(given) * 95 // 100] == pytest.approx(3000, rel=0.07)
+    assert asked[len(asked) * 99 // 100] == pytest.approx(1500, rel=0.1)
+
+
+def test_the_busiest_window_is_found():
+    drawn = draw_arrivals(rates((0, 1, 1.0), (600, 9, 1.0), (1200, 1, 1.0)), LENGTHS, seed=1)
+    assert drawn.busiest() == pytest.approx(9, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b\n1,2\n", "the head is 'a,b'"),
+        ("arrival_s,input_tokens,output_tokens\n", "holds no request"),
+        ("arrival_s,input_tokens,output_tokens\nx,1,1\n", "line 2"),
+        ("t_s,rate_rps,cv\n0,0,1\n600,0,1\n", "rate_rps is never above 0"),
+        ("t_s,rate_rps,cv\n600,1,1\n0,1,1\n", "line 3"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_why(tmp_path: Path, text: str, said: str):
+    file = tmp_path / "trace.csv"
+    file.write_text(text)
+    with pytest.raises(BadTrace, match=said):
+        load_trace(file)
+
+
+def test_a_file_that_is_not_there_says_so(tmp_path: Path):
+    with pytest.raises(BadTrace, match="cannot be read"):
+        load_trace(tmp_path / "none.csv")
