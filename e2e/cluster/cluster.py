@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -21,7 +21,7 @@ from typing import Any, Final, Self
 import yaml
 
 from cluster import control_plane
-from cluster.api import Api, ApiError
+from cluster.api import Api, ApiError, Object
 from cluster.binaries import Places, ensure
 from cluster.binaries.progress import Progress
 from cluster.faults import FaultProxy
@@ -30,6 +30,7 @@ from cluster.growth import Growth
 from cluster.kubeconfig import write_kubeconfig
 from cluster.metrics import PodDiscovery, Prometheus
 from cluster.node import RealNode, RealNodes
+from cluster.others import crds_of
 from cluster.processes import ClusterFailed, Ports, Processes
 from cluster.simulator import Simulator
 
@@ -195,12 +196,11 @@ class Cluster:
 
     def install(self, file: Path) -> None:
         """Apply a CRD and wait until the API server serves it."""
-        crd = yaml.safe_load(file.read_text())
-        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd['metadata']['name']}"
-        self.api.apply(path, crd, force=True)
-        version = crd["spec"]["versions"][0]["name"]
-        served = f"/apis/{crd['spec']['group']}/{version}/{crd['spec']['names']['plural']}"
-        self.processes.wait("kube-apiserver", lambda: self._serves(path, served), READY_SECONDS)
+        self._install([yaml.safe_load(file.read_text())])
+
+    def install_others(self, *names: str) -> None:
+        """Other people's CRDs, such as "gateway-api"; which there are is `others`' to say."""
+        self._install([crd for name in names for crd in crds_of(name, self.api, self._places)])
 
     def stop(self) -> None:
         """End everything and clear the folder."""
@@ -252,6 +252,16 @@ class Cluster:
         if real is not None:
             real.join(self.api, at.kubeconfig, self.kubeconfig_for)
         self.processes.check()
+
+    def _install(self, crds: Sequence[Object]) -> None:
+        where = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        for crd in crds:
+            self.api.apply(f"{where}/{crd['metadata']['name']}", crd, force=True)
+        for crd in crds:
+            path, spec = f"{where}/{crd['metadata']['name']}", crd["spec"]
+            version = next(one["name"] for one in spec["versions"] if one["served"])
+            served = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
+            self.processes.wait("kube-apiserver", partial(self._serves, path, served), READY_SECONDS)
 
     def _serves(self, crd: str, collection: str) -> bool:
         conditions = (self.api.get(crd).get("status") or {}).get("conditions") or ()
