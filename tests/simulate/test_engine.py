@@ -47,7 +47,7 @@ def worlds(draw: st.DrawFn) -> tuple[Limits, list[tuple[float, int, int]]]:
     return limits, requests
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(worlds())
 def test_jumping_over_steps_gives_what_taking_each_of_them_gives(world):
     limits, rows = world

@@ -1,0 +1,111 @@
+"""Whole stories: one policy through one trace, and policies against each other."""
+
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.simulate.compare import GOAL_PCT, Comparison
+from plimsoll.simulate.policies.registry import KINDS, Stage
+from plimsoll.simulate.policies.static import Static
+from plimsoll.simulate.router import Routing
+from plimsoll.simulate.run import Run
+from plimsoll.simulate.tally import Outcome
+from plimsoll.simulate.world import Hardware
+from tests.simulate.worlds import SCENARIO, joined, steady, world
+
+
+def story(policy, arrivals, routing: Routing = Routing.SERVICE, **changes) -> Outcome:
+    return Run(world=world(**changes), arrivals=arrivals, policy=policy, routing=routing, initial=1).outcome()
+
+
+STEP = joined(steady(2.0, 900.0), steady(12.0, 1800.0), steady(2.0, 1800.0))
+STAGE = Stage(scenario=SCENARIO, world=world(), arrivals=STEP)
+
+
+@pytest.mark.parametrize("routing", list(Routing))
+def test_every_request_is_accounted_for(routing: Routing):
+    outcome = story(Static(2), steady(12.0, 600.0), routing, limits=replace(world().limits, max_queued=5))
+    figures = outcome.figures
+    assert figures.requests == 7200
+    assert figures.failed > 0
+    assert figures.unanswered == 0
+    assert 0 < figures.slo_pct < 100
+
+
+def test_more_replicas_serve_more_and_cost_in_proportion():
+    few, more = (story(Static(count), steady(12.0, 900.0)).figures for count in (1, 4))
+    assert few.slo_pct < more.slo_pct
+    # The one that was there, and three that were started in the first minute, devices two each.
+    assert more.gpu_hours == pytest.approx(2 * 4 * 900 / 3600, rel=0.02)
+    assert few.gpu_hours == pytest.approx(2 * 900 / 3600)
+
+
+def test_the_same_seed_gives_the_same_story_and_another_seed_another():
+    def told(seed: int):
+        return (
+            Comparison(Stage(scenario=SCENARIO, world=world(seed), arrivals=STEP))
+            .run("plimsoll", 0.7)
+            .outcome
+        )
+
+    assert told(1) == told(1)
+    assert told(1) != told(2)
+
+
+def test_crashes_lose_requests_and_capacity_but_not_the_count():
+    figures = story(Static(2), steady(4.0, 3600.0), crashes_per_replica_day=200.0).figures
+    assert figures.failed > 0
+    assert figures.requests == 14400
+
+
+def test_static_peak_is_the_smallest_that_keeps_the_goal():
+    comparison = Comparison(STAGE)
+    peak = comparison.static_peak()
+    assert peak.slo_pct >= GOAL_PCT
+    assert comparison.run("static_peak", peak.parameter - 1).slo_pct < GOAL_PCT
+    assert comparison.static_mean().parameter < peak.parameter
+
+
+def test_where_no_number_keeps_the_goal_the_largest_is_told():
+    small = replace(SCENARIO, most=1)
+    assert Comparison(replace(STAGE, scenario=small)).static_peak().parameter == 1
+
+
+def test_the_oracle_keeps_the_goal_for_less_than_the_peak_costs():
+    comparison = Comparison(STAGE)
+    oracle, peak = comparison.best("oracle"), comparison.best("static_peak")
+    assert oracle.slo_pct >= GOAL_PCT
+    assert oracle.outcome.figures.gpu_hours < peak.outcome.figures.gpu_hours
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "static_mean"])
+def test_every_policy_lives_through_a_step_and_stays_within_its_bounds(name: str):
+    outcome = Comparison(STAGE).best(name).outcome
+    assert outcome.figures.requests == len(STEP)
+    assert all(1 <= action.after <= SCENARIO.most for action in outcome.actions)
+    assert all(action.before != action.after for action in outcome.actions)
+    assert all(action.reason and action.message for action in outcome.actions)
+
+
+def test_ours_jumps_on_a_step_and_comes_back():
+    outcome = Comparison(STAGE).run("plimsoll", 0.7).outcome
+    up = next(action for action in outcome.actions if action.at > 900)
+    assert up.after > up.before
+    assert up.at < 900 + 90
+    assert outcome.points[-1].told < max(point.told for point in outcome.points)
+
+
+def test_a_wish_beyond_the_nodes_there_are_waits_for_one():
+    hardware = Hardware(ready=1, growing=3, node_s=120.0, devices=2.0)
+    outcome = story(Static(3), steady(2.0, 900.0), hardware=hardware)
+    ready = [(point.at, point.ready) for point in outcome.points]
+    assert ready[-1][1] == 3
+    assert all(count == 1 for at, count in ready if at < 100)
+
+
+def test_timelines_and_shares_served_cover_the_story():
+    outcome = story(Static(2), steady(4.0, 7200.0))
+    assert outcome.points[0].at == 0
+    assert outcome.points[-1].at > 7100
+    assert all(0 <= share <= 1 for _, share in outcome.served)
+    assert outcome.points[-1].arrivals_per_s == pytest.approx(4.0, rel=0.05)

@@ -1,0 +1,174 @@
+"""Policies: each does what its published rule says, on what it can see."""
+
+import pytest
+
+from plimsoll.control.histograms import Histogram
+from plimsoll.control.samples import PodSample
+from plimsoll.control.situation import Replica, ReplicaState
+from plimsoll.simulate.policies.base import View
+from plimsoll.simulate.policies.dynamo import Dynamo
+from plimsoll.simulate.policies.knative import Kpa
+from plimsoll.simulate.policies.kubernetes import Hpa, Keda
+from plimsoll.simulate.policies.oracle import Oracle, work_of
+from plimsoll.simulate.policies.registry import KINDS, Stage
+from plimsoll.simulate.policies.wva import Wva1, Wva2
+from tests.simulate.worlds import SCENARIO, SLO, TIMES, steady, world
+
+INF = float("inf")
+
+
+def view(now: float, *seen: dict, pending: int = 0, silent: int = 0, least: int = 1, most: int = 20) -> View:
+    """Ready replicas that say something, some that are silent, and some on their way."""
+    samples = {f"r{place}": PodSample(pod=f"r{place}", at=now - 5, **said) for place, said in enumerate(seen)}
+    ready = [*samples, *(f"s{place}" for place in range(silent))]
+    replicas = [Replica(id=name, state=ReplicaState.READY, since=0.0, created=0.0) for name in ready]
+    replicas += [
+        Replica(id=f"p{place}", state=ReplicaState.STARTING, since=now, created=now)
+        for place in range(pending)
+    ]
+    return View(
+        now=now,
+        replicas=tuple(replicas),
+        latest=samples,
+        arrived=tuple(samples.values()),
+        told=len(replicas),
+        least=least,
+        most=most,
+    )
+
+
+def kv(*fractions: float) -> list[dict]:
+    return [{"kv_fraction": each, "running": 20.0, "waiting": 0.0, "kv_tokens": 10_000} for each in fractions]
+
+
+def wish(policy, seen: View) -> int:
+    wanted = policy.decide(seen)
+    return seen.told if wanted is None else wanted.replicas
+
+
+@pytest.mark.parametrize(
+    ("used", "silent", "pending", "expected"),
+    [
+        ((0.7, 0.7), 0, 0, 2),
+        ((0.74, 0.72), 0, 0, 2),  # within the tolerance
+        ((0.95, 0.95), 0, 0, 3),
+        ((1.0, 1.0, 1.0), 0, 0, 5),
+        ((1.0, 1.0), 0, 2, 4),  # those on their way count as idle: the ratio flips, nothing happens
+        ((1.0, 1.0), 1, 0, 3),
+        ((0.2, 0.2, 0.2), 1, 0, 2),  # a silent one counts as full going down
+    ],
+)
+def test_hpa_follows_the_controllers_ratio(used, silent: int, pending: int, expected: int):
+    assert wish(Hpa(0.7), view(15.0, *kv(*used), silent=silent, pending=pending)) == expected
+
+
+def test_hpa_goes_up_by_four_or_double_and_down_only_to_the_largest_wish_of_five_minutes():
+    policy = Hpa(0.1)
+    assert wish(policy, view(0.0, *kv(1.0, 1.0))) == 6
+    policy = Hpa(0.7)
+    assert wish(policy, view(0.0, *kv(0.7, 0.7, 0.7, 0.7))) == 4
+    assert wish(policy, view(200.0, *kv(0.2, 0.2, 0.2, 0.2))) == 4
+    assert wish(policy, view(400.0, *kv(0.2, 0.2, 0.2, 0.2))) == 2
+
+
+def test_hpa_without_any_metric_does_nothing():
+    assert Hpa().decide(view(0.0, silent=3)) is None
+
+
+def test_keda_reads_silence_as_zero_and_goes_down():
+    policy = Keda(5)
+    policy.decide(view(0.0, silent=6))
+    assert wish(policy, view(400.0, silent=6)) == 1
+
+
+def test_keda_counts_who_waits():
+    assert wish(Keda(5), view(0.0, {"waiting": 18.0}, {"waiting": 3.0})) == 5
+
+
+def flying(each: float, count: int) -> list[dict]:
+    return [{"running": each, "waiting": 0.0}] * count
+
+
+def test_kpa_averages_three_minutes_and_panics_on_one():
+    policy = Kpa(32, 0.5)
+    for tick in range(12):
+        assert wish(policy, view(15.0 * tick, *flying(16.0, 2))) == 2
+    for tick in range(12, 17):
+        wanted = policy.decide(view(15.0 * tick, *flying(60.0, 2)))
+    assert wanted.reason == "Panic"
+    assert wanted.replicas >= 7
+    # Nothing is taken away while it panics, and at most half after.
+    assert wish(policy, view(270.0, *flying(1.0, 8))) == 8
+    later = [wish(policy, view(270.0 + 15 * tick, *flying(1.0, 8))) for tick in range(1, 30)]
+    assert min(later) == 4
+
+
+def test_wva1_takes_one_step_and_none_while_one_is_on_its_way():
+    full, idle = kv(0.79, 0.9), kv(0.2, 0.2, 0.2)
+    assert wish(Wva1(), view(60.0, *full)) == 3
+    assert Wva1().decide(view(60.0, *full, pending=1)) is None
+    assert wish(Wva1(), view(60.0, *idle)) == 2
+    assert Wva1().decide(view(60.0, *kv(0.6, 0.6))) is None
+    policy = Wva1()
+    policy.decide(view(60.0, *full))
+    assert policy.decide(view(75.0, *full)) is None
+
+
+def test_wva2_sizes_its_step_from_missing_tokens():
+    crowded = [{"kv_fraction": 0.95, "kv_tokens": 10_000, "running": 10.0, "waiting": 10.0}] * 2
+    assert wish(Wva2(), view(60.0, *crowded)) == 5
+    assert wish(Wva2(), view(60.0, *kv(0.1, 0.1, 0.1))) == 2
+    assert Wva2().decide(view(60.0, *kv(0.75, 0.75))) is None
+
+
+def latencies(count: float, ttft: float, itl: float, finished: float) -> dict:
+    bounds = (0.1, 1.0, INF)
+    return {
+        "ttft": Histogram(bounds, (0.0, 0.0, count), ttft * count),
+        "itl": Histogram(bounds, (0.0, 0.0, 10 * count), itl * 10 * count),
+        "finished": finished,
+        "running": 0.0,
+        "waiting": 0.0,
+    }
+
+
+def test_dynamo_sets_a_floor_from_arrivals_and_steps_from_latency():
+    policy = Dynamo(SLO, requests_per_second=2.0)
+    for tick in range(1, 13):
+        now = 15.0 * tick
+        policy.decide(view(now, *[latencies(50.0 * tick, 1.0, 0.07, 60.0 * tick)] * 2))
+    wanted = policy.decide(view(375.0, *[latencies(2000.0, 1.0, 0.07, 1500.0)] * 2))
+    assert (wanted.reason, wanted.replicas) == ("Floor", 4)
+    slow = Dynamo(SLO, requests_per_second=100.0)
+    slow.decide(view(15.0, *[latencies(50.0, 5.0, 0.07, 50.0)] * 2))
+    assert wish(slow, view(30.0, *[latencies(100.0, 5.0, 0.07, 100.0)] * 2)) == 3
+    assert slow.decide(view(45.0, *[latencies(150.0, 5.0, 0.07, 150.0)] * 2, pending=1)) is None
+    quick = Dynamo(SLO, requests_per_second=100.0)
+    quick.decide(view(15.0, *[latencies(50.0, 0.1, 0.02, 50.0)] * 3))
+    assert wish(quick, view(30.0, *[latencies(100.0, 0.1, 0.02, 100.0)] * 3)) == 2
+
+
+def test_the_oracle_goes_up_a_start_before_the_load_does():
+    work = [60.0] * 20 + [600.0] * 20 + [60.0] * 30
+    policy = Oracle(work, full=1.0)
+    assert policy.decide(view(0.0, *kv(0.1))) is None
+    assert wish(policy, view(18 * 60.0, *kv(0.1))) == 10
+    assert policy.decide(view(35 * 60.0, *kv(*[0.1] * 10))) is None
+    assert wish(policy, view(45 * 60.0, *kv(*[0.1] * 10))) == 1
+
+
+def test_work_grows_with_prompts_and_answers():
+    here = world()
+    short, long = (sum(work_of(steady(1.0, 60.0, asked=asked), here)) for asked in (100, 200))
+    assert short < long < 2 * short
+    assert short > 60 * 300 * TIMES.prompt_token
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_policy_is_made_by_its_name_and_says_its_settings(name: str):
+    stage = Stage(scenario=SCENARIO, world=world(), arrivals=steady(2.0, 300.0))
+    kind = KINDS[name]
+    policy = kind.make(stage, kind.usual or 3)
+    assert policy.name == name
+    assert kind.parameter in policy.settings
+    policy.decide(view(20.0, *[{**latencies(9.0, 0.1, 0.02, 9.0), "kv_fraction": 0.3, "kv_tokens": 24000}]))
