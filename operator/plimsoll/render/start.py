@@ -25,7 +25,7 @@ for step in steps:
     subprocess.run(step, check=True)
 os.execvp(words[1], words[1:])
 """
-PYTHON: Final = ("python3", "-I", "-c")
+PYTHON: Final = ("python3", "-I", "-S", "-c")
 PROGRAM_WORDS: Final = 2
 """`vllm serve`, `ray start`: what of a command line is the program, so that an image's own entry point does not matter."""
 
