@@ -5,17 +5,22 @@ The end of each program's log goes into the report of a test that failed, since 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import pytest
 
 from cluster import Cluster
 from cluster.api import Object
+from cluster.images import TOOLS
+from cluster.node import Unavailable
 from common import ROOT
 from plimsoll import names
+from real import Namespace
 
 MARKERS: Final = {
     "real_node": "needs a node whose pods run: root on Linux",
@@ -43,11 +48,42 @@ def cluster(request: pytest.FixtureRequest, crd_file: Path) -> Iterator[Cluster]
         yield running
 
 
+@pytest.fixture(scope="session")
+def real_cluster(request: pytest.FixtureRequest, crd_file: Path) -> Iterator[Cluster]:
+    """With Plimsoll's CRD and two nodes whose pods run; without root the test is left out, or fails where that must not be."""
+    with ExitStack() as stack:
+        try:
+            running = stack.enter_context(Cluster(real_nodes=2, images=[TOOLS]))
+        except Unavailable as why:
+            _left_out(str(why))
+        request.config.stash[CLUSTER] = running
+        running.install(crd_file)
+        yield running
+
+
+@pytest.fixture
+def real_namespace(real_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Namespace]:
+    """For pods without rights."""
+    made = Namespace.create(real_cluster, plain_name(request))
+    yield made
+    made.remove()
+
+
+def _left_out(why: str) -> NoReturn:
+    if os.environ.get("REQUIRE_REAL_NODE") == "1":  # noqa: TID251 - tests are an entry point
+        pytest.fail(f"REQUIRE_REAL_NODE=1, but {why}")
+    pytest.skip(why)
+
+
+def plain_name(request: pytest.FixtureRequest) -> str:
+    """Of the test, as a name of Kubernetes."""
+    return re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
+
+
 @pytest.fixture
 def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
     """Named after the test, so that what is left in a log can be told apart."""
-    plain = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
-    body: Object = {"metadata": {"generateName": f"{plain}-"}}
+    body: Object = {"metadata": {"generateName": f"{plain_name(request)}-"}}
     name = str(cluster.api.create("/api/v1/namespaces", body)["metadata"]["name"])
     yield name
     # A namespace takes seconds to end, but the planner reads the whole cluster: nothing it reads may be left for the next test.

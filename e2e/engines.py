@@ -5,7 +5,8 @@ Written by hand and as short as can be, so that what the product renders has som
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from cluster.api import Object
@@ -24,10 +25,10 @@ ARGS: Final = (MODEL_PATH, "--load-format=dummy", "--enforce-eager", "--max-mode
 RANK_PORT: Final = 29501
 
 
-def engine(model: TinyModel, name: str, *args: str, requests: dict[str, str] | None = None) -> list[Object]:
+def engine(model: TinyModel, name: str, *args: str, limits: Mapping[str, str] | None = None) -> list[Object]:
     """One engine and its Service; the model's ConfigMap is the caller's to apply, once a namespace."""
     told = [*ARGS, f"--served-model-name={model.name}", *args]
-    return [_service(name), _pod(model, name, name, told, {}, requests or {})]
+    return [_service(name), _pod(model, name, told, app=name, limits=limits)]
 
 
 def group(model: TinyModel, name: str, *args: str, size: int = 2) -> list[Object]:
@@ -43,7 +44,13 @@ def group(model: TinyModel, name: str, *args: str, size: int = 2) -> list[Object
         told += [f"--master-port={RANK_PORT}", "--distributed-executor-backend=mp", *args]
         if rank:
             told.append("--headless")
-        pod = _pod(model, f"{name}-{rank}", name if rank == 0 else "", told, {"GLOO_SOCKET_IFNAME": "eth0"}, {})
+        pod = _pod(
+            model,
+            f"{name}-{rank}",
+            told,
+            app="" if rank else name,
+            environment={"GLOO_SOCKET_IFNAME": "eth0"},
+        )
         pod["metadata"]["labels"]["group"] = name
         pod["spec"] |= {"hostname": f"{name}-{rank}", "subdomain": f"{name}-ranks"}
         # Each on a node of its own, as they would be with GPUs.
@@ -68,7 +75,13 @@ def _service(name: str) -> Object:
 
 
 def _pod(
-    model: TinyModel, name: str, app: str, args: Sequence[str], environment: dict[str, str], requests: dict[str, str]
+    model: TinyModel,
+    name: str,
+    args: Sequence[str],
+    *,
+    app: str = "",
+    environment: Mapping[str, str] = MappingProxyType({}),
+    limits: Mapping[str, str] | None = None,
 ) -> Object:
     address = {"name": "VLLM_HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     fixed = [{"name": key, "value": value} for key, value in {**ENVIRONMENT, **environment}.items()]
@@ -93,7 +106,7 @@ def _pod(
                         "periodSeconds": 1,
                         "failureThreshold": 600,
                     },
-                    "resources": {"requests": requests, "limits": requests} if requests else {},
+                    "resources": {"limits": dict(limits or {})},
                     "securityContext": {
                         "allowPrivilegeEscalation": False,
                         "readOnlyRootFilesystem": True,

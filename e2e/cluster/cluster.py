@@ -22,11 +22,13 @@ import yaml
 
 from cluster import control_plane
 from cluster.api import Api, ApiError, Object
+from cluster.audit import Audit
 from cluster.binaries import Places, ensure
 from cluster.binaries.progress import Progress
 from cluster.faults import FaultProxy
 from cluster.fleet import Fleet
 from cluster.growth import Growth
+from cluster.images import Recipe, ensure_images
 from cluster.kubeconfig import write_kubeconfig
 from cluster.metrics import PodDiscovery, Prometheus
 from cluster.node import RealNode, RealNodes
@@ -52,6 +54,7 @@ class Cluster:
         audit: bool = False,
         node_grace_seconds: int | None = None,
         real_nodes: int = 0,
+        images: Sequence[Recipe] = (),
         places: Places | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -61,6 +64,7 @@ class Cluster:
         self._audit = audit
         self._node_grace_seconds = node_grace_seconds
         self._real_nodes = real_nodes
+        self._images = images
         self._real: RealNodes | None = None
         self._places = places or Places.of(os.environ)  # noqa: TID251 - the default of an entry point
         self._progress = progress or Progress(sys.stderr)
@@ -68,6 +72,7 @@ class Cluster:
 
     def __enter__(self) -> Self:
         self.programs = ensure(PROGRAMS, self._places, self._progress)
+        ensure_images(self._images, self._places, self._progress)
         if self._given is not None:
             self._given.mkdir(parents=True, exist_ok=True)
             if any(self._given.iterdir()):
@@ -109,6 +114,11 @@ class Cluster:
     def audit_log(self) -> Path:
         """One JSON object a line for each request; only of clusters that were asked for it."""
         return self.layout.audit_log
+
+    @property
+    def audit(self) -> Audit:
+        """The same, read."""
+        return Audit(self.audit_log)
 
     def kubeconfig_for(self, namespace: str, account: str) -> Path:
         """A service account's own, with what RBAC gives it and no more."""

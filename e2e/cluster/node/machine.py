@@ -42,6 +42,12 @@ class Machine:
         processes.wait(name, file.exists, START_SECONDS)
         return cls(name=name, processes=processes, pid=int(file.read_text()))
 
+    def wait_end(self) -> None:
+        """After its processes were ended: the first one is the last to be gone."""
+        deadline = time.monotonic() + END_SECONDS
+        while _lives(self.pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
+
     def start_program(self, name: str, argv: Sequence[str | Path]) -> None:
         """A program of the cluster that runs inside."""
         self.processes.start(name, [*self._inside(), *argv])
@@ -70,6 +76,14 @@ def run(*argv: str | Path, input: bytes | None = None) -> str:  # noqa: A002
         said = (done.stderr or done.stdout).decode(errors="replace").strip()
         raise ClusterFailed(f"{' '.join(map(str, argv))} ended with {done.returncode}: {said}")
     return done.stdout.decode(errors="replace")
+
+
+def _lives(pid: int) -> bool:
+    """A zombie does not: it waits for whoever adopted it."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def ip(command: str) -> None:

@@ -123,7 +123,9 @@ class RealNodes:
             self.processes.wait(node.kubelet_program, node.is_ready, deadline - time.monotonic())
 
     def stop(self) -> None:
-        """After the cluster's programs have ended."""
+        """After the cluster's programs were ended: what they leave takes a moment to go."""
+        for machine in (self.network.switch, *(node.machine for node in self.nodes)):
+            machine.wait_end()
         end_cgroup(self.processes.cgroup)
 
     def _start(
