@@ -37,6 +37,8 @@ TUNED_SEED: Final = 1000
 FULL: Final = 0.6
 """How busy the replicas are that the size of a cell is told by."""
 SYNTHETIC: Final = ("synthetic-day", "synthetic-bursts")
+PLANNED_RATE: Final = "20"
+"""What is declared to the planner: enough for whole replicas to be compared by what they serve for their GPUs."""
 LONG_PROMPTS: Final = 8192
 """A trace with longer prompts than this (p99) promises first tokens within LONG_TTFT_MS."""
 TTFT_MS, LONG_TTFT_MS, ITL_MS = 2000, 30000, 200
@@ -96,7 +98,7 @@ def scenario_for(cell: Cell, size: Size) -> tuple[Scenario, float]:
     workload, ttft = _workload(trace)
     spec: dict[str, Any] = {
         "model": {"source": f"hf://{cell.model}"},
-        "workload": {**workload, "requestsPerSecond": "1"},
+        "workload": {**workload, "requestsPerSecond": PLANNED_RATE},
         "slo": {"ttftP99Ms": ttft, "itlP99Ms": ITL_MS},
         "scaling": {"min": 1, "max": 5 * size.replicas},
     }
