@@ -189,7 +189,8 @@ def test_a_ramp_runs_from_the_command_line_to_the_page(tmp_path: Path):
     assert data["model"] == "tiny"
     assert server.times
     assert page.read_text().startswith("<!doctype html>")
-    assert ran.err == f"note: {page}: the picture\n"
+    assert ran.err.startswith("note: measuring 8 requests/s\n")
+    assert ran.err.endswith(f"note: {page}: the picture\n")
 
 
 @pytest.mark.usefixtures("quick")

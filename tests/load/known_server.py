@@ -86,6 +86,8 @@ class KnownServer:
         self.most = max(self.most, self.answering)
         try:
             fate = self.behaviour.fate(number)
+            if fate == "json":
+                return web.json_response({"choices": [{"message": {"content": "whole"}}]})
             if fate.isdigit():
                 return web.json_response({"error": {"message": "not today"}}, status=int(fate))
             async with self._seats:
@@ -102,6 +104,8 @@ class KnownServer:
         chat = "messages" in body
         words = len((body["messages"][0]["content"] if chat else body["prompt"]).split())
         prompt = round(it.template_tokens + words * it.tokens_per_word)
+        if it.context and prompt + body["max_tokens"] > it.context:
+            return web.json_response({"error": {"message": f"longer than {it.context}"}}, status=400)
         options = body.get("stream_options") or {}
         continuous = it.counts and options.get("continuous_usage_stats")
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})

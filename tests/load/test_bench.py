@@ -108,6 +108,7 @@ def test_waiting_for_a_seat_counts_from_when_the_request_was_due():
         ("error", "failed", "the engine died"),
         ("500", "failed", "500: not today"),
         ("404", "failed", "404: not today"),
+        ("json", "failed", "no stream, but JSON"),
         ("429", "refused", "429: not today"),
         ("503", "refused", "503: not today"),
         ("hang", "timed_out", "no end within 20 s"),
@@ -214,6 +215,12 @@ def test_prompts_have_the_tokens_that_were_asked_for():
     assert result.lengths.input_error_percent is not None
     assert result.lengths.input_error_percent < 0.2
     assert not any("word" in note for note in result.notes)
+
+
+def test_the_second_probe_fits_a_small_context():
+    behaviour = Behaviour(ttft_s=0.1, gap_s=0.1, context=300, template_tokens=5, tokens_per_word=2.0)
+    result, _ = measured(behaviour, ClosedLoop(1), Limits(requests=5), input_tokens=Fixed(120))
+    assert result.lengths.input_mean == pytest.approx(120, abs=1)
 
 
 def test_a_server_that_counts_nothing_is_said_to_count_nothing():

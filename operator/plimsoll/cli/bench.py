@@ -10,7 +10,7 @@ import click
 from plimsoll.cli import bench_options as options
 from plimsoll.cli import drawing
 from plimsoll.cli.bench_report import bench_report
-from plimsoll.cli.bench_run import Progress, run_load
+from plimsoll.cli.bench_run import Progress, connections, run_load
 from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.load.bench import bench
@@ -129,7 +129,12 @@ def bench_command(
         url, model=model, endpoint_type=endpoint_type, api_key=api_key, headers=headers, timeout_s=timeout_s
     )
     targets = options.slo(slo)
-    limits = Limits(seconds=duration_s, requests=requests, warmup_s=warmup_s)
+    room = connections()
+    if concurrency is not None and concurrency > room:
+        raise BadInput(
+            f"--concurrency: {concurrency:,} are more than the {room:,} files that may be open here"
+        )
+    limits = Limits(seconds=duration_s, requests=requests, warmup_s=warmup_s, in_flight=room)
 
     async def work(stop: asyncio.Event) -> Result:
         with Progress(duration_s, requests) as progress:

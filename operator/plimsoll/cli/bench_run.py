@@ -10,18 +10,21 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from plimsoll.cli.drawing import count, short
-from plimsoll.cli.errors import BadInput
+from plimsoll.cli.errors import BadInput, note
 from plimsoll.load.problems import EndpointError, LoadError
 from plimsoll.load.tally import Tally
 
 T = TypeVar("T")
+
+_FILES: Final = 65_536
+_OTHER_FILES: Final = 64
 
 
 def run_load(work: Callable[[asyncio.Event], Awaitable[T]]) -> T:
@@ -46,8 +49,22 @@ def run_load(work: Callable[[asyncio.Event], Awaitable[T]]) -> T:
         raise BadInput(str(error)) from None
 
 
+def connections() -> int:
+    """Requests that can be in flight: each is an open file, and the soft limit of them is raised as far as it goes."""
+    if sys.platform == "win32":
+        return 500
+    import resource  # noqa: PLC0415 - not everywhere
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted - _OTHER_FILES
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted - _OTHER_FILES
+
+
 class Progress:
-    """The line while it runs; silent where stderr is no terminal."""
+    """The line while it runs. Where stderr is no terminal, only what is measured next is told, where there are several things."""
 
     def __init__(self, seconds: float | None, requests: int | None) -> None:
         self._seconds = seconds
@@ -71,6 +88,8 @@ class Progress:
     def step(self, name: str) -> None:
         """What is measured now, where there are several things."""
         self._step = f"{name}  "
+        if self._live is None:
+            note([f"measuring {name}"])
 
     def __call__(self, tally: Tally, now: float) -> None:
         if self._live is not None:
@@ -78,11 +97,19 @@ class Progress:
                 Text(self._step + self._line(tally, now), no_wrap=True, overflow="ellipsis"), refresh=True
             )
 
+    def _elapsed(self, elapsed: float) -> str:
+        if self._seconds is None:
+            return f"{elapsed:.0f} s"
+        return (
+            f"{elapsed:.0f} of {self._seconds:.0f} s"
+            if elapsed <= self._seconds
+            else "waiting for the last answers"
+        )
+
     def _line(self, tally: Tally, now: float) -> str:
-        elapsed = max(0.0, now - tally.started)
         bad = tally.sent - tally.ok
         parts = [
-            f"{elapsed:.0f} of {self._seconds:.0f} s" if self._seconds else f"{elapsed:.0f} s",
+            self._elapsed(now - tally.started),
             f"{count(tally.sent)} of {count(self._requests)} answered"
             if self._requests
             else f"{count(tally.sent)} answered",

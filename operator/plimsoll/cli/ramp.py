@@ -9,7 +9,7 @@ import click
 
 from plimsoll.cli import bench_options as options
 from plimsoll.cli import drawing, inputs, ramp_plan
-from plimsoll.cli.bench_run import Progress, run_load
+from plimsoll.cli.bench_run import Progress, connections, run_load
 from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput, note
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
@@ -146,7 +146,9 @@ def ramp_command(
         prefixes=prefix_count,
         seed=seed,
     )
-    rising = RampPlan(closed_loop=by == "concurrency", start=start, most=most, step_s=step_s)
+    rising = RampPlan(
+        closed_loop=by == "concurrency", start=start, most=most, step_s=step_s, in_flight=connections()
+    )
     _check(rising)
     if page is not None:
         _write(page, "")  # a name that cannot be written is told before the minutes of a ramp, not after

@@ -20,7 +20,7 @@ import aiohttp
 
 from plimsoll.load.answers import Answer, Outcome
 from plimsoll.load.problems import EndpointError, LoadError
-from plimsoll.load.prompts import LONG_PROBE, SHORT_PROBE, Calibration, Prompts, calibrated
+from plimsoll.load.prompts import SHORT_PROBE, Calibration, Prompts, calibrated, long_probe
 from plimsoll.load.stream import DONE, Event, Events, StreamError, error_text, read_event
 from plimsoll.load.workload import Ask
 
@@ -106,10 +106,11 @@ class Client:
             )
             first = await self._probe(known, prompts.probe(SHORT_PROBE))
             if first.outcome is Outcome.OK:
-                second = await self._probe(known, prompts.probe(LONG_PROBE))
+                words = long_probe(context)
+                second = await self._probe(known, prompts.probe(words))
                 return replace(
                     known,
-                    calibration=calibrated(first.input_tokens, second.input_tokens),
+                    calibration=calibrated(first.input_tokens, second.input_tokens, words),
                     counts_tokens=first.output_tokens is not None,
                 )
             refused = refused or first.problem
@@ -214,6 +215,9 @@ class Client:
             if response.status != 200:
                 outcome = Outcome.REFUSED if response.status in _REFUSALS else Outcome.FAILED
                 return outcome, f"{response.status}: {await _problem(response)}"
+            if response.content_type == "application/json":
+                said = await _problem(response)
+                return Outcome.FAILED, f"no stream, but JSON: {said}"
             following.began = True
             async for data in response.content.iter_any():
                 if following.take(data):

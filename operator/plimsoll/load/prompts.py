@@ -58,11 +58,18 @@ class Calibration:
 ASSUMED: Final = Calibration(overhead=0.0, per_word=4 / 3, measured=False)
 
 
-def calibrated(short_tokens: int | None, long_tokens: int | None) -> Calibration:
-    """From what the server counted in prompts of SHORT_PROBE and LONG_PROBE words."""
+def long_probe(context: int | None) -> int:
+    """Words of the second probe: as many as are sure to fit, at six tokens a word and more."""
+    return LONG_PROBE if context is None else max(SHORT_PROBE + 8, min(LONG_PROBE, context // 8))
+
+
+def calibrated(
+    short_tokens: int | None, long_tokens: int | None, long_words: int = LONG_PROBE
+) -> Calibration:
+    """From what the server counted in prompts of SHORT_PROBE and of `long_words` words."""
     if short_tokens is None or long_tokens is None or long_tokens <= short_tokens:
         return ASSUMED
-    per_word = (long_tokens - short_tokens) / (LONG_PROBE - SHORT_PROBE)
+    per_word = (long_tokens - short_tokens) / (long_words - SHORT_PROBE)
     return Calibration(
         overhead=max(0.0, short_tokens - SHORT_PROBE * per_word), per_word=per_word, measured=True
     )

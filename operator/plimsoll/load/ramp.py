@@ -44,6 +44,8 @@ class RampPlan:
     start: float = 1.0
     most: float = 256.0
     step_s: float = 30.0
+    in_flight: int = 4096
+    """Requests in flight that this client can hold."""
 
 
 async def ramp(
@@ -137,7 +139,9 @@ async def _step(
     watch: Watch | None,
 ) -> Step:
     pattern = ClosedLoop(int(load)) if rising.closed_loop else OpenLoop(load)
-    limits = Limits(seconds=settle + rising.step_s, warmup_s=settle, drain_s=_DRAIN_S)
+    limits = Limits(
+        seconds=settle + rising.step_s, warmup_s=settle, drain_s=_DRAIN_S, in_flight=rising.in_flight
+    )
     looks: list[Look] = []
     async with _looking(session.client, metrics, looks, settle, rising.step_s):
         result = await session.measure(
