@@ -36,6 +36,8 @@ def main() -> int:
         return 1
     folders = (str(Path(sys.executable).parent), str(Path(about["kubectl"]).parent), environ.get("PATH", ""))
     environ |= {"KUBECONFIG": about["kubeconfig"], "PATH": os.pathsep.join(folders)}
+    # kubectl remembers by address what a server knows, and another cluster may have had this one.
+    environ["KUBECACHEDIR"] = str(standing.folder / "kubectl")
 
     def shown(*argv: str, answers: tuple[int, ...] = (0,)) -> None:
         print(f"\n$ {shlex.join(argv)}", flush=True)
