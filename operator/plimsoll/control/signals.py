@@ -64,6 +64,7 @@ class ReplicaSignals:
     running: float | None = None
     waiting: float | None = None
     kv_tokens: int | None = None
+    block_size: int | None = None
     max_num_seqs: int | None = None
     span_s: float = 0.0
     """Over which the counters gained; shorter than two minutes for a young replica, 0 for one seen once."""
@@ -211,6 +212,7 @@ def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
         running=last.running,
         waiting=last.waiting,
         kv_tokens=last.kv_tokens,
+        block_size=last.block_size,
         max_num_seqs=last.max_num_seqs,
         span_s=0.0 if base is None else last.at - base.at,
         preemptions=_gained("preemptions", last, base),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from typing import Final
 
 from plimsoll.control.signals import Signals
 from plimsoll.planning.budgets import UNLIMITED, Claim, Limits
@@ -103,6 +104,9 @@ class Bounds:
 class Slo:
     ttft_p99_s: float | None = None
     itl_p99_s: float | None = None
+
+
+NO_LIMITS: Final = Slo()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,6 +123,17 @@ def test_the_old_set_stays_whole_while_the_new_one_does_not_serve() -> None:
     assert world.replicas == {"a": 2, "b": 1}
 
 
+def test_a_replica_that_has_been_ready_for_a_moment_takes_no_old_one_away() -> None:
+    world = serving("a", 1)
+    world.turn([Wanted("b", 1)])
+    world.pass_time()
+    rollout = world.turn([Wanted("b", 1)])
+    assert (world.replicas, rollout.look_again_seconds) == ({"a": 1, "b": 1}, 10)
+    world.now += 10
+    world.turn([Wanted("b", 1)])
+    assert world.replicas == {"a": 0, "b": 1}
+
+
 def test_a_new_set_whose_engine_dies_is_given_up_and_the_old_one_serves() -> None:
     world = serving("a", 2)
     world.broken = frozenset({"b"})

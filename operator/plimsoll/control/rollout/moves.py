@@ -6,14 +6,14 @@ crash between two writes, or a change of mind on the way, only gives this functi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal
 
 from plimsoll.control.rollout.failing import failure, look_again
 from plimsoll.control.rollout.rules import Rules
-from plimsoll.facts.serving import Serving, SetSeen, Stage
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 
 State = Literal["Serving", "Starting", "Canary", "Draining", "Failed"]
 
@@ -86,6 +86,10 @@ class _Scene:
 
 def move(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float) -> Rollout:
     ours = {one.name for one in wanted}
+    old = [seen for seen in serving.sets if seen.name not in ours and (seen.replicas or seen.pods)]
+    unproven = None
+    if old:
+        serving, unproven = _proven(serving, ours, rules.proven_seconds, now)
     failures = {
         one.name: why
         for one in wanted
@@ -95,7 +99,7 @@ def move(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float) -
     scene = _Scene(
         wanted=wanted,
         serving=serving,
-        old=[seen for seen in serving.sets if seen.name not in ours and (seen.replicas or seen.pods)],
+        old=old,
         failures=failures,
         rules=rules,
         now=now,
@@ -104,8 +108,31 @@ def move(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float) -
     if failures and refuge and rules.automatic:
         return _back(scene, refuge)
     if scene.old:
-        return _moving(scene)
+        moving = _moving(scene)
+        again = [one for one in (moving.look_again_seconds, unproven) if one is not None]
+        return replace(moving, look_again_seconds=min(again, default=None))
     return _settling(scene)
+
+
+def _proven(serving: Serving, ours: Set[str], seconds: int, now: float) -> tuple[Serving, float | None]:
+    """What is seen, with new pods that have been ready only for a moment taken as loading; and when the next is proven."""
+    waits = [
+        pod.since + seconds - now
+        for seen in serving.sets
+        if seen.name in ours
+        for pod in seen.pods
+        if pod.stage is Stage.READY and now - pod.since < seconds
+    ]
+
+    def shown(pod: PodSeen) -> PodSeen:
+        young = pod.stage is Stage.READY and now - pod.since < seconds
+        return replace(pod, stage=Stage.LOADING) if young else pod
+
+    sets = (
+        replace(seen, pods=tuple(map(shown, seen.pods))) if seen.name in ours else seen
+        for seen in serving.sets
+    )
+    return replace(serving, sets=tuple(sets)), min(waits, default=None)
 
 
 def _settling(scene: _Scene) -> Rollout:

@@ -8,6 +8,8 @@ from typing import Final
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 
 HOLD_SECONDS: Final = 600
+PROVEN_SECONDS: Final = 10
+"""An engine that dies of its first requests was ready before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,8 @@ class Rules:
     hold: bool = False
     automatic: bool = True
     """Whether a failing set is left by itself."""
+    proven_seconds: int = PROVEN_SECONDS
+    """How long a new replica must have been ready before an old one goes for it."""
     deadline_seconds: int = 1800
     """How long a new replica may take to be ready."""
 

@@ -1,0 +1,98 @@
+"""May a retune begin now? Consent, budgets, windows, and what earlier tries taught; each answer says why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plimsoll.control.retune.scene import Scene
+from plimsoll.control.retune.steps import Phase, RetuneMemory
+from plimsoll.control.retune.symptoms import DAY_S, Symptom
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    reason: str
+    """One stable word."""
+    message: str
+
+
+def refusal(scene: Scene, memory: RetuneMemory) -> Refusal | None:
+    """Why no retune may begin; None: it may."""
+    if memory.paused_at is not None:
+        return Refusal(
+            "RepeatedFailure", f"{memory.failures} retunes failed; a person has to look, then clear it"
+        )
+    if not scene.data:
+        return Refusal("MetricsMissing", "without fresh metrics nothing is retuned")
+    if scene.busy is not None:
+        return Refusal("Busy", f"{scene.busy} is under way")
+    if scene.ready == 0 or scene.serving.present != scene.ready:
+        return Refusal("NotReady", f"{scene.ready} of {scene.serving.present} replicas are ready")
+    return _budget(scene, memory) or _room(scene, memory) or _traffic(scene)
+
+
+def _budget(scene: Scene, memory: RetuneMemory) -> Refusal | None:
+    rules = scene.restarts
+    today = [past for past in memory.past if past.tried and scene.now - past.began < DAY_S]
+    if len(today) >= rules.retunes_per_day:
+        return Refusal("BudgetSpent", f"{len(today)} retunes today, and {rules.retunes_per_day} are allowed")
+    allowed = rules.fleet_percent / 100 * scene.fleet_gpus
+    if scene.fleet_retuning and scene.fleet_retuning + scene.gpus > allowed:
+        return Refusal(
+            "FleetBusy", f"{scene.fleet_retuning:g} GPUs of the fleet are in retunes, {allowed:g} may be"
+        )
+    return None
+
+
+def _room(scene: Scene, memory: RetuneMemory) -> Refusal | None:
+    if scene.free_replicas > 0:
+        return None
+    if scene.ready == 1 and not scene.consent.disruption:
+        return Refusal(
+            "WouldDisrupt",
+            "the only replica would have to restart: it needs a free GPU for a second one, or "
+            "spec.tuning.allowDisruption",
+        )
+    used = sum(1 for at in memory.restarts if scene.now - at < DAY_S)
+    most = scene.restarts.restarts_per_day
+    # There and, should it not be good, back again: a canary at least.
+    if used + 2 > most:
+        return Refusal("BudgetSpent", f"{used} restarts today, and {most} are allowed")
+    return None
+
+
+def _traffic(scene: Scene) -> Refusal | None:
+    finished = scene.signals.rate("finished")
+    if finished is None:
+        return Refusal("MetricsMissing", "the engine does not say how many requests it finishes")
+    expected = finished / max(1, scene.ready) * scene.restarts.canary_limit_seconds
+    if expected < scene.restarts.canary_requests:
+        least = scene.restarts.canary_requests
+        return Refusal(
+            "TooLittleTraffic", f"a canary would see about {expected:.0f} requests, fewer than {least}"
+        )
+    return None
+
+
+def barred(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> dict[str, str]:
+    """Settings that may not be touched now, with the reason."""
+    found: dict[str, str] = {}
+    for past in memory.past:
+        passed = scene.now - past.ended
+        if not past.tried or passed < 0:
+            continue
+        if (
+            past.outcome is Phase.FAILED
+            and past.symptom == symptom
+            and passed < scene.restarts.retry_after_seconds
+        ):
+            found.setdefault(past.setting, f"{past.after} was tried {passed / 3600:.1f} h ago: {past.reason}")
+        turned = _way(past.symptom) != _way(symptom)
+        if past.outcome is Phase.DONE and turned and passed < scene.restarts.reverse_after_seconds:
+            found.setdefault(past.setting, f"it was changed the other way {passed / 3600:.1f} h ago")
+    return found
+
+
+def _way(symptom: str) -> bool:
+    """Whether it asks for more to run at once."""
+    return symptom in {Symptom.CAPPED, Symptom.RELAXED}

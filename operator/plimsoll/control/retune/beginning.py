@@ -1,0 +1,100 @@
+"""Whether a retune begins: a symptom that lasts, no cure by replicas, leave to act, and a rung that helps.
+
+What is begun is only written down here; nothing is touched before the next look.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from plimsoll.control.retune.allowed import barred, refusal
+from plimsoll.control.retune.figures import figures_of
+from plimsoll.control.retune.ladder import Change, Choice, choose
+from plimsoll.control.retune.scene import Scene
+from plimsoll.control.retune.steps import Past, Phase, RetuneMemory, Step
+from plimsoll.control.retune.symptoms import Seen, scaling_first, seen
+from plimsoll.control.retune.turned import Event, Turned
+
+PLANNED_MOST_S = 600.0
+"""A plan that was written down so long ago and never begun is dropped."""
+
+
+def idle(scene: Scene, memory: RetuneMemory) -> Turned:
+    if scene.consent.mode == "off" or not scene.data:
+        return Turned(memory=replace(memory, since={}))
+    what = seen(scene, changed_before=_moved(scene, memory))
+    if what is None:
+        return Turned(memory=memory if not memory.since else replace(memory, since={}))
+    # A storm is a heavy case of preemption: both run on one clock, so that a lull between them restarts nothing.
+    clock = "preemptions" if "preemption" in what.symptom else what.symptom.value
+    since = min(memory.since.get(clock, scene.now), scene.now)
+    memory = replace(memory, since={clock: since})
+    if scene.now - since < what.lasts_s:
+        left = f"{what.why}, for {scene.now - since:.0f} of {what.lasts_s:.0f} s"
+        return Turned(memory=memory, why_not=left)
+    if (scaling := scaling_first(scene, what.symptom)) is not None:
+        return Turned(memory=memory, why_not=f"{what.why}; {scaling}")
+    no = refusal(scene, memory)
+    if no is not None and scene.consent.mode == "auto":
+        return Turned(memory=memory, why_not=f"{what.why}; {no.message}")
+    choice = choose(scene, what, barred=barred(scene, memory, what.symptom), planned=dict(memory.planned))
+    if choice.change is None:
+        return Turned(memory=memory, why_not=f"{what.why}; no rung helps: {'; '.join(choice.refused)}")
+    return _begun(scene, memory, what, choice, choice.change)
+
+
+def _moved(scene: Scene, memory: RetuneMemory) -> bool:
+    return any(scene.knobs.text(setting) != value for setting, value in memory.planned.items())
+
+
+def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, change: Change) -> Turned:
+    passed_over = f"; passed over: {'; '.join(choice.refused)}" if choice.refused else ""
+    why = f"{what.why}. {change.setting} {change.before} to {change.after}: {change.why}{passed_over}"
+    identity = f"{change.setting}-{memory.count + 1}"
+    if scene.consent.mode == "dryRun":
+        return _suggested(scene, memory, what, change, why=why, identity=identity)
+    step = Step(
+        id=identity,
+        set=scene.serving.name,
+        setting=change.setting,
+        before=change.before,
+        after=change.after,
+        symptom=what.symptom,
+        why=why,
+        phase=Phase.PLANNED,
+        began=scene.now,
+        since=scene.now,
+        deadline=scene.now + PLANNED_MOST_S,
+        replicas=scene.serving.present,
+        surge=scene.free_replicas > 0,
+        spec=scene.spec,
+        baseline=figures_of(scene.signals),
+        seen=scene.now,
+    )
+    # What the plan itself said is remembered at the first move only: it is where a release goes back to.
+    planned = {change.setting: change.before, **memory.planned}
+    memory = replace(memory, step=step, since={}, count=memory.count + 1, planned=planned)
+    return Turned(memory=memory, events=(Event(reason="RetunePlanned", message=why),))
+
+
+def _suggested(
+    scene: Scene, memory: RetuneMemory, what: Seen, change: Change, *, why: str, identity: str
+) -> Turned:
+    last = memory.suggested
+    same = last is not None and (last.setting, last.after) == (change.setting, change.after)
+    if last is not None and same and scene.now - last.began < scene.restarts.retry_after_seconds:
+        return Turned(memory=memory, why_not=f"a dry run: {why}")
+    suggested = Past(
+        id=identity,
+        setting=change.setting,
+        before=change.before,
+        after=change.after,
+        symptom=what.symptom,
+        outcome=Phase.PLANNED,
+        began=scene.now,
+        ended=scene.now,
+        reason=why,
+        tried=False,
+    )
+    event = Event(reason="RetuneSuggested", message=f"a dry run, nothing is changed: {why}")
+    return Turned(memory=replace(memory, suggested=suggested), events=(event,), why_not=f"a dry run: {why}")

@@ -1,0 +1,48 @@
+"""What should be so, as it was written down: the operator makes it so, and asks again after every crash.
+
+An effect follows from the memory alone, which was stored before. So nothing happens that is not on record, and doing it
+twice is doing it once: it names numbers, not differences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plimsoll.control.retune.steps import Phase, RetuneMemory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    set: str
+    setting: str
+    value: str
+    """Of the replicas with the change."""
+    replicas: int
+    """That run with the change; the set has all the others. 0: the changed set goes."""
+    surge: bool
+    """A replica with the change comes before one without it goes."""
+    adopt: bool = False
+    """The change is good: it is part of the pinned plan from now on, and the old set goes."""
+
+
+def effect_of(memory: RetuneMemory) -> Effect | None:
+    """None where nothing is asked for."""
+    step = memory.step
+    if step is None or step.phase in {Phase.PLANNED, Phase.FAILED}:
+        return None
+    count = {
+        Phase.CANARY: 1,
+        Phase.JUDGING: 1,
+        Phase.ROLLING: step.rolled,
+        Phase.VERIFYING: step.replicas,
+        Phase.DONE: step.replicas,
+        Phase.ROLLING_BACK: 0,
+    }[step.phase]
+    return Effect(
+        set=step.set,
+        setting=step.setting,
+        value=step.after,
+        replicas=count,
+        surge=step.surge,
+        adopt=step.phase is Phase.DONE,
+    )

@@ -1,0 +1,96 @@
+"""The few figures by which replicas with and without a change are compared, in the same minutes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from plimsoll.control.signals import Signals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Of some replicas, over the last minutes. None: not said, or too little of it to say."""
+
+    preempted: float | None = None
+    """For each finished request."""
+    finished: float | None = None
+    """Requests a second of a replica."""
+    tokens: float | None = None
+    """Output tokens a second of a replica."""
+    errors: float | None = None
+    """For each request that ended."""
+    ttft_p99: float | None = None
+    itl_p99: float | None = None
+    gap: float | None = None
+    """The longest gap between two tokens, as far as buckets tell."""
+    e2e_p99: float | None = None
+    waiting: float | None = None
+    """Requests of a replica."""
+    samples: float = 0.0
+    """Requests behind the latencies."""
+
+    def over(self, tally: Tally) -> Figures:
+        """Counts of a whole phase in place of those of the last minutes."""
+        if not tally.seconds:
+            return self
+        ended = tally.finished + tally.errors
+        return replace(
+            self,
+            preempted=tally.preempted / tally.finished if tally.finished >= 1 else None,
+            finished=tally.finished / tally.seconds,
+            tokens=tally.tokens / tally.seconds,
+            errors=tally.errors / ended if ended >= 1 else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Counts since a phase began."""
+
+    finished: float = 0.0
+    preempted: float = 0.0
+    errors: float = 0.0
+    tokens: float = 0.0
+    seconds: float = 0.0
+    """Of all replicas together."""
+
+    def plus(self, signals: Signals | None, passed: float) -> Tally:
+        """With so many seconds at the rates of now."""
+        if signals is None or not signals.replicas:
+            return self
+        rates = {
+            name: signals.rate(name) for name in ("finished", "preemptions", "errors", "generation_tokens")
+        }
+        if rates["finished"] is None:
+            return self
+        return Tally(
+            finished=self.finished + passed * rates["finished"],
+            preempted=self.preempted + passed * (rates["preemptions"] or 0.0),
+            errors=self.errors + passed * (rates["errors"] or 0.0),
+            tokens=self.tokens + passed * (rates["generation_tokens"] or 0.0),
+            seconds=self.seconds + passed * len(signals.replicas),
+        )
+
+
+NOTHING: Final = Tally()
+
+
+def figures_of(signals: Signals) -> Figures:
+    count, latencies = len(signals.replicas), signals.latencies
+    finished, errors = signals.rate("finished"), signals.rate("errors")
+    tokens, waiting = signals.rate("generation_tokens"), signals.sum("waiting")
+    ended = (finished or 0.0) + (errors or 0.0)
+    ttft, itl, e2e = latencies.ttft, latencies.itl, latencies.e2e
+    return Figures(
+        preempted=signals.preempted_share,
+        finished=None if finished is None or not count else finished / count,
+        tokens=None if tokens is None or not count else tokens / count,
+        errors=None if errors is None or not ended else errors / ended,
+        ttft_p99=ttft.p99 if ttft is not None and ttft.trusted else None,
+        itl_p99=itl.p99 if itl is not None and itl.trusted else None,
+        gap=itl.worst if itl is not None and itl.trusted else None,
+        e2e_p99=e2e.p99 if e2e is not None and e2e.trusted else None,
+        waiting=None if waiting is None or not count else waiting / count,
+        samples=ttft.samples if ttft is not None else 0.0,
+    )

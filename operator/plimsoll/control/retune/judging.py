@@ -1,0 +1,102 @@
+"""Was the change good? Replicas with it beside replicas without it, in the same minutes, so that the load of the hour judges neither.
+
+A gain must be seen, and nothing that users feel may be worse by more than chance: gaps between tokens, the longest one above
+all, errors, the time of a whole answer. Waiting may move in front of the first token, within what is promised. Output is
+compared only where the changed replica has a queue of its own: one that keeps up is not slower for being given less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from plimsoll.control.retune.figures import Figures
+from plimsoll.control.retune.symptoms import CALM, Symptom
+from plimsoll.control.situation import Slo
+
+WORSE: Final = 1.10
+SLOWER: Final = 0.95
+ERRORS: Final = 0.005
+GAIN: Final = 0.5
+LOAD_APART: Final = 0.2
+
+
+class Answer(Enum):
+    GOOD = "good"
+    BAD = "bad"
+    OPEN = "open"
+    """Too little is known to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    answer: Answer
+    why: str
+
+
+def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1.0) -> Verdict:
+    """`gpus`: GPUs of a changed replica beside those of an unchanged one."""
+    worse = _harm(new, old, slo, gpus)
+    if worse is not None:
+        return Verdict(Answer.BAD, worse)
+    return _gain(symptom, new, old, slo)
+
+
+def comparable(new: Figures, baseline: Figures) -> bool:
+    """Whether a replica does about as much now as when the baseline was taken: only then do the two compare."""
+    if not new.finished or not baseline.finished:
+        return False
+    return abs(new.finished / baseline.finished - 1) <= LOAD_APART
+
+
+def _harm(new: Figures, old: Figures, slo: Slo, gpus: float) -> str | None:
+    if new.errors is not None and new.errors > (old.errors or 0.0) + ERRORS:
+        return f"{new.errors:.1%} of requests fail, {old.errors or 0.0:.1%} without the change"
+    if _beyond(new.itl_p99, old.itl_p99, WORSE):
+        return f"p99 between tokens is {_ms(new.itl_p99)}, {_ms(old.itl_p99)} without the change"
+    if _beyond(new.gap, old.gap, 1.0):
+        return f"the longest gap between tokens is {_ms(new.gap)}, {_ms(old.gap)} without the change"
+    if slo.ttft_p99_s is not None:
+        if _beyond(new.ttft_p99, slo.ttft_p99_s, 1.0) and _beyond(new.ttft_p99, old.ttft_p99, WORSE):
+            return f"p99 of the first token is {_ms(new.ttft_p99)}, above the {_ms(slo.ttft_p99_s)} promised"
+    elif _beyond(new.e2e_p99, old.e2e_p99, WORSE):
+        return f"p99 of a whole answer is {_ms(new.e2e_p99)}, {_ms(old.e2e_p99)} without the change"
+    if new.waiting and new.tokens is not None and old.tokens and new.tokens < SLOWER * old.tokens * gpus:
+        return f"{new.tokens:,.0f} tokens/s a replica, {old.tokens:,.0f} without the change"
+    return None
+
+
+def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
+    match symptom:
+        case Symptom.SLOW_TOKENS:
+            if new.itl_p99 is None or old.itl_p99 is None:
+                return Verdict(Answer.OPEN, "too few gaps between tokens were seen")
+            good = new.itl_p99 <= 0.9 * old.itl_p99 or (
+                slo.itl_p99_s is not None and new.itl_p99 <= slo.itl_p99_s
+            )
+            return _said(good, f"p99 between tokens {_ms(old.itl_p99)} to {_ms(new.itl_p99)}")
+        case Symptom.CAPPED:
+            if new.waiting is None or old.waiting is None:
+                return Verdict(Answer.OPEN, "nobody says how many requests wait")
+            good = new.waiting <= 0.8 * old.waiting and (new.preempted or 0.0) < CALM
+            return _said(good, f"{old.waiting:.0f} waiting requests a replica to {new.waiting:.0f}")
+    if new.preempted is None:
+        return Verdict(Answer.OPEN, "too few requests finished")
+    if symptom == Symptom.RELAXED:
+        return _said(new.preempted < CALM, f"{new.preempted:.1%} of requests are preempted")
+    good = new.preempted < CALM or (old.preempted is not None and new.preempted <= GAIN * old.preempted)
+    before = "" if old.preempted is None else f"{old.preempted:.1%} to "
+    return _said(good, f"preempted requests {before}{new.preempted:.1%}")
+
+
+def _said(good: bool, figures: str) -> Verdict:
+    return Verdict(Answer.GOOD if good else Answer.BAD, figures if good else f"no gain: {figures}")
+
+
+def _beyond(new: float | None, limit: float | None, factor: float) -> bool:
+    return new is not None and limit is not None and new > factor * limit + 1e-9
+
+
+def _ms(seconds: float | None) -> str:
+    return "unknown" if seconds is None else f"{seconds * 1000:,.0f} ms"

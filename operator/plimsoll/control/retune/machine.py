@@ -1,0 +1,289 @@
+"""The next step of a retune: from what was written down and what is seen, to what is to be written down.
+
+Planned → Canary → Judging → Rolling → Verifying → Done, and from each of them back, ending as Failed at the old settings. One
+phase a call at most. Whatever crashes between two calls, the record says what should be so; whoever edits the spec meanwhile
+wins; whatever is not decided in time is undone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from plimsoll import names
+from plimsoll.control.decision import Told
+from plimsoll.control.retune.beginning import idle
+from plimsoll.control.retune.figures import NOTHING, figures_of
+from plimsoll.control.retune.judging import Answer, Verdict, comparable, judge
+from plimsoll.control.retune.scene import Scene
+from plimsoll.control.retune.steps import PAST_KEPT, Past, Phase, RetuneMemory, Step
+from plimsoll.control.retune.symptoms import ACT, DAY_S
+from plimsoll.control.retune.turned import Event, Turned
+from plimsoll.control.situation import ReplicaState
+
+ROLL_SHARE: Final = 0.2
+"""Of the time that a canary is watched, for each further replica."""
+VERIFY_SHARE: Final = 1.5
+STARTS: Final = 3.0
+START_LEAST_S: Final = 600.0
+TRYING: Final = frozenset({Phase.CANARY, Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING})
+PASSED_MOST_S: Final = 60.0
+"""A longer silence between two looks counts for no more."""
+
+
+def advance(scene: Scene, memory: RetuneMemory) -> Turned:
+    memory = _kept(scene, memory)
+    if memory.step is None:
+        turned = idle(scene, memory)
+    elif scene.spec != memory.step.spec and memory.step.phase is not Phase.DONE:
+        turned = _dropped(scene, memory, memory.step)
+    else:
+        turned = _going(scene, memory, memory.step)
+    return replace(turned, told=(_paused(turned.memory), *turned.told))
+
+
+def _kept(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
+    restarts = tuple(at for at in memory.restarts if 0 <= scene.now - at < DAY_S)
+    if memory.paused_at is not None and scene.cleared_at is not None and scene.cleared_at > memory.paused_at:
+        return replace(memory, restarts=restarts, paused_at=None, failures=0)
+    return memory if restarts == memory.restarts else replace(memory, restarts=restarts)
+
+
+def _going(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
+    passed = 0.0 if step.seen is None else min(max(0.0, scene.now - step.seen), PASSED_MOST_S)
+    step = replace(step, seen=scene.now, since=min(step.since, scene.now))
+    if step.phase in TRYING and (broken := _broken(scene)):
+        return _back(scene, memory, step, broken)
+    match step.phase:
+        case Phase.PLANNED:
+            return _canary(scene, memory, step)
+        case Phase.CANARY:
+            return _waiting(scene, memory, step)
+        case Phase.JUDGING:
+            return _judging(scene, memory, step, passed)
+        case Phase.ROLLING:
+            return _rolling(scene, memory, step, passed)
+        case Phase.VERIFYING:
+            return _verifying(scene, memory, step, passed)
+        case Phase.ROLLING_BACK:
+            return _returning(scene, memory, step)
+        case Phase.DONE | Phase.FAILED:
+            adopted = scene.knobs.text(step.setting) == step.after or step.phase is Phase.FAILED
+            return Turned(memory=replace(memory, step=None if adopted else step))
+
+
+def _broken(scene: Scene) -> str | None:
+    if scene.consent.mode == "off":
+        return "spec.tuning.mode was set to off"
+    if scene.changed is None:
+        return None
+    failed = scene.changed.count(ReplicaState.FAILED)
+    return f"{failed} replicas with the change do not start or crash" if failed else None
+
+
+def _canary(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
+    if not scene.data or scene.now > step.deadline:
+        return _ended(
+            scene, memory, step, Phase.FAILED, "metrics went away before anything was touched", tried=False
+        )
+    memory = _restarted(scene, memory, step)
+    start = max(START_LEAST_S, STARTS * scene.start_s)
+    return _to(memory, step, Phase.CANARY, scene, deadline=start, rolled=1)
+
+
+def _waiting(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
+    if scene.changed is not None and scene.changed.ready >= 1:
+        return _to(memory, step, Phase.JUDGING, scene, deadline=float(scene.restarts.canary_limit_seconds))
+    if scene.now > step.deadline:
+        return _back(scene, memory, step, "the canary was not ready in time")
+    return Turned(memory=replace(memory, step=step))
+
+
+def _judging(scene: Scene, memory: RetuneMemory, step: Step, passed: float) -> Turned:
+    step = _counted(scene, step, passed)
+    enough = (
+        scene.now - step.since >= scene.restarts.canary_seconds
+        and step.new.finished >= scene.restarts.canary_requests
+    )
+    verdict = _verdict(scene, step) if scene.data else Verdict(Answer.OPEN, "metrics are missing")
+    step = replace(step, said=verdict.why)
+    if enough and verdict.answer is Answer.GOOD:
+        whole = _total(scene, step)
+        if step.rolled >= whole:
+            return _to(memory, step, Phase.VERIFYING, scene, deadline=_verify_s(scene) * 2, rolled=whole)
+        memory = _restarted(scene, memory, step)
+        return _to(memory, step, Phase.ROLLING, scene, deadline=_roll_s(scene), rolled=step.rolled + 1)
+    if enough and verdict.answer is Answer.BAD:
+        return _back(scene, memory, step, verdict.why)
+    if scene.now > step.deadline:
+        finished = f"{step.new.finished:.0f} requests finished on the canary"
+        return _back(scene, memory, step, f"inconclusive: {verdict.why}; {finished}")
+    return Turned(memory=replace(memory, step=step))
+
+
+def _rolling(scene: Scene, memory: RetuneMemory, step: Step, passed: float) -> Turned:
+    step = _counted(scene, step, passed)
+    ready = scene.changed.ready if scene.changed is not None else 0
+    if ready < step.rolled:
+        if scene.now > step.deadline:
+            return _back(scene, memory, step, f"{ready} of {step.rolled} changed replicas were ready in time")
+        return Turned(memory=replace(memory, step=replace(step, since=scene.now)))
+    if scene.now - step.since < ROLL_SHARE * scene.restarts.canary_seconds:
+        return Turned(memory=replace(memory, step=step))
+    verdict = _verdict(scene, step)
+    if scene.data and verdict.answer is Answer.BAD:
+        return _back(scene, memory, step, verdict.why)
+    whole = _total(scene, step)
+    if step.rolled >= whole:
+        return _to(memory, step, Phase.VERIFYING, scene, deadline=_verify_s(scene) * 2, rolled=whole)
+    memory = _restarted(scene, memory, step)
+    return _to(memory, step, Phase.ROLLING, scene, deadline=_roll_s(scene), rolled=step.rolled + 1)
+
+
+def _verifying(scene: Scene, memory: RetuneMemory, step: Step, passed: float) -> Turned:
+    step = replace(_counted(scene, step, passed), replicas=_total(scene, step), rolled=_total(scene, step))
+    if scene.now - step.since < _verify_s(scene) or (not scene.data and scene.now <= step.deadline):
+        return Turned(memory=replace(memory, step=step))
+    verdict = _verdict(scene, step)
+    if not scene.data or verdict.answer is Answer.BAD:
+        return _back(
+            scene, memory, step, verdict.why if scene.data else "metrics went away while it was verified"
+        )
+    return _ended(scene, memory, step, Phase.DONE, verdict.why)
+
+
+def _returning(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
+    gone = scene.changed is None or scene.changed.present == 0
+    if gone and scene.serving.ready >= 1:
+        return _ended(scene, memory, step, Phase.FAILED, step.said)
+    return Turned(memory=replace(memory, step=step))
+
+
+def _verdict(scene: Scene, step: Step) -> Verdict:
+    """Beside untouched replicas while there are any, else beside what was written down, under a like load."""
+    if scene.changed is None or scene.changed_signals is None:
+        return Verdict(Answer.OPEN, "no replica with the change is seen")
+    new = figures_of(scene.changed_signals).over(step.new)
+    gpus = scene.changed.gpus / scene.serving.gpus if scene.serving.gpus else 1.0
+    if scene.signals.replicas and step.phase is not Phase.VERIFYING:
+        return judge(step.symptom, new, figures_of(scene.signals).over(step.old), scene.slo, gpus=gpus)
+    if comparable(new, step.baseline):
+        return judge(step.symptom, new, step.baseline, scene.slo, gpus=gpus)
+    if (new.preempted or 0.0) >= max(ACT, 0.5 * (step.baseline.preempted or 0.0)):
+        return Verdict(Answer.BAD, f"{new.preempted or 0.0:.1%} of requests are preempted still")
+    return Verdict(Answer.OPEN, "the load is another than when it began, so the two do not compare")
+
+
+def _counted(scene: Scene, step: Step, passed: float) -> Step:
+    if not scene.data:
+        return step
+    return replace(
+        step, new=step.new.plus(scene.changed_signals, passed), old=step.old.plus(scene.signals, passed)
+    )
+
+
+def _total(scene: Scene, step: Step) -> int:
+    """Replicas there are in all: they may have become more meanwhile."""
+    changed = scene.changed.present if scene.changed is not None else 0
+    # While a surged replica stands beside the one it replaces, one is too many.
+    extra = 1 if step.surge and scene.serving.present else 0
+    return max(1, scene.serving.present + changed - extra)
+
+
+def _roll_s(scene: Scene) -> float:
+    return max(START_LEAST_S, STARTS * scene.start_s) + ROLL_SHARE * scene.restarts.canary_seconds
+
+
+def _verify_s(scene: Scene) -> float:
+    return VERIFY_SHARE * scene.restarts.canary_seconds
+
+
+def _restarted(scene: Scene, memory: RetuneMemory, step: Step) -> RetuneMemory:
+    return memory if step.surge else replace(memory, restarts=(*memory.restarts, scene.now))
+
+
+def _to(
+    memory: RetuneMemory,
+    step: Step,
+    phase: Phase,
+    scene: Scene,
+    *,
+    deadline: float,
+    rolled: int | None = None,
+) -> Turned:
+    after = replace(
+        step,
+        phase=phase,
+        since=scene.now,
+        deadline=scene.now + deadline,
+        rolled=step.rolled if rolled is None else rolled,
+        new=NOTHING,
+        old=NOTHING,
+    )
+    said = f": {step.said}" if step.said else ""
+    message = f"{step.setting} {step.before} to {step.after}: {phase.value}, {after.rolled} replicas with the change{said}"
+    return Turned(
+        memory=replace(memory, step=after), events=(Event(reason=f"Retune{phase.value}", message=message),)
+    )
+
+
+def _back(scene: Scene, memory: RetuneMemory, step: Step, why: str) -> Turned:
+    memory = _restarted(scene, memory, step)
+    after = replace(step, phase=Phase.ROLLING_BACK, since=scene.now, rolled=0, said=why)
+    message = f"{step.setting} goes back to {step.before}: {why}"
+    return Turned(
+        memory=replace(memory, step=after),
+        events=(Event(reason="RetuneRollingBack", message=message, warning=True),),
+    )
+
+
+def _dropped(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
+    turned = _ended(
+        scene, memory, step, Phase.FAILED, "the spec was edited meanwhile, and the edit wins", tried=False
+    )
+    return replace(turned, memory=replace(turned.memory, planned={}))
+
+
+def _ended(
+    scene: Scene, memory: RetuneMemory, step: Step, outcome: Phase, why: str, *, tried: bool = True
+) -> Turned:
+    past = Past(
+        id=step.id,
+        setting=step.setting,
+        before=step.before,
+        after=step.after,
+        symptom=step.symptom,
+        outcome=outcome,
+        began=step.began,
+        ended=scene.now,
+        reason=why,
+        tried=tried,
+    )
+    good = outcome is Phase.DONE
+    failures = 0 if good else memory.failures + (1 if tried else 0)
+    pause = failures >= scene.restarts.failures_until_pause
+    planned = dict(memory.planned)
+    if not good and planned.get(step.setting) == step.before:
+        del planned[step.setting]
+    after = replace(
+        memory,
+        step=replace(step, phase=Phase.DONE, said=why, since=scene.now) if good else None,
+        past=(past, *memory.past)[:PAST_KEPT],
+        failures=failures,
+        paused_at=scene.now if pause and memory.paused_at is None else memory.paused_at,
+        since={},
+        planned={key: planned[key] for key in sorted(planned)},
+    )
+    word = "stays" if good else "stands again" if step.phase is Phase.ROLLING_BACK else "was never made"
+    value = step.after if good else step.before
+    message = f"{step.setting} {value} {word}: {why}"
+    return Turned(
+        memory=after, events=(Event(reason=f"Retune{outcome.value}", message=message, warning=not good),)
+    )
+
+
+def _paused(memory: RetuneMemory) -> Told:
+    if memory.paused_at is not None:
+        message = f"{memory.failures} retunes failed in a row; look at the history, then set the annotation {names.ANNOTATION_RESET}"
+        return Told(type=names.AUTOTUNE_PAUSED, status="True", reason="RepeatedFailure", message=message)
+    return Told(type=names.AUTOTUNE_PAUSED, status="False", reason="Active", message="retuning is on")

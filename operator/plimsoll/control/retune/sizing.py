@@ -1,0 +1,83 @@
+"""By how much: steps sized from the pool, the requests that run, and the lengths they have, never from a table.
+
+Live requests are the long ones more often than not, since they stay longer; with lengths taken as log-normal, what a live
+request holds has a mean and a spread in closed form. A pool then holds as many as leave it room for that spread.
+
+A watermark keeps blocks free for what running requests still grow before one of them ends. They grow by output/block
+blocks in the mean time between two ends, and that time is about exponential, so a request is preempted with probability
+exp(-free / growth). Measured on one engine (pool of 64 blocks, growth of 4, watermark of 0, 5, 10 and 20%): 144, 88, 48 and
+17 preemptions, which is exp(-0.68 free / growth).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.control.signals import Signals, Spread
+
+SPREADS: Final = 2.5
+"""Standard deviations of what all live requests hold that the pool keeps room for; measured: 2.5 leaves 5% of the preemptions."""
+DECAY: Final = 0.68
+MOST_SIGMA: Final = 1.5
+MOST_WATERMARK: Final = 200
+CHEAP_WATERMARK: Final = 100
+"""Thousandths of the pool that may stand idle before fewer requests are the better answer."""
+P95: Final = 1.645
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """What one running request holds of the pool, in tokens."""
+
+    mean: float
+    deviation: float
+    output: float
+    """Mean length of an answer."""
+
+
+def live_of(signals: Signals) -> Live | None:
+    """From the lengths that were seen; None where too few were."""
+    prompt, output = signals.latencies.prompt, signals.latencies.output
+    if prompt is None or output is None or not (prompt.trusted and output.trusted):
+        return None
+    prompts, outputs = prompt.mean or prompt.p50, output.mean or output.p50
+    wide, long = _sigma(prompt), _sigma(output)
+    # A request is seen running in proportion to its length, at a moment that is even over its life.
+    mean = outputs * math.exp(long**2) / 2
+    square = outputs**2 * math.exp(3 * long**2) / 3
+    variance = max(0.0, square - mean**2) + prompts**2 * (math.exp(wide**2) - 1)
+    live = Live(mean=prompts + mean, deviation=math.sqrt(variance), output=outputs)
+    # Prefixes that requests share are held once: what the pool says of running requests is then the smaller figure.
+    held, running = signals.kv_tokens_used, signals.sum("running")
+    if (signals.prefix_share or 0.0) > 0.05 and held and running:
+        share = min(1.0, held / running / live.mean)
+        live = Live(mean=live.mean * share, deviation=live.deviation * share, output=live.output)
+    return live
+
+
+def _sigma(spread: Spread) -> float:
+    return min(MOST_SIGMA, math.log(max(1.0, spread.p95 / max(spread.p50, 1.0))) / P95)
+
+
+def sequences(pool_tokens: float, live: Live) -> int:
+    """Most requests that run without crowding each other out of the pool."""
+    # n mean + SPREADS deviation sqrt(n) = pool, solved for sqrt(n).
+    half = SPREADS * live.deviation / (2 * live.mean)
+    return max(1, int((math.sqrt(half**2 + pool_tokens / live.mean) - half) ** 2))
+
+
+def watermark(
+    pool_tokens: float, block: int, live: Live, *, preempted: float, aim: float, now_permille: int
+) -> int:
+    """Thousandths of the blocks to keep free, for preemptions to fall from a share to another."""
+    growth = live.output / block
+    more = growth * math.log(max(1.0, preempted / aim)) / DECAY
+    return now_permille + math.ceil(1000 * more * block / pool_tokens)
+
+
+def left(pool_tokens: float, block: int, live: Live, more_permille: int) -> float:
+    """Share of the preemptions that so many more thousandths of the blocks kept free would leave."""
+    growth = max(live.output / block, 1e-9)
+    return math.exp(-DECAY * max(0, more_permille) / 1000 * pool_tokens / block / growth)

@@ -1,0 +1,101 @@
+"""What is written down of a retune before it is done, while it is done, and after: frozen, and small enough for a status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from plimsoll.control.retune.figures import NOTHING, Figures, Tally
+
+PAST_KEPT = 20
+
+
+class Phase(StrEnum):
+    PLANNED = "Planned"
+    """Written down; nothing was touched yet."""
+    CANARY = "Canary"
+    """One replica is to run with the change; it is not ready yet."""
+    JUDGING = "Judging"
+    ROLLING = "Rolling"
+    VERIFYING = "Verifying"
+    ROLLING_BACK = "RollingBack"
+    DONE = "Done"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One retune in flight."""
+
+    id: str
+    set: str
+    """The set whose replicas ran before."""
+    setting: str
+    """As spec.tuning.allow spells it."""
+    before: str
+    after: str
+    symptom: str
+    why: str
+    """What asked for it, with the figures, in a sentence."""
+    phase: Phase
+    began: float
+    since: float
+    """When this phase began."""
+    deadline: float
+    """When this phase is given up."""
+    replicas: int
+    """Of the set, when it began."""
+    surge: bool
+    """A further replica finds GPUs, so that none has to go first."""
+    spec: str
+    """Digest of the spec that it belongs to: whoever edits it wins."""
+    baseline: Figures
+    rolled: int = 0
+    """Replicas that are to run with the change."""
+    seen: float | None = None
+    """The last tick."""
+    new: Tally = NOTHING
+    old: Tally = NOTHING
+    """What both kinds of replicas did in the same minutes of this phase."""
+    said: str = ""
+    """What the last judgement was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """A retune that ended."""
+
+    id: str
+    setting: str
+    before: str
+    after: str
+    symptom: str
+    outcome: Phase
+    began: float
+    ended: float
+    reason: str
+    tried: bool = True
+    """False where the user's edit dropped it: that is no failure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetuneMemory:
+    """Of one deployment; it outlives the program."""
+
+    step: Step | None = None
+    past: tuple[Past, ...] = ()
+    """Newest first."""
+    since: Mapping[str, float] = field(default_factory=dict)
+    """Symptoms and since when they have been there."""
+    failures: int = 0
+    """Since the last success, or since a person cleared them."""
+    restarts: tuple[float, ...] = ()
+    """When a serving replica was taken away for a retune, without another one before it; the last day's."""
+    paused_at: float | None = None
+    suggested: Past | None = None
+    """In a dry run: what would have been done."""
+    count: int = 0
+    """Retunes that were ever planned, for their identities."""
+    planned: Mapping[str, str] = field(default_factory=dict)
+    """Settings as the plan had them, before the first retune moved them."""

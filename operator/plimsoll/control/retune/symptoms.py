@@ -1,0 +1,109 @@
+"""What is wrong, and whether a setting is to blame: the first row that fits, since the worse come first.
+
+Each symptom must last before anything is done about it. Where more replicas cure the same, they come first, and a setting
+is touched only if the symptom is still there when they serve.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from plimsoll.control.retune.scene import Scene
+from plimsoll.control.signals import ReplicaSignals
+
+ACT: Final = 0.05
+STORM: Final = 0.20
+CALM: Final = 0.01
+RELEASED: Final = 0.005
+STORM_S: Final = 60.0
+DAY_S: Final = 86400.0
+FULL: Final = 0.85
+ROOMY: Final = 0.70
+AFTER_SCALING_S: Final = 300.0
+
+
+class Symptom(StrEnum):
+    STORM = "preemption storm"
+    PREEMPTION = "preemptions"
+    SLOW_TOKENS = "slow tokens"
+    CAPPED = "capped"
+    """Requests wait though the pool has room: fewer run than could."""
+    RELAXED = "relaxed"
+    """An earlier change is no longer needed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    symptom: Symptom
+    lasts_s: float
+    """How long it must last."""
+    why: str
+
+
+def seen(scene: Scene, *, changed_before: bool) -> Seen | None:
+    """The symptom of now, if any; how long it has been so is the memory's to know."""
+    signals, half = scene.signals, scene.restarts.canary_seconds / 2
+    preempted, kv = signals.preempted_share, signals.mean("kv_fraction")
+    if preempted is not None and preempted >= ACT:
+        said = f"{preempted:.0%} of requests are preempted" + (
+            "" if kv is None else f" at {kv:.0%} of the pool"
+        )
+        if preempted >= STORM:
+            return Seen(symptom=Symptom.STORM, lasts_s=min(STORM_S, half), why=said)
+        return Seen(symptom=Symptom.PREEMPTION, lasts_s=half, why=said)
+    if slow := _slow_tokens(scene, preempted, kv):
+        return Seen(symptom=Symptom.SLOW_TOKENS, lasts_s=half, why=slow)
+    if capped := _capped(scene, kv):
+        return Seen(symptom=Symptom.CAPPED, lasts_s=half, why=capped)
+    if changed_before and (preempted or 0.0) < RELEASED and kv is not None and kv < 0.5:
+        why = f"{preempted or 0.0:.1%} of requests were preempted at {kv:.0%} of the pool for a day"
+        return Seen(symptom=Symptom.RELAXED, lasts_s=DAY_S, why=why)
+    return None
+
+
+def scaling_first(scene: Scene, symptom: Symptom) -> str | None:
+    """Why more replicas should cure it; None where a setting must."""
+    if (
+        symptom not in {Symptom.STORM, Symptom.PREEMPTION}
+        or (scene.signals.mean("kv_fraction") or 0.0) < FULL
+    ):
+        return None
+    running = scene.signals.mean("running")
+    if running is not None and running < 4:
+        # A few huge requests fill a replica: beside more replicas each of them would be as crowded.
+        return None
+    if scene.more_replicas:
+        return "more replicas may come, and cure it without a restart"
+    if scene.scaled_at is not None and scene.now - scene.scaled_at < scene.start_s + AFTER_SCALING_S:
+        return "replicas were added just now"
+    return None
+
+
+def _slow_tokens(scene: Scene, preempted: float | None, kv: float | None) -> str | None:
+    itl, limit = scene.signals.latencies.itl, scene.slo.itl_p99_s
+    if itl is None or not itl.trusted or limit is None or itl.p99 <= limit:
+        return None
+    if (preempted or 0.0) >= CALM or kv is None or kv >= ROOMY or not _near_cap(scene):
+        return None
+    cap = scene.knobs.max_sequences
+    return f"p99 between tokens is {itl.p99 * 1000:.0f} ms of {limit * 1000:.0f} with about {cap} requests running"
+
+
+def _capped(scene: Scene, kv: float | None) -> str | None:
+    waiting = scene.signals.sum("waiting")
+    if not waiting or kv is None or kv >= 0.6 or not _near_cap(scene):
+        return None
+    itl, limit = scene.signals.latencies.itl, scene.slo.itl_p99_s
+    if itl is not None and limit is not None and itl.trusted and itl.p99 > 0.9 * limit:
+        return None
+    return f"{waiting:.0f} requests wait at {kv:.0%} of the pool, as only {scene.knobs.max_sequences} may run"
+
+
+def _near_cap(scene: Scene) -> bool:
+    def near(each: ReplicaSignals) -> bool:
+        return each.running is not None and each.running >= 0.9 * scene.knobs.max_sequences
+
+    crowded = sum(1 for each in scene.signals.replicas if near(each))
+    return crowded > 0 and 2 * crowded >= len(scene.signals.replicas)

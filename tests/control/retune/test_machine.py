@@ -1,0 +1,227 @@
+"""A retune from what asks for it to what stays: good rungs stay, bad ones go, at whatever step they show and whoever dies."""
+
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.api.config import Restarts
+from plimsoll.control.retune import Consent, Offer, Phase, RetuneMemory, advance, effect_of
+from tests.control.retune.world import GOOD, OLD, Behaviour, World
+
+HOUR = 3600.0
+ALL = ["Idle", "Planned", "Canary", "Judging", "Rolling", "Verifying", "Done"]
+BAD = {
+    "out of memory": Behaviour(starts=False),
+    "slower tokens": replace(GOOD, itl=1.3 * OLD.itl),
+    "a longer gap": replace(GOOD, gap=2 * OLD.gap),
+    "no gain": OLD,
+    "no traffic": replace(GOOD, rate=0.0),
+    "errors": replace(GOOD, errors=0.05),
+    "less output": replace(GOOD, tokens=0.8 * OLD.tokens, waiting=5),
+    "first token beyond what is promised": replace(GOOD, ttft=3.0),
+}
+
+
+def test_a_good_rung_goes_through_every_state_and_stays():
+    world = World().run(3 * HOUR)
+    assert world.phases[: len(ALL)] == ALL
+    (past,) = world.memory.past
+    assert (past.outcome, past.setting) == (Phase.DONE, "maxSequences")
+    assert world.knobs.max_sequences == int(past.after) < 32
+    assert not world.in_flight
+
+
+@pytest.mark.parametrize("name", sorted(BAD))
+def test_a_bad_rung_ends_at_the_old_settings(name):
+    world = World(change=BAD[name]).run(2 * HOUR)
+    assert world.memory.past, world.why_not
+    assert world.memory.past[0].outcome is Phase.FAILED
+    assert world.knobs.max_sequences == 32
+    assert world.at_old_settings
+    assert world.most_changed == 1, "no second replica was given a change that was not good"
+
+
+@pytest.mark.parametrize("phase", ["Canary", "Judging", "Rolling", "Verifying"])
+@pytest.mark.parametrize("name", ["out of memory", "slower tokens", "no gain"])
+def test_a_rung_that_turns_bad_late_is_undone_from_every_state(phase, name):
+    world = World()
+    for _ in range(400):
+        world.tick()
+        step = world.memory.step
+        if step is not None and step.phase.value == phase:
+            world.change = BAD[name]
+        if world.memory.past:
+            break
+    assert world.memory.past[0].outcome is Phase.FAILED
+    world.run(60)
+    assert world.at_old_settings
+    assert world.knobs.max_sequences == 32
+
+
+@pytest.mark.parametrize("phase", ["Planned", "Canary", "Judging", "Rolling", "Verifying", "Done"])
+def test_who_dies_in_any_state_resumes_there(phase):
+    died: list[str] = []
+
+    def dies(_, now):
+        if now == phase and len(died) < 4:
+            died.append(now)
+            return True
+        return False
+
+    world = World(dies=dies).run(3 * HOUR)
+    assert len(died) == 4
+    assert world.memory.past[0].outcome is Phase.DONE
+    assert world.knobs.max_sequences < 32
+
+
+@pytest.mark.parametrize("phase", ["RollingBack", "Canary", "Judging"])
+def test_who_dies_on_the_way_back_comes_back(phase):
+    died: list[str] = []
+
+    def dies(_, now):
+        died.append(now)
+        return now == phase and died.count(phase) < 4
+
+    world = World(change=BAD["slower tokens"], dies=dies).run(3 * HOUR)
+    assert world.memory.past[0].outcome is Phase.FAILED
+    assert world.at_old_settings
+
+
+def test_nothing_is_touched_before_it_is_written_down():
+    world = World()
+    while world.memory.step is None:
+        world.tick()
+        assert world.asked is None
+    assert world.memory.step.phase is Phase.PLANNED
+    assert effect_of(world.memory) is None
+
+
+@pytest.mark.parametrize("phase", ["Planned", "Canary", "Judging", "Rolling", "Verifying"])
+def test_an_edit_of_the_spec_wins(phase):
+    world = World()
+    while world.memory.step is None or world.memory.step.phase.value != phase:
+        world.tick()
+    world.spec = "spec-2"
+    world.tick()
+    assert not world.in_flight
+    assert (world.memory.past[0].tried, world.memory.failures) == (False, 0)
+    assert effect_of(world.memory) is None
+
+
+def test_turning_tuning_off_undoes_what_is_in_flight():
+    world = World()
+    while world.memory.step is None or world.memory.step.phase is not Phase.ROLLING:
+        world.tick()
+    world.consent = Consent(mode="off")
+    world.run(10 * 60)
+    assert world.memory.past[0].outcome is Phase.FAILED
+    assert world.at_old_settings
+
+
+def test_a_dry_run_says_what_it_would_do_once_and_does_nothing():
+    world = World(consent=Consent(mode="dryRun")).run(2 * HOUR)
+    assert [event.reason for event in world.events] == ["RetuneSuggested"]
+    assert world.memory.suggested is not None
+    assert world.asked is None
+
+
+def test_off_looks_away():
+    world = World(consent=Consent(mode="off")).run(HOUR)
+    assert (world.events, world.memory.since) == ([], {})
+
+
+def test_three_failures_pause_until_a_person_clears_them():
+    rules = Restarts(retunes_per_day=100, retry_after_seconds=1)
+    world = World(change=BAD["slower tokens"], rules=rules).run(12 * HOUR)
+    assert world.memory.failures == 3
+    assert world.memory.paused_at is not None
+    assert "person" in world.why_not
+    scene = replace(world.scene(), cleared_at=world.now)
+    turned = advance(scene, world.memory)
+    assert (turned.memory.paused_at, turned.memory.failures) == (None, 0)
+
+
+def test_a_failed_rung_is_not_tried_again_for_a_day_and_the_next_one_is():
+    world = World(change=BAD["slower tokens"]).run(4 * HOUR)
+    tried = [past.setting for past in reversed(world.memory.past)]
+    assert tried == ["maxSequences"] or tried[0] != tried[1]
+    again = World(change=BAD["slower tokens"], consent=Consent(allowed=("maxSequences",))).run(20 * HOUR)
+    assert len(again.memory.past) == 1
+    assert "was tried" in again.why_not
+
+
+def test_a_days_budget_of_retunes_holds():
+    rules = Restarts(retunes_per_day=1, retry_after_seconds=1)
+    world = World(change=BAD["slower tokens"], rules=rules).run(20 * HOUR)
+    assert len(world.memory.past) == 1
+    assert "1 are allowed" in world.why_not
+
+
+def test_the_only_replica_is_restarted_by_consent_only():
+    alone = World(replicas=1, free=0).run(HOUR)
+    assert alone.memory.step is None
+    assert "allowDisruption" in alone.why_not
+    agreed = World(replicas=1, free=0, consent=Consent(disruption=True)).run(3 * HOUR)
+    assert agreed.memory.past[0].outcome is Phase.DONE
+
+
+def test_one_replica_with_a_free_gpu_is_judged_beside_the_old_one():
+    world = World(replicas=1, free=1).run(3 * HOUR)
+    assert world.memory.past[0].outcome is Phase.DONE
+
+
+def test_more_replicas_come_before_a_restart():
+    world = World(more_replicas=True).run(HOUR)
+    assert world.memory.step is None
+    assert "more replicas" in world.why_not
+
+
+def test_a_symptom_must_last():
+    world = World(old=replace(OLD, preempted=0.1)).run(240)
+    assert world.memory.step is None
+    assert "of 300 s" in world.why_not
+    storm = World(old=replace(OLD, preempted=0.3)).run(90)
+    assert storm.memory.step is not None
+
+
+def test_without_metrics_nothing_begins_and_what_was_begun_is_undone_in_time():
+    world = World()
+    scene = replace(world.scene(), data=False)
+    assert advance(scene, RetuneMemory()).memory.step is None
+    while world.memory.step is None or world.memory.step.phase is not Phase.JUDGING:
+        world.tick()
+    memory, now, phases = world.memory, world.now, set()
+    for _ in range(60):
+        now += 60
+        memory = advance(replace(world.scene(), now=now, data=False), memory).memory
+        phases.add(memory.step.phase if memory.step else None)
+    assert phases == {Phase.JUDGING, Phase.ROLLING_BACK}
+
+
+def test_what_is_no_longer_needed_is_released_after_a_day():
+    world = World(rules=Restarts(retunes_per_day=5)).run(3 * HOUR)
+    low = world.knobs.max_sequences
+    world.old = world.change = Behaviour(preempted=0.0, kv=0.3, gap=0.5, itl=0.03)
+    world.run(30 * HOUR)
+    assert (low < 32, world.knobs.max_sequences) == (True, 32)
+    assert world.memory.past[0].symptom == "relaxed"
+
+
+def test_every_step_is_told():
+    world = World().run(3 * HOUR)
+    reasons = [event.reason for event in world.events]
+    assert reasons == [
+        "RetunePlanned",
+        "RetuneCanary",
+        "RetuneJudging",
+        "RetuneRolling",
+        "RetuneRolling",
+        "RetuneVerifying",
+        "RetuneDone",
+    ]
+    assert "passed over: watermark" in world.events[0].message
+
+
+def test_an_engine_without_a_watermark_has_one_rung_less():
+    world = World(offer=Offer(watermark=False), consent=Consent(allowed=("watermark",))).run(HOUR)
+    assert "this engine version has none" in world.why_not

@@ -1,0 +1,214 @@
+"""A deployment whose engines preempt, in which a retune is played through tick by tick.
+
+What a change does to the replicas that run with it is given, good or bad; the record goes through its stored form at every
+tick, and the program may die before or after it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from plimsoll.api.config import Restarts
+from plimsoll.control.retune import (
+    Consent,
+    Effect,
+    Event,
+    Knobs,
+    Offer,
+    Phase,
+    RetuneMemory,
+    Scene,
+    advance,
+    effect_of,
+)
+from plimsoll.control.signals import Latencies, Signals, Spread
+from plimsoll.control.situation import Replica, ReplicaState, ServingSet, Slo
+from plimsoll.planning import codec
+from tests.control.situations import CAPACITY, NOW, saying
+
+TICK = 30.0
+START_S = 90.0
+PROMPTS = Spread(p50=250, p95=385, p99=397, worst=400, mean=250, samples=5000)
+OUTPUTS = Spread(p50=440, p95=1000, p99=1500, worst=2000, mean=500, samples=5000)
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """Of one replica."""
+
+    preempted: float = 0.3
+    itl: float = 0.04
+    gap: float = 4.0
+    ttft: float = 1.0
+    e2e: float = 10.0
+    rate: float = 2.0
+    waiting: float = 0.0
+    tokens: float = 500.0
+    errors: float = 0.0
+    starts: bool = True
+    kv: float = 0.95
+
+
+OLD = Behaviour()
+GOOD = Behaviour(preempted=0.02, gap=0.5, itl=0.03)
+
+
+@dataclass
+class World:
+    change: Behaviour = GOOD
+    replicas: int = 3
+    free: int = 1
+    consent: Consent = Consent()  # noqa: RUF009 - frozen
+    offer: Offer = Offer(watermark=True)  # noqa: RUF009 - frozen
+    slo: Slo = Slo(ttft_p99_s=2.0, itl_p99_s=0.1)  # noqa: RUF009 - frozen
+    rules: Restarts = field(default_factory=Restarts)
+    old: Behaviour = OLD
+    spec: str = "spec-1"
+    knobs: Knobs = Knobs(max_sequences=32)  # noqa: RUF009 - frozen
+    more_replicas: bool = False
+    now: float = NOW
+    stored: Any = None
+    asked: Effect | None = None
+    changed_at: dict[int, float] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    phases: list[str] = field(default_factory=list)
+    why_not: str = ""
+    most_changed: int = 0
+    dies: Callable[[World, str], bool] | None = None
+
+    @property
+    def memory(self) -> RetuneMemory:
+        return RetuneMemory() if self.stored is None else codec.decode(RetuneMemory, self.stored)
+
+    @property
+    def changed(self) -> int:
+        return self.asked.replicas if self.asked is not None else 0
+
+    def run(self, seconds: float) -> World:
+        until = self.now + seconds
+        while self.now < until:
+            self.tick()
+        return self
+
+    def tick(self) -> None:
+        self.now += TICK
+        memory = self.memory
+        self._make(effect_of(memory))
+        phase = memory.step.phase.value if memory.step else "Idle"
+        if self.dies is not None and self.dies(self, phase):
+            return
+        turned = advance(self.scene(), memory)
+        self.why_not = turned.why_not or ""
+        self.events += turned.events
+        if not self.phases or self.phases[-1] != phase:
+            self.phases.append(phase)
+        self.stored = codec.encode(turned.memory)
+
+    def _make(self, effect: Effect | None) -> None:
+        if effect is not None and effect.adopt:
+            value = int(effect.value)
+            if effect.setting == "watermark":
+                self.knobs = replace(self.knobs, watermark_permille=value)
+            else:
+                self.knobs = replace(self.knobs, max_sequences=value)
+            self.old, self.asked = self.change, None
+            self.changed_at.clear()
+            return
+        self.asked = effect
+        for place in range(self.changed):
+            self.changed_at.setdefault(place, self.now)
+        for place in [place for place in self.changed_at if place >= self.changed]:
+            del self.changed_at[place]
+        self.most_changed = max(self.most_changed, self.changed)
+
+    def scene(self) -> Scene:
+        changed = ServingSet(
+            name="set-b",
+            pool="a",
+            capacity=CAPACITY,
+            replicas=tuple(map(self._changed, sorted(self.changed_at))),
+        )
+        left = max(
+            0, self.replicas - self.changed + (1 if self.free and 0 < self.changed < self.replicas else 0)
+        )
+        serving = ServingSet(
+            name="set-a",
+            pool="a",
+            capacity=CAPACITY,
+            replicas=tuple(_replica(f"old-{i}", ReplicaState.READY, NOW - 9999) for i in range(left)),
+        )
+        return Scene(
+            now=self.now,
+            name="team/chat",
+            knobs=self.knobs,
+            serving=serving,
+            signals=said(self.old, left, self.now),
+            changed=changed if self.changed_at else None,
+            changed_signals=said(self.change, changed.ready, self.now) if self.changed_at else None,
+            slo=self.slo,
+            consent=self.consent,
+            offer=self.offer,
+            restarts=self.rules,
+            spec=self.spec,
+            more_replicas=self.more_replicas,
+            free_replicas=self.free,
+            start_s=START_S,
+            fleet_gpus=100,
+        )
+
+    def _changed(self, place: int) -> Replica:
+        since = self.changed_at[place]
+        if not self.change.starts and self.now - since > START_S:
+            return _replica(f"new-{place}", ReplicaState.FAILED, since)
+        ready = self.now - since >= START_S
+        return _replica(f"new-{place}", ReplicaState.READY if ready else ReplicaState.STARTING, since)
+
+    @property
+    def at_old_settings(self) -> bool:
+        return self.asked is None or self.asked.replicas == 0
+
+    @property
+    def in_flight(self) -> bool:
+        step = self.memory.step
+        return step is not None and step.phase is not Phase.DONE
+
+
+def _replica(name: str, state: ReplicaState, since: float) -> Replica:
+    return Replica(id=name, state=state, since=since, created=since)
+
+
+def said(how: Behaviour, count: int, now: float) -> Signals:
+    if not count:
+        return Signals(at=now, live=0, replicas=())
+    replicas = saying(
+        count,
+        inflight=30,
+        waiting=how.waiting,
+        rate=how.rate,
+        kv=how.kv,
+        preemptions=how.preempted * how.rate * 120,
+        errors=how.errors * how.rate * 120,
+        generation_tokens=how.tokens * 120,
+        kv_tokens=8192,
+        block_size=128,
+        max_num_seqs=32,
+    )
+    many = 1000.0 * how.rate
+    return Signals(
+        at=now,
+        live=count,
+        replicas=replicas,
+        latencies=Latencies(
+            ttft=flat(how.ttft, many),
+            itl=replace(flat(how.itl, many), worst=how.gap),
+            e2e=flat(how.e2e, many),
+            prompt=PROMPTS,
+            output=OUTPUTS,
+        ),
+    )
+
+
+def flat(p99: float, samples: float) -> Spread:
+    return Spread(p50=p99 / 2, p95=p99 * 0.9, p99=p99, worst=p99, mean=p99 / 2, samples=samples)
