@@ -8,18 +8,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from plimsoll import names
+from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.serving import Serving, Stage
 from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
 from plimsoll.reconcile.token import token
 from plimsoll.reconcile.world import plan_ref
+from plimsoll.status.said import MOVING
 
 
 def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: Serving, mark: str) -> bool:
     """The children are as the last turn left them, and the status tells of the pods that are there."""
     metadata, status = deployment.metadata, deployment.status
     if status.observed_generation != metadata.generation or not status.conditions:
+        return False
+    progress = get_condition(status.conditions, names.PROGRESSING)
+    if progress is not None and progress.reason in MOVING:
         return False
     pinned = plan_ref(deployment.namespace, deployment.name)
     plan = children.get(pinned)

@@ -65,7 +65,7 @@ async def turn(world: World, key: str) -> float | None:
     decision = await asyncio.to_thread(decide, seen)
     applied = await _apply(world, deployment, decision)
     _remember(world, key, decision)
-    await _tell(world, deployment, _story(world, seen, decision, applied), body)
+    await _tell(world, deployment, _story(seen, decision, applied), body)
     again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), patience]
     if not applied.complete:
         again.append(RETRY_SECONDS)
@@ -129,9 +129,8 @@ def _remember(world: World, key: str, decision: Decision) -> None:
         world.hungry.discard(key)
 
 
-def _story(world: World, seen: Seen, decision: Decision, applied: Applied) -> Story:
+def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
     deployment = seen.deployment
-    key = f"{deployment.namespace}/{deployment.name}"
     lead = next(iter(decision.revisions.values()), None)
     service = deployment.spec.networking.service
     scheme = "https" if deployment.spec.networking.tls_secret is not None else "http"
@@ -141,8 +140,7 @@ def _story(world: World, seen: Seen, decision: Decision, applied: Applied) -> St
         deployment=deployment,
         plan=decision.plan,
         rollout=decision.rollout,
-        # As it is after the writes: the numbers that were asked for, and the pods that are there by now.
-        serving=world.cluster.serving(key),
+        serving=seen.serving,
         entries={name: revision.entry for name, revision in decision.revisions.items()},
         troubles=tuple(_troubles(applied)),
         endpoint=f"{scheme}://{host}{port}" if decision.rollout is not None else None,

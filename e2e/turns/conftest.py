@@ -1,0 +1,45 @@
+"""One operator for all tests of a session that do not need to stop it, beside one fleet of GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from cluster import Cluster
+from cluster.fleet import read_fleet
+from turns.running import Desk, Operator
+
+
+@pytest.fixture(scope="session")
+def gpus(cluster: Cluster) -> Iterator[None]:
+    with cluster.fleet(read_fleet("h100")):
+        yield
+
+
+@pytest.fixture(scope="session")
+def operator(
+    cluster: Cluster,
+    gpus: None,  # noqa: ARG001 - there before it looks
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Operator]:
+    with Operator(cluster, tmp_path_factory.mktemp("operator")) as running:
+        yield running
+
+
+@pytest.fixture
+def desk(
+    cluster: Cluster,
+    namespace: str,
+    operator: Operator,  # noqa: ARG001 - runs while it is used
+) -> Desk:
+    return Desk(cluster, namespace)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    running = getattr(item, "funcargs", {}).get("operator")
+    if report.failed and isinstance(running, Operator):
+        report.sections.append(("log of the operator", running.tail()))
+    return report

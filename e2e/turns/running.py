@@ -1,0 +1,166 @@
+"""The operator as a process beside the cluster, and the resources that tests give it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from cluster import Cluster
+from cluster.api import Object
+from common import ROOT, eventually
+from plimsoll import names
+
+RESOURCES: Final = f"/apis/{names.API_VERSION}"
+SMALL: Final = "hf://Qwen/Qwen3-8B"
+
+
+class Operator:
+    """`python -m plimsoll` for the time of a `with`."""
+
+    def __init__(
+        self, cluster: Cluster, folder: Path, *, kubeconfig: Path | None = None, args: tuple[str, ...] = ()
+    ):
+        self._kubeconfig = kubeconfig or cluster.kubeconfig
+        self._args = args
+        self.log = folder / "operator.log"
+        self.port = free_port()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        # So that a log goes on where a restarted operator's ended.
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    sys.executable, "-m", "plimsoll", "--offline", "--port", str(self.port), "--log-format=text",
+                    *(self._args or ("--standalone",)),
+                ],
+                cwd=ROOT,
+                env={**os.environ, "KUBECONFIG": str(self._kubeconfig)},  # noqa: TID251 - a process of its own
+                stdout=log,
+                stderr=log,
+            )  # fmt: skip
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """How it ended."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(60)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric's samples; 0 before it listens."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
+                lines = answer.read().decode().splitlines()
+        except OSError:
+            return 0.0
+        return sum(float(line.split()[-1]) for line in lines if line.partition("{")[0].split()[0] == name)
+
+    def writes(self) -> int:
+        """Calls that changed something, or tried to; Leases aside."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+        reads = ('verb="get"', 'verb="list"', 'verb="watch"')
+        return sum(
+            int(float(line.split()[-1]))
+            for line in lines
+            if line.startswith("plimsoll_api_calls_total{") and not any(one in line for one in reads)
+            if 'resource="leases"' not in line
+        )
+
+    def tail(self) -> str:
+        return self.log.read_text()[-8000:] if self.log.exists() else ""
+
+
+def free_port() -> int:
+    """Free a moment ago, which is enough: the operator says so where it is not any more, and the test fails."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+class Desk:
+    """What a person does with resources in one namespace."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+
+    def path(self, name: str = "chat") -> str:
+        return f"{RESOURCES}/namespaces/{self.namespace}/{names.PLURAL}/{name}"
+
+    def apply(self, name: str = "chat", **spec: Any) -> Object:
+        body = {
+            "apiVersion": names.API_VERSION,
+            "kind": names.KIND,
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {"model": {"source": SMALL}, **spec},
+        }
+        return self.cluster.api.apply(self.path(name), body, force=True)
+
+    def get(self, name: str = "chat") -> Object:
+        return self.cluster.api.get(self.path(name))
+
+    def condition(self, kind: str, name: str = "chat") -> tuple[str, str]:
+        """Status and reason; of the spec as it is now."""
+        found = self.get(name)
+        for one in (found.get("status") or {}).get("conditions") or ():
+            if one["type"] == kind and one.get("observedGeneration") == found["metadata"]["generation"]:
+                return one["status"], one["reason"]
+        return "", ""
+
+    def says(self, kind: str, status: str, reason: str, name: str = "chat") -> bool:
+        return eventually(lambda: self.condition(kind, name) == (status, reason))
+
+    def message(self, kind: str, name: str = "chat") -> str:
+        conditions = self.get(name)["status"]["conditions"]
+        return next(str(one["message"]) for one in conditions if one["type"] == kind)
+
+    def items(self, path: str) -> list[Object]:
+        """Of a collection in the namespace, as `apps/v1/deployments`."""
+        group, plural = path.rsplit("/", 1)
+        root = f"/api/{group}" if group == "v1" else f"/apis/{group}"
+        return list(self.cluster.api.items(f"{root}/namespaces/{self.namespace}/{plural}"))
+
+    def deployments(self) -> dict[str, int]:
+        return {one["metadata"]["name"]: one["spec"]["replicas"] for one in self.items("apps/v1/deployments")}
+
+    def pods(self) -> list[Object]:
+        return [one for one in self.items("v1/pods") if "deletionTimestamp" not in one["metadata"]]
+
+    def children(self) -> dict[str, str]:
+        """Every object that the operator wrote here, with its resourceVersion."""
+        kinds = (
+            "apps/v1/deployments", "apps/v1/statefulsets", "apps/v1/controllerrevisions", "v1/services", "v1/configmaps",
+            "v1/serviceaccounts", "policy/v1/poddisruptionbudgets",
+        )  # fmt: skip
+        return {
+            f"{kind} {one['metadata']['name']}": json.dumps(
+                [one["metadata"]["uid"], one["metadata"].get("generation")]
+            )
+            for kind in kinds
+            for one in self.items(kind)
+            if (one["metadata"].get("labels") or {}).get(names.LABEL_MANAGED_BY) == names.MANAGED_BY
+            and not any(
+                owner["kind"] == "StatefulSet" for owner in one["metadata"].get("ownerReferences") or ()
+            )
+        }

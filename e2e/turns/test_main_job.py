@@ -1,0 +1,167 @@
+"""From an applied resource to replicas that serve, and what happens to them when people and machines interfere."""
+
+from __future__ import annotations
+
+import pytest
+
+from common import eventually
+from turns.running import Desk, Operator
+
+
+def test_an_applied_resource_serves_and_says_so_in_a_line(desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    line = desk.cluster.kubectl("-n", desk.namespace, "get", "llm", "--no-headers").stdout.split()
+    assert line[:7] == ["chat", "True", "1/1", "hf://Qwen/Qwen3-8B", "H100-SXM-80GB", "tp1", "Serving"]
+    assert desk.condition("Reconciling") == desk.condition("Stalled") == ("", "")
+
+
+def test_what_serves_is_left_alone_also_by_an_operator_that_starts(operator: Operator, desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    before = desk.children()
+    writes = operator.writes()
+    desk.apply()
+    assert desk.children() == before
+    assert desk.get()["spec"] == {"model": {"source": "hf://Qwen/Qwen3-8B"}}
+    operator.restart()
+    assert eventually(lambda: operator.metric("plimsoll_turns_total") > 0)
+    assert (operator.writes(), desk.children()) == (0, before)
+    assert writes > 0
+
+
+def test_it_is_scaled_by_the_scale_subresource(desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    done = desk.cluster.kubectl("-n", desk.namespace, "scale", "llm", "chat", "--replicas=3")
+    assert done.returncode == 0, done.stderr
+    assert eventually(lambda: desk.get()["status"].get("ready") == "3/3")
+    scale = desk.cluster.api.get(f"{desk.path()}/scale")
+    assert scale["status"]["replicas"] == 3
+    assert "plimsoll.dev/deployment=chat" in scale["status"]["selector"]
+    desk.cluster.kubectl("-n", desk.namespace, "scale", "llm", "chat", "--replicas=0")
+    assert desk.says("Ready", "True", "Stopped")
+    assert eventually(lambda: desk.pods() == [])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["deployment", "service", "serviceaccount", "configmap", "poddisruptionbudget", "controllerrevision"],
+)
+def test_a_child_that_is_deleted_comes_back(desk: Desk, kind: str) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    before = set(desk.children())
+    desk.cluster.kubectl(
+        "-n", desk.namespace, "delete", kind, "-l", "app.kubernetes.io/managed-by=plimsoll", "--wait=false"
+    )
+    assert eventually(lambda: set(desk.children()) == before and desk.says("Ready", "True", "Serving"))
+
+
+def test_a_child_that_is_edited_is_put_back(desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    (name,) = desk.deployments()
+    n = ("-n", desk.namespace)
+    desk.cluster.kubectl(*n, "scale", "deployment", name, "--replicas=4")
+    assert eventually(lambda: desk.deployments() == {name: 1})
+    desk.cluster.kubectl(*n, "set", "image", f"deployment/{name}", "*=evil")
+    assert eventually(
+        lambda: (
+            "evil" not in str(desk.items("apps/v1/deployments")[0]["spec"]["template"]["spec"]["containers"])
+        )
+    )
+    desk.cluster.kubectl(*n, "label", "service", "chat", "plimsoll.dev/deployment-")
+    desk.cluster.kubectl(
+        *n, "patch", "service", "chat", "--type=merge", "-p", '{"spec":{"ports":[{"port":81}]}}'
+    )
+    assert eventually(lambda: [one["spec"]["ports"][0]["port"] for one in desk.items("v1/services")] == [80])
+
+
+def test_an_object_of_the_same_name_that_is_somebody_elses_is_not_touched(desk: Desk) -> None:
+    n = ("-n", desk.namespace)
+    desk.cluster.kubectl(*n, "create", "service", "clusterip", "chat", "--tcp=99:99")
+    desk.apply()
+    assert desk.says("Stalled", "True", "NameConflict")
+    assert "Service" in desk.message("Stalled")
+    assert [one["spec"]["ports"][0]["port"] for one in desk.items("v1/services")] == [99]
+    desk.cluster.kubectl(*n, "delete", "service", "chat")
+    assert desk.says("Ready", "True", "Serving")
+
+
+def test_an_edit_of_the_model_moves_the_replicas_and_leaves_nothing_behind(desk: Desk) -> None:
+    desk.apply(replicas=2)
+    assert desk.says("Ready", "True", "Serving")
+    (old,) = desk.deployments()
+    desk.apply(replicas=2, workload={"contextTokens": 8192})
+    assert desk.says("Ready", "True", "Serving")
+    assert eventually(lambda: len(desk.deployments()) == 1 and old not in desk.deployments())
+    assert len(desk.items("apps/v1/controllerrevisions")) == 1
+    assert eventually(lambda: len(desk.pods()) == 2)
+
+
+def test_a_new_set_that_dies_is_rolled_back_with_the_reason(desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    (old,) = desk.deployments()
+    desk.apply(podAnnotations={"e2e.plimsoll.dev/dies": "exit", "e2e.plimsoll.dev/back-off": "1s"})
+    assert desk.says("Stalled", "True", "StartFailed")
+    assert desk.condition("Progressing") == ("False", "RolledBack")
+    assert desk.deployments()[old] == 1
+    assert "ended" in desk.message("Stalled")
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    assert eventually(lambda: desk.deployments() == {old: 1})
+
+
+def test_a_users_mistake_is_a_condition_and_its_correction_is_enough(desk: Desk) -> None:
+    desk.apply(topology={"tensor": 3})
+    assert desk.says("Stalled", "True", "InvalidSpec")
+    assert "topology.tensor" in desk.message("Stalled")
+    assert desk.children() == {}
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    desk.apply(topology={"tensor": 3})
+    assert desk.says("Stalled", "True", "InvalidSpec")
+    assert len(desk.deployments()) == 1, "what serves is not taken down by a mistake"
+
+
+def test_nothing_is_left_when_it_is_deleted(desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    desk.cluster.api.delete(desk.path())
+    assert eventually(lambda: desk.children() == {} and desk.pods() == [])
+
+
+def test_a_plan_that_is_lost_is_made_again_from_what_serves(desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    before = desk.deployments()
+    desk.cluster.kubectl("-n", desk.namespace, "delete", "configmap", "chat-plan")
+    assert eventually(
+        lambda: any(one["metadata"]["name"] == "chat-plan" for one in desk.items("v1/configmaps"))
+    )
+    assert desk.deployments() == before
+
+
+def test_paused_freezes_everything_but_status(desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    before = desk.deployments()
+    desk.apply(paused=True, replicas=3)
+    assert desk.says("Ready", "False", "Paused")
+    assert desk.deployments() == before
+    desk.apply(replicas=3)
+    assert eventually(lambda: desk.get()["status"].get("ready") == "3/3")
+
+
+def test_more_replicas_than_gpus_are_said_and_come_when_there_is_room(desk: Desk) -> None:
+    desk.apply("first", replicas=60)
+    assert desk.says("Placed", "False", "NoGPUs", "first") or desk.says(
+        "Placed", "False", "NoFreeGPUs", "first"
+    )
+    desk.apply("second")
+    assert desk.says("Placed", "False", "NoFreeGPUs", "second")
+    assert "first" in desk.message("Placed", "second")
+    desk.apply("first", replicas=1)
+    assert desk.says("Ready", "True", "Serving", "second")
