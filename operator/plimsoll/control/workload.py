@@ -1,0 +1,203 @@
+"""The traffic as the engines saw it, beside what was declared, and whether knowing it would have made another plan.
+
+Lengths are kept for about a day, peaks for about a week, so that a quiet hour does not look like the whole load. A plan is
+never changed by this: where another one would follow, the user is told what to declare.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from plimsoll import names
+from plimsoll.api.quantity import format_decimal
+from plimsoll.api.v1alpha1.status import ObservedWorkload
+from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
+from plimsoll.control.decision import Told
+from plimsoll.control.signals import LATENCY_S, Signals, Spread
+from plimsoll.planning.plan import Plan
+
+LENGTHS_S: Final = 86400.0
+PEAK_S: Final = 7 * 86400.0
+WATCHED_S: Final = 3600.0
+"""Less is no workload yet."""
+REQUESTS_LEAST: Final = 1000.0
+APART: Final = 0.25
+"""Within a quarter the declaration is right."""
+ROUNDED: Final = 2
+"""Digits of the numbers that are proposed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    p50: float
+    p95: float
+    p99: float
+
+    def toward(self, seen: Spread, weight: float) -> Lengths:
+        """Lengths spread over decades, so what moves is their order of magnitude."""
+
+        def moved(old: float, new: float) -> float:
+            return math.exp((1 - weight) * math.log(max(1.0, old)) + weight * math.log(max(1.0, new)))
+
+        return Lengths(
+            p50=moved(self.p50, seen.p50), p95=moved(self.p95, seen.p95), p99=moved(self.p99, seen.p99)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    since: float | None = None
+    """Begin of the observation; None: nothing was seen yet."""
+    at: float | None = None
+    prompt: Lengths | None = None
+    output: Lengths | None = None
+    requests: float = 0.0
+    """Behind the lengths, the older ones counted less."""
+    prefix_share: float | None = None
+    peak_rate: float | None = None
+    """Arrivals a second."""
+    peak_inflight: float | None = None
+    burstiness: float = 1.0
+    """How much more arrivals vary than independent ones, squared."""
+
+
+def observe(before: Observed, signals: Signals, now: float, *, burstiness: float = 1.0) -> Observed:
+    """With what the replicas say now."""
+    if before.at is not None and now <= before.at:
+        return before
+    passed = 0.0 if before.at is None else min(now - before.at, LATENCY_S)
+    rate, inflight = signals.arrivals_per_s, signals.inflight
+    kept = before.requests * math.exp(-passed / LENGTHS_S)
+    fresh = (signals.rate("finished") or 0.0) * passed
+    weight = fresh / (kept + fresh) if fresh > 0 else 0.0
+    prompt, output = signals.latencies.prompt, signals.latencies.output
+    share = signals.prefix_share
+    return Observed(
+        since=before.since if before.since is not None else now,
+        at=now,
+        prompt=_lengths(before.prompt, prompt, weight),
+        output=_lengths(before.output, output, weight),
+        requests=kept + fresh,
+        prefix_share=_mean(before.prefix_share, share, weight),
+        peak_rate=_peak(before.peak_rate, rate, passed),
+        peak_inflight=_peak(before.peak_inflight, inflight, passed),
+        burstiness=burstiness,
+    )
+
+
+def status_of(observed: Observed) -> ObservedWorkload:
+    """As it stands beside the declared workload in status."""
+    return ObservedWorkload(
+        input_tokens=_percentiles(observed.prompt),
+        output_tokens=_percentiles(observed.output),
+        shared_prefix_percent=None if observed.prefix_share is None else round(100 * observed.prefix_share),
+        concurrency=None if observed.peak_inflight is None else math.ceil(observed.peak_inflight),
+        requests_per_second=_decimal(observed.peak_rate),
+    )
+
+
+def better_declaration(
+    observed: Observed, declared: Workload, pinned: Plan, replan: Callable[[Workload], Plan | None]
+) -> Told | None:
+    """What to declare, where that would give another plan; `replan` plans anew with another workload, or cannot."""
+    if not _enough(observed):
+        return None
+    proposed, changes = _proposed(observed, declared)
+    if not changes:
+        return None
+    fresh = replan(proposed)
+    if fresh is None or not fresh.sets:
+        return None
+    now = [(str(each.layout), each.hardware.gpu, each.digest) for each in pinned.sets]
+    then = [(str(each.layout), each.hardware.gpu, each.digest) for each in fresh.sets]
+    if now == then:
+        return None
+    sets = " + ".join(f"{each.replicas} x {each.layout} on {each.hardware}" for each in fresh.sets)
+    message = f"the traffic is not the declared one; with {', '.join(changes)} in spec.workload the plan would be {sets}"
+    return Told(type=names.BETTER_PLAN, status="True", reason="WorkloadDiffers", message=message)
+
+
+def _enough(observed: Observed) -> bool:
+    if observed.since is None or observed.at is None or observed.requests < REQUESTS_LEAST:
+        return False
+    return observed.at - observed.since >= WATCHED_S
+
+
+def _proposed(observed: Observed, declared: Workload) -> tuple[Workload, list[str]]:
+    changed: dict[str, object] = {}
+    said = []
+    for field, word, seen, old in (
+        ("input_tokens", "inputTokens", observed.prompt, declared.input_tokens),
+        ("output_tokens", "outputTokens", observed.output, declared.output_tokens),
+    ):
+        if seen is None:
+            continue
+        new = TokenPercentiles(p50=_nice(seen.p50), p95=_nice(seen.p95), p99=_nice(seen.p99))
+        if old is None or any(_apart(getattr(old, key), getattr(new, key)) for key in ("p50", "p95", "p99")):
+            changed[field] = new
+            said.append(f"{word} p50 {new.p50}, p95 {new.p95}, p99 {new.p99}")
+    share = observed.prefix_share
+    percent = None if share is None else round(100 * share)
+    if percent is not None and abs(percent - (declared.shared_prefix_percent or 0)) >= 100 * APART:
+        changed["shared_prefix_percent"] = percent
+        said.append(f"sharedPrefixPercent {percent}")
+    if declared.concurrency is not None and observed.peak_inflight:
+        peak = _nice(observed.peak_inflight)
+        if _apart(declared.concurrency, peak):
+            changed["concurrency"] = peak
+            said.append(f"concurrency {peak}")
+    elif observed.peak_rate:
+        rate = _decimal(observed.peak_rate)
+        old_rate = declared.requests_per_second
+        if rate is not None and (old_rate is None or _apart(float(old_rate), float(rate))):
+            changed["requests_per_second"] = rate
+            said.append(f'requestsPerSecond "{rate}"')
+    return declared.model_copy(update=changed), said
+
+
+def _apart(old: float | None, new: float | None) -> bool:
+    """A percentile that was not declared contradicts nothing."""
+    if old is None or new is None:
+        return False
+    return abs(math.log(max(new, 1e-9) / max(old, 1e-9))) > math.log(1 + APART)
+
+
+def _lengths(before: Lengths | None, seen: Spread | None, weight: float) -> Lengths | None:
+    if seen is None or not seen.trusted:
+        return before
+    if before is None:
+        return Lengths(p50=max(1.0, seen.p50), p95=max(1.0, seen.p95), p99=max(1.0, seen.p99))
+    return before.toward(seen, weight)
+
+
+def _mean(before: float | None, seen: float | None, weight: float) -> float | None:
+    if seen is None:
+        return before
+    return seen if before is None else before + weight * (seen - before)
+
+
+def _peak(before: float | None, seen: float | None, passed: float) -> float | None:
+    if seen is None:
+        return before
+    return seen if before is None else max(seen, before * math.exp(-passed / PEAK_S))
+
+
+def _percentiles(lengths: Lengths | None) -> TokenPercentiles | None:
+    if lengths is None:
+        return None
+    return TokenPercentiles(p50=round(lengths.p50), p95=round(lengths.p95), p99=round(lengths.p99))
+
+
+def _nice(value: float) -> int:
+    """Up, to two digits: a proposal that reads as one."""
+    digits: int = max(0, math.floor(math.log10(max(value, 1.0))) - ROUNDED + 1)
+    step = int(10**digits)
+    return max(1, math.ceil(value / step) * step)
+
+
+def _decimal(value: float | None) -> str | None:
+    return None if value is None else format_decimal(Decimal(str(round(value, 3))), places=3)

@@ -1,0 +1,114 @@
+"""Traffic as it was seen: kept for long enough, and told only where another plan would follow from it."""
+
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
+from plimsoll.control.signals import Latencies, Signals
+from plimsoll.control.workload import Lengths, Observed, better_declaration, observe, status_of
+from plimsoll.planning import codec
+from tests.control.situations import NOW, saying, spread
+
+SEEN = Observed(
+    since=NOW - 7200,
+    at=NOW,
+    prompt=Lengths(p50=900, p95=3100, p99=4100),
+    output=Lengths(p50=200, p95=500, p99=800),
+    requests=20_000,
+    peak_rate=12.0,
+    peak_inflight=90,
+)
+DECLARED = Workload(
+    input_tokens=TokenPercentiles(p50=900, p95=3000),
+    output_tokens=TokenPercentiles(p95=500),
+    requests_per_second="12",
+)
+
+
+def said(prompt=1000.0, output=300.0, rate=2.0):
+    latencies = Latencies(prompt=spread(prompt), output=spread(output))
+    return Signals(at=NOW, live=2, replicas=saying(2, rate=rate), latencies=latencies)
+
+
+def test_the_first_look_is_taken_as_it_is_and_later_ones_move_it_slowly():
+    seen = observe(Observed(), said(), NOW)
+    for minute in range(1, 600):
+        seen = observe(seen, said(), NOW + 60 * minute)
+    assert seen.prompt is not None
+    assert seen.prompt.p99 == pytest.approx(1000)
+    moved = observe(seen, said(prompt=4000.0), NOW + 60 * 600)
+    assert moved.prompt is not None
+    assert 1000 < moved.prompt.p99 < 1020
+    assert codec.decode(Observed, codec.encode(moved)) == moved
+
+
+def test_a_peak_is_remembered_for_days():
+    seen = observe(observe(Observed(), said(rate=10.0), NOW), said(rate=1.0), NOW + 60)
+    assert seen.peak_rate == pytest.approx(20, rel=0.01)
+    assert status_of(seen).requests_per_second in {"20", "19.998"}
+
+
+def test_silence_forgets_nothing():
+    seen = observe(Observed(), said(), NOW)
+    silent = observe(seen, Signals(at=NOW, live=2, replicas=()), NOW + 60)
+    assert (silent.prompt, silent.peak_rate) == (seen.prompt, seen.peak_rate)
+
+
+class Planner:
+    """Plans by the longest prompt alone."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, workload):
+        self.asked.append(workload)
+        return _Plan(workload.input_tokens.p95)
+
+
+class _Plan:
+    def __init__(self, size):
+        self.sets = (_Set(size),)
+
+
+class _Set:
+    def __init__(self, size):
+        self.replicas, self.layout, self.digest = 1, f"tp{1 if size < 5000 else 2}", "x"
+        self.hardware = self
+        self.gpu = "H100-80GB"
+
+    def __str__(self):
+        return self.gpu
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (SEEN, None),
+        (
+            replace(SEEN, prompt=Lengths(p50=900, p95=9100, p99=12100)),
+            "inputTokens p50 900, p95 9100, p99 13000",
+        ),
+        (replace(SEEN, prompt=Lengths(p50=900, p95=4100, p99=4100)), None),
+        (replace(SEEN, prompt=Lengths(p50=900, p95=9100, p99=12100), requests=10), None),
+        (replace(SEEN, prompt=Lengths(p50=900, p95=9100, p99=12100), since=NOW - 60), None),
+    ],
+)
+def test_what_to_declare_is_told_where_another_plan_would_follow(seen, words):
+    told = better_declaration(seen, DECLARED, _Plan(3000), Planner())  # type: ignore[arg-type]
+    assert (told is None) == (words is None)
+    if told is not None:
+        assert words in told.message
+        assert "tp2" in told.message
+        assert told.reason == "WorkloadDiffers"
+
+
+def test_the_load_is_proposed_in_the_form_that_was_declared():
+    planner = Planner()
+    busy = replace(SEEN, peak_rate=40.0, peak_inflight=500)
+    better_declaration(busy, DECLARED, _Plan(3000), planner)  # type: ignore[arg-type]
+    crowd = DECLARED.model_copy(update={"requests_per_second": None, "concurrency": 100})
+    better_declaration(busy, crowd, _Plan(3000), planner)  # type: ignore[arg-type]
+    first, second = planner.asked
+    assert (first.requests_per_second, first.concurrency) == ("40", None)
+    assert (second.requests_per_second, second.concurrency) == (None, 500)
