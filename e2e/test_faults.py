@@ -26,7 +26,9 @@ from cluster.faults import (
     LoseEvents,
     Refuse,
     SilenceWatch,
+    Stale,
     Where,
+    version_now,
 )
 from common import eventually
 from listening import listening
@@ -244,6 +246,39 @@ def test_a_version_that_is_too_old_is_said_in_the_stream_or_by_the_status(
         assert [watch.next(), watch.next()] == [("ERROR", "410"), None]
     with proxy.add(Answer(410), WATCHES):
         assert status_of(through, f"{maps}?watch=true&resourceVersion=1") == 410
+
+
+def test_stale_reads_show_one_moment_of_the_past_until_the_present_is_let_in(
+    cluster: Cluster, proxy: FaultProxy, through: Api, maps: str
+) -> None:
+    for name in ("edited", "removed"):
+        cluster.api.create(maps, named(name))
+    with listening(through, maps) as watch:
+        with proxy.add(Stale(version_now(cluster.api))):
+            cluster.api.patch(f"{maps}/edited", {"data": {"now": "yes"}})
+            cluster.api.delete(f"{maps}/removed")
+            cluster.api.create(maps, named("young"))
+            assert names_of(through, maps) == ["edited", "removed"]
+            paged = through.get(maps, limit="1")
+            rest = through.items(maps, limit="5", **{"continue": paged["metadata"]["continue"]})
+            assert [one["metadata"]["name"] for one in paged["items"] + rest] == [
+                "edited",
+                "kube-root-ca.crt",
+                "removed",
+            ]
+            one = through.get(f"{maps}/edited")
+            assert (one["kind"], one["apiVersion"], "data" in one) == ("ConfigMap", "v1", False)
+            assert status_of(through, f"{maps}/young") == 404
+            assert watch.hears_nothing()
+            through.patch(f"{maps}/edited", {"data": {"now": "even more"}})  # writes are of the present
+        told = [watch.next() for _ in range(4)]
+    assert told == [
+        ("MODIFIED", "edited"),
+        ("DELETED", "removed"),
+        ("ADDED", "young"),
+        ("MODIFIED", "edited"),
+    ]
+    assert names_of(through, maps) == ["edited", "young"]
 
 
 def test_a_server_that_is_paused_lets_callers_wait_and_goes_on_where_it_was(

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import urllib3
 
 from cluster import Cluster
 from cluster.api import Object
 from cluster.fleet import read_fleet
 from cluster.metrics import MetricsServer, Prometheus, QueryRefused, Receiver, promtool
 from cluster.metrics.prometheus import value_of
-from common import alive
+from common import alive, eventually
 
 USAGE: Final = "vllm:kv_cache_usage_perc"
 FULL: Final[dict[str, Any]] = {
@@ -104,6 +105,38 @@ def test_an_alert_reaches_the_webhook_with_its_token_and_is_resolved_there(serve
         assert [one["state"] for one in prom.alerts()] == ["firing"]
         page.set(USAGE, 0.1)
         receiver.wait_for(lambda message: message.body["status"] == "resolved")
+
+
+def test_a_storm_of_alerts_comes_through_grouped_as_the_receiver_asks() -> None:
+    with (
+        Receiver() as receiver,
+        Prometheus(webhook=receiver.webhook(group_by=["alertname"], wait_ms=300)) as prom,
+    ):
+        prom.raise_alerts([{"labels": {"alertname": "Full", "pod": f"pod-{i}"}} for i in range(300)])
+        assert len(receiver.wait_for(lambda message: len(message.alerts) == 300).alerts) == 300
+        with pytest.raises(QueryRefused, match="400"):
+            prom.raise_alerts([{"labels": {}}])
+
+
+def test_a_prometheus_that_is_paused_does_not_answer_and_one_that_is_killed_refuses() -> None:
+    with Prometheus() as prom:
+        prom.processes.pause("prometheus")
+        with pytest.raises(urllib3.exceptions.ReadTimeoutError):
+            urllib3.request("GET", f"{prom.url}/api/v1/query?query=up", timeout=0.3, retries=False)
+        prom.processes.resume("prometheus")
+        prom.query("up")
+        prom.processes.kill("prometheus")
+        with pytest.raises(urllib3.exceptions.HTTPError):
+            prom.query("up")
+        prom.processes.restart("prometheus")
+        assert eventually(lambda: answers(prom))
+
+
+def answers(prom: Prometheus) -> bool:
+    try:
+        return prom.query("up") == []
+    except (QueryRefused, urllib3.exceptions.HTTPError):
+        return False
 
 
 def test_rules_are_loaded_while_it_runs_and_bad_ones_are_refused_in_its_words(server: MetricsServer) -> None:

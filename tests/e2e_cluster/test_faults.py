@@ -1,12 +1,13 @@
 """What a request is, which of them a fault meets, and what Prometheus is told: the parts of the test cluster that need no cluster."""
 
 import asyncio
+import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.faults import Answer, Delay, Hang, LoseEvents, Refuse, Where, http
+from cluster.faults import Answer, Delay, Hang, LoseEvents, Refuse, Stale, Where, http, stale
 from cluster.faults.calls import Call, read_call
 from cluster.faults.rules import Rules
 from cluster.faults.stop import Stop
@@ -183,3 +184,60 @@ def test_a_body_that_breaks_off_is_not_taken_for_a_whole_one() -> None:
 
     with pytest.raises(asyncio.IncompleteReadError):
         asyncio.run(read())
+
+
+HEAD = http.Head(
+    b"GET /api/v1/namespaces/t/pods/one?x=y HTTP/1.1\r\nHost: a\r\n"
+    b"Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1\r\nAccept-Encoding: gzip\r\n\r\n",
+    0,
+    False,
+)
+
+
+def test_one_object_of_the_past_is_asked_for_as_a_list_of_one() -> None:
+    assert stale.one_at(HEAD, "7").raw == (
+        b"GET /api/v1/namespaces/t/pods?fieldSelector=metadata.name%3Done&resourceVersion=7"
+        b"&resourceVersionMatch=Exact HTTP/1.1\r\nHost: a\r\n"
+        b"Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1\r\n\r\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "asked"),
+    [
+        ("/a", "/a?resourceVersion=7&resourceVersionMatch=Exact"),
+        ("/a?resourceVersion=0&limit=5", "/a?resourceVersion=7&limit=5&resourceVersionMatch=Exact"),
+        ("/a?limit=5&continue=abc", "/a?limit=5&continue=abc"),
+    ],
+)
+def test_a_list_of_the_past_is_asked_for_at_its_first_page(target: str, asked: str) -> None:
+    head = http.Head(f"GET {target} HTTP/1.1\r\n\r\n".encode(), 0, False)
+    assert stale.list_at(head, "7").first_line == ["GET", asked, "HTTP/1.1"]
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "kind"),
+    [
+        ({"kind": "PodList", "apiVersion": "v1", "items": [{"metadata": {}}]}, 200, "Pod"),
+        ({"kind": "PodList", "apiVersion": "v1", "items": []}, 404, "Status"),
+        ({"kind": "Table", "rows": []}, 200, "Table"),
+    ],
+)
+def test_the_only_item_of_a_list_is_the_object(said: dict[str, object], status: int, kind: str) -> None:
+    answered, body = stale.only_item(json.dumps(said).encode(), "one")
+    assert (answered, json.loads(body)["kind"]) == (status, kind)
+
+
+@pytest.mark.parametrize(
+    ("call", "struck"),
+    [
+        (Call(verb="get", resource="pods", name="one"), True),
+        (Call(verb="list", resource="pods"), True),
+        (Call(verb="get", resource="pods/status", name="one"), False),
+        (Call(verb="get", resource="/readyz"), False),
+        (PODS, False),
+    ],
+)
+def test_only_reads_of_whole_objects_are_stale(call: Call, struck: bool) -> None:
+    made, _ = rules(Stale("7"))
+    assert bool(made.met_by(call)) is struck

@@ -15,7 +15,9 @@ from cluster.faults.rules import (
     Refuse,
     Rule,
     SilenceWatch,
+    Stale,
 )
+from cluster.faults.stale import version_now
 from cluster.faults.stop import Stop
 
 __all__ = [
@@ -34,6 +36,8 @@ __all__ = [
     "Refuse",
     "Rule",
     "SilenceWatch",
+    "Stale",
     "Stop",
     "Where",
+    "version_now",
 ]

@@ -7,13 +7,24 @@ import ssl
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from cluster.faults import http
+from cluster.faults import http, stale
 from cluster.faults.calls import Call, read_call
 from cluster.faults.counts import Counts
-from cluster.faults.rules import Answer, CutWatch, Delay, ExpireWatch, Hang, LoseAnswer, Refuse, Rule, Rules
+from cluster.faults.rules import (
+    Answer,
+    CutWatch,
+    Delay,
+    ExpireWatch,
+    Hang,
+    LoseAnswer,
+    Refuse,
+    Rule,
+    Rules,
+    Stale,
+)
 from cluster.faults.stop import Stop
 from cluster.faults.watches import Watch, expired_event
 
@@ -100,6 +111,8 @@ class Passing:
                 return await self._watch(request, seconds)
             case LoseAnswer():
                 return await self._call(request, lost=True)
+            case Stale(version):
+                return await self._read_at(request, version)
         if request.call.verb == "watch":
             return await self._watch(request)
         return await self._call(request)
@@ -114,16 +127,28 @@ class Passing:
                 pass
         else:
             self._traffic.counts.answered(answer.status)
-            self._writer.write(answer.raw)
+            unsent = answer.raw  # goes with the first piece: each write is encrypted and sent by itself
             async for piece in pieces:
-                self._writer.write(http.as_chunk(piece) if answer.length == http.CHUNKED else piece)
+                self._writer.write(
+                    unsent + (http.as_chunk(piece) if answer.length == http.CHUNKED else piece)
+                )
+                unsent = b""
                 await self._writer.drain()
-            if answer.length == http.CHUNKED:
-                self._writer.write(http.LAST_CHUNK)
+            self._writer.write(unsent + (http.LAST_CHUNK if answer.length == http.CHUNKED else b""))
             await self._writer.drain()
         if stop is not None:
             stop.done(request.call)
         return not (lost or answer.closes)
+
+    async def _read_at(self, request: Request, version: str) -> bool:
+        if request.call.verb == "list":
+            return await self._call(replace(request, head=stale.list_at(request.head, version)))
+        answer, server = await self._ask(replace(request, head=stale.one_at(request.head, version)))
+        body = b"".join([piece async for piece in http.read_pieces(server, answer.length)])
+        status = answer.status
+        if status == 200:
+            status, body = stale.only_item(body, request.call.name)
+        return await self._answer(status, http.answer(status, body))
 
     async def _watch(self, request: Request, seconds: float | None = None) -> bool:
         answer, server = await self._ask(request)

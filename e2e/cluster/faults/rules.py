@@ -74,7 +74,19 @@ class ExpireWatch:
     """The watch begins with the error event by which the API server says that it no longer knows so old a version."""
 
 
-Fault = Delay | Answer | Hang | Refuse | LoseAnswer | CutWatch | SilenceWatch | LoseEvents | ExpireWatch
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Reads see the world as it was at that version, and watches, open ones too, hear the rest when the rule is gone.
+
+    Parts of objects, such as /scale, are read as they are.
+    """
+
+    version: str
+
+
+Fault = (
+    Delay | Answer | Hang | Refuse | LoseAnswer | CutWatch | SilenceWatch | LoseEvents | ExpireWatch | Stale
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -153,9 +165,16 @@ class Rules:
         """Those that strike the call itself: delays in any number, up to and with the first of another kind."""
         struck: list[Rule] = []
         for rule in self._standing:
-            if isinstance(rule.fault, (LoseEvents, SilenceWatch)) or not rule.strikes(call):
+            if _is_of_streams(rule.fault, call) or not rule.strikes(call):
                 continue
             struck.append(rule)
             if not isinstance(rule.fault, Delay):
                 break
         return struck
+
+
+def _is_of_streams(fault: Fault, call: Call) -> bool:
+    """Whether it befalls what a watch says, or nothing at all, instead of the call."""
+    if isinstance(fault, Stale):
+        return call.verb not in ("get", "list") or "/" in call.resource
+    return isinstance(fault, (LoseEvents, SilenceWatch))

@@ -6,10 +6,13 @@ import asyncio
 import json
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator
+from typing import Final
 
 from cluster.faults import http
 from cluster.faults.calls import Call
-from cluster.faults.rules import LoseEvents, Rule, Rules, SilenceWatch
+from cluster.faults.rules import LoseEvents, Rule, Rules, SilenceWatch, Stale
+
+POLL_SECONDS: Final = 0.02
 
 
 class Watch:
@@ -29,6 +32,8 @@ class Watch:
         if head.header(b"content-type").startswith(b"application/json"):
             pieces = _lines(pieces)
         async for piece in pieces:
+            while self._is_held():
+                await asyncio.sleep(POLL_SECONDS)
             if self._hears(piece):
                 self._client.write(http.as_chunk(piece) if head.length == http.CHUNKED else piece)
                 await self._client.drain()
@@ -45,6 +50,9 @@ class Watch:
     def cut(self) -> None:
         """In the middle of wherever it is."""
         self._client.transport.abort()
+
+    def _is_held(self) -> bool:
+        return any(isinstance(rule.fault, Stale) and rule.where.matches(self.call) for rule in self._rules)
 
     def _hears(self, piece: bytes) -> bool:
         """Whether the client gets this piece."""

@@ -148,6 +148,13 @@ class Prometheus:
         found: list[dict[str, Any]] = self._ask("alerts", {})["alerts"]
         return found
 
+    def raise_alerts(self, alerts: Sequence[Mapping[str, Any]]) -> None:
+        """Tell Alertmanager without a rule that would fire, as a storm of them does. Each has labels, and maybe annotations."""
+        where = f"{self.alertmanager_url}/api/v2/alerts"
+        answer = self._http.request("POST", where, json=[dict(one) for one in alerts])
+        if answer.status != 200:
+            raise QueryRefused(f"{answer.status}: {answer.data.decode(errors='replace')}")
+
     def stop(self) -> None:
         """End both and clear the folder."""
         self.processes.stop()
