@@ -16,7 +16,7 @@ import pytest
 
 from cluster import Cluster
 from cluster.api import Object
-from cluster.images import TOOLS
+from cluster.images import TOOLS, VLLM_CPU
 from cluster.node import Unavailable
 from common import ROOT
 from plimsoll import names
@@ -51,9 +51,12 @@ def cluster(request: pytest.FixtureRequest, crd_file: Path) -> Iterator[Cluster]
 @pytest.fixture(scope="session")
 def real_cluster(request: pytest.FixtureRequest, crd_file: Path) -> Iterator[Cluster]:
     """With Plimsoll's CRD and two nodes whose pods run; without root the test is left out, or fails where that must not be."""
+    # What takes minutes is made only for those who use it.
+    engines = any(item.get_closest_marker("real_engine") for item in request.session.items)
+    images = [TOOLS, VLLM_CPU] if engines else [TOOLS]
     with ExitStack() as stack:
         try:
-            running = stack.enter_context(Cluster(real_nodes=2, images=[TOOLS]))
+            running = stack.enter_context(Cluster(real_nodes=2, images=images))
         except Unavailable as why:
             _left_out(str(why))
         request.config.stash[CLUSTER] = running

@@ -15,6 +15,7 @@ from models import TinyModel
 
 PORT: Final = 8000
 MODEL_PATH: Final = "/model"
+ADAPTER_PATH: Final = "/adapter"
 ENVIRONMENT: Final = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     # On a machine of few cores, pods that each bind their threads to the same ones wait for each other.
@@ -25,10 +26,19 @@ ARGS: Final = (MODEL_PATH, "--load-format=dummy", "--enforce-eager", "--max-mode
 RANK_PORT: Final = 29501
 
 
-def engine(model: TinyModel, name: str, *args: str, limits: Mapping[str, str] | None = None) -> list[Object]:
-    """One engine and its Service; the model's ConfigMap is the caller's to apply, once a namespace."""
+def engine(
+    model: TinyModel,
+    name: str,
+    *args: str,
+    adapter: TinyModel | None = None,
+    limits: Mapping[str, str] | None = None,
+) -> list[Object]:
+    """One engine and its Service; the models' ConfigMaps are the caller's to apply, once a namespace."""
     told = [*ARGS, f"--served-model-name={model.name}", *args]
-    return [_service(name), _pod(model, name, told, app=name, limits=limits)]
+    pod = _pod(model, name, told, app=name, limits=limits)
+    if adapter:
+        _mount(pod, adapter, "adapter", ADAPTER_PATH)
+    return [_service(name), pod]
 
 
 def group(model: TinyModel, name: str, *args: str, size: int = 2) -> list[Object]:
@@ -85,7 +95,7 @@ def _pod(
 ) -> Object:
     address = {"name": "VLLM_HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     fixed = [{"name": key, "value": value} for key, value in {**ENVIRONMENT, **environment}.items()]
-    return {
+    pod: Object = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "labels": {"app": app} if app else {}},
@@ -115,14 +125,20 @@ def _pod(
                     "volumeMounts": [
                         {"name": "tmp", "mountPath": "/tmp"},
                         {"name": "shm", "mountPath": "/dev/shm"},
-                        {"name": "model", "mountPath": MODEL_PATH},
                     ],
                 }
             ],
             "volumes": [
                 {"name": "tmp", "emptyDir": {}},
                 {"name": "shm", "emptyDir": {"medium": "Memory"}},
-                {"name": "model", "configMap": {"name": f"model-{model.name}"}},
             ],
         },
     }
+    _mount(pod, model, "model", MODEL_PATH)
+    return pod
+
+
+def _mount(pod: Object, model: TinyModel, volume: str, path: str) -> None:
+    spec = pod["spec"]
+    spec["volumes"].append({"name": volume, "configMap": {"name": f"model-{model.name}"}})
+    spec["containers"][0]["volumeMounts"].append({"name": volume, "mountPath": path})

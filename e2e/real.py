@@ -41,6 +41,15 @@ class Namespace:
     def create_all(self, *objects: Object) -> list[Object]:
         return [self.cluster.api.create(self._path(one["kind"]), one) for one in objects]
 
+    def delete_all(self, *objects: Object) -> None:
+        """Returns when pods among them are gone."""
+        for one in objects:
+            path = f"{self._path(one['kind'])}/{one['metadata']['name']}"
+            self.cluster.api.delete(f"{path}?gracePeriodSeconds=0")
+        names = {one["metadata"]["name"] for one in objects if one["kind"] == "Pod"}
+        while any(pod["metadata"]["name"] in names for pod in self.cluster.api.items(self._path("Pod"))):
+            time.sleep(0.1)
+
     def pod(self, name: str) -> Object:
         return self.cluster.api.get(f"{self._path('Pod')}/{name}")
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping
-from configparser import ConfigParser
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from cluster.binaries import Places
 from cluster.binaries.progress import Progress
+from cluster.images import pip
 from cluster.images.recipes import BASE, PACKAGES, SUITE, Recipe
 from cluster.node import packages
 from cluster.node.image_store import ImageStore
@@ -100,10 +99,13 @@ class Workshop:
         """Run its Dockerfile."""
         # Run as the machine's user would, without an engine: steps share the host's network.
         args = ["--isolation", "chroot", "--network", "host", "--build-arg", f"BASE={BASE}"]
-        args += ["--secret", f"id=pip,src={self._pip_settings()}"]
+        args += ["--secret", f"id=pip,src={pip.write_settings(self.folder / 'pip.conf')}"]
+        lock = recipe.folder / "torch.txt"
+        if lock.exists() and (torch := pip.cpu_torch(lock)):
+            args += ["--build-arg", f"TORCH={torch}"]
         if CERTIFICATES.is_dir():
             args += ["--volume", f"{CERTIFICATES}:{CERTIFICATES}:ro"]
-        for folder in _local_wheels():
+        for folder in pip.local_wheels():
             args += ["--volume", f"{folder}:{folder}:ro"]
         self._run(
             f"buildah-{recipe}", *self._buildah("bud", *args, "--tag", recipe.reference, str(recipe.folder))
@@ -122,21 +124,15 @@ class Workshop:
         self.processes.start("push", self._alone(*push))
         runtime.load(pipe)
         self.processes.finish("push")
+        for old in store.superseded(recipe.reference):
+            store.forget(old)
+            runtime.ctr("images", "remove", "--sync", old)
         self.processes.kill(runtime.program)
         store.complete(recipe.reference)
 
     def forget(self, recipe: Recipe) -> None:
         """The store has it now."""
         self._run("buildah-forget", *self._buildah("rmi", recipe.reference))
-
-    def _pip_settings(self) -> Path:
-        """This machine's way to package indexes, as the file that pip reads."""
-        file = self.folder / "pip.conf"
-        parser = ConfigParser(interpolation=None)
-        parser["global"] = _pip_config()
-        with file.open("w") as written:
-            parser.write(written)
-        return file
 
     def _buildah(self, *args: str) -> list[str]:
         storage = [
@@ -167,23 +163,3 @@ class Workshop:
             "private",
         ]
         return [*unshare, "--", "env", f"PATH={packages.SYSTEM_PATH}", *proxies, *argv]
-
-
-def _pip_config() -> dict[str, str]:
-    """What pip is told on this machine, by files or by the environment."""
-    said = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
-    )
-    found: dict[str, str] = {}
-    for line in said.stdout.splitlines():
-        name, _, value = line.partition("=")
-        # Sections are global, a command's, or the environment's, which goes first and is said last.
-        if name.rpartition(".")[0] in {"global", "install", ":env:"}:
-            found[name.rpartition(".")[2]] = value.strip().strip("'").replace("\\n", "\n")
-    return found
-
-
-def _local_wheels() -> list[Path]:
-    """Folders of wheels that pip looks into."""
-    places = _pip_config().get("find-links", "").split()
-    return [Path(place) for place in places if Path(place).is_dir()]

@@ -1,6 +1,7 @@
-"""Images kept between runs, unpacked: a containerd's folder that is only added to, and that nodes borrow from by links.
+"""Images kept between runs, unpacked: a containerd's folder that nodes borrow from by links.
 
-So a node has all images as it starts, whatever their size, and what its containers write is never in the cache.
+So a node has all images as it starts, whatever their size, and what its containers write is never in the cache. While anybody
+borrows, the folder is only added to.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from cluster.binaries import Places
 
 BLOBS: Final = Path("io.containerd.content.v1.content/blobs/sha256")
 METADATA: Final = Path("io.containerd.metadata.v1.bolt/meta.db")
 SNAPSHOTTER: Final = Path("io.containerd.snapshotter.v1.overlayfs")
+Loan = IO[str]
 LAYER_BYTES: Final = 10_000_000
 """A blob above it is a layer; all others are read again and again."""
 
@@ -49,11 +51,14 @@ class ImageStore:
         self._mark(reference).parent.mkdir(exist_ok=True)
         self._mark(reference).touch()
 
-    def lend(self, root: Path) -> None:
-        """Make a node's containerd folder, which is not there yet, with all images in it."""
-        if not (self.root / METADATA).exists():
-            return
+    def lend(self, root: Path) -> Loan:
+        """Make a node's containerd folder, which is not there yet, with all images in it, for as long as the loan is open."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        loan = (self.folder / "loans.lock").open("w")
         with self._lock("content", fcntl.LOCK_SH):
+            fcntl.flock(loan, fcntl.LOCK_SH)
+            if not (self.root / METADATA).exists():
+                return loan
             for file in (METADATA, SNAPSHOTTER / "metadata.db"):
                 (root / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(self.root / file, root / file)
@@ -61,6 +66,21 @@ class ImageStore:
                 (root / folder).mkdir(parents=True)
                 for one in (self.root / folder).iterdir():
                     (root / folder / one.name).symlink_to(one)
+        return loan
+
+    def superseded(self, reference: str) -> list[str]:
+        """Images of the same name by older recipes; none while somebody may have borrowed them. Only while `changing`."""
+        with (self.folder / "loans.lock").open("w") as loans:
+            try:
+                fcntl.flock(loans, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return []
+        marks = (self.folder / "complete").glob(f"{self._mark(reference).name.rpartition(':')[0]}:*")
+        return sorted(mark.name.replace("_", "/") for mark in marks if mark != self._mark(reference))
+
+    def forget(self, reference: str) -> None:
+        """The image is not there any more."""
+        self._mark(reference).unlink()
 
     @contextmanager
     def changing(self) -> Iterator[None]:

@@ -17,7 +17,7 @@ from cluster.api import Api, ApiError, Object
 from cluster.binaries import Places, ensure
 from cluster.binaries.progress import Progress
 from cluster.node import kubelet, packages
-from cluster.node.image_store import ImageStore
+from cluster.node.image_store import ImageStore, Loan
 from cluster.node.machine import Machine, end_cgroup, make_cgroup
 from cluster.node.network import NODES, Addresses, Network
 from cluster.node.runtime import Runtime, pause_archive
@@ -83,6 +83,7 @@ class RealNodes:
     network: Network
     images: ImageStore
     nodes: list[RealNode] = field(default_factory=list)
+    loans: list[Loan] = field(default_factory=list)
 
     @classmethod
     def prepare(cls, count: int, processes: Processes, places: Places, progress: Progress) -> RealNodes:
@@ -127,6 +128,8 @@ class RealNodes:
         for machine in (self.network.switch, *(node.machine for node in self.nodes)):
             machine.wait_end()
         end_cgroup(self.processes.cgroup)
+        for loan in self.loans:
+            loan.close()
 
     def _start(
         self, place: int, name: str, api: Api, kubeconfig: Callable[[str], Path], pause: Path
@@ -141,7 +144,7 @@ class RealNodes:
             plugins=self.system["ptp"].parent,
             pods=self.addresses.pods_of(place),
         )
-        self.images.lend(runtime.root)
+        self.loans.append(self.images.lend(runtime.root))
         runtime.start(self.system["containerd"])
         runtime.load(pause)
         cgroup = f"{self.processes.cgroup}/{name}"

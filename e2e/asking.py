@@ -1,0 +1,73 @@
+"""Requests to an engine as its users send them, from the standard library alone: what is measured by another client is not this one."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+TIMEOUT_SECONDS: Final = 600.0
+DATA: Final = b"data: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """Where one answers."""
+
+    url: str
+
+    def complete(self, model: str, prompt: str | list[int], tokens: int) -> str:
+        """The whole answer, of exactly so many tokens."""
+        with self._post("completions", _asked(model, prompt, tokens)) as answer:
+            said = json.load(answer)
+        assert said["usage"]["completion_tokens"] == tokens, said
+        return str(said["choices"][0]["text"])
+
+    def stream(self, model: str, prompt: str, tokens: int) -> Iterator[str]:
+        """The answer, piece by piece."""
+        with self._post("completions", _asked(model, prompt, tokens) | {"stream": True}) as answer:
+            for line in answer:
+                if line.startswith(DATA) and not line.startswith(DATA + b"[DONE]"):
+                    yield str(json.loads(line.removeprefix(DATA))["choices"][0]["text"])
+
+    def chat(self, model: str, message: str, tokens: int) -> str:
+        """By the model's chat template."""
+        body = {"model": model, "messages": [{"role": "user", "content": message}], "max_tokens": tokens}
+        with self._post("chat/completions", body | {"ignore_eos": True}) as answer:
+            return str(json.load(answer)["choices"][0]["message"]["content"])
+
+    def models(self) -> list[str]:
+        """Names that it serves."""
+        with urllib.request.urlopen(f"{self.url}/v1/models", timeout=TIMEOUT_SECONDS) as answer:
+            return [str(one["id"]) for one in json.load(answer)["data"]]
+
+    def metrics(self) -> str:
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=TIMEOUT_SECONDS) as answer:
+            return str(answer.read().decode())
+
+    def answers(self, patience: float) -> bool:
+        """Whether it does before patience ends; a Service is there a moment after its pod."""
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            try:
+                return bool(self.models())
+            except OSError:
+                time.sleep(0.2)
+        return False
+
+    def _post(self, what: str, body: dict[str, Any]) -> Any:
+        asked = urllib.request.Request(
+            f"{self.url}/v1/{what}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        try:
+            return urllib.request.urlopen(asked, timeout=TIMEOUT_SECONDS)
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{what}: {error.code} {error.read().decode()}") from None
+
+
+def _asked(model: str, prompt: str | list[int], tokens: int) -> dict[str, Any]:
+    return {"model": model, "prompt": prompt, "max_tokens": tokens, "ignore_eos": True, "temperature": 0.0}
