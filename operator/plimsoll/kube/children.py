@@ -118,13 +118,14 @@ class Children:
             else:
                 self._our_deletions.discard(known.uid)
 
-    def seen(self, child: Child, *, listed: bool) -> None:
+    def seen(self, child: Child, *, listed: bool, first: bool) -> None:
+        """`first`: the list of its kind is not complete yet."""
         known = self._known[child.ref.kind].get(child.ref)
         if known is None or known.uid != child.uid:
             if known is not None:
                 self._our_deletions.discard(known.uid)
             # At a start every owner has a turn of its own as it is listed.
-            quiet = listed and known is None
+            quiet = first and known is None
         elif known.version == child.version:
             child = child._replace(clean=known.clean, leaving=known.leaving or child.leaving)
             quiet = True
@@ -181,11 +182,12 @@ class _KindOfChildren:
         self._children = children
         self._kind = kind
         self._namespace = namespace
+        self._listed = False
 
     def put(self, item: Object, *, listed: bool) -> None:
         child = read_child(self._kind, item)
         if child is not None:
-            self._children.seen(child, listed=listed)
+            self._children.seen(child, listed=listed, first=not self._listed)
 
     def remove(self, item: Object) -> None:
         child = read_child(self._kind, item)
@@ -193,6 +195,7 @@ class _KindOfChildren:
             self._children.gone(child)
 
     def keep_only(self, keys: set[str]) -> None:
+        self._listed = True
         for ref, child in list(self._children.known(self._kind.name).items()):
             if self._namespace in ("", ref.namespace) and f"{ref.namespace}/{ref.name}" not in keys:
                 self._children.gone(child)

@@ -63,12 +63,14 @@ class Door:
         reads: int = READS,
         writes: int = WRITES,
         seconds: float = CALL_SECONDS,
+        silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
-        """`seconds` is the longest that one call may take."""
+        """`seconds` is the longest that one call may take, `silence_seconds` that a watch may say nothing."""
         self._pace = pace or Pace()
         self._transport = Transport(access, self._pace)
         self._may_write = may_write
         self._seconds = seconds
+        self._silence_seconds = silence_seconds
         self._reads = asyncio.Semaphore(reads)
         self._writes = asyncio.Semaphore(writes)
 
@@ -113,8 +115,6 @@ class Door:
         selector: str = "",
         fields: str = "",
         metadata: bool = False,
-        seconds: int = WATCH_SECONDS,
-        silence_seconds: float = SILENCE_SECONDS,
     ) -> AsyncGenerator[tuple[str, Object], None]:
         """Changes since a version, as (type, object), until the server ends the stream: OPENED once it answers, then what
         Kubernetes calls them. Unreachable where it falls silent, Gone where the version is too old."""
@@ -126,13 +126,13 @@ class Door:
                 watch="1",
                 allowWatchBookmarks="true",
                 resourceVersion=version,
-                timeoutSeconds=str(seconds),
+                timeoutSeconds=str(WATCH_SECONDS),
                 labelSelector=selector,
                 fieldSelector=fields,
             ),
             accept=_METADATA if metadata else JSON,
             seconds=None,
-            silence_seconds=silence_seconds,
+            silence_seconds=self._silence_seconds,
         )
         async with aclosing(self._transport.lines(request)) as lines:
             async for line in lines:

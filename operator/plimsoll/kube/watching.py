@@ -20,8 +20,10 @@ from plimsoll.kube.pace import Pace
 LOG: Final = logging.getLogger(__name__)
 QUICK_SECONDS: Final = 5.0
 """A stream that ends sooner counts as a failure, so that a server that cuts each one is not asked without pause."""
-RELIST_SECONDS: Final = 1800.0
-"""Now and then all is listed again, should a change ever have been lost on the way."""
+RELIST_SECONDS: Final = 75.0
+RELIST_SHARE: Final = 200.0
+"""Now and then all is listed again, should a change have been lost on the way: a small collection about once a minute, a
+large one so seldom that it costs half a percent of the time; 10,000 objects by their metadata take half a second."""
 
 
 class Sink(Protocol):
@@ -67,7 +69,7 @@ class Watcher:
         self._pace = pace or Pace()
         self._version = ""
         self._failures = 0
-        self._listed_at = 0.0
+        self._list_at = 0.0
         self.alive_at = self._pace.now()
         """When something happened here last, be it a failure: what hangs is seen by this."""
 
@@ -76,12 +78,16 @@ class Watcher:
         while True:
             began = self._pace.now()
             try:
-                if not self._version or began - self._listed_at > RELIST_SECONDS:
+                if not self._version or began >= self._list_at:
                     await self._list()
-                await self._watch()
+                async with asyncio.timeout(max(0.0, self._list_at - self._pace.now())):
+                    await self._watch()
+            except TimeoutError:
+                continue
             except Gone:
                 self._version = ""
-                continue
+                if self._lasted(began):
+                    continue
             except (Refused, Unreachable) as error:
                 self._failed(error)
             except Exception as error:
@@ -90,14 +96,21 @@ class Watcher:
                 self._version = ""
                 self._failed(Unreachable(f"{type(error).__name__}: {error}"))
             else:
-                self.alive_at = self._pace.now()
-                if self.alive_at - began >= QUICK_SECONDS:
+                if self._lasted(began):
                     continue
-                self._failures += 1
             await self._pace.sleep(self._pace.backoff(self._failures))
+
+    def _lasted(self, began: float) -> bool:
+        """Whether a stream that ended had gone on for so long that its end is nothing unusual."""
+        self.alive_at = self._pace.now()
+        if self.alive_at - began >= QUICK_SECONDS:
+            return True
+        self._failures += 1
+        return False
 
     async def _list(self) -> None:
         self.lists += 1
+        began = self._pace.now()
         keys: set[str] = set()
         version = ""
         source = self.source
@@ -113,8 +126,9 @@ class Watcher:
                 self.alive_at = self._pace.now()
                 await asyncio.sleep(0)
         self._sink.keep_only(keys)
-        self._version, self._listed_at = version, self._pace.now()
         self._seen()
+        pause = max(RELIST_SECONDS, (self.alive_at - began) * RELIST_SHARE)
+        self._version, self._list_at = version, self.alive_at + pause * (0.9 + self._pace.chance() / 10)
         self.synced.set()
 
     async def _watch(self) -> None:
