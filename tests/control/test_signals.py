@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.control.histograms import Histogram, is_cumulative, total
 from plimsoll.control.samples import PodSample, Window
 from plimsoll.control.signals import signals_of
+from plimsoll.facts.histograms import Histogram, is_cumulative, total
 
 BOUNDS = (0.1, 1.0, 10.0, math.inf)
 

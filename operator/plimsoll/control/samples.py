@@ -1,8 +1,8 @@
-"""What one scrape of one replica says, and a short memory of scrapes whose counters never fall.
+"""A short memory of scrapes, whose counters never fall.
 
 An engine that restarts begins to count at zero again; the window carries on from what it had counted before, so that any
-two samples of a counter can be subtracted. A value that was not there is None, never zero. Which replicas are alive, and
-what the samples of many of them amount to, is `signals`' work.
+two samples of a counter can be subtracted. Which replicas are alive, and what the samples of many of them amount to, is
+`signals`' work.
 """
 
 from __future__ import annotations
@@ -11,52 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from plimsoll.control.histograms import Histogram
+from plimsoll.facts.histograms import Histogram
+from plimsoll.facts.pod_sample import COUNTERS, HISTOGRAMS, PodSample
 
 KEPT_S: Final = 330.0
 """Latencies look back five minutes; two scrapes more, so that samples span them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSample:
-    """One replica, once. Only the leader of a group reports, so a sample is a replica's."""
-
-    pod: str
-    """UID of the (leader's) pod; its name where the source knows no UID."""
-    at: float
-    """Seconds since the epoch, when it was measured."""
-    kv_fraction: float | None = None
-    running: float | None = None
-    waiting: float | None = None
-    kv_tokens: int | None = None
-    block_size: int | None = None
-    max_num_seqs: int | None = None
-    # Counters, as exported: they only grow, until the engine restarts.
-    preemptions: float | None = None
-    finished: float | None = None
-    errors: float | None = None
-    """Requests that ended in an error; they are not among the finished."""
-    prompt_tokens: float | None = None
-    generation_tokens: float | None = None
-    prefix_queries: float | None = None
-    prefix_hits: float | None = None
-    ttft: Histogram | None = None
-    itl: Histogram | None = None
-    e2e: Histogram | None = None
-    prompt_lengths: Histogram | None = None
-    output_lengths: Histogram | None = None
-
-
-COUNTERS: Final = (
-    "preemptions",
-    "finished",
-    "errors",
-    "prompt_tokens",
-    "generation_tokens",
-    "prefix_queries",
-    "prefix_hits",
-)
-HISTOGRAMS: Final = ("ttft", "itl", "e2e", "prompt_lengths", "output_lengths")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +82,6 @@ def _on_top(sample: PodSample, carried: PodSample) -> PodSample:
         if new is not None and old is not None:
             changed[name] = new.plus(old)
     return replace(sample, **changed)  # type: ignore[arg-type]
+
+
+__all__ = ["KEPT_S", "PodSample", "Track", "Window"]

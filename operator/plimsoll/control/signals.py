@@ -7,12 +7,13 @@ it, and `coverage` tells how many replicas spoke. What to do about it is `gate` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.control.histograms import Histogram, total
-from plimsoll.control.samples import PodSample, Track, Window
+from plimsoll.control.samples import Track, Window
+from plimsoll.facts.histograms import Histogram, total
+from plimsoll.facts.pod_sample import PodSample
 
 FRESH_S: Final = 60.0
 """Older than this is missing: four scrapes lost."""
@@ -178,9 +179,18 @@ class Signals:
 
 
 def signals_of(
-    window: Window, *, now: float, live: Iterable[str], reachable: bool = True, gateway: float | None = None
+    window: Window,
+    *,
+    now: float,
+    live: Iterable[str],
+    reachable: bool = True,
+    gateway: float | None = None,
+    latencies: Latencies | None = None,
 ) -> Signals:
-    """What the replicas of these pods say; pods that are in the window but not alive are left out."""
+    """What the replicas of these pods say; pods that are in the window but not alive are left out.
+
+    `latencies`: where somebody else has summed the histograms already, as a Prometheus can.
+    """
     asked = sorted(live)
     tracks = [(pod, track) for pod in asked if (track := window.tracks.get(pod)) is not None]
     fresh = [(pod, track) for pod, track in tracks if 0 <= now - track.last.at <= FRESH_S]
@@ -188,7 +198,7 @@ def signals_of(
         at=now,
         live=len(asked),
         replicas=tuple(_replica(pod, track, now) for pod, track in fresh),
-        latencies=_latencies([track for _, track in fresh], now),
+        latencies=_latencies([track for _, track in fresh], now) if latencies is None else latencies,
         reachable=reachable,
         gateway_waiting=gateway,
     )
@@ -261,6 +271,22 @@ def _latencies(tracks: Sequence[Track], now: float) -> Latencies:
             if new is not None and old is not None:
                 parts.append(new.minus(old))
         return Spread.of(total(parts))
+
+    return Latencies(
+        ttft=spread("ttft"),
+        itl=spread("itl"),
+        e2e=spread("e2e"),
+        prompt=spread("prompt_lengths"),
+        output=spread("output_lengths"),
+    )
+
+
+def latencies_of(summed: Iterable[Mapping[str, Histogram]]) -> Latencies:
+    """Of histograms that were summed by set already, each by its name as a sample has it."""
+    listed = list(summed)
+
+    def spread(name: str) -> Spread | None:
+        return Spread.of(total(each[name] for each in listed if name in each))
 
     return Latencies(
         ttft=spread("ttft"),

@@ -1,0 +1,99 @@
+"""Histograms as engines export them: summed first, then asked for a quantile, never the other way round.
+
+A quantile of a histogram lies somewhere in a bucket; inside it values are taken as evenly spread, as Prometheus does. What
+lies in the last, unbounded bucket is told as the largest bound there is: at least that.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Cumulative counts by upper bound: seconds for times, tokens for lengths. The last bound is infinite."""
+
+    bounds: tuple[float, ...]
+    counts: tuple[float, ...]
+    sum: float = 0.0
+
+    @property
+    def count(self) -> float:
+        return self.counts[-1] if self.counts else 0.0
+
+    @property
+    def mean(self) -> float | None:
+        return self.sum / self.count if self.count > 0 else None
+
+    def minus(self, before: Histogram) -> Histogram:
+        """What was counted since; where the bounds changed (another engine version) there is nothing to subtract from."""
+        if self.bounds != before.bounds:
+            return self
+        counts = tuple([a - b for a, b in zip(self.counts, before.counts, strict=True)])
+        return Histogram(self.bounds, counts, max(0.0, self.sum - before.sum))
+
+    def plus(self, other: Histogram) -> Histogram:
+        return total((self, other)) or self
+
+    def quantile(self, share: float) -> float | None:
+        """None where nothing was counted."""
+        if self.count <= 0:
+            return None
+        rank = share * self.count
+        place = min(bisect_left(self.counts, rank), len(self.counts) - 1)
+        lower = self.bounds[place - 1] if place else 0.0
+        upper = self.bounds[place]
+        if upper == float("inf"):
+            return lower
+        below = self.counts[place - 1] if place else 0.0
+        inside = self.counts[place] - below
+        return upper if inside <= 0 else lower + (upper - lower) * (rank - below) / inside
+
+    @property
+    def worst(self) -> float | None:
+        """The upper bound of the highest bucket with anything in it; of an unbounded one, its lower bound."""
+        for place in range(len(self.counts) - 1, -1, -1):
+            if self.counts[place] > (self.counts[place - 1] if place else 0.0):
+                bound = self.bounds[place]
+                return self.bounds[place - 1] if bound == float("inf") and place else bound
+        return None
+
+    def above(self, bound: float) -> float:
+        """How many were above a bound; a bound inside a bucket counts the whole bucket as above."""
+        place = bisect_left(self.bounds, bound)
+        if place < len(self.bounds) and self.bounds[place] == bound:
+            return self.count - self.counts[place]
+        return self.count - (self.counts[place - 1] if place else 0.0)
+
+
+def total(parts: Iterable[Histogram]) -> Histogram | None:
+    """All of them as one; of different bounds only the common ones are kept, which loses detail but counts nothing wrong."""
+    listed = [part for part in parts if part.counts]
+    if not listed:
+        return None
+    bounds = listed[0].bounds
+    if any(part.bounds != bounds for part in listed):
+        listed = [_only(part, _common(listed)) for part in listed]
+        bounds = listed[0].bounds
+    counts = tuple([sum(column) for column in zip(*(part.counts for part in listed), strict=True)])
+    return Histogram(bounds, counts, sum(part.sum for part in listed))
+
+
+def _common(parts: list[Histogram]) -> tuple[float, ...]:
+    shared = set(parts[0].bounds)
+    for part in parts[1:]:
+        shared &= set(part.bounds)
+    return tuple(sorted(shared | {float("inf")}))
+
+
+def _only(part: Histogram, bounds: tuple[float, ...]) -> Histogram:
+    at = dict(zip(part.bounds, part.counts, strict=True))
+    return Histogram(bounds, tuple(at.get(bound, part.count) for bound in bounds), part.sum)
+
+
+def is_cumulative(counts: tuple[float, ...]) -> bool:
+    """Whether counts can be those of a histogram; a source that lies is not believed."""
+    return all(a <= b for a, b in pairwise(counts)) and (not counts or counts[0] >= 0)
