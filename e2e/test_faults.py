@@ -30,11 +30,10 @@ from cluster.faults import (
     Where,
     version_now,
 )
-from common import eventually
+from common import PATIENCE_SECONDS, eventually
 from listening import listening
 
 HTTPError: Final = urllib3.exceptions.HTTPError
-SHORT_SECONDS: Final = 1.0
 CREATES: Final = Where(verbs={"create"}, resources={"configmaps"})
 
 
@@ -176,7 +175,7 @@ def test_after_the_last_write_that_is_let_through_nothing_is(
         else:
             with pytest.raises(HTTPError):
                 through.create(maps, named("two"))
-        assert stop.wait(SHORT_SECONDS)
+        assert stop.wait(PATIENCE_SECONDS)
         assert stop.last is not None
         assert (stop.last.verb, stop.last.resource) == ("create", "configmaps")
         for call in (lambda: through.create(maps, named("three")), lambda: through.items(maps)):

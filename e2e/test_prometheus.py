@@ -102,7 +102,7 @@ def test_an_alert_reaches_the_webhook_with_its_token_and_is_resolved_there(serve
         firing = receiver.wait_for(lambda message: message.body["status"] == "firing")
         assert firing.authorization == "Bearer of the receiver"
         assert firing.alerts[0]["labels"].items() >= {"alertname": "Full", "pod": "pod-0"}.items()
-        assert [one["state"] for one in prom.alerts()] == ["firing"]
+        assert eventually(lambda: [one["state"] for one in prom.alerts()] == ["firing"])
         page.set(USAGE, 0.1)
         receiver.wait_for(lambda message: message.body["status"] == "resolved")
 
@@ -184,7 +184,9 @@ def test_the_cluster_s_pods_are_discovered_and_a_test_answers_for_them(
     pods = f"/api/v1/namespaces/{namespace}/pods"
     with (
         cluster.fleet(read_fleet("l4")) as fleet,
-        cluster.prometheus(namespaces=[namespace], selector="app=engine", stand_in=server.address) as prom,
+        cluster.prometheus(
+            namespaces=[namespace], selector="app=engine", port="http", stand_in=server.address
+        ) as prom,
     ):
         for app in ("engine", "other"):
             cluster.api.create(pods, _pod(app, node=fleet.nodes[0]["metadata"]["name"]))
@@ -213,7 +215,14 @@ def _pod(app: str, *, node: str) -> Object:
             "nodeName": node,
             "tolerations": [{"operator": "Exists"}],
             "containers": [
-                {"name": "main", "image": "none", "ports": [{"name": "http", "containerPort": 8000}]}
+                {
+                    "name": "main",
+                    "image": "none",
+                    "ports": [
+                        {"name": "http", "containerPort": 8000},
+                        {"name": "other", "containerPort": 9000},
+                    ],
+                }
             ],
         },
     }

@@ -29,6 +29,7 @@ from cluster.processes import ClusterFailed, Processes
 
 READY_SECONDS: Final = 60.0
 QUERY_SECONDS: Final = 30.0
+PATIENCE_SECONDS: Final = 90.0
 ATTEMPTS: Final = 5
 POLL_SECONDS: Final = 0.05
 TAKEN: Final = "address already in use"
@@ -108,7 +109,7 @@ class Prometheus:
         ]
 
     def wait_for(
-        self, promql: str, holds: Callable[[list[Sample]], bool] = bool, seconds: float = QUERY_SECONDS
+        self, promql: str, holds: Callable[[list[Sample]], bool] = bool, seconds: float = PATIENCE_SECONDS
     ) -> list[Sample]:
         """Ask until it holds of the answer, by default until there is one."""
         deadline = time.monotonic() + seconds

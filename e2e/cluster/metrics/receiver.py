@@ -58,7 +58,7 @@ class Receiver(LocalServer):
         with self._news:
             return tuple(self._messages)
 
-    def wait_for(self, holds: Callable[[Message], bool], seconds: float = 30.0) -> Message:
+    def wait_for(self, holds: Callable[[Message], bool], seconds: float = 90.0) -> Message:
         """The first message of which it holds, seen already or not yet."""
         deadline = time.monotonic() + seconds
         seen = 0
