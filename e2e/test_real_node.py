@@ -150,6 +150,19 @@ def test_a_node_keeps_its_looks_and_its_pods_when_kubelet_starts_again(real_name
     assert "amd.com/gpu" not in cluster.api.get(f"/api/v1/nodes/{node.name}")["status"]["allocatable"]
 
 
+def test_a_node_s_programs_are_paused_as_themselves(real_cluster: Cluster) -> None:
+    node, processes = real_cluster.nodes[1], real_cluster.processes
+    pid = processes.pids[node.kubelet_program]
+    assert Path(f"/proc/{pid}/comm").read_text() == "kubelet\n"
+    processes.pause(node.kubelet_program)
+    try:
+        assert eventually(lambda: "State:\tT" in Path(f"/proc/{pid}/status").read_text())
+    finally:
+        processes.resume(node.kubelet_program)
+    assert eventually(lambda: "State:\tT" not in Path(f"/proc/{pid}/status").read_text())
+    assert processes.pids[node.kubelet_program] == pid
+
+
 def test_clusters_with_real_nodes_live_side_by_side_and_leave_nothing(real_cluster: Cluster) -> None:
     links = set(_links())
     with Cluster(real_nodes=1) as other:

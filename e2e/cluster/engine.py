@@ -156,3 +156,18 @@ class EngineProcess:
         except OSError:
             time.sleep(0.2)
             return False
+
+
+def main() -> int:
+    """`python -m cluster.engine`: install it, and say where it is."""
+    places = Places.of(os.environ)  # noqa: TID251 - this is the entry point
+    try:
+        print(ensure_engine(places, Progress(sys.stderr)))
+    except EngineUnavailable as why:
+        print(why, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

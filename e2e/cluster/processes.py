@@ -19,6 +19,8 @@ from typing import Final
 
 GUARD: Final = Path(__file__).parent / "guard.py"
 TAIL_LINES: Final = 25
+STANDINS: Final = ("nsenter", "unshare")
+"""They start a program in namespaces of its own, and wait for it."""
 
 
 class ClusterFailed(RuntimeError):
@@ -53,11 +55,14 @@ class Processes:
 
     def pause(self, name: str) -> None:
         """Let it be there and do nothing: connections stay open, and nobody answers."""
-        self._running[name].send_signal(signal.SIGSTOP)
+        os.kill(_innermost(self._running[name].pid), signal.SIGSTOP)
 
     def resume(self, name: str) -> None:
         """Let a paused one go on."""
-        self._running[name].send_signal(signal.SIGCONT)
+        self._running[name].send_signal(
+            signal.SIGCONT
+        )  # who stands for it outside has stopped with it, and wakes it
+        os.kill(_innermost(self._running[name].pid), signal.SIGCONT)
 
     def kill(self, name: str) -> None:
         """End one at once; `restart` brings it back."""
@@ -88,7 +93,8 @@ class Processes:
     @property
     def pids(self) -> dict[str, int]:
         """Of the programs that run."""
-        return {name: one.pid for name, one in self._running.items() if one.poll() is None}
+        running = {name: one.pid for name, one in self._running.items() if one.poll() is None}
+        return {name: _innermost(pid) for name, pid in running.items()}
 
     def wait(self, name: str, ready: Callable[[], bool], timeout: float) -> None:
         """Until the program is ready; ClusterFailed if it ends before, or takes longer."""
@@ -127,7 +133,7 @@ class Processes:
             one.wait()
         self._running.clear()
         if self._guard is not None:
-            self._guard.kill()
+            os.killpg(self._guard.pid, signal.SIGKILL)  # with it go the children of those that had some
             self._guard.communicate()
             self._guard = None
 
@@ -151,6 +157,16 @@ def memory_mb(pid: int) -> int | None:
     except (OSError, IndexError, ValueError):
         return None
     return pages * os.sysconf("SC_PAGE_SIZE") // 1_000_000
+
+
+def _innermost(pid: int) -> int:
+    """The program itself, where another one stands for it outside of its namespaces."""
+    try:
+        while Path(f"/proc/{pid}/comm").read_text().strip() in STANDINS:
+            pid = int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+    except (OSError, IndexError):  # no child yet, or no such files on this system
+        pass
+    return pid
 
 
 @dataclass(slots=True)
