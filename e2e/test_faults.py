@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 import urllib3
 
-from cluster import Cluster
+from cluster import Cluster, control_plane
 from cluster.api import Api, ApiError, Object
 from cluster.faults import (
     WATCHES,
@@ -35,6 +35,19 @@ from listening import listening
 
 HTTPError: Final = urllib3.exceptions.HTTPError
 CREATES: Final = Where(verbs={"create"}, resources={"configmaps"})
+
+
+DEPLOYMENT: Final[Object] = {
+    "metadata": {"name": "some"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "some"}},
+        "template": {
+            "metadata": {"labels": {"app": "some"}},
+            "spec": {"containers": [{"name": "main", "image": "none"}]},
+        },
+    },
+}
 
 
 @pytest.fixture
@@ -293,8 +306,35 @@ def test_a_server_that_is_paused_lets_callers_wait_and_goes_on_where_it_was(
         assert http.request("GET", f"{proxy.server}/readyz", timeout=30.0).status == 200
 
 
-def test_a_server_that_is_killed_refuses_until_it_is_back_with_all_it_had() -> None:
-    with Cluster() as own, own.proxy() as proxy:
+@pytest.fixture(scope="module")
+def own() -> Iterator[Cluster]:
+    """One whose programs may be ended."""
+    with Cluster() as running:
+        yield running
+
+
+def test_a_real_controller_works_through_the_proxy_and_gets_over_cut_watches(own: Cluster) -> None:
+    direct = own.layout.kubeconfig("system:kube-controller-manager")
+    args = control_plane.kube_controller_manager(own.layout)
+    with own.proxy() as proxy:
+        through = proxy.kubeconfig(direct)
+        own.processes.kill("kube-controller-manager")
+        program = own.programs["kube-controller-manager"]
+        told = [arg.replace(str(direct), str(through)) for arg in args]
+        own.processes.start("kube-controller-manager", [program, *told])
+        deployments = "/apis/apps/v1/namespaces/default/deployments"
+        own.api.create(deployments, DEPLOYMENT)
+        assert eventually(lambda: len(own.api.items("/api/v1/namespaces/default/pods")) == 2)
+        assert proxy.counts.calls["create", "pods"] == 2
+        assert proxy.cut_watches() > 10
+        own.api.patch(f"{deployments}/some", {"spec": {"replicas": 3}})
+        assert eventually(lambda: len(own.api.items("/api/v1/namespaces/default/pods")) == 3)
+    own.processes.kill("kube-controller-manager")
+    own.processes.start("kube-controller-manager", [program, *args])
+
+
+def test_a_server_that_is_killed_refuses_until_it_is_back_with_all_it_had(own: Cluster) -> None:
+    with own.proxy() as proxy:
         through = proxy.api(own.api)
         maps = "/api/v1/namespaces/default/configmaps"
         own.api.create(maps, named("one"))

@@ -7,7 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.faults import Answer, Delay, Hang, LoseEvents, Refuse, Stale, Where, http, stale
+from cluster.faults import (
+    Answer,
+    CutWatch,
+    Delay,
+    ExpireWatch,
+    Hang,
+    LoseEvents,
+    Refuse,
+    SilenceWatch,
+    Stale,
+    Where,
+    http,
+    stale,
+)
 from cluster.faults.calls import Call, read_call
 from cluster.faults.rules import Rules
 from cluster.faults.stop import Stop
@@ -98,9 +111,10 @@ def test_delays_add_up_and_the_first_of_another_kind_is_the_last() -> None:
     assert never.hits == 0
 
 
-def test_what_befalls_events_does_not_befall_calls() -> None:
-    made, _ = rules(LoseEvents())
+def test_what_befalls_watches_does_not_befall_other_calls() -> None:
+    made, (_, _, cut, _) = rules(LoseEvents(), SilenceWatch(), CutWatch(), ExpireWatch())
     assert made.met_by(PODS) == []
+    assert made.met_by(Call(verb="watch", resource="pods")) == [cut]
 
 
 def test_a_rule_is_spent_after_so_many_times() -> None:

@@ -71,7 +71,7 @@ class LoseEvents:
 
 @dataclass(frozen=True, slots=True)
 class ExpireWatch:
-    """The watch begins with the error event by which the API server says that it no longer knows so old a version."""
+    """The watch begins with the error event by which the API server says that it no longer knows so old a version. In JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class Rules:
         """Those that strike the call itself: delays in any number, up to and with the first of another kind."""
         struck: list[Rule] = []
         for rule in self._standing:
-            if _is_of_streams(rule.fault, call) or not rule.strikes(call):
+            if not (_befalls(rule.fault, call) and rule.strikes(call)):
                 continue
             struck.append(rule)
             if not isinstance(rule.fault, Delay):
@@ -173,8 +173,13 @@ class Rules:
         return struck
 
 
-def _is_of_streams(fault: Fault, call: Call) -> bool:
-    """Whether it befalls what a watch says, or nothing at all, instead of the call."""
-    if isinstance(fault, Stale):
-        return call.verb not in ("get", "list") or "/" in call.resource
-    return isinstance(fault, (LoseEvents, SilenceWatch))
+def _befalls(fault: Fault, call: Call) -> bool:
+    """Whether it is a fault of the call itself: not of another kind of call, nor of what a watch says later."""
+    match fault:
+        case LoseEvents() | SilenceWatch():
+            return False
+        case CutWatch() | ExpireWatch():
+            return call.verb == "watch"
+        case Stale():
+            return call.verb in ("get", "list") and "/" not in call.resource
+    return True

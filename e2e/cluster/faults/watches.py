@@ -23,7 +23,7 @@ class Watch:
         self._rules = rules
         self._client = client
         self._silenced = False
-        self._asked: set[int] = set()
+        self._asked: list[Rule] = []
 
     async def pass_on(self, head: http.Head, server: StreamReader) -> None:
         """Until the server ends it."""
@@ -43,7 +43,7 @@ class Watch:
             await asyncio.sleep(3600)
 
     def expire(self) -> None:
-        """End it with the error event, as the API server does when it has forgotten what is asked about."""
+        """End it with the error event, as the API server does when it has forgotten what is asked about; in JSON."""
         self._client.write(http.as_chunk(expired_event()) + http.LAST_CHUNK)
         self._client.close()
 
@@ -66,9 +66,10 @@ class Watch:
 
     def _is_new(self, rule: Rule) -> bool:
         """A rule that silences is asked once a watch."""
-        before = len(self._asked)
-        self._asked.add(id(rule))
-        return len(self._asked) > before
+        if any(one is rule for one in self._asked):
+            return False
+        self._asked.append(rule)
+        return True
 
 
 def expired_event() -> bytes:
