@@ -16,18 +16,19 @@ from typing import Any, Final
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.cli.fleets import fleet_document
 from plimsoll.facts.learned import NOTHING
 from plimsoll.facts.models import lookup
 from plimsoll.facts.snapshot import read_snapshot
 from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.planning.reading import read
-from plimsoll.simulate.arrivals import Arrivals, draw_arrivals
+from plimsoll.simulate.arrivals import P99, Arrivals, draw_arrivals
 from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.policies.oracle import work_of
 from plimsoll.simulate.policies.registry import KINDS, STATIC, SWEPT, Stage
 from plimsoll.simulate.router import Routing
-from plimsoll.simulate.scenario import Scenario, scenario_of
+from plimsoll.simulate.scenario import Scenario, lengths_of, scenario_of
 from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace, load_trace
 
 DAY_S: Final = 86400.0
@@ -39,9 +40,10 @@ FULL: Final = 0.6
 SYNTHETIC: Final = ("synthetic-day", "synthetic-bursts")
 PLANNED_RATE: Final = "20"
 """What is declared to the planner: enough for whole replicas to be compared by what they serve for their GPUs."""
-LONG_PROMPTS: Final = 8192
-"""A trace with longer prompts than this (p99) promises first tokens within LONG_TTFT_MS."""
-TTFT_MS, LONG_TTFT_MS, ITL_MS = 2000, 30000, 200
+TTFT_MS: Final = ((4096, 2000), (16384, 5000))
+"""First tokens are promised by the length of the trace's prompts (p99): a long one alone takes seconds."""
+LONG_TTFT_MS: Final = 30000
+ITL_MS: Final = 200
 RATES_LENGTHS: Final = {
     "inputTokens": {"p50": 1000, "p95": 4000},
     "outputTokens": {"p50": 300, "p95": 1200},
@@ -116,7 +118,9 @@ def scenario_for(cell: Cell, size: Size) -> tuple[Scenario, float]:
 
 def _workload(trace: Trace) -> tuple[dict[str, Any], int]:
     if isinstance(trace, RateTrace):
-        return dict(RATES_LENGTHS), TTFT_MS
+        return dict(RATES_LENGTHS), _ttft(
+            round(lengths_of(Workload.model_validate(RATES_LENGTHS)).input.at(P99))
+        )
     given, asked = sorted(trace.inputs), sorted(trace.outputs)
     longest = max(one + other for one, other in zip(trace.inputs, trace.outputs, strict=True))
     prompts = _percentiles(given)
@@ -125,7 +129,11 @@ def _workload(trace: Trace) -> tuple[dict[str, Any], int]:
         "outputTokens": _percentiles(asked),
         "contextTokens": min(131072, -(-longest // 1024) * 1024),
     }
-    return workload, LONG_TTFT_MS if prompts["p99"] > LONG_PROMPTS else TTFT_MS
+    return workload, _ttft(prompts["p99"])
+
+
+def _ttft(prompt: int) -> int:
+    return next((ms for longest, ms in TTFT_MS if prompt <= longest), LONG_TTFT_MS)
 
 
 def _percentiles(ordered: Sequence[int]) -> dict[str, int]:

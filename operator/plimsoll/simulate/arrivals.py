@@ -48,9 +48,9 @@ class Length:
     def draw(self, random: Random) -> int:
         return max(1, round(self.median * exp(self.sigma * random.gauss(0.0, 1.0))))
 
-    @property
-    def mean(self) -> float:
-        return self.median * exp(self.sigma**2 / 2)
+    def at(self, deviations: float) -> float:
+        """The length so many standard deviations above the median: P95 and P99 give those percentiles."""
+        return self.median * exp(self.sigma * deviations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
