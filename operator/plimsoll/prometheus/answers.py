@@ -1,0 +1,155 @@
+"""Rows of a Prometheus to samples of replicas. What is odd is left out: a figure that is no number was never said.
+
+NaN, infinity, a count below zero, a share above one, buckets that fall: none of them is believed, and none becomes zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from plimsoll.facts.histograms import Histogram, is_cumulative
+from plimsoll.facts.pod_sample import PodSample
+from plimsoll.prometheus.vocabulary import COUNTERS, HISTOGRAMS, Vocabulary
+
+Rows = Sequence[Mapping[str, Any]]
+PodKey = tuple[str, str]
+"""Namespace and name."""
+GAUGE_FIELDS: Final = {"running": "running", "waiting": "waiting", "kvCapacity": "kv_tokens"}
+MOST_SHARE: Final = 1.05
+"""A share a little above one is rounding; more is another unit or a lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a fleet said at one tick."""
+
+    samples: Mapping[PodKey, PodSample]
+    """Gauges and counters by pod; a sample's name is the pod's UID where the rows carry one, else the pod's name."""
+    histograms: Mapping[PodKey, Mapping[str, Histogram]] = field(default_factory=dict)
+    """By namespace and serving set, over five minutes, of the kinds that had their turn."""
+    missing: tuple[str, ...] = ()
+    """Questions without an answer."""
+
+
+def reading(answers: Mapping[str, Rows], words: Vocabulary, *, missing: Iterable[str] = ()) -> Reading:
+    found: dict[PodKey, dict[str, Any]] = {}
+    for row in answers.get("ages", ()):
+        labels, value = _row(row)
+        if value is not None and labels.get("pod"):
+            said = found.setdefault(_pod(labels), {})
+            said["at"], said["uid"] = value, labels.get("uid", "")
+    _fill(found, answers.get("kv", ()), words.fields({"kvUsage": "kv_fraction"}), most=MOST_SHARE)
+    _fill(found, answers.get("load", ()), words.fields(GAUGE_FIELDS))
+    _fill(found, answers.get("counters", ()), words.fields(COUNTERS))
+    _fill(found, answers.get("errors", ()), words.fields({"requestSuccess": "errors"}))
+    for row in answers.get("pools", ()):
+        _pool(found, row)
+    return Reading(
+        samples={key: _sample(key, said) for key, said in sorted(found.items())},
+        histograms=_histograms(answers),
+        missing=tuple(sorted(missing)),
+    )
+
+
+def _pod(labels: Mapping[str, str]) -> PodKey:
+    return labels.get("namespace", ""), labels.get("pod", "")
+
+
+def _fill(
+    found: Mapping[PodKey, dict[str, Any]],
+    rows: Rows,
+    fields: Mapping[str, tuple[str, int]],
+    *,
+    most: float = math.inf,
+) -> None:
+    """Each pod's fields from rows by name; where a pod exports several names of a field, the best of them."""
+    ranks: dict[tuple[PodKey, str], int] = {}
+    for row in rows:
+        labels, value = _row(row)
+        said, field = found.get(_pod(labels)), fields.get(labels.get("__name__", ""))
+        if said is None or field is None or value is None or not 0 <= value <= most:
+            continue
+        name, rank = field
+        place = (_pod(labels), name)
+        if rank <= ranks.get(place, rank):
+            ranks[place], said[name] = rank, value
+
+
+def _sample(key: PodKey, said: dict[str, Any]) -> PodSample:
+    name = said.pop("uid", "") or key[1]
+    if said.get("kv_tokens") is not None:
+        said["kv_tokens"] = int(said["kv_tokens"])
+    if "kv_fraction" in said:
+        said["kv_fraction"] = min(1.0, said["kv_fraction"])
+    return PodSample(pod=name, **said)
+
+
+def _pool(found: Mapping[PodKey, dict[str, Any]], row: Mapping[str, Any]) -> None:
+    labels, engines = _row(row)
+    said = found.get(_pod(labels))
+    blocks, size = _whole(labels.get("num_gpu_blocks")), _whole(labels.get("block_size"))
+    if said is None or not engines or not blocks or not size:
+        return
+    said["kv_tokens"] = said.get("kv_tokens", 0) + int(engines) * blocks * size
+    said["block_size"] = size
+
+
+def _histograms(answers: Mapping[str, Rows]) -> Mapping[PodKey, Mapping[str, Histogram]]:
+    found: dict[PodKey, dict[str, Histogram]] = {}
+    for kind in HISTOGRAMS:
+        buckets: dict[PodKey, list[tuple[float, float]]] = {}
+        sums: dict[PodKey, float] = {}
+        for row in answers.get(kind, ()):
+            labels, value = _row(row)
+            name = labels.get("set")
+            if value is None or not name:
+                continue
+            key = (labels.get("namespace", ""), name)
+            bound = labels.get("le")
+            if bound is None:
+                sums[key] = value
+            elif (limit := _number(bound, infinite=True)) is not None:
+                buckets.setdefault(key, []).append((limit, value))
+        for key, pairs in buckets.items():
+            pairs.sort()
+            bounds, counts = zip(*pairs, strict=True)
+            # Summed increases may fall by a rounding; what falls by more is no histogram.
+            mended = _mended(counts)
+            if bounds[-1] == math.inf and mended is not None:
+                found.setdefault(key, {})[kind] = Histogram(bounds, mended, sums.get(key, 0.0))
+    return {key: found[key] for key in sorted(found)}
+
+
+def _mended(counts: tuple[float, ...]) -> tuple[float, ...] | None:
+    if is_cumulative(counts):
+        return counts
+    mended, highest = [], 0.0
+    for count in counts:
+        if count < highest - 1e-6 * max(1.0, highest) - 0.5:
+            return None
+        highest = max(highest, count)
+        mended.append(highest)
+    return tuple(mended)
+
+
+def _row(row: Mapping[str, Any]) -> tuple[Mapping[str, str], float | None]:
+    try:
+        return row["metric"], _number(row["value"][1])
+    except (KeyError, IndexError, TypeError):
+        return {}, None
+
+
+def _number(text: Any, *, infinite: bool = False) -> float | None:
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        return None
+    return value if math.isfinite(value) or (infinite and value == math.inf) else None
+
+
+def _whole(text: str | None) -> int | None:
+    """A label that holds a count; an engine without a cache writes None there."""
+    return int(text) if text is not None and text.isdigit() else None

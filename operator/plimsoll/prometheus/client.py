@@ -1,0 +1,114 @@
+"""Questions to a Prometheus, off the event loop: a few threads, each with a connection of its own, and one deadline for all.
+
+A Prometheus that is slow, wrong or gone costs a tick its answers and nothing else. There is no second try within a tick:
+the next one comes in a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import requests
+from prometheus_api_client import PrometheusConnect
+from prometheus_api_client.exceptions import PrometheusApiClientException
+from urllib3.util.retry import Retry
+
+from plimsoll.prometheus.answers import Rows
+
+THREADS: Final = 4
+DEADLINE_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    answers: Mapping[str, Rows]
+    errors: Mapping[str, str]
+    """By question: why there is no answer."""
+
+    @property
+    def reachable(self) -> bool:
+        """A Prometheus that answers nothing at all is not there."""
+        return bool(self.answers) or not self.errors
+
+
+class Prometheus:
+    def __init__(
+        self, url: str, *, deadline_s: float = DEADLINE_S, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self._url, self._deadline, self._headers = url.rstrip("/"), deadline_s, dict(headers or {})
+        self._threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="prometheus")
+        self._own = threading.local()
+        self._under_way: set[asyncio.Future[Rows]] = set()
+
+    async def ask(self, questions: Mapping[str, str]) -> Asked:
+        """All of them at once; those that are not answered in time are among the errors."""
+        if not questions:
+            return Asked(answers={}, errors={})
+        if len(self._under_way) >= THREADS:
+            busy = f"{len(self._under_way)} earlier questions are not answered yet"
+            return Asked(answers={}, errors=dict.fromkeys(questions, busy))
+        loop = asyncio.get_running_loop()
+        asked = {
+            about: loop.run_in_executor(self._threads, self._one, text) for about, text in questions.items()
+        }
+        for future in asked.values():
+            self._under_way.add(future)
+            future.add_done_callback(self._done)
+        await asyncio.wait(asked.values(), timeout=self._deadline)
+        answers, errors = {}, {}
+        for about, future in asked.items():
+            if not future.done():
+                # What has not begun never will; what has begun ends by its own deadline, and nobody waits for it.
+                future.cancel()
+                errors[about] = f"no answer within {self._deadline:g} s"
+            elif (error := future.exception()) is not None:
+                errors[about] = _words(error)
+            else:
+                answers[about] = future.result()
+        return Asked(answers=answers, errors=errors)
+
+    def _done(self, future: asyncio.Future[Rows]) -> None:
+        self._under_way.discard(future)
+        if not future.cancelled():
+            future.exception()
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _one(self, query: str) -> Rows:
+        rows: Any = self._client().custom_query(query, timeout=self._deadline)
+        if not isinstance(rows, list):
+            raise TypeError(f"an instant vector was expected, not a {type(rows).__name__}")
+        return rows
+
+    def _client(self) -> PrometheusConnect:
+        client: PrometheusConnect | None = getattr(self._own, "client", None)
+        if client is None:
+            session = requests.Session()
+            # Proxies of the environment are for the outside; a Prometheus is inside.
+            session.trust_env = False
+            client = PrometheusConnect(
+                url=self._url,
+                headers=self._headers,
+                session=session,
+                retry=Retry(total=0),
+                timeout=self._deadline,
+                method="POST",
+            )
+            self._own.client = client
+        return client
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, requests.Timeout):
+        return "no answer in time"
+    if isinstance(error, requests.ConnectionError):
+        return "no connection"
+    if isinstance(error, PrometheusApiClientException):
+        return str(error)[:300]
+    return f"{type(error).__name__}: {error}"[:300]

@@ -1,0 +1,75 @@
+"""The pods' own metrics pages, where no Prometheus is configured: the same samples, one connection a pod.
+
+Good for a few hundred replicas; what a Prometheus adds is less traffic, and histories that outlive this program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import aiohttp
+
+from plimsoll.facts.pod_sample import PodSample
+from plimsoll.prometheus.exposition import sample_of
+from plimsoll.prometheus.vocabulary import Vocabulary
+
+AT_ONCE: Final = 32
+DEADLINE_S: Final = 5.0
+LARGEST_PAGE: Final = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Where one replica publishes its metrics."""
+
+    pod: str
+    """UID of the leader's pod."""
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scraped:
+    samples: tuple[PodSample, ...]
+    errors: Mapping[str, str]
+    """By pod: why there is no sample."""
+
+
+async def scrape(
+    pages: Iterable[Page], words: Vocabulary, *, now: float, deadline_s: float = DEADLINE_S
+) -> Scraped:
+    """All pages; whoever is slow or wrong is an error and keeps nobody waiting."""
+    limit = asyncio.Semaphore(AT_ONCE)
+    timeout = aiohttp.ClientTimeout(total=deadline_s)
+    async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
+
+        async def one(page: Page) -> PodSample | str:
+            async with limit:
+                try:
+                    text = await _text(session, page.url)
+                except TimeoutError:
+                    return f"no answer within {deadline_s:g} s"
+                except (aiohttp.ClientError, ValueError) as error:
+                    return f"{type(error).__name__}: {error}"[:300]
+            return sample_of(text, words, pod=page.pod, at=now)
+
+        listed = sorted(pages, key=lambda page: page.pod)
+        found = await asyncio.gather(*map(one, listed))
+    return Scraped(
+        samples=tuple(each for each in found if isinstance(each, PodSample)),
+        errors={page.pod: each for page, each in zip(listed, found, strict=True) if isinstance(each, str)},
+    )
+
+
+async def _text(session: aiohttp.ClientSession, url: str) -> str:
+    async with session.get(url, allow_redirects=False) as answer:
+        if answer.status != 200:
+            raise ValueError(f"status {answer.status}")
+        body = bytearray()
+        async for chunk in answer.content.iter_chunked(65536):
+            body += chunk
+            if len(body) > LARGEST_PAGE:
+                raise ValueError(f"the page is larger than {LARGEST_PAGE} bytes")
+        return body.decode("utf-8", errors="replace")

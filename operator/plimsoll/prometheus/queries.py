@@ -1,0 +1,70 @@
+"""The few questions of a tick, each about the whole fleet: their number does not grow with it.
+
+Gauges and counters are asked for pod by pod and raw, so that who is alive and who began to count anew is judged in one
+place, for a Prometheus as for a scrape. Histograms would be a hundred times as many rows; they are summed by serving set
+over there, after joining with the pods that are alive, and take turns, two a tick: a p99 of five minutes is no older for
+being asked for every half minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from plimsoll.prometheus.vocabulary import COUNTERS, GAUGES, Vocabulary
+
+POD: Final = "namespace, pod, uid"
+"""Labels that tell a pod; a uid is not everywhere, and then empty."""
+SET_OF_POD: Final = "(.+-[0-9a-f]{8})-.+"
+"""The name of a pod's set within the pod's own name, which ends in the hash of the set and what Kubernetes adds."""
+LATENCY_WINDOW: Final = "5m"
+TURNS: Final = (("ttft", "itl"), ("e2e", "prompt_lengths", "output_lengths"))
+"""Histograms that take turns: of each group one a tick."""
+LARGEST: Final = 12
+"""Queries of a tick, at most."""
+
+
+def queries(words: Vocabulary, tick: int) -> Mapping[str, str]:
+    """By what each is about; `tick` is only counted, to take turns."""
+    running, success = words.of("running"), words.of("requestSuccess")
+    asked = {
+        "kv": _each("avg", words.of("kvUsage")),
+        "load": _each("sum", words.of(*GAUGES, "kvCapacity")),
+        "counters": _each("sum", words.of(*COUNTERS), 'finished_reason!="error"'),
+        "errors": _each("sum", success, 'finished_reason="error"'),
+        "pools": _pools(words.of("cacheConfig")),
+        "ages": f"max by ({POD}) (timestamp({_matching(running)}))" if running else "",
+    }
+    for group in TURNS:
+        field = group[tick % len(group)]
+        asked[field] = _summed(words.histogram(field), running)
+    return {about: query for about, query in asked.items() if query}
+
+
+def _matching(names: Sequence[str], *more: str) -> str:
+    name = f'__name__=~"{"|".join(names)}"' if len(names) > 1 else f'__name__="{names[0]}"'
+    return f"{{{', '.join((name, *more))}}}"
+
+
+def _each(how: str, names: Sequence[str], *more: str) -> str:
+    return f"{how} by (__name__, {POD}) ({_matching(names, *more)})" if names else ""
+
+
+def _pools(names: Sequence[str]) -> str:
+    """As many as the pod has engines, by what each of them says of its cache."""
+    return f"count by ({POD}, num_gpu_blocks, block_size) ({_matching(names)})" if names else ""
+
+
+def _summed(names: Sequence[str], alive: Sequence[str]) -> str:
+    if not names or not alive:
+        return ""
+    joined = f"and on (namespace, pod) {_matching(alive)}"
+    parts = []
+    for suffix in ("_bucket", "_sum"):
+        # Of each pod the first name that it has: an old name beside the new one would count everything twice.
+        gained = " or on (namespace, pod) ".join(
+            f"increase({name}{suffix}[{LATENCY_WINDOW}])" for name in names
+        )
+        named = f'label_replace(({gained}) {joined}, "set", "$1", "pod", "{SET_OF_POD}")'
+        parts.append(f"sum by (namespace, set, le) ({named})")
+    return " or ".join(parts)

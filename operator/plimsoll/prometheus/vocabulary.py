@@ -1,0 +1,65 @@
+"""Which exported name means what, over all engines and versions that a fleet runs: old names and new ones at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+GAUGES = ("running", "waiting")
+COUNTERS: Mapping[str, str] = {
+    "preemptions": "preemptions",
+    "requestSuccess": "finished",
+    "promptTokens": "prompt_tokens",
+    "generationTokens": "generation_tokens",
+    "prefixQueries": "prefix_queries",
+    "prefixHits": "prefix_hits",
+}
+"""Logical name of a counter to the field of a sample."""
+HISTOGRAMS: Mapping[str, tuple[str, ...]] = {
+    "ttft": ("timeToFirstToken",),
+    "itl": ("interToken", "timePerOutputToken"),
+    "e2e": ("endToEnd",),
+    "prompt_lengths": ("promptLength",),
+    "output_lengths": ("generationLength",),
+}
+"""Field of a sample to logical names, the best first: a mean for each request stands in for gaps that nobody counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    names: Mapping[str, tuple[str, ...]]
+    """Logical name to exported names, the better first: an engine may export an old name beside the new one."""
+
+    def of(self, *logical: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for word in logical for name in self.names.get(word, ())))
+
+    def fields(self, meaning: Mapping[str, str]) -> Mapping[str, tuple[str, int]]:
+        """Exported name to the field of a sample, and how many names of that field are better."""
+        return {
+            name: (field, rank)
+            for word, field in meaning.items()
+            for rank, name in enumerate(self.names.get(word, ()))
+        }
+
+    def histogram(self, field: str) -> tuple[str, ...]:
+        """The better first; of one replica only the first that it has counts."""
+        return self.of(*HISTOGRAMS[field])
+
+
+def vocabulary(metrics: Iterable[Mapping[str, tuple[str, ...]]]) -> Vocabulary:
+    """Of the metric names of each engine and version in use, each list with the current name first."""
+    lists: dict[str, set[tuple[str, ...]]] = {}
+    for each in metrics:
+        for word, exported in each.items():
+            lists.setdefault(word, set()).add(tuple(exported))
+    # A version that exports two names says which of them is the better one, so the longest list leads.
+    return Vocabulary(
+        {
+            word: tuple(
+                dict.fromkeys(
+                    name for names in sorted(found, key=lambda names: (-len(names), names)) for name in names
+                )
+            )
+            for word, found in sorted(lists.items())
+        }
+    )

@@ -1,0 +1,54 @@
+"""A server that answers like a Prometheus, or like one that is slow, wrong or gone."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+Answer = Callable[[str], tuple[int, bytes]]
+
+
+def vector(*rows: tuple[Mapping[str, str], object]) -> list[dict[str, Any]]:
+    return [{"metric": dict(labels), "value": [1000.0, str(value)]} for labels, value in rows]
+
+
+def body(rows: object) -> tuple[int, bytes]:
+    return 200, json.dumps({"status": "success", "data": {"resultType": "vector", "result": rows}}).encode()
+
+
+@contextmanager
+def server(answer: Answer) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            query = parse_qs(urlparse(self.path).query).get("query", [""])[0]
+            self.reply(*answer(query))
+
+        def do_GET(self) -> None:
+            self.reply(*answer(self.path))
+
+        def reply(self, status: int, data: bytes) -> None:
+            try:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+            except OSError:
+                pass  # The caller has gone.
+
+        def log_message(self, *args: object) -> None:
+            del args
+
+    served = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{served.server_address[1]}"
+    finally:
+        served.shutdown()
+        served.server_close()
+        thread.join()

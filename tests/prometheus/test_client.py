@@ -1,0 +1,107 @@
+"""A Prometheus that is slow, wrong or gone costs a tick its answers, and says why."""
+
+import asyncio
+import threading
+
+import pytest
+
+from plimsoll.facts.engines import engine_facts
+from plimsoll.prometheus.client import Asked, Prometheus
+from plimsoll.prometheus.fleet import FleetMetrics
+from plimsoll.prometheus.vocabulary import vocabulary
+from tests.prometheus.serving import body, server, vector
+
+WORDS = vocabulary([engine_facts("vllm", "0.33.0").metrics])
+
+
+def asked(answer, questions, deadline=20.0):
+    async def run(url):
+        client = Prometheus(url, deadline_s=deadline)
+        try:
+            return await client.ask(questions)
+        finally:
+            client.close()
+
+    with server(answer) as url:
+        return asyncio.run(run(url))
+
+
+def test_each_question_has_its_answer():
+    result = asked(lambda query: body(vector(({"q": query}, 1))), {"a": "x", "b": 'y{z!="1"}'})
+    assert result.reachable
+    assert result.errors == {}
+    assert result.answers["b"][0]["metric"] == {"q": 'y{z!="1"}'}
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ((500, b"no"), "500"),
+        ((422, b'{"error": "too many samples"}'), "too many samples"),
+        ((200, b"not json"), "Error"),
+        ((200, b'{"data": {}}'), "KeyError"),
+        ((200, b'{"data": {"result": 3}}'), "instant vector"),
+    ],
+)
+def test_a_wrong_answer_is_an_error_of_its_question_alone(reply, words):
+    result = asked(lambda query: reply if query == "bad" else body([]), {"a": "bad", "b": "good"})
+    assert list(result.answers) == ["b"]
+    assert words in result.errors["a"]
+    assert result.reachable
+
+
+def test_nobody_there_is_unreachable():
+    async def run():
+        client = Prometheus("http://127.0.0.1:9", deadline_s=20.0)
+        try:
+            return await client.ask({"a": "x"})
+        finally:
+            client.close()
+
+    result = asyncio.run(run())
+    assert not result.reachable
+    assert result.errors["a"] == "no connection"
+
+
+def test_a_silent_server_is_given_up_and_not_piled_upon():
+    released = threading.Event()
+
+    def silent(_):
+        released.wait(20)
+        return body([])
+
+    async def run(url):
+        client = Prometheus(url, deadline_s=0.2)
+        first = await client.ask({name: name for name in "abcdef"})
+        second = await client.ask({"g": "g"})
+        released.set()
+        client.close()
+        return first, second
+
+    with server(silent) as url:
+        first, second = asyncio.run(run(url))
+    assert not first.reachable
+    assert set(first.errors) == set("abcdef")
+    assert "g" in second.errors
+
+
+def test_histograms_stay_for_the_ticks_without_a_turn():
+    labels = {"namespace": "team", "set": "chat-0a1b2c3d", "le": "+Inf"}
+
+    class Source:
+        async def ask(self, questions):
+            rows = vector((labels, 5.0))
+            kinds = {"ttft", "itl", "e2e", "prompt_lengths", "output_lengths"}
+            return Asked(answers={about: rows if about in kinds else [] for about in questions}, errors={})
+
+    async def run():
+        metrics, found = FleetMetrics(Source(), WORDS), []
+        for tick in range(4):
+            seen, _ = await metrics.look(15.0 * tick)
+            found.append(set(seen.histograms["team", "chat-0a1b2c3d"]))
+        seen, reachable = await FleetMetrics(Source(), WORDS).look(0.0)
+        return found, reachable
+
+    found, reachable = asyncio.run(run())
+    assert reachable
+    assert [len(each) for each in found] == [2, 4, 5, 5]

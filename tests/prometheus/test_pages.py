@@ -1,0 +1,110 @@
+"""A metrics page read line by line, from engines as they are and as they should not be."""
+
+import asyncio
+
+import pytest
+
+from plimsoll.facts.engines import engine_facts, engine_profile
+from plimsoll.prometheus.exposition import sample_of
+from plimsoll.prometheus.pods import Page, scrape
+from plimsoll.prometheus.vocabulary import vocabulary
+from tests.prometheus.serving import server
+
+WORDS = vocabulary(
+    [
+        *(engine_facts("vllm", version).metrics for version in ("0.9.0", "0.33.0")),
+        engine_profile("sglang").metrics,
+    ]
+)
+PAGE = """
+# HELP vllm:num_requests_running Number of requests in model execution batches.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="m, {odd} \\"name\\""} 3.0
+vllm:num_requests_waiting{engine="0",model_name="m"} 1.0
+vllm:kv_cache_usage_perc{engine="0"} 0.25
+vllm:cache_config_info{block_size="16",num_gpu_blocks="200",engine="0"} 1.0
+vllm:num_preemptions_total{engine="0"} 5.0
+vllm:num_preemptions_created{engine="0"} 1.7e+09
+vllm:request_success_total{engine="0",finished_reason="stop"} 10.0
+vllm:request_success_total{engine="0",finished_reason="length"} 5.0
+vllm:request_success_total{engine="0",finished_reason="error"} 2.0
+vllm:time_to_first_token_seconds_bucket{engine="0",le="0.1"} 4.0
+vllm:time_to_first_token_seconds_bucket{engine="0",le="1.0"} 9.0
+vllm:time_to_first_token_seconds_bucket{engine="0",le="+Inf"} 10.0
+vllm:time_to_first_token_seconds_sum{engine="0"} 3.5
+python_gc_objects_collected_total{generation="0"} 1.0
+"""
+
+
+def sample(text, words=WORDS):
+    return sample_of(text, words, pod="uid", at=1.0)
+
+
+def test_a_page_becomes_a_sample():
+    said = sample(PAGE)
+    assert (said.running, said.waiting, said.kv_fraction) == (3.0, 1.0, 0.25)
+    assert (said.kv_tokens, said.block_size, said.preemptions) == (3200, 16, 5.0)
+    assert (said.finished, said.errors) == (15.0, 2.0)
+    assert said.ttft is not None
+    assert (said.ttft.counts, said.ttft.sum) == ((4.0, 9.0, 10.0), 3.5)
+    assert (said.itl, said.prompt_tokens) == (None, None)
+
+
+def test_ranks_of_one_pod_add_up_and_share_their_fullness():
+    second = PAGE.replace('engine="0"', 'engine="1"').replace("0.25", "0.75")
+    said = sample(PAGE + second)
+    assert (said.running, said.kv_fraction, said.kv_tokens) == (6.0, 0.5, 6400)
+    assert said.ttft is not None
+    assert said.ttft.count == 20.0
+
+
+def test_an_old_name_beside_the_new_one_counts_once():
+    both = PAGE + 'vllm:gpu_cache_usage_perc{engine="0"} 0.9\n'
+    assert sample(both).kv_fraction == 0.25
+
+
+def test_another_engine_is_read_by_its_own_words():
+    page = (
+        'sglang:num_running_reqs{a="b"} 4\nsglang:token_usage 0.5\nsglang:max_total_num_tokens 9000\n'
+        "sglang:num_queue_reqs 2\n"
+    )
+    said = sample(page)
+    assert (said.running, said.waiting, said.kv_fraction, said.kv_tokens) == (4.0, 2.0, 0.5, 9000)
+    assert said.finished is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\x00\xff<html>",
+        "vllm:num_requests_running NaN",
+        "vllm:num_requests_running{",
+        "vllm:num_requests_running",
+        "vllm:kv_cache_usage_perc 55",
+        "vllm:kv_cache_usage_perc -1",
+        'vllm:time_to_first_token_seconds_bucket{le="1"} 3',
+        'vllm:time_to_first_token_seconds_bucket{le="x"} 3\nvllm:cache_config_info{num_gpu_blocks="None"} 1',
+    ],
+)
+def test_what_is_no_metric_says_nothing(text):
+    said = sample(text)
+    assert (said.running, said.kv_fraction, said.ttft, said.kv_tokens) == (None, None, None, None)
+
+
+def test_pods_are_scraped_side_by_side_and_those_that_fail_say_why():
+    def answer(path):
+        return {"/good": (200, PAGE.encode()), "/moved": (302, b""), "/broken": (500, b"")}[path]
+
+    async def run(url):
+        paths = ("good", "moved", "broken")
+        pages = [Page(name, f"{url}/{name}") for name in paths]
+        pages.append(Page("nobody", "http://127.0.0.1:9/"))
+        return await scrape(pages, WORDS, now=7.0, deadline_s=20.0)
+
+    with server(answer) as url:
+        found = asyncio.run(run(url))
+    assert [(each.pod, each.at, each.running) for each in found.samples] == [("good", 7.0, 3.0)]
+    assert found.errors["moved"] == "ValueError: status 302"
+    assert found.errors["broken"] == "ValueError: status 500"
+    assert "nobody" in found.errors

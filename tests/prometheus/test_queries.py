@@ -1,0 +1,137 @@
+"""A handful of questions for a fleet of any size, and rows that become samples without believing everything."""
+
+import math
+
+import pytest
+
+from plimsoll.control.joining import joined
+from plimsoll.facts.engines import engine_facts, engine_names, engine_profile
+from plimsoll.facts.pod_sample import PodSample
+from plimsoll.prometheus.answers import reading
+from plimsoll.prometheus.queries import LARGEST, queries
+from plimsoll.prometheus.vocabulary import Vocabulary, vocabulary
+from tests.prometheus.serving import vector
+
+VERSIONS = ("0.6.0", "0.9.0", "0.10.2", "0.20.2", "0.33.0")
+ALL = vocabulary(
+    [
+        *(engine_facts("vllm", version).metrics for version in VERSIONS),
+        *(engine_profile(name).metrics for name in engine_names()),
+    ]
+)
+WORDS = vocabulary([engine_facts("vllm", "0.33.0").metrics])
+POD = {"namespace": "team", "pod": "chat-0a1b2c3d-x"}
+AGES = vector((POD, 990.0))
+RUNNING = "vllm:num_requests_running"
+
+
+def test_their_number_is_bounded_whatever_engines_there_are():
+    for tick in range(6):
+        assert len(queries(ALL, tick)) <= LARGEST
+
+
+def test_histograms_take_turns_and_all_have_had_one_after_three_ticks():
+    asked = [set(queries(WORDS, tick)) for tick in range(3)]
+    assert set.union(*asked) >= {"ttft", "itl", "e2e", "prompt_lengths", "output_lengths"}
+    assert all(len(each) == 8 for each in asked)
+
+
+def test_old_names_are_asked_for_beside_new_ones_and_the_new_ones_come_first():
+    assert ALL.of("kvUsage")[:2] == ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+    assert "sglang:token_usage" in queries(ALL, 0)["kv"]
+    itl = queries(ALL, 1)["itl"]
+    assert itl.index("vllm:inter_token_latency_seconds") < itl.index("vllm:time_per_output_token_seconds")
+
+
+def test_an_engine_that_lacks_a_name_is_not_asked_for_it():
+    tgi = vocabulary([engine_profile("tgi").metrics])
+    assert set(queries(tgi, 0)) <= {"load", "ages", "itl"}
+    assert queries(Vocabulary({}), 0) == {}
+
+
+def test_rows_become_samples():
+    answers = {
+        "ages": AGES,
+        "kv": vector(({**POD, "__name__": "vllm:kv_cache_usage_perc"}, 0.5)),
+        "load": vector(
+            ({**POD, "__name__": RUNNING}, 7), ({**POD, "__name__": "vllm:num_requests_waiting"}, 0)
+        ),
+        "counters": vector(
+            ({**POD, "__name__": "vllm:num_preemptions_total"}, 3),
+            ({**POD, "__name__": "vllm:request_success_total"}, 40),
+        ),
+        "errors": vector(({**POD, "__name__": "vllm:request_success_total"}, 2)),
+        "pools": vector(({**POD, "num_gpu_blocks": "100", "block_size": "16"}, 2)),
+    }
+    assert reading(answers, WORDS).samples == {
+        ("team", POD["pod"]): PodSample(
+            pod=POD["pod"],
+            at=990.0,
+            kv_fraction=0.5,
+            running=7.0,
+            waiting=0.0,
+            kv_tokens=3200,
+            block_size=16,
+            preemptions=3.0,
+            finished=40.0,
+            errors=2.0,
+        )
+    }
+
+
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-1", "x", 7.5])
+def test_a_figure_that_cannot_be_is_not_believed(value):
+    answers = {"ages": AGES, "kv": vector(({**POD, "__name__": "vllm:kv_cache_usage_perc"}, value))}
+    assert reading(answers, WORDS).samples["team", POD["pod"]].kv_fraction is None
+
+
+@pytest.mark.parametrize("row", [{}, {"metric": POD}, {"metric": POD, "value": []}, {"value": [1, "2"]}])
+def test_rows_that_are_none_are_passed_over(row):
+    seen = reading({"ages": [*AGES, row], "kv": [row], "pools": [row], "ttft": [row]}, WORDS)
+    assert list(seen.samples) == [("team", POD["pod"])]
+
+
+def test_of_two_names_of_one_figure_the_better_one_counts_in_any_order():
+    rows = [
+        ({**POD, "__name__": "vllm:kv_cache_usage_perc"}, 0.5),
+        ({**POD, "__name__": "vllm:gpu_cache_usage_perc"}, 0.1),
+    ]
+    for order in (rows, rows[::-1]):
+        seen = reading({"ages": AGES, "kv": vector(*order)}, ALL)
+        assert seen.samples["team", POD["pod"]].kv_fraction == 0.5
+
+
+def test_an_engine_without_a_cache_has_no_pool():
+    answers = {"ages": AGES, "pools": vector(({**POD, "num_gpu_blocks": "None", "block_size": "16"}, 1))}
+    assert reading(answers, WORDS).samples["team", POD["pod"]].kv_tokens is None
+
+
+def test_buckets_become_histograms_by_set():
+    labels = {"namespace": "team", "set": "chat-0a1b2c3d"}
+    rows = vector(
+        ({**labels, "le": "+Inf"}, 10),
+        ({**labels, "le": "0.1"}, 4),
+        ({**labels, "le": "1.0"}, 9.9999999),
+        (labels, 5.5),
+        ({"namespace": "team", "le": "0.1"}, 3),
+    )
+    (histogram,) = (each["ttft"] for each in reading({"ttft": rows}, WORDS).histograms.values())
+    assert (histogram.bounds, histogram.sum) == ((0.1, 1.0, math.inf), 5.5)
+    assert histogram.quantile(0.4) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("counts", [(9, 4, 10), (1, 2)])
+def test_buckets_that_fall_or_do_not_end_are_no_histogram(counts):
+    labels = {"namespace": "team", "set": "chat-0a1b2c3d"}
+    bounds = ("0.1", "1", "+Inf")
+    rows = vector(*(({**labels, "le": bound}, count) for bound, count in zip(bounds, counts, strict=False)))
+    assert reading({"ttft": rows}, WORDS).histograms == {}
+
+
+def test_a_name_that_comes_again_is_another_pod():
+    key = ("team", "chat-0a1b2c3d-0-0")
+    live = {key: "uid-2"}
+    assert joined({key: PodSample(pod="uid-1", at=0)}, live) == ()
+    assert joined({key: PodSample(pod="uid-2", at=0)}, live) == (PodSample(pod="uid-2", at=0),)
+    assert joined({key: PodSample(pod=key[1], at=0)}, live) == (PodSample(pod="uid-2", at=0),)
+    assert joined({("team", "gone"): PodSample(pod="gone", at=0)}, live) == ()
