@@ -264,7 +264,10 @@ def gpu_pod(name: str, gpus: str, tolerated: str) -> Object:
         "resources": {"limits": {"nvidia.com/gpu": gpus}},
     }
     tolerations = [{"key": tolerated, "operator": "Exists"}]
-    return {"metadata": {"name": name}, "spec": {"containers": [container], "tolerations": tolerations}}
+    # Other fleets may be there, whose nodes would do.
+    selector = {names.LABEL_POOL: "grown"}
+    spec = {"containers": [container], "tolerations": tolerations, "nodeSelector": selector}
+    return {"metadata": {"name": name}, "spec": spec}
 
 
 def nodes_of(cluster: Cluster, fleet: Fleet) -> list[str]:
