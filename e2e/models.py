@@ -120,7 +120,7 @@ def adapter(rank: int = 8) -> TinyModel:
 
 
 def _files(config: Mapping[str, Any]) -> dict[str, bytes]:
-    tokenizer = {
+    about = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": CONTEXT,
         "pad_token": SPECIAL[0],
@@ -130,13 +130,13 @@ def _files(config: Mapping[str, Any]) -> dict[str, bytes]:
     }
     return {
         "config.json": _json({**COMMON, **config}),
-        "tokenizer.json": _json(_tokenizer()),
-        "tokenizer_config.json": _json(tokenizer),
+        "tokenizer.json": _json(tokenizer()),
+        "tokenizer_config.json": _json(about),
     }
 
 
 @cache
-def _tokenizer() -> Object:
+def tokenizer() -> Object:
     """Byte-level pair encoding, learned from words that nobody uses."""
     letters = _byte_letters()
     merges = _merges(_words(random.Random(1)), VOCABULARY - len(SPECIAL) - len(letters))
