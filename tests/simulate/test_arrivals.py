@@ -1,5 +1,7 @@
 """Arrivals: a trace brought to size keeps what makes it that trace."""
 
+from __future__ import annotations
+
 import statistics
 from array import array
 from itertools import pairwise
@@ -28,7 +30,7 @@ def requests(count: int = 1000, gap: float = 1.0) -> RequestTrace:
     )
 
 
-def cv(at) -> float:
+def cv(at: array[float]) -> float:
     gaps = [later - earlier for earlier, later in pairwise(at)]
     return statistics.stdev(gaps) / statistics.fmean(gaps)
 
@@ -70,6 +72,7 @@ def test_requests_are_replayed_as_they_are():
     drawn = draw_arrivals(requests(), LENGTHS, seed=1)
     assert list(drawn.at[:3]) == [0.0, 1.0, 2.0]
     assert list(drawn.inputs[:3]) == [1, 2, 3]
+    assert drawn.prefixes is not None
     assert drawn.prefixes[2] == (2,)
 
 
@@ -78,6 +81,7 @@ def test_more_or_fewer_requests_keep_order_and_their_own_lengths(scale: float):
     drawn = draw_arrivals(requests(), LENGTHS, seed=1, scale=scale)
     assert len(drawn) == pytest.approx(1000 * scale, rel=0.1)
     assert list(drawn.at) == sorted(drawn.at)
+    assert drawn.prefixes is not None
     assert all(ids == (tokens - 1,) for tokens, ids in zip(drawn.inputs, drawn.prefixes, strict=True))
 
 

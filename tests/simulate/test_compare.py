@@ -29,11 +29,14 @@ def test_every_request_is_accounted_for(routing: Routing):
     assert figures.requests == 7200
     assert figures.failed > 0
     assert figures.unanswered == 0
+    assert figures.slo_pct is not None
     assert 0 < figures.slo_pct < 100
 
 
 def test_more_replicas_serve_more_and_cost_in_proportion():
     few, more = (story(Static(count), steady(12.0, 900.0)).figures for count in (1, 4))
+    assert few.slo_pct is not None
+    assert more.slo_pct is not None
     assert few.slo_pct < more.slo_pct
     # The one that was there, and three that were started in the first minute, devices two each.
     assert more.gpu_hours == pytest.approx(2 * 4 * 900 / 3600, rel=0.02)

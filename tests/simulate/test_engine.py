@@ -84,15 +84,13 @@ def test_how_far_it_is_asked_to_go_at_a_time_changes_nothing(world, pauses):
     for request in first:
         whole.submit(request, request.arrival)
     whole.advance(1e9)
-    stops = sorted(
-        [(request.arrival, 0, request) for request in second] + [(at, 1, None) for at in pauses],
-        key=lambda s: s[:2],
-    )
-    for at, _, request in stops:
-        if request is None:
+    stops: list[tuple[float, Request | None]] = [(at, None) for at in pauses]
+    stops += [(request.arrival, request) for request in second]
+    for at, arrived in sorted(stops, key=lambda stop: (stop[0], stop[1] is None)):
+        if arrived is None:
             halting.advance(at)
         else:
-            halting.submit(request, at)
+            halting.submit(arrived, at)
     halting.advance(1e9)
     for one, other in zip(first, second, strict=True):
         assert one.finished_at == pytest.approx(other.finished_at)

@@ -1,5 +1,7 @@
 """Policies: each does what its published rule says, on what it can see."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.control.histograms import Histogram
@@ -17,7 +19,9 @@ from tests.simulate.worlds import SCENARIO, SLO, TIMES, steady, world
 INF = float("inf")
 
 
-def view(now: float, *seen: dict, pending: int = 0, silent: int = 0, least: int = 1, most: int = 20) -> View:
+def view(
+    now: float, *seen: dict[str, Any], pending: int = 0, silent: int = 0, least: int = 1, most: int = 20
+) -> View:
     """Ready replicas that say something, some that are silent, and some on their way."""
     samples = {f"r{place}": PodSample(pod=f"r{place}", at=now - 5, **said) for place, said in enumerate(seen)}
     ready = [*samples, *(f"s{place}" for place in range(silent))]
@@ -37,7 +41,7 @@ def view(now: float, *seen: dict, pending: int = 0, silent: int = 0, least: int 
     )
 
 
-def kv(*fractions: float) -> list[dict]:
+def kv(*fractions: float) -> list[dict[str, Any]]:
     return [{"kv_fraction": each, "running": 20.0, "waiting": 0.0, "kv_tokens": 10_000} for each in fractions]
 
 
@@ -85,7 +89,7 @@ def test_keda_counts_who_waits():
     assert wish(Keda(5), view(0.0, {"waiting": 18.0}, {"waiting": 3.0})) == 5
 
 
-def flying(each: float, count: int) -> list[dict]:
+def flying(each: float, count: int) -> list[dict[str, Any]]:
     return [{"running": each, "waiting": 0.0}] * count
 
 
@@ -93,8 +97,10 @@ def test_kpa_averages_three_minutes_and_panics_on_one():
     policy = Kpa(32, 0.5)
     for tick in range(12):
         assert wish(policy, view(15.0 * tick, *flying(16.0, 2))) == 2
+    wanted = None
     for tick in range(12, 17):
         wanted = policy.decide(view(15.0 * tick, *flying(60.0, 2)))
+    assert wanted is not None
     assert wanted.reason == "Panic"
     assert wanted.replicas >= 7
     # Nothing is taken away while it panics, and at most half after.
@@ -121,7 +127,7 @@ def test_wva2_sizes_its_step_from_missing_tokens():
     assert Wva2().decide(view(60.0, *kv(0.75, 0.75))) is None
 
 
-def latencies(count: float, ttft: float, itl: float, finished: float) -> dict:
+def latencies(count: float, ttft: float, itl: float, finished: float) -> dict[str, Any]:
     bounds = (0.1, 1.0, INF)
     return {
         "ttft": Histogram(bounds, (0.0, 0.0, count), ttft * count),
@@ -138,6 +144,7 @@ def test_dynamo_sets_a_floor_from_arrivals_and_steps_from_latency():
         now = 15.0 * tick
         policy.decide(view(now, *[latencies(50.0 * tick, 1.0, 0.07, 60.0 * tick)] * 2))
     wanted = policy.decide(view(375.0, *[latencies(2000.0, 1.0, 0.07, 1500.0)] * 2))
+    assert wanted is not None
     assert (wanted.reason, wanted.replicas) == ("Floor", 4)
     slow = Dynamo(SLO, requests_per_second=100.0)
     slow.decide(view(15.0, *[latencies(50.0, 5.0, 0.07, 50.0)] * 2))

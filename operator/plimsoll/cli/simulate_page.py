@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import floor, log10
 from typing import Final
 
 from plimsoll.cli.drawing import short
@@ -125,7 +126,7 @@ def _charts(one: Result) -> Iterator[Chart]:
 def _svg(chart: Chart, span_s: float, one: Result) -> str:
     top = chart.top
     if top is None:
-        top = max([1.0, *(value for line in chart.lines for _, value in line.points)]) * 1.1
+        top = _rounded(max([1.0, *(value for line in chart.lines for _, value in line.points)]))
 
     def across(at: float) -> float:
         return LEFT + at / span_s * (WIDTH - LEFT - RIGHT)
@@ -154,6 +155,12 @@ def _svg(chart: Chart, span_s: float, one: Result) -> str:
             f"<title>{escape(said)}</title></line>"
         )
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(chart.title)}">{"".join(parts)}</svg>'
+
+
+def _rounded(value: float) -> float:
+    """The next number that four parts of an axis divide into readable ones."""
+    step = 4 * 10.0 ** floor(log10(value / 4))
+    return next(one for one in (step, 2 * step, 2.5 * step, 5 * step, 10 * step) if one >= value)
 
 
 def _grid(

@@ -1,0 +1,72 @@
+"""The comparison's own arithmetic, and one small cell scored from end to end without any file."""
+
+from typing import Any
+
+import pytest
+
+import autoscaling
+from autoscaling_cells import SYNTHETIC, Cell, Size, scenario_for, scored, stage_of
+from plimsoll.simulate.router import Routing
+
+CELL = Cell(trace=SYNTHETIC[0], model="Qwen/Qwen3-32B", gpu="H100")
+SIZE = Size(replicas=2, days=0.02, routing=Routing.SERVICE)
+
+
+def row(policy: str, hours: float, slo: float, parameter: float = 1.0, **others: object) -> dict[str, Any]:
+    return {
+        "trace": CELL.trace,
+        "model": CELL.model,
+        "gpu": CELL.gpu,
+        "policy": policy,
+        "gpu_hours": hours,
+        "slo_pct": slo,
+        "parameter": parameter,
+        "seed": 1,
+        "swept": False,
+        **others,
+    }
+
+
+def test_a_curve_rises_with_cost_and_is_read_between_its_points():
+    points = autoscaling.curve(
+        [row("hpa", 10, 90, 0.7), row("hpa", 20, 98, 0.5), row("hpa", 30, 97, 0.3), row("hpa", 12, 92, 0.7)]
+    )
+    assert points == [(11, 91), (20, 98), (30, 98)]
+    assert autoscaling.at_equal_hours(points, 15.5) == pytest.approx(94.5)
+    assert autoscaling.at_equal_hours(points, 99) == 98
+    assert autoscaling.at_equal_hours(points, 5) is None
+
+
+def test_ours_is_ahead_only_where_no_baseline_is_better_at_the_same_cost():
+    rows = [row("plimsoll", 15, 99), row("static_peak", 20, 99.2), row("oracle", 14, 99.1)]
+    better = [row("wva2", 10, 99, swept=True), row("wva2", 20, 99.5, 2, swept=True)]
+    worse = [row("wva2", 10, 90, swept=True), row("wva2", 20, 99.5, 2, swept=True)]
+    assert not autoscaling.verdict(CELL, rows + better, SIZE)["ahead"]
+    said = autoscaling.verdict(CELL, rows + worse, SIZE)
+    assert said["ahead"]
+    assert (said["of_static_peak"], said["of_oracle"]) == (0.75, pytest.approx(1.0714, abs=1e-3))
+
+
+def test_intervals_are_wide_with_few_seeds_and_absent_with_one():
+    rows = [row("hpa", hours, 99) for hours in (9, 10, 11)]
+    assert autoscaling.half_width(rows, "gpu_hours") == pytest.approx(4.303 / 3**0.5)
+    assert autoscaling.half_width(rows[:1], "gpu_hours") is None
+
+
+def test_a_cell_is_scaled_to_its_size():
+    scenario, scale = scenario_for(CELL, SIZE)
+    assert scenario.most == 10
+    assert (scenario.hardware.ready, scenario.hardware.growing) == (3, 7)
+    assert scale > 0
+    assert stage_of(CELL, SIZE, 1).arrivals.span_s == pytest.approx(1728)
+
+
+def test_a_cell_is_scored_in_the_form_that_is_promised():
+    rows = scored(CELL, SIZE, 1, {"hpa": 0.4}, ("plimsoll", "static_peak", "hpa", "oracle"), sweep=False)
+    assert [one["policy"] for one in rows] == ["plimsoll", "static_peak", "hpa", "oracle"]
+    promised = {
+        "trace", "model", "gpu", "policy", "seed", "slo_pct", "gpu_hours", "ttft_p99_ms", "itl_p99_ms",
+        "preemptions_per_1000", "actions_per_day", "reversals_per_day",
+    }  # fmt: skip
+    assert all(promised <= set(one) for one in rows)
+    assert rows[2]["parameter"] == 0.4

@@ -1,0 +1,174 @@
+"""`plimsoll simulate` from end to end: a resource, a fleet and a trace in, figures and reasons out."""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.running import plimsoll
+from tests.cli.test_plan import resource
+
+SPEC: Any = {
+    "workload": {
+        "inputTokens": {"p50": 500, "p95": 1500},
+        "outputTokens": {"p50": 100, "p95": 300},
+        "contextTokens": 8192,
+    },
+    "slo": {"ttftP99Ms": 2000, "itlP99Ms": 100},
+    "scaling": {"min": 1, "max": 6},
+}
+
+
+@pytest.fixture
+def llm(tmp_path: Path) -> str:
+    file = tmp_path / "llm.yaml"
+    file.write_text(resource("chat", **SPEC))
+    return str(file)
+
+
+@pytest.fixture
+def rates(tmp_path: Path) -> str:
+    file = tmp_path / "rates.csv"
+    rows = [(0, 10), (300, 10), (600, 60), (900, 60), (1200, 10)]
+    file.write_text("t_s,rate_rps,cv\n" + "".join(f"{at},{rate},1.2\n" for at, rate in rows))
+    return str(file)
+
+
+@pytest.fixture
+def requests(tmp_path: Path) -> str:
+    file = tmp_path / "requests.csv"
+    rows = "".join(f"{place * 0.2:.1f},{300 + place % 500},{50 + place % 100}\n" for place in range(2000))
+    file.write_text("arrival_s,input_tokens,output_tokens\n" + rows)
+    return str(file)
+
+
+def test_text_says_what_was_replayed_what_came_of_it_and_what_it_rests_on(llm: str, rates: str):
+    ran = plimsoll("simulate", "-f", llm, "--fleet", "8xL40S", "--trace", rates)
+    assert (ran.code, ran.err) == (0, "")
+    for words in (
+        "rates.csv",
+        "behind a Service",
+        "behind an InferencePool",
+        "plimsoll",
+        "static_peak",
+        "SLO %",
+    ):
+        assert words in ran.out
+    assert "left out" in ran.out
+    assert "hindsight" in ran.out
+
+
+def test_json_holds_figures_timelines_and_actions_with_reasons(llm: str, rates: str):
+    asked = (
+        "simulate",
+        "-f",
+        llm,
+        "--fleet",
+        "8xL40S",
+        "--trace",
+        rates,
+        "--routing",
+        "service",
+        "-o",
+        "json",
+    )
+    ran = plimsoll(*asked)
+    data = json.loads(ran.out)
+    assert data["headline"] == "service"
+    ours = data["results"][0]
+    assert (ours["policy"], ours["routing"]) == ("plimsoll", "service")
+    assert ours["figures"]["requests"] == data["trace"]["requests"] > 40_000
+    assert ours["timeline"][0]["at"] == 0
+    assert all(action["reason"] and action["message"] for action in ours["actions"])
+    assert plimsoll(*asked).out == ran.out
+    assert yaml.safe_load(plimsoll(*asked[:-1], "yaml").out) == data
+
+
+def test_another_seed_is_another_world(llm: str, requests: str):
+    asked = ("simulate", "-f", llm, "--fleet", "8xL40S", "--trace", requests, "-o", "json", "--seed")
+    assert plimsoll(*asked, "1").out != plimsoll(*asked, "2").out
+
+
+def test_all_policies_can_be_asked_for_and_only_some(llm: str, requests: str):
+    asked = (
+        "simulate",
+        "-f",
+        llm,
+        "--fleet",
+        "8xL40S",
+        "--trace",
+        requests,
+        "--routing",
+        "inferencepool",
+        "-o",
+        "json",
+    )
+    policies = [one["policy"] for one in json.loads(plimsoll(*asked, "--policy", "all").out)["results"]]
+    assert len(policies) == 10
+    some = json.loads(plimsoll(*asked, "--policy", "hpa", "--policy", "oracle").out)["results"]
+    assert [one["policy"] for one in some] == ["hpa", "oracle"]
+
+
+def test_the_page_is_whole_in_itself(llm: str, rates: str, tmp_path: Path):
+    page = tmp_path / "out.html"
+    ran = plimsoll("simulate", "-f", llm, "--fleet", "8xL40S", "--trace", rates, "--html", str(page))
+    assert ran.code == 0
+    text = page.read_text()
+    seen: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+            seen.append(tag)
+            assert not {"src", "href"} & {name for name, _ in attributes}
+
+    Reader().feed(text)
+    assert seen.count("svg") == 8
+    assert "script" not in seen
+    assert "http" not in text.replace("http-equiv", "")
+
+
+def test_only_a_part_of_a_trace_is_replayed(llm: str, rates: str):
+    asked = ("simulate", "-f", llm, "--fleet", "8xL40S", "--trace", rates, "-o", "json")
+    part = json.loads(plimsoll(*asked, "--from-day", "0.00694444", "--days", "0.003472222").out)["trace"]
+    assert part["spanS"] == pytest.approx(300, abs=1)
+    assert part["meanRps"] == pytest.approx(60, rel=0.1)
+
+
+def test_more_traffic_is_a_factor(llm: str, requests: str):
+    asked = ("simulate", "-f", llm, "--fleet", "8xL40S", "--trace", requests, "-o", "json", "--scale")
+    assert json.loads(plimsoll(*asked, "0.5").out)["trace"]["requests"] == pytest.approx(1000, rel=0.1)
+
+
+def test_a_plan_that_does_not_fit_is_told_with_its_reason(requests: str, tmp_path: Path):
+    file = tmp_path / "big.yaml"
+    file.write_text(resource("big", "meta-llama/Llama-3.3-70B-Instruct"))
+    ran = plimsoll("simulate", "-f", str(file), "--fleet", "1xL4", "--trace", requests)
+    assert ran.code == 2
+    assert "default/big" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--trace", "none.csv"), "none.csv: cannot be read"),
+        (("--from-day", "3"), "the trace ends after"),
+        (("--scale", "0.000001"), "nothing arrives"),
+        (("--html", "/none/out.html"), "cannot be written"),
+        (("--policy", "magic"), "magic"),
+    ],
+)
+def test_what_is_wrong_is_told(llm: str, requests: str, arguments: tuple[str, ...], said: str):
+    trace = () if "--trace" in arguments else ("--trace", requests)
+    ran = plimsoll("simulate", "-f", llm, "--fleet", "8xL40S", *trace, *arguments)
+    assert ran.code == 3
+    assert said in ran.err
+
+
+def test_one_resource_at_a_time(llm: str, requests: str, tmp_path: Path):
+    file = tmp_path / "other.yaml"
+    file.write_text(resource("other", **SPEC))
+    ran = plimsoll("simulate", "-f", llm, "-f", str(file), "--fleet", "8xL40S", "--trace", requests)
+    assert (ran.code, "one is simulated at a time" in ran.err) == (3, True)
