@@ -54,9 +54,12 @@ test: setup ## run the tests, on a real API server with simulated nodes too; the
 	@cd e2e && ../$(BIN)/python -m cluster programs
 	$(BIN)/pytest e2e -n 2 -q -m "not real_node and not real_engine"
 
-# One after the other: a machine has one real node at a time. REQUIRE_REAL_NODE=1 makes a failure of what the machine cannot run.
+# One after the other: an engine wants all cores. Images and engine come first and by themselves, as programs do; where they cannot be
+# had, the tests say so again. REQUIRE_REAL_NODE=1 makes a failure of what the machine cannot run.
 e2e: setup ## run the tests on real nodes and with the real engine (root on Linux; without, they say why not)
 	@cd e2e && ../$(BIN)/python -m cluster programs
+	-@cd e2e && ../$(BIN)/python -m cluster.images
+	-@cd e2e && ../$(BIN)/python -m cluster.engine
 	$(BIN)/pytest e2e -q -m "real_node or real_engine"
 
 test-parser: setup ## judge command lines by the engine's own parsers (downloads 0.6 GB, minutes)
