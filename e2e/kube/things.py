@@ -60,8 +60,8 @@ def child(owner: Owner, api_version: str, kind: str, name: str, **rest: Any) -> 
     return manifest(body)
 
 
-def config_map(owner: Owner, value: str = "1", name: str = "chat-plan") -> Manifest:
-    return child(owner, "v1", "ConfigMap", name, data={"plan.json": value})
+def config_map(owner: Owner, value: str = "1") -> Manifest:
+    return child(owner, "v1", "ConfigMap", f"{owner.name}-plan", data={"plan.json": value})
 
 
 def service(owner: Owner, port: int = 80) -> Manifest:

@@ -29,7 +29,7 @@ MOST: Final = 1000
 SERIES_SECONDS: Final = 60.0
 """Between two counts of an event that comes again and again."""
 NOTE: Final = 1024
-"""Characters that the API takes."""
+"""Bytes that the API takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Events:
             "reportingInstance": self._instance,
             "action": event.action,
             "reason": event.reason,
-            "note": event.note if len(event.note) <= NOTE else event.note[: NOTE - 1] + "…",
+            "note": _cut(event.note),
             "type": event.type,
             "regarding": {
                 "apiVersion": names.API_VERSION,
@@ -144,3 +144,8 @@ class Events:
                 "uid": event.owner.uid,
             },
         }
+
+
+def _cut(note: str) -> str:
+    text = note.encode()
+    return note if len(text) <= NOTE else text[: NOTE - len("…".encode())].decode(errors="ignore") + "…"

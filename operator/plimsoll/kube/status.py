@@ -27,7 +27,7 @@ class StatusWriter:
 
     async def write(self, owner: Owner, wanted: Mapping[str, Any], seen: Object) -> bool:
         """Whether it was written: not if `seen`, the resource as it was last told of, says it already, nor if we wrote it
-        after that. Raises what the door raises; a resource that is gone or another one by now is NotFound or Conflict."""
+        after that. Raises what the door raises; a resource that is gone is NotFound or Conflict."""
         text = _digest(wanted)
         written, version = self._written.get(owner.uid, ("", "0"))
         # What was seen is our own write, or older; else somebody may have changed what we wrote.
