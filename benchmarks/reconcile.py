@@ -1,0 +1,474 @@
+"""What the operator costs on a real API server: from an edit to the first child, bursts, starts, a thousand edits, and rest.
+
+Everything is measured in one run beside two others on the same control plane: a direct parallel writer of the same objects
+with the same door (what the API server alone costs), and kube-controller-manager's Deployments (the peer that can be
+started here). Resources ask for no replicas, so that neither kubelets nor schedulers are measured. Times are of the
+clock, as a person waits for them; on a loaded machine compare ratios, not seconds. The load is printed beside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import copy
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "e2e"))  # programs there find one another by bare name, as those here do
+
+from cluster import Cluster  # noqa: E402
+from cluster.fleet import read_fleet  # noqa: E402
+from plimsoll import names  # noqa: E402
+from plimsoll.kube.credentials import Access  # noqa: E402
+from plimsoll.kube.door import Door, Object  # noqa: E402
+from plimsoll.kube.kinds import CHILDREN, CONTROLLER_REVISION, DEPLOYMENT, OWNER, Kind  # noqa: E402
+from turns.running import Operator  # noqa: E402
+
+SPACE: Final = "bench"
+PLAIN: Final = "plain"
+"""Namespace of what is not the operator's."""
+REPLICA_SET: Final = Kind("apps/v1", "ReplicaSet", "replicasets")
+OBJECTS: Final = (
+    "ConfigMap",
+    "ControllerRevision",
+    "Deployment",
+    "PodDisruptionBudget",
+    "Service",
+    "ServiceAccount",
+)
+"""The children of each resource here."""
+IN_FLIGHT: Final = 64
+PATIENCE: Final = 1800.0
+CONTEXTS: Final = (8192, 16384)
+MANAGER: Final = "benchmark"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    singles: int = 100
+    burst: int = 1000
+    start: tuple[int, ...] = (100, 1000, 10_000)
+    edits: int = 1000
+    idle_minutes: float = 10.0
+
+
+class Glass:
+    """What is seen of the objects of some kinds in a namespace, and when."""
+
+    def __init__(self, door: Door, space: str, kinds: Iterable[Kind]) -> None:
+        self._door, self._space, self._kinds = door, space, tuple(kinds)
+        self.seen: dict[tuple[str, str], tuple[str, float]] = {}
+        """By kind and name, version and moment of the last change."""
+        self.news = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Glass:
+        for kind in self._kinds:
+            path, version = kind.collection(self._space), ""
+            async for page in self._door.pages(path, metadata=True):
+                version = page.version
+                for item in page.items:
+                    self._put(kind, item)
+            self._tasks.append(asyncio.create_task(self._watch(kind, path, version)))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _watch(self, kind: Kind, path: str, version: str) -> None:
+        while True:
+            async for event, item in self._door.watch(path, version, metadata=True):
+                if event == "OPENED":
+                    continue
+                version = item["metadata"]["resourceVersion"]
+                if event == "DELETED":
+                    self.seen.pop((kind.name, item["metadata"]["name"]), None)
+                elif event != "BOOKMARK":
+                    self._put(kind, item)
+                self.news.set()
+
+    def _put(self, kind: Kind, item: Object) -> None:
+        metadata = item["metadata"]
+        self.seen[kind.name, metadata["name"]] = metadata["resourceVersion"], time.monotonic()
+
+    def of(self, kind: str) -> int:
+        return sum(1 for one, _ in self.seen if one == kind)
+
+    async def until(self, holds: Callable[[], bool]) -> float:
+        """When it held."""
+        async with asyncio.timeout(PATIENCE):
+            while not holds():
+                self.news.clear()
+                await self.news.wait()
+        return time.monotonic()
+
+    async def next_of(self, name: str, after: float) -> float:
+        """When an object of this name, or of one made from it, was first seen to change after a moment."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                self.news.clear()
+                at = [
+                    moment
+                    for (_, one), (_, moment) in self.seen.items()
+                    if moment > after and (one == name or one.startswith(f"{name}-"))
+                ]
+                if at:
+                    return min(at)
+                await self.news.wait()
+
+
+@dataclass(slots=True)
+class Bench:
+    cluster: Cluster
+    door: Door
+    sizes: Sizes
+    operator: Operator
+    found: dict[str, Any] = field(default_factory=dict)
+
+    def say(self, text: str) -> None:
+        print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def resource(name: str, **spec: Any) -> Object:
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.KIND,
+        "metadata": {"name": name, "namespace": SPACE},
+        "spec": {"model": {"source": "hf://Qwen/Qwen3-8B"}, "replicas": 0, **spec},
+    }
+
+
+def plain_deployment(name: str) -> Object:
+    labels = {"app": name}
+    pod = {"containers": [{"name": "one", "image": "none.invalid/none"}]}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": name, "namespace": PLAIN}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+async def at_once(calls: Iterable[Callable[[], Awaitable[object]]]) -> float:
+    """So many in flight as the operator may have; how long it took."""
+    began, room = time.monotonic(), asyncio.Semaphore(IN_FLIGHT)
+
+    async def one(call: Callable[[], Awaitable[object]]) -> None:
+        async with room:
+            await call()
+
+    await asyncio.gather(*(one(call) for call in calls))
+    return time.monotonic() - began
+
+
+async def apply(bench: Bench, body: Object) -> Object:
+    kind = OWNER if body["kind"] == names.KIND else DEPLOYMENT
+    path = kind.path(body["metadata"]["namespace"], body["metadata"]["name"])
+    return await bench.door.apply(path, body, manager=MANAGER)
+
+
+def glass(bench: Bench) -> Glass:
+    return Glass(bench.door, SPACE, [kind for kind in dict.fromkeys(CHILDREN) if kind.name in OBJECTS])
+
+
+async def create(bench: Bench, numbers: range) -> float:
+    """Until every child of each is written."""
+    async with glass(bench) as seen:
+        began = time.monotonic()
+        creating = [lambda n=n: apply(bench, resource(f"llm-{n:05}")) for n in numbers]
+        creations = asyncio.create_task(at_once(creating))
+        goal = numbers.stop
+        # Others' objects are among them: a namespace brings its own account and root certificates.
+        done = await seen.until(
+            lambda: seen.of("Deployment") >= goal and all(seen.of(kind) >= goal for kind in OBJECTS)
+        )
+        await creations
+        return done - began
+
+
+async def remove(bench: Bench, kind: Kind, space: str) -> None:
+    bench.cluster.api.delete(kind.collection(space))
+    await gone(bench, [kind], space)
+
+
+async def gone(bench: Bench, kinds: Iterable[Kind], space: str) -> None:
+    selector = f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}" if space == SPACE else ""
+    for kind in kinds:
+        async with asyncio.timeout(PATIENCE):
+            while bench.cluster.api.items(f"{kind.collection(space)}?limit=1&labelSelector={selector}"):
+                await asyncio.sleep(0.5)
+
+
+async def quiet(bench: Bench, seconds: float = 3.0) -> None:
+    """Until the operator has had nothing to do for so long."""
+    before, since = -1.0, time.monotonic()
+    async with asyncio.timeout(PATIENCE):
+        while time.monotonic() - since < seconds:
+            turns = await asyncio.to_thread(bench.operator.metric, "plimsoll_turns_total")
+            if turns != before or not turns:
+                before, since = turns, time.monotonic()
+            await asyncio.sleep(0.25)
+
+
+async def measure_burst(bench: Bench) -> None:
+    count = bench.sizes.burst
+    before = await asyncio.to_thread(bench.operator.writes)
+    took = await create(bench, range(count))
+    await quiet(bench)
+    writes = await asyncio.to_thread(bench.operator.writes) - before
+    direct = await direct_writer(bench, count)
+    peer = await deployments(bench, count)
+    bench.found["burst"] = {
+        "n": count, "s": round(took, 2), "direct_writer_s": round(direct, 2), "deployments_s": round(peer, 2),
+        "ratio": round(took / direct, 2), "writes_per_resource": round(writes / count, 2),
+    }  # fmt: skip
+
+
+async def direct_writer(bench: Bench, count: int) -> float:
+    """The children of the first resource, under other names and owned by nobody, as often as there were resources."""
+    bodies = []
+    for kind in dict.fromkeys(CHILDREN):
+        if kind.name in OBJECTS:
+            selector = f"{names.LABEL_DEPLOYMENT}=llm-00000"
+            items = bench.cluster.api.items(f"{kind.collection(SPACE)}?labelSelector={selector}")
+            bodies += [(kind, bare(kind, item)) for item in items]
+    assert len(bodies) == len(OBJECTS), [kind.name for kind, _ in bodies]
+
+    def written(kind: Kind, body: Object, number: int) -> Callable[[], Awaitable[object]]:
+        copied = copy.deepcopy(body)
+        name = copied["metadata"]["name"] = f"{body['metadata']['name']}-{number:05}"
+        return lambda: bench.door.apply(kind.path(PLAIN, name), copied, manager=MANAGER)
+
+    calls = [written(kind, body, number) for number in range(count) for kind, body in bodies]
+    async with Glass(bench.door, PLAIN, [DEPLOYMENT]):  # the same eyes as before
+        took = await at_once(calls)
+    for kind, _ in bodies:
+        bench.cluster.api.delete(kind.collection(PLAIN))
+    await gone(bench, [DEPLOYMENT, REPLICA_SET], PLAIN)
+    return took
+
+
+def bare(kind: Kind, item: Object) -> Object:
+    """What somebody would have written; under labels that the operator does not look at."""
+    metadata = item["metadata"]
+    kept = {"name": metadata["name"], "namespace": PLAIN, "annotations": metadata.get("annotations") or {}}
+    body = {key: value for key, value in item.items() if key not in ("metadata", "status")}
+    if kind.name == "Service":
+        spec = {key: value for key, value in body["spec"].items() if not key.startswith("clusterIP")}
+        body["spec"] = spec
+    return {"apiVersion": kind.api_version, "kind": kind.name, **body, "metadata": kept}
+
+
+async def deployments(bench: Bench, count: int) -> float:
+    """kube-controller-manager's: until each Deployment has its ReplicaSet."""
+    async with Glass(bench.door, PLAIN, [REPLICA_SET]) as seen:
+        began = time.monotonic()
+        made = [lambda n=n: apply(bench, plain_deployment(f"plain-{n:05}")) for n in range(count)]
+        creations = asyncio.create_task(at_once(made))
+        done = await seen.until(lambda: seen.of("ReplicaSet") >= count)
+        await creations
+    await remove(bench, DEPLOYMENT, PLAIN)
+    await gone(bench, [REPLICA_SET], PLAIN)
+    return done - began
+
+
+async def measure_singles(bench: Bench) -> None:
+    """One after the other, each beside one of the peer's: edits of idle resources, and creations."""
+    edited, created, peer = [], [], []
+    async with glass(bench) as seen, Glass(bench.door, PLAIN, [REPLICA_SET]) as theirs:
+        for number in range(bench.sizes.singles):
+            name = f"llm-{number % bench.sizes.burst:05}"
+            body = resource(name, workload={"contextTokens": CONTEXTS[number // bench.sizes.burst % 2]})
+            began = time.monotonic()
+            await apply(bench, body)
+            edited.append(await seen.next_of(name, began) - began)
+            name = f"one-{number:05}"
+            began = time.monotonic()
+            await apply(bench, resource(name))
+            created.append(await seen.next_of(name, began) - began)
+            name = f"plain-{number:05}"
+            began = time.monotonic()
+            await apply(bench, plain_deployment(name))
+            peer.append(await theirs.next_of(name, began) - began)
+            await asyncio.sleep(0.3)
+    bench.found["single"] = {**percentiles(edited), **percentiles(created, "created_")}
+    bench.found["peer"] = {"deployment_controller": percentiles(peer, "single_")}
+    for number in range(bench.sizes.singles):
+        bench.cluster.api.delete(OWNER.path(SPACE, f"one-{number:05}"))
+    await remove(bench, DEPLOYMENT, PLAIN)
+    await quiet(bench)
+
+
+async def measure_edits(bench: Bench) -> None:
+    """All at once; of each from its answer until its status tells of it."""
+    count = min(bench.sizes.edits, bench.sizes.burst)
+    asked: dict[str, tuple[int, float]] = {}
+    told: dict[str, float] = {}
+    path = OWNER.collection(SPACE)
+
+    async def edit(number: int) -> None:
+        name = f"llm-{number:05}"
+        answer = await apply(bench, resource(name, workload={"contextTokens": 24576}))
+        asked[name] = answer["metadata"]["generation"], time.monotonic()
+
+    async def watch(version: str) -> None:
+        async for event, item in bench.door.watch(path, version):
+            if event == "MODIFIED":
+                name = item["metadata"]["name"]
+                if (item.get("status") or {}).get("observedGeneration") == item["metadata"]["generation"]:
+                    told.setdefault(name, time.monotonic())
+
+    version = ""
+    async for page in bench.door.pages(path, metadata=True):
+        version = page.version
+    watching = asyncio.create_task(watch(version))
+    began = time.monotonic()
+    await at_once([lambda n=n: edit(n) for n in range(count)])
+    async with asyncio.timeout(PATIENCE):
+        while len(told) < count:
+            await asyncio.sleep(0.05)
+    watching.cancel()
+    took = [told[name] - max(began, at) for name, (_, at) in asked.items()]
+    bench.found["edits_1000"] = {
+        "n": count, "s": round(max(told.values()) - began, 2), "p99_s": round(percentile(took, 0.99), 2),
+    }  # fmt: skip
+    await quiet(bench)
+
+
+async def measure_idle(bench: Bench) -> None:
+    writes, cpu = await asyncio.to_thread(bench.operator.writes), cpu_seconds(bench.operator.process.pid)
+    await asyncio.sleep(bench.sizes.idle_minutes * 60)
+    bench.found["idle"] = {
+        "minutes": bench.sizes.idle_minutes,
+        "writes": await asyncio.to_thread(bench.operator.writes) - writes,
+        "cpu_s": round(cpu_seconds(bench.operator.process.pid) - cpu, 2),
+    }
+
+
+async def measure_start(bench: Bench, count: int) -> None:
+    """From the start of the process until each resource has had its turn."""
+    bench.operator.stop()
+    began = time.monotonic()
+    bench.operator.start()
+    async with asyncio.timeout(PATIENCE):
+        while await asyncio.to_thread(bench.operator.metric, "plimsoll_turns_total") < count:
+            await asyncio.sleep(0.1)
+    took = time.monotonic() - began
+    await quiet(bench)
+    bench.found.setdefault("start", {})[str(count)] = {
+        "s": round(took, 2),
+        "rss_mb": peak_mb(bench.operator.process.pid),
+        "writes": await asyncio.to_thread(bench.operator.writes),
+        "cpu_s": round(cpu_seconds(bench.operator.process.pid), 2),
+    }
+
+
+def percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def percentiles(seconds: list[float], prefix: str = "") -> dict[str, float]:
+    return {
+        f"{prefix}p50_ms": round(statistics.median(seconds) * 1000, 1),
+        f"{prefix}p99_ms": round(percentile(seconds, 0.99) * 1000, 1),
+    }
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def peak_mb(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) // 1000
+
+
+async def measure(cluster: Cluster, sizes: Sizes, folder: Path) -> dict[str, Any]:
+    """Everything, on a cluster that has the CRD and a fleet, and no operator."""
+    for space in (SPACE, PLAIN):
+        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": space}})
+    access = await Access.find(file=str(cluster.kubeconfig))
+    small = [count for count in sizes.start if count < sizes.burst]
+    large = [count for count in sizes.start if count >= sizes.burst]
+    with Operator(cluster, folder) as operator:
+        async with Door(access) as door:
+            bench = Bench(cluster, door, sizes, operator)
+            await first_turn(bench)
+            there = 0
+            for count in small:
+                bench.say(f"start with {count}")
+                await create(bench, range(there, count))
+                await quiet(bench)
+                await measure_start(bench, count)
+                there = count
+            await remove(bench, OWNER, SPACE)
+            await gone(bench, [DEPLOYMENT, CONTROLLER_REVISION], SPACE)
+            await quiet(bench)
+            bench.say(f"burst of {sizes.burst}")
+            await measure_burst(bench)
+            bench.say(f"{sizes.singles} single edits")
+            await measure_singles(bench)
+            bench.say(f"{sizes.edits} edits at once")
+            await measure_edits(bench)
+            bench.say(f"idle for {sizes.idle_minutes} minutes")
+            await measure_idle(bench)
+            there = sizes.burst
+            for count in large:
+                bench.say(f"start with {count}")
+                if count > there:
+                    await create(bench, range(there, count))
+                    there = count
+                    await quiet(bench)
+                await measure_start(bench, count)
+    return {**bench.found, "machine": {"cores": os.cpu_count(), "load_1m": round(os.getloadavg()[0], 2)}}
+
+
+async def first_turn(bench: Bench) -> None:
+    """What is read once is read: the model's facts, templates, engines."""
+    await apply(bench, resource("first"))
+    async with asyncio.timeout(PATIENCE):
+        while not (bench.cluster.api.get(OWNER.path(SPACE, "first")).get("status") or {}).get("conditions"):
+            await asyncio.sleep(0.1)
+    await remove(bench, OWNER, SPACE)
+    await gone(bench, [DEPLOYMENT], SPACE)
+
+
+def main() -> int:
+    default = Sizes()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--singles", type=int, default=default.singles)
+    parser.add_argument("--burst", type=int, default=default.burst, help="creations at once")
+    parser.add_argument(
+        "--start", default=",".join(map(str, default.start)), help="resources that are there, with commas"
+    )
+    parser.add_argument("--edits", type=int, default=default.edits)
+    parser.add_argument("--idle-minutes", type=float, default=default.idle_minutes)
+    chosen = parser.parse_args()
+    sizes = Sizes(
+        singles=chosen.singles,
+        burst=chosen.burst,
+        start=tuple(sorted(int(part) for part in chosen.start.split(","))),
+        edits=chosen.edits,
+        idle_minutes=chosen.idle_minutes,
+    )
+    with Cluster() as cluster, tempfile.TemporaryDirectory() as folder:
+        cluster.install(ROOT / "crds" / "llmdeployments.plimsoll.dev.yaml")
+        with cluster.fleet(read_fleet("h100")):
+            found = asyncio.run(measure(cluster, sizes, Path(folder)))
+    print(json.dumps(found, indent=None if chosen.json else 1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
