@@ -14,10 +14,7 @@ from typing import Final
 import pytest
 
 from cluster import Cluster
-from cluster.binaries import Places
-from cluster.binaries.progress import Progress
 from cluster.fleet import read_fleet
-from cluster.images import TOOLS, ensure_images
 from cluster.remains import Footprint
 from common import PATIENCE_SECONDS, ROOT, alive, eventually
 from real import Namespace, is_ready, python_pod, service
@@ -196,15 +193,6 @@ def test_nothing_is_left_when_the_owner_of_a_real_node_is_killed() -> None:
     assert eventually(lambda: not list(Path("/sys/fs/cgroup").glob(f"**/{told['cgroup']}")))
     assert eventually(lambda: set(_links()) == links)
     assert told["folder"] not in Path("/proc/self/mounts").read_text()
-
-
-def test_an_image_that_is_there_is_not_made_again(
-    real_cluster: Cluster, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ensure_images([TOOLS], Places.of(os.environ), Progress(sys.stderr))  # noqa: TID251 - as this session's own
-    assert capsys.readouterr().err == ""
-    listed = real_cluster.nodes[0].runtime.ctr("images", "list", "--quiet").splitlines()
-    assert TOOLS.reference in listed
 
 
 def _fetched(url: str) -> bytes:

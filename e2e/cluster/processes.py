@@ -106,10 +106,16 @@ class Processes:
                 raise ClusterFailed(f"{name} is not ready after {timeout:.0f} s{self.tail(name)}")
             time.sleep(0.05)
 
-    def finish(self, name: str) -> None:
-        """Until the program has done its work; ClusterFailed if it did not."""
-        if code := self._running.pop(name).wait():
-            raise ClusterFailed(f"{name} ended with {code}{self.tail(name)}")
+    def finish(self, *names: str) -> None:
+        """Until these programs have done their work; ClusterFailed as soon as one did not."""
+        while left := [name for name in names if name in self._running]:
+            for name in left:
+                code = self._running[name].poll()
+                if code:
+                    raise ClusterFailed(f"{name} ended with {code}{self.tail(name)}")
+                if code == 0:
+                    del self._running[name]
+            time.sleep(0.05)
 
     def check(self) -> None:
         """ClusterFailed if one has ended."""

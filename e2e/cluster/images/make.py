@@ -26,6 +26,7 @@ from cluster.node.runtime import Runtime
 from cluster.processes import ClusterFailed, Processes
 
 CERTIFICATES: Final = Path("/etc/ssl/certs")
+MAKING: Final = "making-"
 PROXIES: Final = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
@@ -37,6 +38,8 @@ def ensure_images(recipes: Iterable[Recipe], places: Places, progress: Progress)
     packages.require_root()
     found = packages.require({**packages.NODE, **packages.IMAGES}, progress)
     with store.making(lambda: progress.say("another run is making images here; waiting for it ...")):
+        for left in store.folder.glob(f"{MAKING}*"):
+            shutil.rmtree(left, ignore_errors=True)
         missing = [recipe for recipe in wanted if not store.has(recipe.reference)]
         for place, recipe in enumerate(missing, start=1):
             with progress.step(f"[{place}/{len(missing)}] making the image {recipe}"):
@@ -44,10 +47,11 @@ def ensure_images(recipes: Iterable[Recipe], places: Places, progress: Progress)
 
 
 def _make(recipe: Recipe, store: ImageStore, programs: Mapping[str, Path]) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="making-", dir=store.folder))
+    folder = Path(tempfile.mkdtemp(prefix=MAKING, dir=store.folder))
     processes = Processes(folder)
     workshop = Workshop(folder=folder, storage=store.folder / "buildah", processes=processes)
     try:
+        workshop.sweep()
         if not workshop.has_base():
             workshop.make_base()
         workshop.build(recipe)
@@ -70,25 +74,20 @@ class Workshop:
     """buildah's, kept: the base is in it."""
     processes: Processes
 
+    def sweep(self) -> None:
+        """What earlier ones left that were ended in the middle."""
+        self._run("buildah-sweep", *self._buildah("rm", "--all"))
+        self._run("buildah-sweep", *self._buildah("rmi", "--prune"))
+
     def has_base(self) -> bool:
-        return (
-            subprocess.run(
-                self._buildah("inspect", "--type", "image", BASE), capture_output=True, check=False
-            ).returncode
-            == 0
-        )
+        argv = self._buildah("inspect", "--type", "image", BASE)
+        return subprocess.run(argv, capture_output=True, check=False).returncode == 0
 
     def make_base(self) -> None:
         """A Debian with Python: what a Dockerfile would otherwise take from a registry."""
         root = self.folder / "base"
-        self._run(
-            "debootstrap",
-            "debootstrap",
-            "--variant=minbase",
-            f"--include={','.join(PACKAGES)}",
-            SUITE,
-            str(root),
-        )
+        included = f"--include={','.join(PACKAGES)}"
+        self._run("debootstrap", "debootstrap", "--variant=minbase", included, SUITE, str(root))
         for left in (*root.glob("var/cache/apt/archives/*.deb"), *root.glob("var/lib/apt/lists/*_*")):
             left.unlink()
         (self.folder / "Dockerfile").write_text("FROM scratch\nADD base /\n")
@@ -122,8 +121,8 @@ class Workshop:
         os.mkfifo(pipe)
         push = self._buildah("push", "--quiet", recipe.reference, f"docker-archive:{pipe}:{recipe.reference}")
         self.processes.start("push", self._alone(*push))
-        runtime.load(pipe)
-        self.processes.finish("push")
+        runtime.start_loading("load", pipe)
+        self.processes.finish("push", "load")
         for old in store.superseded(recipe.reference):
             store.forget(old)
             runtime.ctr("images", "remove", "--sync", old)
@@ -135,15 +134,8 @@ class Workshop:
         self._run("buildah-forget", *self._buildah("rmi", recipe.reference))
 
     def _buildah(self, *args: str) -> list[str]:
-        storage = [
-            "--root",
-            str(self.storage),
-            "--runroot",
-            str(self.folder / "run"),
-            "--storage-driver",
-            "overlay",
-        ]
-        return ["buildah", *storage, *args]
+        storage = ["--root", str(self.storage), "--runroot", str(self.folder / "run")]
+        return ["buildah", "--storage-driver=overlay", *storage, *args]
 
     def _run(self, name: str, *argv: str) -> None:
         self.processes.start(name, self._alone(*argv))
@@ -152,14 +144,5 @@ class Workshop:
     def _alone(self, *argv: str) -> list[str]:
         environ = os.environ  # noqa: TID251 - proxies are for the program that is run
         proxies = [f"{name}={environ[name]}" for name in PROXIES if name in environ]
-        unshare = [
-            "unshare",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--kill-child=KILL",
-            "--mount-proc",
-            "--propagation",
-            "private",
-        ]
-        return [*unshare, "--", "env", f"PATH={packages.SYSTEM_PATH}", *proxies, *argv]
+        unshare = ["unshare", "--mount", "--propagation=private", "--pid", "--mount-proc", "--fork"]
+        return [*unshare, "--kill-child=KILL", "--", "env", f"PATH={packages.SYSTEM_PATH}", *proxies, *argv]

@@ -52,9 +52,9 @@ class Machine:
         """A program of the cluster that runs inside."""
         self.processes.start(name, [*self._inside(), *argv])
 
-    def run(self, *argv: str | Path, input: bytes | None = None) -> str:  # noqa: A002
+    def run(self, *argv: str | Path) -> str:
         """A command inside; its output, or ClusterFailed with what it said."""
-        return run(*self._inside(), *argv, input=input)
+        return run(*self._inside(), *argv)
 
     def ip(self, command: str) -> None:
         """Change the machine's network."""
@@ -66,10 +66,10 @@ class Machine:
         return [*inside, "setpriv", "--pdeathsig", "KILL", "--", "env", f"PATH={SYSTEM_PATH}"]
 
 
-def run(*argv: str | Path, input: bytes | None = None) -> str:  # noqa: A002
+def run(*argv: str | Path) -> str:
     """A command's output; ClusterFailed with what it said if it fails."""
     try:
-        done = subprocess.run(argv, input=input, capture_output=True, check=False)
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     except OSError as error:
         raise ClusterFailed(f"{argv[0]} does not run: {error}") from None
     if done.returncode != 0:

@@ -20,6 +20,7 @@ NAMESPACE: Final = "k8s.io"
 """Where containerd keeps what is Kubernetes'."""
 SOCKET: Final = "/run/containerd/containerd.sock"
 START_SECONDS: Final = 60.0
+CLIENT: Final = ("ctr", "--address", SOCKET, "--namespace", NAMESPACE)
 PAUSE: Final = "localhost/plimsoll/pause:1"
 
 
@@ -56,13 +57,17 @@ class Runtime:
         socket = Path(f"/proc/{self.machine.pid}/root{SOCKET}")
         self.machine.processes.wait(self.program, socket.exists, START_SECONDS)
 
-    def ctr(self, *args: str | Path, input: bytes | None = None) -> str:  # noqa: A002
+    def ctr(self, *args: str | Path) -> str:
         """containerd's own client."""
-        return self.machine.run("ctr", "--address", SOCKET, "--namespace", NAMESPACE, *args, input=input)
+        return self.machine.run(*CLIENT, *args)
 
     def load(self, archive: Path) -> None:
         """Import an archive; the image is there by the name that the archive says."""
         self.ctr("images", "import", archive)
+
+    def start_loading(self, name: str, pipe: Path) -> None:
+        """The same, as a program of this name that reads as long as somebody writes."""
+        self.machine.start_program(name, [*CLIENT, "images", "import", pipe])
 
     def _network(self) -> dict[str, object]:
         return {
