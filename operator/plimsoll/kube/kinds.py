@@ -53,7 +53,6 @@ CHILDREN: Final = (
     Kind("v1", "Service", "services"),
     Kind("v1", "ServiceAccount", "serviceaccounts"),
     Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
-    Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
     Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
     Kind("networking.k8s.io/v1", "Ingress", "ingresses"),

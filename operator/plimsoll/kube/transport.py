@@ -5,6 +5,7 @@ What is asked, how many at once and how often again is the `door`'s.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -86,6 +87,9 @@ class Transport:
 
     async def close(self) -> None:
         await self._session.close()
+        # Connections that were given up are gone a turn of the loop later.
+        for _ in range(3):
+            await asyncio.sleep(0)
 
     async def call(self, request: Request) -> dict[str, Any]:
         """The whole answer."""
@@ -109,13 +113,18 @@ class Transport:
             async with self._send(request) as answer:
                 code = str(answer.status)
                 await _raise_refusal(answer)
-                yield b""
-                # The reader's own lines have a length limit far below that of an object.
-                left = b""
-                async for chunk in answer.content.iter_any():
-                    *whole, left = (left + chunk).split(b"\n") if left else chunk.split(b"\n")
-                    for line in whole:
-                        yield line
+                try:
+                    yield b""
+                    # The reader's own lines have a length limit far below that of an object.
+                    left = b""
+                    async for chunk in answer.content.iter_any():
+                        *whole, left = (left + chunk).split(b"\n") if left else chunk.split(b"\n")
+                        for line in whole:
+                            yield line
+                finally:
+                    # Whoever leaves a stream before its end does not wait for the server to say goodbye.
+                    if answer.connection is not None and answer.connection.transport is not None:
+                        answer.connection.transport.abort()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable(request, error) from error
         finally:
