@@ -25,7 +25,7 @@ from plimsoll.handlers.health import Metric, Probe, serve
 from plimsoll.handlers.wakes import Wakes
 from plimsoll.kube.credentials import Access, configuration
 from plimsoll.kube.door import Door
-from plimsoll.kube.lease import Lease
+from plimsoll.kube.lease import CALL_SECONDS, Lease
 from plimsoll.kube.pace import Pace
 from plimsoll.objects import canonical
 from plimsoll.reconcile.models import Models
@@ -90,7 +90,9 @@ class Life:
         async with contextlib.AsyncExitStack() as stack:
             lease: Lease | None = None
             if options.lease_namespace is not None:
-                own = await stack.enter_async_context(Door(access, pace=self.pace))
+                own = await stack.enter_async_context(
+                    Door(access, pace=self.pace, reads=1, writes=1, seconds=CALL_SECONDS)
+                )
                 lease = Lease(own, options.lease_namespace, options.identity, pace=self.pace)
             may_write: Callable[[], bool] = (lambda: True) if lease is None else (lambda: lease.held)
             door = await stack.enter_async_context(Door(access, pace=self.pace, may_write=may_write))

@@ -27,6 +27,8 @@ DURATION_SECONDS: Final = 15
 RENEW_SECONDS: Final = 10.0
 """Without a renewal for so long, the holder holds it no longer."""
 RETRY_SECONDS: Final = 2.0
+CALL_SECONDS: Final = 5.0
+"""Of the door that it has for itself: a call that hangs must leave time for another."""
 
 
 @dataclass(frozen=True, slots=True)
