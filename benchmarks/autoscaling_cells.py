@@ -43,7 +43,10 @@ PLANNED_RATE: Final = "20"
 TTFT_MS: Final = ((4096, 2000), (16384, 5000))
 """First tokens are promised by the length of the trace's prompts (p99): a long one alone takes seconds."""
 LONG_TTFT_MS: Final = 30000
-ITL_MS: Final = 200
+ITL_MS: Final = 300
+STEP_TOKENS: Final = 1024
+"""The engine's token budget of a step, for all cells: with more, a step with a prompt in it lasts longer than ITL_MS, however
+few requests run, and no number of replicas would keep the promise."""
 RATES_LENGTHS: Final = {
     "inputTokens": {"p50": 1000, "p95": 4000},
     "outputTokens": {"p50": 300, "p95": 1200},
@@ -102,6 +105,7 @@ def scenario_for(cell: Cell, size: Size) -> tuple[Scenario, float]:
         "model": {"source": f"hf://{cell.model}"},
         "workload": {**workload, "requestsPerSecond": PLANNED_RATE},
         "slo": {"ttftP99Ms": ttft, "itlP99Ms": ITL_MS},
+        "engine": {"maxBatchedTokens": STEP_TOKENS},
         "scaling": {"min": 1, "max": 5 * size.replicas},
     }
     body = {"metadata": {"name": "benchmark"}, "spec": spec}

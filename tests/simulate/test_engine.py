@@ -201,3 +201,17 @@ def test_histograms_export_cumulative_counts_at_the_engines_own_edges():
     assert list(engine.itl.exported()) == sorted(engine.itl.exported())
     assert len(engine.itl.exported()) == len(ITL_BUCKETS) + 1
     assert engine.kv_fraction == 0
+
+
+def test_the_gauge_counts_who_a_step_left_waiting_not_who_came_during_it():
+    engine = Engine(TIMES, LIMITS)
+    engine.submit(Request(0.0, 60, 200), 0.0)
+    engine.advance(1.0)
+    engine.submit(Request(1.0, 60, 200), 1.0)
+    assert (len(engine.waiting), engine.queued) == (1, 0)
+    for _ in range(20):
+        engine.submit(Request(1.0, 60, 200), 1.0)
+    engine.advance(1.2)
+    assert engine.queued == len(engine.waiting) > 0
+    engine.advance(1e6)
+    assert engine.queued == 0

@@ -86,6 +86,8 @@ class Engine:
         self.finished: list[Request] = []
         """Answered since the owner last emptied it."""
         self.waiting: deque[Request] = deque()
+        self.queued = 0
+        """Those that the last step left waiting: what the gauge says. Who came since then is in `waiting` only."""
         self.running: dict[int, Request] = {}
         """By order of admission, so the last is the youngest."""
         self.free_blocks = limits.blocks
@@ -239,6 +241,7 @@ class Engine:
             request = None
             if budget > 0 and not short and self.waiting and len(self.running) < limits.max_num_seqs:
                 request = self._admit() if self._fits(self.waiting[0]) else None
+        self.queued = len(self.waiting)
         self.now += took
         self._step += 1
         if decoding:
@@ -271,6 +274,7 @@ class Engine:
             if not steps:
                 self._take_step()
                 return
+        self.queued = len(self.waiting)
         self.free_blocks -= self._growth(steps)
         self.now += steps * (rest + bend * steps)
         self._step += steps

@@ -51,7 +51,7 @@ class Prometheus:
             at=now,
             kv_fraction=engine.kv_fraction,
             running=float(len(engine.running)),
-            waiting=float(len(engine.waiting)),
+            waiting=float(engine.queued),
             kv_tokens=limits.kv_tokens,
             block_size=limits.block_size,
             max_num_seqs=limits.max_num_seqs,

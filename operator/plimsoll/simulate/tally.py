@@ -150,7 +150,7 @@ class Tally:
                 kv=sum(kvs) / len(kvs) if kvs else 0.0,
                 kv_most=max(kvs, default=0.0),
                 running=sum(len(engine.running) for engine in engines),
-                waiting=sum(len(engine.waiting) for engine in engines),
+                waiting=sum(engine.queued for engine in engines),
                 arrivals_per_s=sum(recent) / (60 * len(recent)),
             )
         )
