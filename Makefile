@@ -51,7 +51,7 @@ shown = { printf '\n$$ plimsoll %s\n' "$(1)"; $(BIN)/plimsoll $(1) || [ $$? -eq 
 # The programs come first and by themselves: what takes minutes is told while it happens, which pytest would hold back.
 test: setup ## run the tests, on a real API server with simulated nodes too; the first time builds it, for 10 minutes or so
 	$(BIN)/pytest -n 2 -q
-	@cd e2e && ../$(BIN)/python -m cluster programs
+	@cd e2e && ../$(BIN)/python -m cluster programs --simulated
 	$(BIN)/pytest e2e -n 2 -q -m "not real_node and not real_engine"
 
 # One after the other: an engine wants all cores. Images and engine come first and by themselves, as programs do; where they cannot be

@@ -42,7 +42,7 @@ def main(args: list[str]) -> int:
             case "status":
                 return _status(standing)
             case "programs":
-                _programs(places, progress)
+                _programs(places, progress, simulated=chosen.simulated)
             case "fleets":
                 _fleets()
             case "logs":
@@ -75,7 +75,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands.add_parser("down", parents=[named], help="end it, and leave nothing")
     commands.add_parser("status", parents=[named], help="what runs, where, and how to reach it")
-    commands.add_parser("programs", help="find or build all programs, and say where they are")
+    programs = commands.add_parser("programs", help="find or build all programs, and say where they are")
+    programs.add_argument("--simulated", action="store_true", help="without those of real nodes")
     commands.add_parser("fleets", help="list the ready fleets")
     logs = commands.add_parser("logs", parents=[named], help="print the log of a program")
     logs.add_argument("program", nargs="?", help="absent: list them")
@@ -163,8 +164,9 @@ def _nodes(kubeconfig: Path) -> dict[str, Counter[str]]:
     return dict(sorted(found.items()))
 
 
-def _programs(places: Places, progress: Progress) -> None:
-    for name, file in ensure(PINS, places, progress).items():
+def _programs(places: Places, progress: Progress, *, simulated: bool) -> None:
+    names = [name for name in PINS if not (simulated and name in node.PROGRAMS)]
+    for name, file in ensure(names, places, progress).items():
         print(f"{PINS[name]!s:<32} {file}")
 
 
