@@ -5,8 +5,11 @@
 Two questions, both answered as JSON on standard output:
 
     judge.py FOLDER          standard input: a list of argv lists (the words behind `vllm serve`);
-                             answer: for each the stage that refused it (parse, validate, build) or null, its message,
+                             answer: for each the stage that refused it (parse, validate, build, config) or null, its message,
                              and the arguments that differ from the defaults
+    judge.py FOLDER --config MODEL
+                             the same and one stage more (config): the engine's whole configuration is made, with the
+                             model in folder MODEL (a config.json is enough) in the place of the one that was named
     judge.py FOLDER --flags  the parser's flags, in the form of the bundled lists
     judge.py FOLDER --environment
                              the variables that this version reads
@@ -21,6 +24,7 @@ import io
 import json
 import os
 import sys
+import tempfile
 from enum import Enum
 from pathlib import Path
 
@@ -49,6 +53,18 @@ def prepare(folder):
     importlib.metadata.version = lambda name: genuine(name) + ("+cpu" if name.lower() == "vllm" else "")
 
 
+def prepare_children(folder):
+    """To make a configuration vLLM asks a Python of its own about the model's class; it must see the same version."""
+    hook = tempfile.mkdtemp()
+    Path(hook, "sitecustomize.py").write_text(
+        "import importlib.metadata as metadata\n"
+        "genuine = metadata.version\n"
+        "metadata.version = lambda name: genuine(name) + ('+cpu' if name.lower() == 'vllm' else '')\n"
+    )
+    os.environ["PYTHONPATH"] = os.pathsep.join((hook, folder))
+    os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+
+
 def parsers():
     from vllm.entrypoints.cli.serve import cmd_init
     from vllm.utils.argparse_utils import FlexibleArgumentParser
@@ -58,8 +74,9 @@ def parsers():
     return top, command.subparser_init(top.add_subparsers(dest="subparser")), command
 
 
-def judged(words, top, serve, command):
+def judged(words, top, serve, command, model=None):
     from vllm.engine.arg_utils import AsyncEngineArgs
+    from vllm.usage.usage_lib import UsageContext
 
     defaults = {action.dest: action.default for action in serve._actions}
     stage, complaint = "parse", io.StringIO()
@@ -69,7 +86,11 @@ def judged(words, top, serve, command):
             stage = "validate"
             command.validate(told)
             stage = "build"
-            AsyncEngineArgs.from_cli_args(told)
+            told.model = model or told.model
+            engine = AsyncEngineArgs.from_cli_args(told)
+            if model is not None:
+                stage = "config"
+                engine.create_engine_config(usage_context=UsageContext.OPENAI_API_SERVER)
     except SystemExit:
         return {"stage": stage, "message": complaint.getvalue().strip().rpartition("error: ")[2], "set": []}
     except Exception as error:  # noqa: BLE001 - whatever refuses a command line is an answer
@@ -163,7 +184,11 @@ def plain(value):
 
 
 def main():
-    prepare(str(Path(sys.argv[1]).resolve()))
+    folder = str(Path(sys.argv[1]).resolve())
+    prepare(folder)
+    model = sys.argv[sys.argv.index("--config") + 1] if "--config" in sys.argv else None
+    if model is not None:
+        prepare_children(folder)
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what vLLM prints by itself goes elsewhere
     if "--environment" in sys.argv:
@@ -175,7 +200,7 @@ def main():
         if "--flags" in sys.argv:
             json.dump(flags_of(serve), answer)
         else:
-            json.dump([judged(words, top, serve, command) for words in json.load(sys.stdin)], answer)
+            json.dump([judged(words, top, serve, command, model) for words in json.load(sys.stdin)], answer)
     answer.flush()
 
 
