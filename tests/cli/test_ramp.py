@@ -151,6 +151,12 @@ def test_no_coordinate_is_nan_and_all_are_inside():
     assert all(0 <= float(x) <= 560 and 0 <= float(y) <= 320 for x, y in places)
 
 
+def test_a_ramp_of_nothing_is_said_to_be_one(capsys: pytest.CaptureFixture[str]):
+    asked = Asked(url="u", model="m", closed_loop=True, input_tokens="1", output_tokens="1", seed=0)
+    drawing.show(ramp_report(conclude(asked, [], interrupted=True)))
+    assert "no request fell into a step" in capsys.readouterr().out
+
+
 def test_json_is_the_whole_ramp():
     data = json.loads(json.dumps(data_of(ramped())))
     assert data["knee"]["load"] == 4

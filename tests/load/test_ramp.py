@@ -128,6 +128,20 @@ def test_ctrl_c_keeps_the_steps_that_were_measured():
     assert [step.result.interrupted for step in found.steps] == [False, False, True]
 
 
+def test_steps_shorter_than_an_answer_are_made_longer_until_one_fits():
+    found, loads = ramped(Behaviour(ttft_s=30.0, gap_s=0.1), RampPlan(step_s=4, most=2, closed_loop=True))
+    assert loads == [1, 1, 1, 1, 2]
+    assert [step.load for step in found.steps] == [1, 2]
+    assert all(step.result.counts.sent for step in found.steps)
+
+
+def test_a_server_that_never_answers_ends_the_ramp_with_nothing():
+    found, loads = ramped(Behaviour(ttft_s=1e5, gap_s=0.1), RampPlan(step_s=4, closed_loop=True))
+    assert loads == [1] * 5
+    assert (found.steps, found.knee) == ((), None)
+    assert "no request fell into a step" in found.notes[0]
+
+
 def test_a_missed_target_is_judged_though_there_is_no_knee():
     found, _ = ramped(
         Behaviour(ttft_s=2.0, gap_s=0.1, metrics=metrics), RampPlan(step_s=10, most=4), slo="ttft=1000"

@@ -159,6 +159,8 @@ def _notes(steps: Sequence[Step], knee: Knee | None, *, closed_loop: bool) -> It
     for note in dict.fromkeys(note for step in steps for note in step.result.notes):
         loads = [f"{step.load:g}" for step in steps if note in step.result.notes]
         yield note if len(loads) == len(steps) else f"at {', '.join(loads)} {unit}: {note}"
+    if not steps:
+        yield "no request fell into a step: answers take longer than steps (--step-duration), or it was interrupted first"
     if knee is None and steps:
         yield f"no knee up to {steps[-1].load:g} {unit}, the most that was tried"
     if knee is not None and not knee.confirmed:

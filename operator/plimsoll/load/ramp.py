@@ -26,6 +26,8 @@ from plimsoll.load.workload import ClosedLoop, OpenLoop, Workload
 
 NARROWED: Final = 2
 """Steps between the last good load and the first bad one."""
+STRETCHED: Final = 16
+"""Times the length that was asked for, up to which steps are made longer until a request falls into them."""
 HOPELESS: Final = 0.5
 """Share of failed requests at which no higher load is tried."""
 _SETTLE_S: Final = 3.0
@@ -62,6 +64,7 @@ async def ramp(
 ) -> Ramp:
     """`metrics` are the pages of the engines (and of a GPU exporter); `before` is told each step's load."""
     steps: list[Step] = []
+    longest = STRETCHED * rising.step_s
     while not stop.is_set():
         knee = knee_of(steps, closed_loop=rising.closed_loop)
         load = next_load([one.load for one in steps], knee, rising, hopeless=_hopeless(steps))
@@ -74,6 +77,11 @@ async def ramp(
         )
         if made.result.counts.sent:
             steps.append(made)
+        elif rising.step_s < longest:
+            # In a closed loop nobody asks again before an answer ends: the step must be longer than an answer.
+            rising = replace(rising, step_s=2 * rising.step_s)
+        else:
+            break
     asked = Asked(
         url=session.client.endpoint.url,
         model=session.known.model,
