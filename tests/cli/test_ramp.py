@@ -239,3 +239,11 @@ def test_a_wrong_question_is_told_before_any_load(arguments: tuple[str, ...], sa
     ran = plimsoll("ramp", "http://127.0.0.1:9", *arguments)
     assert (ran.code, ran.out) == (3, "")
     assert said in ran.err
+
+
+def test_a_page_of_answers_without_gaps_can_be_drawn():
+    nothing = result(itl_ms=spread(0.0, 0.0), ttft_ms=spread(0.0, 0.0), done=0.0)
+    asked = Asked(url="u", model="m", closed_loop=False, input_tokens="1", output_tokens="1", seed=0)
+    text = ramp_page(conclude(asked, [Step(load=1, result=nothing, engine=None)], interrupted=False))
+    assert text.count("nothing was measured") == 2
+    assert "answered 0 requests/s at 1 requests/s" in text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from plimsoll.cli.drawing import short
@@ -77,7 +77,7 @@ def ramp_page(ramp: Ramp) -> str:
 def _charts(ramp: Ramp) -> Iterator[Chart]:
     def line(name: str, style: str, figure: Callable[[Step], float | None]) -> Line:
         points = ((step.load, figure(step)) for step in ramp.steps)
-        return Line(name, style, tuple((load, value) for load, value in points if value))
+        return Line(name, style, tuple((load, value) for load, value in points if value is not None))
 
     targets = {one.name: one.target_ms for step in ramp.steps[:1] for one in step.result.promises}
     itl = line("p99", "a", lambda step: step.result.itl_ms.p99 if step.result.itl_ms else None)
@@ -124,9 +124,19 @@ class Frame:
     """Of the load."""
 
 
+def _above_nothing(line: Line) -> Line:
+    return replace(line, points=tuple(point for point in line.points if point[1] > 0))
+
+
 def _svg(chart: Chart, ramp: Ramp, unit: str) -> str:
+    # A logarithm has no place for nothing: gaps of which the clock saw none.
+    chart = (
+        replace(chart, lines=tuple(_above_nothing(line) for line in chart.lines))
+        if chart.logarithmic
+        else chart
+    )
     values = [value for line in chart.lines for _, value in line.points]
-    if not values:
+    if not any(values):
         return "<p>nothing was measured</p>"
     values += [] if chart.target is None else [chart.target]
     low, top = min(values) / 1.3 if chart.logarithmic else 0.0, max(values) * 1.2

@@ -295,7 +295,8 @@ async def connected(
     parts = urlsplit(endpoint.url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise LoadError(
-            f"{endpoint.url!r} is no address of an endpoint; write http://HOST:PORT, with or without /v1"
+            f"{endpoint.url!r} is no address of an endpoint; write http://HOST:PORT, with or without /v1 "
+            "(kubectl port-forward svc/NAME 8000 gives a Service one)"
         )
     session = aiohttp.ClientSession(
         connector=connector()

@@ -21,6 +21,8 @@ from plimsoll.load.slo import Promise, Slo
 _MESSAGES: Final = 20
 """Different problems that are kept by their words."""
 _SHOWN: Final = 5
+_LEAST_S: Final = 0.001
+"""Of a run that was interrupted at once: rates are then of a millisecond, and never of nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +162,7 @@ class Tally:
         """`now` is when the run ended; where nothing bounds it, the last answer's end is the end of the measured time."""
         bounded = interrupted or math.isfinite(self.until)
         end = min(self.until, now) if bounded else min(self._last_end, now)
-        seconds = max(1e-9, end - self.since)
+        seconds = max(_LEAST_S, end - self.since)
         counted = {one.value: self.outcomes[one] for one in Outcome}
         has_targets = any(True for _ in self.slo.targets())
         server_counts = self._lengths.counted > 0
