@@ -15,7 +15,10 @@ _MAIN: Final = "(index .spec.containers 0).name"
 _IMAGE: Final = "(index .spec.containers 0).image"
 _POD: Final = '(printf "%s_%s(%s)" .metadata.name .metadata.namespace .metadata.uid)'
 _BACK_OFF: Final = """
-{{ $wait := 10 }}{{ with index $habits "e2e.plimsoll.dev/back-off" }}{{ $wait = . | toString | mustRegexFind "[0-9]+" | atoi }}{{ end }}
+{{ $wait := int64 10 }}{{ with index $habits "e2e.plimsoll.dev/back-off" }}
+{{ $number := regexFind "[0-9]+" . | int64 }}
+{{ if hasSuffix "ms" . }}{{ $wait = div $number 1000 }}{{ else if hasSuffix "m" . }}{{ $wait = mul $number 60 }}{{ else }}{{ $wait = $number }}{{ end }}
+{{ end }}
 {{ range until (sub (atoi (toString $first.restartCount)) 1 | int) }}{{ $wait = min 300 (mul $wait 2) }}{{ end }}
 """
 
@@ -297,7 +300,7 @@ POD_STAGES: Final = (
         + _containers(
             _waiting(
                 "CrashLoopBackOff",
-                'printf "back-off %ds restarting failed container=%s pod=%s_%s(%s)" $wait $container.name'
+                'printf "back-off %s restarting failed container=%s pod=%s_%s(%s)" (duration $wait) $container.name'
                 " $.metadata.name $.metadata.namespace $.metadata.uid",
             ),
             last="{{ toJson $first.state }}",
