@@ -221,14 +221,38 @@ def test_children_of_a_resource_that_had_the_name_before_are_waited_for(
         await asyncio.to_thread(cluster.api.delete, f"{collection}/{owner.name}?propagationPolicy=Background")
         new = deployment(cluster.api, owner.namespace)
         assert new.uid != owner.uid
-        for _ in range(200):
-            applied = await seen.applier.apply(new, family(new))
-            assert not applied.taken
-            if applied.complete and not applied.written:
-                break
-            await asyncio.sleep(0.1)
+        # The garbage collector learns of a new CRD every 30 s.
+        async with asyncio.timeout(90):
+            while True:
+                applied = await seen.applier.apply(new, family(new))
+                assert not applied.taken
+                if applied.complete and not applied.written:
+                    break
+                await asyncio.sleep(0.1)
         assert {one.owner_uid for one in seen.children.of(new.key).values()} == {new.uid}
         assert len(seen.children.of(new.key)) == 5
+
+    turn(door, does)
+
+
+@pytest.mark.parametrize("made_again", [True, False], ids=["replaced", "deleted"])
+def test_a_child_that_went_unseen_is_not_written_over(
+    cluster: Cluster, door: Doors, owner: Owner, *, made_again: bool
+) -> None:
+    path = path_of(config_map(owner).ref)
+
+    async def does(seen: Seen) -> None:
+        await seen.applier.apply(owner, family(owner))
+        await seen.children.stop()
+        cluster.api.delete(path)
+        if made_again:
+            foreign = {"metadata": {"name": config_map(owner).ref.name}, "data": {"of": "others"}}
+            cluster.api.create(path.rpartition("/")[0], foreign)
+        applied = await seen.applier.apply(owner, [config_map(owner, "2")])
+        assert applied.waiting == [config_map(owner).ref]
+        assert not applied.refused
+        if made_again:
+            assert cluster.api.get(path)["data"] == {"of": "others"}
 
     turn(door, does)
 

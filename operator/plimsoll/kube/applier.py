@@ -74,7 +74,7 @@ class Applied:
     taken: list[Taken] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     waiting: list[Ref] = field(default_factory=list)
-    """Objects of these names are still being deleted; made once they are gone, which wakes the owner."""
+    """Objects of these names are being deleted, or were replaced just now; when that is seen it wakes the owner."""
     held: list[Ref] = field(default_factory=list)
     """Workloads that were not written, since something that they need could not be."""
 
@@ -139,13 +139,17 @@ class Applier:
                 await self._change(wanted, child)
                 applied.written.append(ref)
         except KubeError as error:
-            applied.refused.append(Refusal(ref, error))
+            if _is_another(error):
+                # The index is behind: what tells it of the change wakes the owner.
+                applied.waiting.append(ref)
+            else:
+                applied.refused.append(Refusal(ref, error))
 
     async def _change(self, wanted: Manifest, child: Child) -> None:
         try:
             await self._send(wanted, uid=child.uid)
-        except Invalid:
-            if child.clean:
+        except Invalid as error:
+            if child.clean or _is_another(error):
                 raise
             # What somebody added (a second port, say) stays beside ours when we apply, and the two may not go together.
             await self._overwrite(wanted, child)
@@ -234,6 +238,13 @@ def _step(ref: Ref) -> int:
     if ref.kind in _ROUTES:
         return 0
     return 1 if ref.kind in _WORKLOADS else 2
+
+
+def _is_another(error: KubeError) -> bool:
+    """Whether the child that was meant is no longer there, or another object has its name by now."""
+    if isinstance(error, Invalid):
+        return any(cause.get("field") == "metadata.uid" for cause in error.causes)
+    return isinstance(error, Conflict) and "uid mismatch" in error.message
 
 
 def _ours(owner: Owner, metadata: Object) -> bool:

@@ -7,7 +7,7 @@
         ├── NotFound     404
         ├── Conflict     409, of which AlreadyExists is one
         ├── Gone         410: the version that was asked for is no longer kept
-        └── Invalid      400, 422: the object itself is at fault
+        └── Invalid      400, 422: the object itself is at fault (and 500 for a field that the schema has not)
 
 `passes` says whether trying again may help though nobody does anything about it. What to do with each is the caller's.
 """
@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from typing import Any
 
 _PASSING = frozenset({408, 409, 410, 425, 429})
+_UNDECLARED = "field not declared in schema"
+"""How a server-side apply says that the object names a field which the served kind has not: with 500, time after time."""
 
 
 class KubeError(Exception):
@@ -45,7 +47,7 @@ class Refused(KubeError):
         self.causes: tuple[Mapping[str, str], ...] = tuple(details.get("causes") or ())
         self.retry_after = retry_after
         """Seconds, where the server named some."""
-        self.passes = status in _PASSING or status >= 500
+        self.passes = status in _PASSING or (status >= 500 and not isinstance(self, Invalid))
         super().__init__(f"{status} {self.reason}: {self.message}")
 
 
@@ -72,4 +74,7 @@ _KINDS: Mapping[int, type[Refused]] = {400: Invalid, 404: NotFound, 409: Conflic
 
 def refusal(status: int, body: Mapping[str, Any], *, retry_after: float | None = None) -> Refused:
     """The error for a status and the Status object that came with it."""
-    return _KINDS.get(status, Refused)(status, body, retry_after=retry_after)
+    kind = _KINDS.get(status, Refused)
+    if status >= 500 and _UNDECLARED in str(body.get("message")):
+        kind = Invalid
+    return kind(status, body, retry_after=retry_after)

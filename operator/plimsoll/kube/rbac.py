@@ -1,0 +1,72 @@
+"""What the operator must be allowed, and nothing else: rules made from the table of kinds, for the chart and for tests.
+
+Writes files/rbac.yaml of the chart as `python -m plimsoll.kube.rbac`; `make generate` runs it and a test compares.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from plimsoll.kube.kinds import (
+    AUTOSCALER,
+    CHILDREN,
+    CLAIMS,
+    CRD,
+    EVENT,
+    LEASE,
+    NODE,
+    OWNER,
+    POD,
+    SCALED_OBJECT,
+    SLICES,
+    Kind,
+)
+
+Rule = dict[str, list[str]]
+
+SEE: Final = ("list", "watch")
+WRITE: Final = ("create", "delete", "get", "list", "patch", "watch")
+"""Server-side apply makes what is not there, which needs create beside patch."""
+PATH: Final = "charts/plimsoll/files/rbac.yaml"
+
+
+def rules() -> dict[str, list[Rule]]:
+    """`cluster`: what lies outside namespaces. `namespaced`: in each namespace that is watched. `own`: in the operator's."""
+    return {
+        "cluster": [*_rules([NODE, *SLICES[:1]], SEE), *_rules([CRD], SEE)],
+        "namespaced": [
+            *_rules([OWNER], SEE),
+            _rule(OWNER.group, [f"{OWNER.plural}/status"], ["patch"]),
+            *_rules([POD, AUTOSCALER, SCALED_OBJECT, *CLAIMS[:1]], SEE),
+            *_rules(CHILDREN, WRITE),
+            *_rules([EVENT], ("create", "patch")),
+        ],
+        "own": _rules([LEASE], ("create", "get", "update")),
+    }
+
+
+def _rules(kinds: Iterable[Kind], verbs: Iterable[str]) -> list[Rule]:
+    """One rule a group, in order of the groups."""
+    plurals: dict[str, set[str]] = {}
+    for kind in kinds:
+        plurals.setdefault(kind.group, set()).add(kind.plural)
+    return [_rule(group, sorted(plurals[group]), verbs) for group in sorted(plurals)]
+
+
+def _rule(group: str, resources: Iterable[str], verbs: Iterable[str]) -> Rule:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": sorted(verbs)}
+
+
+def rbac_yaml() -> str:
+    head = "# Generated from the kinds that the operator reads and writes; `make generate` writes it.\n"
+    body: Any = rules()
+    return head + yaml.safe_dump(body, sort_keys=False, default_flow_style=None, width=110)
+
+
+if __name__ == "__main__":
+    (Path(*sys.argv[1:2]) / PATH).write_text(rbac_yaml(), encoding="utf-8")
