@@ -39,6 +39,11 @@ class Question:
     snapshot: Snapshot
     online: bool
 
+    @property
+    def admin(self) -> OperatorConfig | None:
+        """A config that says nothing is one that nobody gave."""
+        return None if self.snapshot.config == OperatorConfig() else self.snapshot.config
+
     def inventory(self) -> Inventory:
         config = self.snapshot.config
         selectors = [one.spec.topology.node_selector for one in self.deployments]
@@ -65,14 +70,15 @@ def ask(files: Sequence[str], fleet: FleetChoice, config_file: str | None, *, on
 def answer(question: Question, inventory: Inventory | None = None) -> FleetPlan:
     """All plans together; `inventory` takes the place of the snapshot's own in a what-if."""
     snapshot = question.snapshot
-    pinned = _pinned(snapshot)
+    pinned = pinned_plans(snapshot)
     requests = [
-        Request(deployment=one, facts=facts_of(one, question), pinned=pinned.get(f"{one.namespace}/{one.name}"))
+        Request(
+            deployment=one, facts=facts_of(one, question), pinned=pinned.get(f"{one.namespace}/{one.name}")
+        )
         for one in question.deployments
     ]
-    # A config that says nothing is one that nobody gave.
-    admin = None if snapshot.config == OperatorConfig() else snapshot.config
-    return plan_fleet(requests, inventory or question.inventory(), learned=snapshot.learned, config=admin)
+    found = inventory or question.inventory()
+    return plan_fleet(requests, found, learned=snapshot.learned, config=question.admin)
 
 
 def exit_code(plans: Iterable[Plan]) -> int:
@@ -135,7 +141,7 @@ def _kept_models(snapshot: Snapshot) -> Mapping[tuple[str, str | None], ModelFac
     return found
 
 
-def _pinned(snapshot: Snapshot) -> Mapping[str, Plan]:
+def pinned_plans(snapshot: Snapshot) -> Mapping[str, Plan]:
     """The plans that the snapshot's resources stand by."""
     found = {}
     for name, body in snapshot.plans.items():

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import click
 import yaml
 
-from plimsoll import names
+from plimsoll import __version__, names
+from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
-from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.cli import asking, inputs
-from plimsoll.cli.errors import BadInput, note
+from plimsoll.cli.errors import BAD_INPUT, note
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.facts.capabilities import Capabilities
-from plimsoll.facts.engines import engine_facts
-from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.snapshot import Snapshot
 from plimsoll.objects import Manifest
-from plimsoll.planning.plan import Plan, Severity
+from plimsoll.planning.plan import Outcome, Plan, Severity
+from plimsoll.reconcile.decide import Seen, decide
+from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.token import mark_of
 from plimsoll.render.revision import Revision, RevisionUnreadable
 from plimsoll.render.routing import GROUPS, MONITOR, POOL, ROUTE, unserved
-from plimsoll.render.whole import whole
 
 APIS = {kind: (group, kind) for group, kind in (ROUTE, POOL, MONITOR, GROUPS)}
 ALWAYS = (ROUTE, GROUPS)
@@ -68,55 +69,43 @@ def render_command(
     asking.tell_problems(inventory)
     plans = asking.answer(question, inventory)
     made = {(plan.namespace, plan.name): plan for plan in plans.plans}
-    held = _identities(question.snapshot)
+    held = _held(question.snapshot)
     capabilities: Capabilities = frozenset({*ALWAYS, *(APIS[kind] for kind in apis)})
     for deployment in question.deployments:
-        plan = made[deployment.namespace, deployment.name]
-        _tell(deployment, plan)
-        known = deployment if deployment.metadata.uid else held.get((plan.namespace, plan.name), deployment)
-        model = asking.facts_of(deployment, question).model
-        objects = rendered(
-            _with_identity(deployment, known),
-            plan,
-            model,
-            snapshot=question.snapshot,
+        key = (deployment.namespace, deployment.name)
+        seen = Seen(
+            deployment=_as_held(deployment, held.get(key)),
+            inventory=inventory,
+            facts=asking.facts_of(deployment, question),
+            now=0.0,
+            revisions=_revisions(question.snapshot, deployment),
+            kept=_kept(deployment, question),
+            learned=question.snapshot.learned,
+            config=question.admin,
             capabilities=capabilities,
+            mark=mark_of(__version__, question.admin),
         )
-        for one in objects:
+        for one in rendered(seen, made[key]):
             click.echo(text_of(one), nl=False)
     raise SystemExit(asking.exit_code(plans.plans))
 
 
-def rendered(
-    deployment: LLMDeployment,
-    plan: Plan,
-    model: ModelFacts | None,
-    *,
-    snapshot: Snapshot,
-    capabilities: Capabilities,
-) -> tuple[Manifest, ...]:
-    """All objects of one resource; none where nothing can run."""
+def rendered(seen: Seen, plan: Plan) -> tuple[Manifest, ...]:
+    """All objects of one resource; none where nothing can run. `plan` is what it gets beside the others that are asked for."""
     if not plan.sets:
+        _tell(plan)
         return ()
-    config, facts = snapshot.config, engine_facts(plan.engine, plan.engine_version)
-    known = _revisions(snapshot, deployment)
-    try:
-        objects = whole(
-            deployment,
-            plan,
-            facts=facts,
-            config=config,
-            model=model,
-            capabilities=capabilities,
-            known=known,
-        )
-    except SpecError as error:
-        raise BadInput(
-            *(f"{deployment.namespace}/{deployment.name}: {one}" for one in error.problems)
-        ) from None
-    spec = effective(deployment.spec, deployment.namespace, config).spec
-    note(str(problem) for problem in unserved(spec, (), capabilities))
-    return objects
+    decision = decide(seen)
+    if decision.plan.digest != plan.digest and decision.plan.outcome is not Outcome.INVALID:
+        # Others take what it would get alone.
+        decision = decide(replace(seen, kept=replace(seen.kept, plan=plan)))
+    if not decision.manifests:
+        _tell(decision.plan)
+        raise SystemExit(BAD_INPUT)
+    config = seen.config or OperatorConfig()
+    spec = effective(seen.deployment.spec, seen.deployment.namespace, config).spec
+    note(map(str, unserved(spec, tuple(decision.revisions.values()), seen.capabilities)))
+    return decision.manifests
 
 
 def text_of(one: Manifest) -> str:
@@ -134,22 +123,33 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _tell(deployment: LLMDeployment, plan: Plan) -> None:
-    name = f"{deployment.namespace}/{deployment.name}"
-    worst = [one.message for one in plan.findings if one.severity is Severity.ERROR]
-    if not plan.sets:
-        note([f"{name}: nothing to render: {message}" for message in worst or [str(plan.outcome)]])
+def _tell(plan: Plan) -> None:
+    """Why there is nothing to print."""
+    name = f"{plan.namespace}/{plan.name}"
+    worst = [one for one in plan.findings if one.severity is Severity.ERROR]
+    lines = [f"{one.field}: {one.message}" if one.field else one.message for one in worst]
+    note(f"{name}: nothing to render: {line}" for line in lines or [str(plan.outcome)])
 
 
-def _identities(snapshot: Snapshot) -> Mapping[tuple[str, str], LLMDeployment]:
+def _held(snapshot: Snapshot) -> Mapping[tuple[str, str], LLMDeployment]:
     """The resources as the cluster holds them."""
     found = (LLMDeployment.observed(dict(body)) for body in snapshot.deployments)
     return {(one.namespace, one.name): one for one in found}
 
 
-def _with_identity(deployment: LLMDeployment, held: LLMDeployment) -> LLMDeployment:
-    metadata = deployment.metadata.model_copy(update={"uid": held.metadata.uid})
-    return deployment.model_copy(update={"metadata": metadata})
+def _as_held(deployment: LLMDeployment, held: LLMDeployment | None) -> LLMDeployment:
+    """What a file says, as the object that it would be an edit of."""
+    if held is None or deployment.metadata.uid is not None:
+        return deployment
+    known = {"uid": held.metadata.uid, "generation": held.metadata.generation}
+    return deployment.model_copy(update={"metadata": deployment.metadata.model_copy(update=known)})
+
+
+def _kept(deployment: LLMDeployment, question: asking.Question) -> Kept:
+    """The pinned plan; a plan that a person asks for anew is not made here, as nobody can tell whether it was."""
+    asked = deployment.metadata.annotations.get(names.ANNOTATION_REPLAN, "")
+    plan = asking.pinned_plans(question.snapshot).get(f"{deployment.namespace}/{deployment.name}")
+    return Kept(plan=plan, asked=asked)
 
 
 def _revisions(snapshot: Snapshot, deployment: LLMDeployment) -> Mapping[str, Revision]:

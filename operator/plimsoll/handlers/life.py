@@ -27,9 +27,9 @@ from plimsoll.kube.credentials import Access, configuration
 from plimsoll.kube.door import Door
 from plimsoll.kube.lease import CALL_SECONDS, Lease
 from plimsoll.kube.pace import Pace
-from plimsoll.objects import canonical
 from plimsoll.reconcile.models import Models
 from plimsoll.reconcile.resources import Resources
+from plimsoll.reconcile.token import mark_of
 from plimsoll.reconcile.turn import turn
 from plimsoll.reconcile.world import World
 
@@ -180,14 +180,13 @@ class Life:
             endpoint = None if network is None else network.hub_endpoint
             proxy = None if network is None else network.https_proxy
             hub = HubAccess(endpoint=endpoint, proxy=proxy)
-        said = "" if config is None else canonical(config.to_dict())
         return World(
             cluster=self.connected,
             resources=self.resources,
             models=Models(Resolver(hub=hub), self.pace.now),
             now=time.time,
             config=config,
-            mark=f"{__version__} {said}",
+            mark=mark_of(__version__, config),
         )
 
     def _seen(self, key: str, body: Mapping[str, Any] | None) -> None:

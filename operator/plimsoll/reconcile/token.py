@@ -11,10 +11,16 @@ from collections.abc import Iterable
 from typing import Final
 
 from plimsoll import names
+from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
-from plimsoll.objects import Manifest, Ref
+from plimsoll.objects import Manifest, Ref, canonical
 
 LENGTH: Final = 32
+
+
+def mark_of(release: str, config: OperatorConfig | None) -> str:
+    """Names the release and the admin's config: a change of either makes every turn look at everything again."""
+    return f"{release} {'' if config is None else canonical(config.to_dict())}"
 
 
 def token_of(deployment: LLMDeployment, objects: Iterable[Manifest], mark: str) -> str:
