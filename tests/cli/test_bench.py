@@ -84,6 +84,27 @@ def test_a_key_and_headers_go_with_every_request(monkeypatch: pytest.MonkeyPatch
     }
 
 
+def test_two_runs_of_a_seed_send_other_texts_at_the_same_lengths():
+    with listening(AT_ONCE) as (url, server):
+        for _ in range(2):
+            server.probes = 0
+            line = (
+                "--concurrency",
+                "1",
+                "--requests",
+                "4",
+                "--output-tokens",
+                "2..20",
+                "--input-tokens",
+                "9..90",
+            )
+            assert plimsoll("bench", url, *line).code == 0
+    texts = [body["messages"][0]["content"] for body in server.bodies]
+    assert len(set(texts)) == 8
+    sizes = [(len(text.split()), body["max_tokens"]) for text, body in zip(texts, server.bodies, strict=True)]
+    assert sizes[:4] == sizes[4:]
+
+
 def test_a_trace_is_played(tmp_path: Path):
     file = tmp_path / "trace.csv"
     file.write_text("arrival_s,input_tokens,output_tokens\n0,20,3\n0,40,4\n0.01,30,5\n")

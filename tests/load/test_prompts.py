@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.load import prompts as prompts_module
 from plimsoll.load.prompts import (
     ASSUMED,
     LONG_PROBE,
@@ -93,6 +94,24 @@ def test_the_last_block_is_as_long_as_what_is_left():
     assert len(prompts.text(ask(513, blocks=(1, 2))).split()) == 513
     # Fewer ids than the tokens want: the rest is nobody else's.
     assert len(prompts.text(ask(1100, blocks=(1,))).split()) == 1100
+
+
+def test_another_run_has_other_texts_of_the_same_lengths():
+    """A cache that the first run filled must not answer the second."""
+    calibration = Calibration(3, 1.5, measured=True)
+    first, second = Prompts(1, calibration, salt=5), Prompts(1, calibration, salt=6)
+    for one in (ask(300), ask(300, prefix=0, prefix_tokens=100), ask(1100, blocks=(1, 2, 3))):
+        texts = first.text(one), second.text(one)
+        assert alike(*texts) < 4
+        assert len(texts[0].split()) == len(texts[1].split())
+
+
+def test_beginnings_are_the_same_though_not_all_are_kept(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(prompts_module, "_KEPT", 5000)
+    prompts = Prompts(0, Calibration(0, 1.0, measured=True))
+    first = [prompts.text(ask(200, prefix=which, prefix_tokens=200)) for which in range(40)]
+    assert [prompts.text(ask(200, prefix=which, prefix_tokens=200)) for which in range(40)] == first
+    assert sum(map(len, prompts._kept.values())) == prompts._kept_letters <= 5000
 
 
 def test_another_seed_has_other_texts():

@@ -10,7 +10,7 @@ import click
 from plimsoll.cli import bench_options as options
 from plimsoll.cli import drawing
 from plimsoll.cli.bench_report import bench_report
-from plimsoll.cli.bench_run import Progress, connections, run_load
+from plimsoll.cli.bench_run import Progress, connections, new_salt, run_load
 from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.load.bench import bench
@@ -138,7 +138,9 @@ def bench_command(
 
     async def work(stop: asyncio.Event) -> Result:
         with Progress(duration_s, requests) as progress:
-            return await bench(endpoint, workload, limits, slo=targets, stop=stop, watch=progress)
+            return await bench(
+                endpoint, workload, limits, slo=targets, stop=stop, watch=progress, salt=new_salt()
+            )
 
     result = run_load(work)
     if as_json or output != "text":

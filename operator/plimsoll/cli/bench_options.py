@@ -125,7 +125,7 @@ def shape_options(command: Command) -> Command:
             type=click.IntRange(0, 2**31),
             default=0,
             show_default=True,
-            help="Same seed, same requests.",
+            help="Same seed, same arrivals and lengths.",
         ),
         click.option(
             "--prefix-count",

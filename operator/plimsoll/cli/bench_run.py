@@ -6,6 +6,7 @@ The line is on stderr and only on terminals, so that stdout holds the answer and
 from __future__ import annotations
 
 import asyncio
+import secrets
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -47,6 +48,11 @@ def run_load(work: Callable[[asyncio.Event], Awaitable[T]]) -> T:
         return asyncio.run(main())
     except (EndpointError, LoadError) as error:
         raise BadInput(str(error)) from None
+
+
+def new_salt() -> int:
+    """Makes the texts of this run its own; what a seed repeats is when requests come and how long they are."""
+    return secrets.randbits(32)
 
 
 def connections() -> int:

@@ -9,7 +9,7 @@ import click
 
 from plimsoll.cli import bench_options as options
 from plimsoll.cli import drawing, inputs, ramp_plan
-from plimsoll.cli.bench_run import Progress, connections, run_load
+from plimsoll.cli.bench_run import Progress, connections, new_salt, run_load
 from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput, note
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
@@ -161,7 +161,7 @@ def ramp_command(
 
     async def work(stop: asyncio.Event) -> Ramp:
         with Progress(None, None) as progress:
-            async with session(endpoint, seed) as opened:
+            async with session(endpoint, seed, salt=new_salt()) as opened:
                 return await ramp(
                     opened,
                     shape,

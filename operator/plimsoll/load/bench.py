@@ -77,11 +77,11 @@ class Session:
 
 @asynccontextmanager
 async def session(
-    endpoint: Endpoint, seed: int, *, connector: Connector | None = None
+    endpoint: Endpoint, seed: int, *, salt: int = 0, connector: Connector | None = None
 ) -> AsyncIterator[Session]:
-    """A session with an endpoint that answers; EndpointError says why it does not."""
+    """A session with an endpoint that answers; EndpointError says why it does not. `salt`: see Prompts."""
     async with connected(endpoint, connector) as client:
-        prompts = Prompts(seed, ASSUMED)
+        prompts = Prompts(seed, ASSUMED, salt=salt)
         known = await client.get_acquainted(prompts)
         prompts.calibration = known.calibration
         yield Session(client, known, prompts)
@@ -95,10 +95,11 @@ async def bench(
     slo: Slo | None = None,
     stop: asyncio.Event | None = None,
     watch: Watch | None = None,
+    salt: int = 0,
     connector: Connector | None = None,
 ) -> Result:
     """Everything at once."""
-    async with session(endpoint, workload.seed, connector=connector) as opened:
+    async with session(endpoint, workload.seed, salt=salt, connector=connector) as opened:
         return await opened.measure(workload, limits, slo=slo, stop=stop or asyncio.Event(), watch=watch)
 
 

@@ -35,8 +35,8 @@ WORDS: Final = tuple(
     """.split()  # noqa: SIM905 - a list of 256 quoted words would be read by nobody
 )
 _POOL: Final = 1 << 16
-_KEPT: Final = 4096
-"""Texts of shared beginnings that are kept; more are made again."""
+_KEPT: Final = 1 << 26
+"""Letters of shared beginnings that are kept; what is beyond them is made again."""
 SHORT_PROBE: Final = 32
 LONG_PROBE: Final = 288
 
@@ -76,12 +76,17 @@ def calibrated(
 
 
 class Prompts:
-    """Texts for the requests of one run."""
+    """Texts for the requests of one run.
 
-    def __init__(self, seed: int, calibration: Calibration) -> None:
+    `salt` tells runs apart: a second run of the same texts would be answered by the cache that the first one filled.
+    """
+
+    def __init__(self, seed: int, calibration: Calibration, *, salt: int = 0) -> None:
         self.calibration = calibration
-        self._chance = seeded(seed, "prompts")
+        self._salt = salt
+        self._chance = seeded(seed, f"prompts {salt}")
         self._pool = self._chance.choices(WORDS, k=_POOL)
+        self._kept_letters = 0
         self._kept: OrderedDict[tuple[str, int, int], str] = OrderedDict()
 
     def text(self, ask: Ask) -> str:
@@ -115,10 +120,12 @@ class Prompts:
         key = (kind, which, words)
         text = self._kept.get(key)
         if text is None:
-            start = seeded(which, kind).getrandbits(32)
+            start = seeded(which, f"{kind} {self._salt}").getrandbits(32)
             text = self._kept[key] = self._words(start, words)
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            self._kept_letters += len(text)
+            while self._kept_letters > _KEPT:
+                _, dropped = self._kept.popitem(last=False)
+                self._kept_letters -= len(dropped)
         else:
             self._kept.move_to_end(key)
         return text
