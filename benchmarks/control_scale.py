@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
+from plimsoll.api.config import Restarts
 from plimsoll.control.fleet import EMPTY, Fleet, decide_fleet
 from plimsoll.control.joining import joined
 from plimsoll.control.memory import Memory
@@ -49,6 +50,9 @@ from plimsoll.prometheus.vocabulary import HISTOGRAMS, vocabulary
 SIZES = (100, 1000, 5000)
 REPLICAS, TICKS, TICK_S = 2, 12, 15.0
 """Enough ticks for windows to be full of samples and for every histogram to have had its turns."""
+SLOWER = 4
+"""Ticks between two looks at a deployment's traffic and settings: those change by the minute."""
+RULES = Restarts()
 NOW = 1_800_000_000.0
 BUCKETS = tuple(str(0.001 * 2**power) for power in range(22))
 CAPACITY = Capacity(
@@ -136,7 +140,7 @@ async def _ticks(size: int, url: str) -> Cost:
     return Cost(
         tick_s=round(tick_s, 3),
         cpu_s=round(ask_s + read_s + decide_s, 3),
-        queries=max(len(queries(WORDS, tick)) for tick in range(6)),
+        queries=max(len(queries(WORDS, tick)) for tick in range(9)),
         rss_mb=round(_rss_mb(), 1),
         ask_s=round(ask_s, 3),
         read_s=round(read_s, 3),
@@ -155,6 +159,7 @@ class Estate:
     observed: dict[str, Observed]
     window: Window
     signals: dict[str, Signals]
+    tick: int = 0
 
     @classmethod
     def of(cls, size: int) -> Estate:
@@ -197,11 +202,14 @@ class Estate:
             )
             for name, each in self.sets.items()
         ]
+        self.tick += 1
         fleet = Fleet(free={"h100": 500.0})
         decisions = decide_fleet(now=now, situations=situations, memories=self.memories, fleet=fleet)
-        for decision in decisions:
+        for place, decision in enumerate(decisions):
             name = decision.name
             self.memories[name] = decision.memory
+            if (place + self.tick) % SLOWER:
+                continue
             burstiness = decision.memory.of("serve").load.burstiness
             self.observed[name] = observe(self.observed[name], self.signals[name], now, burstiness=burstiness)
             scene = Scene(
@@ -212,6 +220,7 @@ class Estate:
                 signals=self.signals[name],
                 slo=slo,
                 fleet_gpus=10_000.0,
+                restarts=RULES,
             )
             self.retunes[name] = advance(scene, self.retunes[name]).memory
 
@@ -247,7 +256,7 @@ def played(size: int) -> Iterator[str]:
 
 
 def _play(size: int, address: Connection) -> None:
-    texts = {text: about for tick in range(6) for about, text in queries(WORDS, tick).items()}
+    texts = {text: about for tick in range(9) for about, text in queries(WORDS, tick).items()}
     moving = {"ages", "counters"}
     ready = {
         about: [_answer(about, size, tick) for tick in range(TICKS if about in moving else 1)]

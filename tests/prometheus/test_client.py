@@ -96,7 +96,7 @@ def test_histograms_stay_for_the_ticks_without_a_turn():
 
     async def run():
         metrics, found = FleetMetrics(Source(), WORDS), []
-        for tick in range(4):
+        for tick in range(10):
             seen, _ = await metrics.look(15.0 * tick)
             found.append(set(seen.histograms["team", "chat-0a1b2c3d"]))
         seen, reachable = await FleetMetrics(Source(), WORDS).look(0.0)
@@ -104,4 +104,4 @@ def test_histograms_stay_for_the_ticks_without_a_turn():
 
     found, reachable = asyncio.run(run())
     assert reachable
-    assert [len(each) for each in found] == [2, 4, 5, 5]
+    assert [len(each) for each in found] == [1, 2, 3, 3, 3, 4, 4, 4, 5, 5]

@@ -30,7 +30,7 @@ def decide(
     *, now: float, situation: Situation, memory: Memory, room: Room | None = None, law: Law = LAW
 ) -> Decision:
     """The replicas of every set of one deployment. `room` is what the fleet and its budgets leave; None: no limit."""
-    turns = [Turn(now=now, situation=situation, role=role, room=room, law=law) for role in situation.roles]
+    turns = [Turn.of(now, situation, role, room=room, law=law) for role in situation.roles]
     answers = [_decide(turn, memory.of(turn.role.name)) for turn in turns]
     told = [*telling.writers(situation), *(told for answer in answers for told in answer.told)]
     return Decision(

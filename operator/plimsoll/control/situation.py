@@ -74,7 +74,7 @@ class ServingSet:
     """Until a node of its pool is there, where none is free; 0 where the nodes are there."""
 
     def count(self, *states: ReplicaState) -> int:
-        return sum(1 for replica in self.replicas if replica.state in states)
+        return len([replica for replica in self.replicas if replica.state in states])
 
     @property
     def ready(self) -> int:
@@ -83,7 +83,7 @@ class ServingSet:
     @property
     def present(self) -> int:
         """Replicas that are there or on their way, those that leave aside."""
-        return len(self.replicas) - self.count(ReplicaState.LEAVING)
+        return len([replica for replica in self.replicas if replica.state is not ReplicaState.LEAVING])
 
     @property
     def told(self) -> int:

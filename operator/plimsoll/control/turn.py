@@ -27,15 +27,16 @@ class Turn:
     role: Role
     room: Room | None
     law: Law
+    told: Mapping[str, int]
+    """Replicas that each set is told to run now."""
+    there: int
+    """All of them."""
 
-    @property
-    def there(self) -> int:
-        """Replicas that the sets are told to run now."""
-        return sum(each.told for each in self.role.sets)
-
-    @property
-    def told(self) -> Mapping[str, int]:
-        return {each.name: each.told for each in self.role.sets}
+    @classmethod
+    def of(cls, now: float, situation: Situation, role: Role, *, room: Room | None, law: Law) -> Turn:
+        told = {each.name: each.told for each in role.sets}
+        there = sum(told.values())
+        return cls(now=now, situation=situation, role=role, room=room, law=law, told=told, there=there)
 
     def toward(self, aim: int, most: int) -> Spread:
         """To a number of replicas at once: up where the budget allows, down from the dearest."""

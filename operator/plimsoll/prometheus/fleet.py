@@ -1,7 +1,7 @@
 """One look at the whole fleet a tick, through one Prometheus: histograms that had no turn are those of the last ones.
 
 The only state is what other ticks have answered and how many there were; it is lost with the program, and is whole again
-three ticks later.
+one round of turns later.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from plimsoll.prometheus.client import Asked
 from plimsoll.prometheus.queries import queries
 from plimsoll.prometheus.vocabulary import Vocabulary
 
-KEPT_S: Final = 90.0
-"""Three turns of three, at fifteen seconds, and one lost."""
+KEPT_S: Final = 180.0
+"""A round of nine turns at fifteen seconds, and some that were lost."""
 
 
 class Asks(Protocol):
