@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -184,7 +185,7 @@ async def create(bench: Bench, numbers: range) -> float:
     """Until every child of each is written."""
     async with glass(bench) as seen:
         began = time.monotonic()
-        creating = [lambda n=n: apply(bench, resource(f"llm-{n:05}")) for n in numbers]
+        creating = [partial(apply, bench, resource(f"llm-{number:05}")) for number in numbers]
         creations = asyncio.create_task(at_once(creating))
         goal = numbers.stop
         # Others' objects are among them: a namespace brings its own account and root certificates.
@@ -241,7 +242,8 @@ async def direct_writer(bench: Bench, count: int) -> float:
             selector = f"{names.LABEL_DEPLOYMENT}=llm-00000"
             items = bench.cluster.api.items(f"{kind.collection(SPACE)}?labelSelector={selector}")
             bodies += [(kind, bare(kind, item)) for item in items]
-    assert len(bodies) == len(OBJECTS), [kind.name for kind, _ in bodies]
+    if len(bodies) != len(OBJECTS):
+        raise RuntimeError(f"the first resource has {len(bodies)} children, and {len(OBJECTS)} were expected")
 
     def written(kind: Kind, body: Object, number: int) -> Callable[[], Awaitable[object]]:
         copied = copy.deepcopy(body)
@@ -272,7 +274,7 @@ async def deployments(bench: Bench, count: int) -> float:
     """kube-controller-manager's: until each Deployment has its ReplicaSet."""
     async with Glass(bench.door, PLAIN, [REPLICA_SET]) as seen:
         began = time.monotonic()
-        made = [lambda n=n: apply(bench, plain_deployment(f"plain-{n:05}")) for n in range(count)]
+        made = [partial(apply, bench, plain_deployment(f"plain-{number:05}")) for number in range(count)]
         creations = asyncio.create_task(at_once(made))
         done = await seen.until(lambda: seen.of("ReplicaSet") >= count)
         await creations
@@ -332,7 +334,7 @@ async def measure_edits(bench: Bench) -> None:
         version = page.version
     watching = asyncio.create_task(watch(version))
     began = time.monotonic()
-    await at_once([lambda n=n: edit(n) for n in range(count)])
+    await at_once([partial(edit, number) for number in range(count)])
     async with asyncio.timeout(PATIENCE):
         while len(told) < count:
             await asyncio.sleep(0.05)

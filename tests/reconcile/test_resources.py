@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Any
 
 import pytest
 
 from plimsoll.reconcile.resources import Resources
 
-BODY = {
+BODY: dict[str, Any] = {
     "apiVersion": "plimsoll.dev/v1alpha1",
     "kind": "LLMDeployment",
     "metadata": {
@@ -24,8 +25,8 @@ BODY = {
 }
 
 
-def changed(path: str, value: object) -> dict:
-    body = deepcopy(BODY)
+def changed(path: str, value: object) -> dict[str, Any]:
+    body: dict[str, Any] = deepcopy(BODY)
     inner = body
     *parents, last = path.split(".")
     for part in parents:

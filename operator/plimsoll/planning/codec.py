@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar, cast
 
 T = TypeVar("T")
 Decoder = Callable[[Any, str], Any]
+Encoder = Callable[[Any], Any]
 _SCALARS: Final = (str, int, float, bool)
 
 
@@ -29,28 +30,7 @@ class CodecError(ValueError):
 
 def encode(value: Any) -> Any:
     """The JSON form of a value."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise CodecError(f"{value} has no JSON form")
-        # 2.0 and 2 are equal, and an API server gives the one back as the other.
-        return int(value) if value.is_integer() else value
-    if isinstance(value, str | int):
-        return value
-    if isinstance(value, tuple | list):
-        return [encode(item) for item in value]
-    if isinstance(value, Mapping):
-        return {str(key): encode(value[key]) for key in value}
-    if dataclasses.is_dataclass(value):
-        return {
-            name: encode(item)
-            for name, default in _defaults(cast(Hashable, type(value)))
-            if (item := getattr(value, name)) != default or type(item) is not type(default)
-        }
-    raise CodecError(f"a {type(value).__name__} has no JSON form")
+    return _encoder(type(value))(value)
 
 
 def canonical(value: Any) -> bytes:
@@ -82,6 +62,48 @@ def _defaults(kind: type) -> tuple[tuple[str, Any], ...]:
         return _REQUIRED if item.default_factory is dataclasses.MISSING else item.default_factory()
 
     return tuple((item.name, default(item)) for item in dataclasses.fields(kind))
+
+
+def _made_encoder(kind: type) -> Encoder:
+    if kind in (bool, int, str, type(None)):
+        return lambda value: value
+    if issubclass(kind, Enum):
+        return lambda value: value.value
+    if issubclass(kind, float):
+        return _number
+    if issubclass(kind, str | int):
+        return lambda value: value
+    if issubclass(kind, tuple | list):
+        return lambda value: [_encoder(type(item))(item) for item in value]
+    if issubclass(kind, Mapping):
+        return lambda value: {str(key): encode(item) for key, item in value.items()}
+    if dataclasses.is_dataclass(kind):
+        return _fields(kind)
+    raise CodecError(f"a {kind.__name__} has no JSON form")
+
+
+_encoder: Callable[[type], Encoder] = cache(_made_encoder)
+"""By the type alone, found once: a plan has thousands of values, and is written in each turn."""
+
+
+def _number(value: float) -> float | int:
+    if not math.isfinite(value):
+        raise CodecError(f"{value} has no JSON form")
+    # 2.0 and 2 are equal, and an API server gives the one back as the other.
+    return int(value) if value.is_integer() else value
+
+
+def _fields(kind: type) -> Encoder:
+    defaults = _defaults(cast(Hashable, kind))
+
+    def write(value: Any) -> Any:
+        return {
+            name: _encoder(type(item))(item)
+            for name, default in defaults
+            if (item := getattr(value, name)) != default or type(item) is not type(default)
+        }
+
+    return write
 
 
 @cache

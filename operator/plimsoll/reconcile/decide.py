@@ -33,7 +33,7 @@ from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.token import token_of
 from plimsoll.render.revision import Revision
 from plimsoll.render.sets import freeze, owner_of, set_name, workload
-from plimsoll.render.shared import plan_object, shared_objects
+from plimsoll.render.shared import plan_object, surroundings
 
 LOST_SECONDS: Final = 600.0
 """How long nothing may be able to hold a pinned plan before it is made anew."""
@@ -129,9 +129,7 @@ def _objects(
     if made is None:
         return ()
     owner = owner_of(deployment)
-    pinned = plan_object(owner, made)
-    shared = shared_objects(deployment, made, tuple(there.values()), admin, seen.capabilities)
-    objects = [one for one in shared if one.ref != pinned.ref]
+    objects = [*surroundings(deployment, tuple(there.values()), admin, seen.capabilities)]
     for name, revision in there.items():
         objects.append(revision.manifest(owner, failed=_failed(seen, rollout, name)))
     for target in rollout.targets:

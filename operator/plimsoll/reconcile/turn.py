@@ -62,8 +62,9 @@ async def turn(world: World, key: str) -> float | None:
         # A hub may take seconds, and a kind without conditions counts as done to those who wait for it.
         await _tell(world, deployment, Story(deployment=deployment, plan=None, rollout=None), body)
     seen = await _look(world, key, deployment)
-    decision = await asyncio.to_thread(decide, seen)
+    decision = await asyncio.get_running_loop().run_in_executor(world.thinking, decide, seen)
     applied = await _apply(world, deployment, decision)
+    world.wrote(key, decision.kept, decision.revisions, applied.written)
     _remember(world, key, decision)
     await _tell(world, deployment, _story(seen, decision, applied), body)
     again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), patience]

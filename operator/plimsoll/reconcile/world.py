@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -28,7 +29,9 @@ from plimsoll.reconcile.resources import Resources
 from plimsoll.render.revision import Revision, RevisionUnreadable
 from plimsoll.status.told import News
 
-MOST_REVISIONS: Final = 1024
+MOST_REVISIONS: Final = 256
+MOST_KEPT: Final = 256
+"""Plans and revisions are large; those of deployments that move are asked for again and again, the others hardly ever."""
 
 
 class Cluster(Protocol):
@@ -56,6 +59,8 @@ class World:
     mark: str = ""
     """Names the release and the admin's config."""
     learned: Learned = NOTHING
+    thinking: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "plan"))
+    """Where decisions are made. They wait for nothing, so more threads would only take turns at one interpreter."""
     gone_since: dict[str, float] = field(default_factory=dict)
     """Since when nothing could hold a deployment's pinned plan."""
     looked_at: dict[str, float] = field(default_factory=dict)
@@ -65,6 +70,8 @@ class World:
     _promised: dict[str, tuple[Reservation, ...]] = field(default_factory=dict)
     _revisions: OrderedDict[str, Revision] = field(default_factory=OrderedDict)
     """By uid: what they hold never changes."""
+    _kept: OrderedDict[str, tuple[str, Kept]] = field(default_factory=OrderedDict)
+    """By deployment, with the version of the ConfigMap that it was read from."""
 
     def capabilities(self) -> Capabilities:
         return self.cluster.capabilities() or NONE
@@ -84,14 +91,46 @@ class World:
         self.gone_since.pop(key, None)
         self.looked_at.pop(key, None)
         self.hungry.discard(key)
+        self._kept.pop(key, None)
 
     async def kept(self, key: str) -> Kept:
         namespace, _, name = key.partition("/")
         ref = plan_ref(namespace, name)
-        if ref not in self.cluster.children(key):
+        child = self.cluster.children(key).get(ref)
+        if child is None:
             return Kept()
-        data = (await self.cluster.read(ref)).get("data")
-        return Kept.from_data(data if isinstance(data, Mapping) else {})
+        known = self._kept.get(key)
+        if known is not None and known[0] == f"{child.uid} {child.version}":
+            return known[1]
+        body = await self.cluster.read(ref)
+        data = body.get("data")
+        found = Kept.from_data(data if isinstance(data, Mapping) else {})
+        metadata = body["metadata"]
+        self._keep(key, f"{metadata['uid']} {metadata['resourceVersion']}", found)
+        return found
+
+    def wrote(self, key: str, kept: Kept, revisions: Mapping[str, Revision], written: Iterable[Ref]) -> None:
+        """What a turn has just written need not be read back in the next."""
+        children = self.cluster.children(key)
+        for ref in written:
+            child = children.get(ref)
+            if child is None or not child.clean:
+                continue
+            if ref == plan_ref(*key.split("/", 1)):
+                self._keep(key, f"{child.uid} {child.version}", kept)
+            elif ref.kind == "ControllerRevision" and ref.name in revisions:
+                self._remember(child.uid, revisions[ref.name])
+
+    def _keep(self, key: str, version: str, kept: Kept) -> None:
+        self._kept[key] = version, kept
+        self._kept.move_to_end(key)
+        while len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+
+    def _remember(self, uid: str, revision: Revision) -> None:
+        self._revisions[uid] = revision
+        while len(self._revisions) > MOST_REVISIONS:
+            self._revisions.popitem(last=False)
 
     async def revisions(self, key: str) -> dict[str, Revision]:
         """Of all sets that were made and are not gone, by name; those that cannot be read count as absent."""
@@ -105,9 +144,7 @@ class World:
                     known = Revision.read(await self.cluster.read(ref))
                 except RevisionUnreadable:
                     continue
-                self._revisions[child.uid] = known
-                while len(self._revisions) > MOST_REVISIONS:
-                    self._revisions.popitem(last=False)
+                self._remember(child.uid, known)
             found[ref.name] = known
         return found
 

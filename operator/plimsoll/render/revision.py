@@ -84,6 +84,7 @@ class Revision:
 
     def manifest(self, owner: Owner, *, failed: str = "") -> Manifest:
         """`failed` is why the set was given up, written down so that it is not started again."""
+        data = self.to_data()
         return owned(
             "controllerrevision",
             owner,
@@ -91,8 +92,8 @@ class Revision:
             name=self.name,
             labels=self.set_labels,
             annotations={names.ANNOTATION_FAILED: failed} if failed else None,
-            images=tuple(images_of(self.to_data())),
-            data=self.to_data(),
+            images=tuple(images_of(data)),
+            data=data,
         )
 
     @property

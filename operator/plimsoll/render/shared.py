@@ -30,9 +30,19 @@ def shared_objects(
     capabilities: Capabilities,
 ) -> tuple[Manifest, ...]:
     """`revisions` are of all sets that have pods or shall have some."""
+    around = surroundings(deployment, revisions, config, capabilities)
+    return (plan_object(owner_of(deployment), plan), *around)
+
+
+def surroundings(
+    deployment: LLMDeployment,
+    revisions: Sequence[Revision],
+    config: OperatorConfig,
+    capabilities: Capabilities,
+) -> tuple[Manifest, ...]:
+    """All of them but the plan's own."""
     spec = effective(deployment.spec, deployment.namespace, config).spec
-    owner = owner_of(deployment)
-    return tuple(_objects(spec, owner, plan, revisions, capabilities))
+    return tuple(_objects(spec, owner_of(deployment), revisions, capabilities))
 
 
 def service_name(spec: LLMDeploymentSpec, owner: Owner) -> str:
@@ -42,11 +52,9 @@ def service_name(spec: LLMDeploymentSpec, owner: Owner) -> str:
 def _objects(
     spec: LLMDeploymentSpec,
     owner: Owner,
-    plan: Plan,
     revisions: Sequence[Revision],
     capabilities: Capabilities,
 ) -> Iterator[Manifest]:
-    yield plan_object(owner, plan)
     if spec.scheduling.service_account is None:
         yield owned("serviceaccount", owner, kind="ServiceAccount", name=owner.name)
     yield _service(spec, owner)

@@ -1,0 +1,111 @@
+"""What turns keep between them saves reads, and is never older than what the cluster shows."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+from plimsoll.facts.resolve import Resolver
+from plimsoll.kube.child import Child
+from plimsoll.objects import Ref
+from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.models import Models
+from plimsoll.reconcile.resources import Resources
+from plimsoll.reconcile.world import Cluster, World, plan_ref
+from plimsoll.render.revision import Revision
+from tests.render.building import frozen, plan_of, resource
+
+KEY = "team-a/chat"
+PLAN = plan_ref("team-a", "chat")
+
+
+def child(ref: Ref, *, uid: str = "u", version: str = "5", clean: bool = True) -> Child:
+    return Child(
+        ref=ref, owner=KEY, uid=uid, version=version, owner_uid="o", holder="", hash="", mark=0, clean=clean,
+        leaving=False, created=0.0, set="", failed="", workload=None,
+    )  # fmt: skip
+
+
+class Shelf:
+    """A cluster of a few objects that counts how often it is read."""
+
+    def __init__(self) -> None:
+        self.there: dict[Ref, Child] = {}
+        self.bodies: dict[Ref, dict[str, Any]] = {}
+        self.reads = 0
+
+    def children(self, _: str) -> Mapping[Ref, Child]:
+        return self.there
+
+    async def read(self, ref: Ref) -> Mapping[str, Any]:
+        self.reads += 1
+        known = self.there[ref]
+        return {
+            **self.bodies[ref],
+            "metadata": {"uid": known.uid, "resourceVersion": known.version, "name": ref.name},
+        }
+
+
+def world(shelf: Shelf) -> World:
+    return World(
+        cluster=cast(Cluster, shelf),
+        resources=Resources(),
+        models=Models(Resolver(), time.monotonic),
+        now=time.time,
+    )
+
+
+def kept(digest: str) -> Kept:
+    return Kept(asked=digest)
+
+
+def test_a_pinned_plan_is_read_once_a_version() -> None:
+    shelf = Shelf()
+    shelf.there[PLAN] = child(PLAN)
+    shelf.bodies[PLAN] = {"data": {"replan": "1"}}
+    here = world(shelf)
+    assert [asyncio.run(here.kept(KEY)).asked for _ in range(3)] == ["1"] * 3
+    assert shelf.reads == 1
+    shelf.there[PLAN] = child(PLAN, version="6")
+    shelf.bodies[PLAN] = {"data": {"replan": "2"}}
+    assert asyncio.run(here.kept(KEY)).asked == "2"
+    del shelf.there[PLAN]
+    assert asyncio.run(here.kept(KEY)) == Kept()
+
+
+@pytest.mark.parametrize(("clean", "reads"), [(True, 0), (False, 1)])
+def test_what_was_just_written_is_not_read_back_unless_somebody_else_wrote_too(
+    clean: bool, reads: int
+) -> None:
+    shelf = Shelf()
+    shelf.there[PLAN] = child(PLAN, clean=clean)
+    shelf.bodies[PLAN] = {"data": {"replan": "theirs"}}
+    here = world(shelf)
+    here.wrote(KEY, kept("ours"), {}, [PLAN])
+    assert asyncio.run(here.kept(KEY)).asked == ("ours" if clean else "theirs")
+    assert shelf.reads == reads
+
+
+def test_a_set_that_was_just_made_is_not_read_back_and_reads_the_same() -> None:
+    revision = frozen(resource())
+    ref = Ref("apps/v1", "ControllerRevision", "team-a", revision.name)
+    shelf = Shelf()
+    shelf.there[ref] = child(ref, uid="made")
+    shelf.bodies[ref] = {"data": revision.to_data()}
+    here = world(shelf)
+    here.wrote(KEY, Kept(), {revision.name: revision}, [ref])
+    assert asyncio.run(here.revisions(KEY)) == {revision.name: revision}
+    assert shelf.reads == 0
+    assert Revision.read(asyncio.run(shelf.read(ref))) == revision
+    assert asyncio.run(world(shelf).revisions(KEY)) == {revision.name: revision}
+
+
+def test_what_is_kept_of_a_plan_is_what_would_be_read_back() -> None:
+    ours = Kept(plan=plan_of(resource()), asked="now")
+    assert ours.plan is not None
+    data = {**ours.beside(), "plan.json": ours.plan.to_bytes().decode()}
+    assert Kept.from_data(data) == ours
