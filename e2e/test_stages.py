@@ -82,10 +82,11 @@ def pods(cluster: Cluster, namespace: str, node: str) -> Pods:
 
 
 def test_an_image_that_is_pulled_keeps_the_pod_creating_until_then(pods: Pods) -> None:
-    pods.create(pull="2s")
+    pods.create(pull="1h")
     assert eventually(lambda: pods.waits("ContainerCreating"))
     assert pods.status()["phase"] == "Pending"
     assert pods.condition("Ready")["reason"] == "ContainersNotReady"
+    pods.change("pull", "1s")
     assert eventually(pods.is_ready)
     assert pods.events()["Pulling"] == 'Pulling image "registry.invalid/engine:1"'
 
@@ -102,10 +103,11 @@ def test_an_image_that_cannot_be_pulled_is_tried_again_until_it_can(pods: Pods) 
 
 
 def test_a_pod_that_takes_time_to_start_runs_and_is_not_ready_until_then(pods: Pods) -> None:
-    pods.create(starts_after="3s")
+    pods.create(starts_after="1h")
     assert eventually(lambda: pods.status()["phase"] == "Running")
     assert not pods.is_ready()
     assert [one["ready"] for one in pods.status()["containerStatuses"]] == [False, True]
+    pods.change("starts-after", "1s")
     assert eventually(pods.is_ready)
 
 
@@ -187,10 +189,11 @@ def test_a_pod_that_is_not_restarted_ends_with_its_message(
 
 
 def test_a_pod_that_stops_slowly_is_there_until_then(pods: Pods) -> None:
-    pods.create(stops_after="2s")
+    pods.create(stops_after="1h")  # but its grace period ends in 30 s
     assert eventually(pods.is_ready)
     pods.api.delete(f"{pods.path}/pods/pod")
     assert pods.api.get(f"{pods.path}/pods/pod")["metadata"]["deletionTimestamp"]
+    pods.change("stops-after", "1s")
     assert eventually(lambda: pods.api.items(f"{pods.path}/pods") == [])
 
 
