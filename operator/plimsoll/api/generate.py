@@ -20,6 +20,7 @@ def generated_files() -> dict[str, str]:
     """Every generated file of the API, by its path in the repository."""
     return {
         f"crds/{names.CRD_NAME}.yaml": crd_yaml(),
+        "charts/plimsoll/files/crd.yaml": crd_yaml(),
         "docs/reference/llmdeployment.md": resource_reference(),
         "docs/reference/operatorconfig.md": config_reference(),
         "docs/reference/presets.md": presets_reference(),
