@@ -18,6 +18,7 @@ PROMETHEUS: Final = "3.15.0"
 ALERTMANAGER: Final = "0.31.1"
 """The last whose module holds its pages; without them later ones do not build."""
 COREDNS: Final = "1.15.0"
+HELM: Final = "3.22.0"
 GO: Final = "1.26"
 """The oldest Go that all module files accept."""
 
@@ -114,6 +115,14 @@ _ALL = (
         folder="coredns",
         package="github.com/coredns/coredns",
         version_args=("-version",),
+    ),
+    Pin(
+        name="helm",
+        version=HELM,
+        folder="helm",
+        package="helm.sh/helm/v3/cmd/helm",
+        version_args=("version", "--short"),
+        variables=(f"helm.sh/helm/v3/internal/version.version=v{HELM}",),
     ),
     Pin(name="pause", version="1.0.0", folder="pause", package="."),
 )
