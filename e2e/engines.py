@@ -21,6 +21,8 @@ ENVIRONMENT: Final = {
     # On a machine of few cores, pods that each bind their threads to the same ones wait for each other.
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "OMP_NUM_THREADS": "2",
+    # Threads that wait by running in circles take the cores from those they wait for.
+    "OMP_WAIT_POLICY": "PASSIVE",
 }
 ARGS: Final = (MODEL_PATH, "--load-format=dummy", "--enforce-eager", "--max-model-len=4096")
 RANK_PORT: Final = 29501

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.real_node, pytest.mark.real_engine]
 START_SECONDS: Final = 600.0
 """40 s on an idle machine."""
 BLOCKS: Final = 64
-"""Of 128 tokens: eight requests of a thousand."""
+"""Of 128 tokens: thirteen requests of 600."""
 REQUESTS: Final = 32
 
 
@@ -94,7 +94,7 @@ def test_long_requests_preempt_one_another_where_memory_is_short(
     chance = random.Random(3)
     prompts = [[chance.randrange(3, models.VOCABULARY) for _ in range(200)] for _ in range(REQUESTS)]
     with ThreadPoolExecutor(REQUESTS) as pool:
-        answers = [pool.submit(small.complete, "dense", prompt, 800) for prompt in prompts]
+        answers = [pool.submit(small.complete, "dense", prompt, 400) for prompt in prompts]
         prometheus.wait_for("vllm:kv_cache_usage_perc > 0.9", seconds=START_SECONDS)
         prometheus.wait_for("vllm:num_requests_waiting > 0", seconds=START_SECONDS)
         for answer in answers:

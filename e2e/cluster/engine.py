@@ -37,6 +37,7 @@ ENVIRONMENT: Final = {
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_WAIT_POLICY": "PASSIVE",  # threads that wait by running in circles take the cores from others
 }
 
 
