@@ -18,6 +18,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.cli.fleets import fleet_document
+from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING
 from plimsoll.facts.models import lookup
 from plimsoll.facts.snapshot import read_snapshot
@@ -44,9 +45,9 @@ TTFT_MS: Final = ((4096, 2000), (16384, 5000))
 """First tokens are promised by the length of the trace's prompts (p99): a long one alone takes seconds."""
 LONG_TTFT_MS: Final = 30000
 ITL_MS: Final = 300
-STEP_TOKENS: Final = 1024
-"""The engine's token budget of a step, for all cells: with more, a step with a prompt in it lasts longer than ITL_MS, however
-few requests run, and no number of replicas would keep the promise."""
+WITHIN: Final = 0.85
+"""Of ITL_MS, that a step may last in which as many prompt tokens are computed as it takes at most."""
+MOST_STEP_TOKENS, LEAST_STEP_TOKENS = 8192, 512
 RATES_LENGTHS: Final = {
     "inputTokens": {"p50": 1000, "p95": 4000},
     "outputTokens": {"p50": 300, "p95": 1200},
@@ -105,19 +106,36 @@ def scenario_for(cell: Cell, size: Size) -> tuple[Scenario, float]:
         "model": {"source": f"hf://{cell.model}"},
         "workload": {**workload, "requestsPerSecond": PLANNED_RATE},
         "slo": {"ttftP99Ms": ttft, "itlP99Ms": ITL_MS},
-        "engine": {"maxBatchedTokens": STEP_TOKENS},
         "scaling": {"min": 1, "max": 5 * size.replicas},
     }
-    body = {"metadata": {"name": "benchmark"}, "spec": spec}
-    deployment = LLMDeployment.model_validate(body)
     fleet = json.dumps(fleet_document(f"{16 * 5 * size.replicas}x{cell.gpu}"))
-    inventory, facts = read_snapshot(fleet).inventory(), PlanFacts(model=lookup(cell.model))
-    reading = read(deployment, inventory, facts, NOTHING, OperatorConfig())
-    scenario = scenario_of(plan(deployment, inventory, facts), reading)
+    inventory = read_snapshot(fleet).inventory()
+    scenario = _planned(cell, spec, inventory)
+    # Larger steps would break the promise however few requests run, and no number of replicas could keep it.
+    scenario = _planned(cell, {**spec, "engine": {"maxBatchedTokens": _step_tokens(scenario)}}, inventory)
     ready = size.replicas * 3 // 2
     hardware = replace(scenario.hardware, ready=ready, growing=scenario.most - ready)
     scenario = replace(scenario, hardware=hardware)
     return scenario, _scale(trace, scenario, size)
+
+
+def _planned(cell: Cell, spec: dict[str, Any], inventory: Inventory) -> Scenario:
+    deployment = LLMDeployment.model_validate({"metadata": {"name": "benchmark"}, "spec": spec})
+    facts = PlanFacts(model=lookup(cell.model))
+    reading = read(deployment, inventory, facts, NOTHING, OperatorConfig())
+    return scenario_of(plan(deployment, inventory, facts), reading)
+
+
+def _step_tokens(scenario: Scenario) -> int:
+    """The most prompt tokens a step that keep the promised gap, by the planner's own step times."""
+    times, tokens = scenario.times, MOST_STEP_TOKENS
+    decode = times.decode[len(times.decode) // 2]
+    while (
+        tokens > LEAST_STEP_TOKENS
+        and decode + times.chunk + tokens * times.prompt_token > WITHIN * ITL_MS / 1000
+    ):
+        tokens //= 2
+    return tokens
 
 
 def _workload(trace: Trace) -> tuple[dict[str, Any], int]:
