@@ -150,6 +150,7 @@ def from_cluster(context: str | None, config: OperatorConfig | None) -> Snapshot
         learned=learned,
         deployments=cluster.deployments,
         plans=kept.plans,
+        sets=cluster.sets,
     )
 
 

@@ -27,10 +27,10 @@ from plimsoll.facts.snapshot import write_snapshot
 )
 @inputs.config_option
 def snapshot_command(*, context: str, file: str | None, config_file: str | None) -> None:
-    """Write what a plan needs of a cluster into one file: read only, and without images, environment or secrets.
+    """Write what a plan needs of a cluster into one file: read only, and without secrets.
 
-    Nodes, what pods request, ResourceSlices, LLMDeployments with their pinned plans, what was learned, and the admin's
-    config where it is given.
+    Nodes, what pods request, ResourceSlices, LLMDeployments with their pinned plans and serving sets, what was learned,
+    and the admin's config where it is given.
 
     \b
     Example:

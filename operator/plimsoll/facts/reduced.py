@@ -85,6 +85,12 @@ def deployment(item: Object) -> dict[str, Any]:
     return {**_some(item, ("apiVersion", "kind")), "metadata": metadata, **_some(item, ("spec", "status"))}
 
 
+def revision(item: Object) -> dict[str, Any]:
+    """A serving set as it was born."""
+    metadata = _some(item.get("metadata") or {}, ("name", "namespace", "labels"))
+    return {**_some(item, ("apiVersion", "kind")), "metadata": metadata, **_some(item, ("data",))}
+
+
 def check(item: Object, where: str) -> None:
     """That the parts an inventory walks through have the types it expects; the API server's objects always do."""
     for path, expected in _TYPES.items():

@@ -1,9 +1,9 @@
 """One file with all that a plan needs: with it, planning without a cluster gives what the operator gives.
 
 Written whole from a cluster (`take_snapshot`), or read from less: the output of `kubectl get nodes -o yaml` (free is then
-allocatable, and the inventory says so), or a fleet file written by hand. Objects are cut down to what is read of them, so
-no image, environment or secret travels. Plans, sets and resources are carried as they are; what they mean is said where
-they are made. Equal clusters give equal bytes.
+allocatable, and the inventory says so), or a fleet file written by hand. Objects are cut down to what is read of them: no
+secret travels, and of images and environment only what resources and their serving sets say. Plans, sets and resources
+are carried as they are; what they mean is said where they are made. Equal clusters give equal bytes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Snapshot:
     plans: Mapping[str, Object] = field(default_factory=dict)
     """Pinned plans by namespace/name, as their ConfigMaps hold them."""
     sets: tuple[Object, ...] = ()
-    """Serving sets that are there, as the operator describes them."""
+    """Serving sets that are there, by their ControllerRevisions."""
     models: tuple[Object, ...] = ()
     """Facts of models that no catalogue knows, as the facts pods returned them."""
 
@@ -89,7 +89,7 @@ def take_snapshot(
         learned=learned,
         deployments=_ordered(reduced.deployment(item) for item in deployments),
         plans=dict(sorted((plans or {}).items())),
-        sets=_ordered(sets),
+        sets=_ordered(reduced.revision(item) for item in sets),
         models=_ordered(models),
     )
 

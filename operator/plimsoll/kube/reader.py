@@ -26,6 +26,7 @@ DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
 PLAN_KEY: Final = "plan.json"
 """Of the ConfigMap that holds a deployment's pinned plan whole."""
 LEARNED_KEY: Final = "learned.json"
+OURS: Final = f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}"
 
 
 class ClusterUnreadable(RuntimeError):
@@ -50,6 +51,8 @@ class Cluster:
     slices: Objects
     claims: Objects
     deployments: Objects
+    sets: Objects
+    """Revisions of serving sets, by which pods are made whatever renders them today."""
     kept: Kept
     notes: tuple[str, ...]
     """Kinds that could not be listed, and what that means for the answer."""
@@ -73,13 +76,8 @@ def read_cluster(context: str | None = None, *, timeout_seconds: int = TIMEOUT_S
             f"/apis/{names.API_VERSION}/{names.PLURAL}",
             f"the cluster has no {names.KIND}s; apply the CRD to have them",
         ),
-        kept=_kept(
-            lister.optional(
-                "/api/v1/configmaps",
-                "pinned plans are not seen",
-                f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}",
-            )
-        ),
+        sets=lister.optional("/apis/apps/v1/controllerrevisions", "serving sets are not seen", OURS),
+        kept=_kept(lister.optional("/api/v1/configmaps", "pinned plans are not seen", OURS)),
         notes=tuple(lister.notes),
     )
 

@@ -1,0 +1,140 @@
+"""`plimsoll render` from end to end: the same objects as the operator's turn, or a reason in words."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from plimsoll import __version__, names
+from plimsoll.api.v1alpha1 import LLMDeployment
+from plimsoll.cli.render import text_of
+from plimsoll.facts.models import lookup
+from plimsoll.facts.snapshot import read_snapshot, take_snapshot, write_snapshot
+from plimsoll.planning.planner import PlanFacts
+from plimsoll.reconcile.decide import Seen, decide
+from plimsoll.reconcile.token import mark_of
+from plimsoll.render.routing import GROUPS, ROUTE
+from tests.cli.running import plimsoll
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FLEET = EXAMPLES / "fleet.yaml"
+SAMPLES = sorted(path for path in EXAMPLES.glob("*.yaml") if path != FLEET)
+CODES = {"10-too-big.yaml": 2, "09-contended.yaml": 2}
+UID = "6f1c2a34-0000-4000-8000-000000000001"
+
+
+def resource(**spec: object) -> dict[str, object]:
+    body = {"model": {"source": "hf://Qwen/Qwen3-8B"}, **spec}
+    metadata = {"name": "chat", "namespace": "team-a", "uid": UID, "generation": 1}
+    return {"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": metadata, "spec": body}
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path):
+    """A file with the example's fleet and these resources, plans and sets."""
+
+    def write(*deployments: dict[str, object], **more: object) -> str:
+        fleet = read_snapshot(FLEET.read_bytes())
+        taken = take_snapshot(fleet.nodes, fleet.pods, config=fleet.config, deployments=deployments, **more)
+        file = tmp_path / "snapshot.yaml"
+        file.write_text(write_snapshot(taken))
+        return str(file)
+
+    return write
+
+
+def rendered(file: str, *more: str) -> list[dict[str, object]]:
+    ran = plimsoll("render", "--snapshot", file, *more)
+    assert ran.code == 0, ran.err
+    return list(yaml.safe_load_all(ran.out))
+
+
+def turned(file: str, body: dict[str, object], **more: object) -> str:
+    """What the operator's turn would apply, as text."""
+    taken = read_snapshot(Path(file).read_bytes())
+    seen = Seen(
+        deployment=LLMDeployment.observed(body),
+        inventory=taken.inventory(selectors=[{}]),
+        facts=PlanFacts(model=lookup("Qwen/Qwen3-8B")),
+        now=1_700_000_000.0,
+        config=taken.config,
+        capabilities=frozenset({ROUTE, GROUPS}),
+        mark=mark_of(__version__, taken.config),
+        **more,
+    )
+    return "".join(map(text_of, decide(seen).manifests))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+def test_every_example_renders_to_objects_or_says_why_not(sample: Path):
+    ran = plimsoll("render", "-f", str(sample), "--snapshot", str(FLEET))
+    assert ran.code == CODES.get(sample.name, 0), ran.err
+    for body in yaml.safe_load_all(ran.out):
+        assert {"apiVersion", "kind", "metadata"} <= set(body)
+        assert "ownerReferences" not in body["metadata"]
+    assert bool(ran.out) != ("nothing to render: " in ran.err)
+
+
+@pytest.mark.parametrize("spec", [{}, {"replicas": 0}, {"networking": {"gateway": {"name": "g"}}}], ids=str)
+def test_it_prints_byte_for_byte_what_a_turn_applies(snapshot, spec):
+    body = resource(**spec)
+    file = snapshot(body)
+    ran = plimsoll("render", "--snapshot", file)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == turned(file, body)
+    assert UID in ran.out
+
+
+def test_a_resource_in_a_file_is_taken_for_an_edit_of_the_one_in_the_snapshot(snapshot, tmp_path: Path):
+    file = snapshot(resource())
+    edited = resource(networking={"service": {"port": 81}})
+    edited["metadata"] = {"name": "chat", "namespace": "team-a"}
+    path = tmp_path / "llm.json"
+    path.write_text(json.dumps(edited))
+    objects = rendered(file, "-f", str(path))
+    assert {one["metadata"]["ownerReferences"][0]["uid"] for one in objects} == {UID}
+
+
+def test_a_set_that_serves_is_taken_as_it_was_born_and_not_rendered_anew(snapshot):
+    first = rendered(snapshot(resource()))
+    revision = next(one for one in first if one["kind"] == "ControllerRevision")
+    plan = next(one for one in first if one["metadata"]["name"] == "chat-plan")
+    # As a release before this one made it: with another template for the same set.
+    revision["data"]["leader"]["spec"]["terminationGracePeriodSeconds"] = 12345
+    kept = {"team-a/chat": json.loads(plan["data"]["plan.json"])}
+    again = rendered(snapshot(resource(), sets=[revision], plans=kept))
+    pods = next(one for one in again if one["kind"] == "Deployment")["spec"]["template"]["spec"]
+    assert pods["terminationGracePeriodSeconds"] == 12345
+
+
+def test_a_revision_that_cannot_be_read_is_said_and_made_anew(snapshot):
+    first = rendered(snapshot(resource()))
+    revision = next(one for one in first if one["kind"] == "ControllerRevision")
+    revision["data"] = {"digest": 1}
+    ran = plimsoll("render", "--snapshot", snapshot(resource(), sets=[revision]))
+    assert ran.code == 0
+    assert "no serving set that can be read" in ran.err
+    assert "it counts as absent" in ran.err
+
+
+def test_an_api_that_a_cluster_may_lack_is_named_to_be_used(snapshot):
+    file = snapshot(resource())
+    assert "PodMonitor" not in {one["kind"] for one in rendered(file)}
+    assert "PodMonitor" in {one["kind"] for one in rendered(file, "--api", "PodMonitor")}
+
+
+def test_what_is_wrong_with_the_pods_ends_it_with_the_field(snapshot):
+    patch = {"op": "remove", "path": "/spec/nowhere"}
+    trusting = {
+        "apiVersion": names.API_VERSION,
+        "kind": "OperatorConfig",
+        "trust": {"podPatches": {"allow": ["*"]}},
+    }
+    file = Path(snapshot(resource(podPatches=[patch])))
+    config = file.with_name("config.yaml")
+    config.write_text(json.dumps(trusting))
+    ran = plimsoll("render", "--snapshot", str(file), "--config", str(config))
+    assert ran.code == 3
+    assert "spec.podPatches[0]: finds no 'nowhere'" in ran.err
+    assert ran.out == ""
