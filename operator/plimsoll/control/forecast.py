@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from plimsoll.control.memory import LoadMemory
 from plimsoll.control.signals import RATE_S, RECENT_S
@@ -37,21 +37,29 @@ SURPRISE_LEAST: Final = 20
 
 def observed(load: LoadMemory, now: float, steady: float, recent: float | None) -> LoadMemory:
     """With one more look at arrivals: over two minutes, and over the last half of one."""
-    load = _stepped(load, now, steady, recent)
-    rate = recent if load.stepped_at is not None and recent is not None else steady
-    load = _judged(_slotted(load, now, rate), now, rate)
-    if load.at is None:
-        return replace(load, at=now, level=rate, trend=0.0)
-    passed = now - load.at
-    if passed <= 0:
-        return load
-    if load.stepped_at is not None:
+    stepped_at, burstiness = _stepped(load, now, steady, recent)
+    rate = recent if stepped_at is not None and recent is not None else steady
+    passed = 0.0 if load.at is None else now - load.at
+    if load.at is None or (stepped_at is not None and passed > 0):
         # A step is not a trend: the new level stands at once, and nothing is read into how it got there.
-        return replace(load, at=now, level=max(rate, load.level), trend=0.0)
-    predicted = max(0.0, load.level + load.trend * passed)
-    level = predicted + (1 - math.exp(-passed / LEVEL_S)) * (rate - predicted)
-    trend = load.trend + (1 - math.exp(-passed / TREND_S)) * ((level - load.level) / passed - load.trend)
-    return replace(load, at=now, level=level, trend=trend)
+        level, trend = max(rate, load.level), 0.0
+    elif passed > 0:
+        predicted = max(0.0, load.level + load.trend * passed)
+        level = predicted + (1 - math.exp(-passed / LEVEL_S)) * (rate - predicted)
+        trend = load.trend + (1 - math.exp(-passed / TREND_S)) * ((level - load.level) / passed - load.trend)
+    else:
+        level, trend = load.level, load.trend
+    if load.expected and load.expected[0][0] <= now:
+        load = _judged(load, now, rate)
+    return replace(
+        load,
+        at=now if load.at is None or passed > 0 else load.at,
+        level=level,
+        trend=trend,
+        stepped_at=stepped_at,
+        burstiness=burstiness,
+        **_slotted(load, now, rate),
+    )
 
 
 def forecast(load: LoadMemory, now: float, ahead: float) -> float | None:
@@ -85,19 +93,18 @@ def is_fresh_step(load: LoadMemory, now: float) -> bool:
     return load.stepped_at is not None and now - load.stepped_at < RECENT_S / 2
 
 
-def _stepped(load: LoadMemory, now: float, steady: float, recent: float | None) -> LoadMemory:
+def _stepped(load: LoadMemory, now: float, steady: float, recent: float | None) -> tuple[float | None, float]:
+    """Since when the load is on a step up, and how bursty it is."""
     if recent is None:
-        return replace(load, stepped_at=None)
+        return None, load.burstiness
     chance = max(steady, 1 / RECENT_S) / RECENT_S
     surplus = recent - steady
-    stepped = surplus > STEP_SIGMAS * math.sqrt(load.burstiness * chance)
-    if stepped:
-        return load if load.stepped_at is not None else replace(load, stepped_at=now)
+    if surplus > STEP_SIGMAS * math.sqrt(load.burstiness * chance):
+        return now if load.stepped_at is None else load.stepped_at, load.burstiness
     if load.at is None or now <= load.at:
-        return replace(load, stepped_at=None)
+        return None, load.burstiness
     weight = 1 - math.exp(-(now - load.at) / BURSTS_S)
-    burstiness = load.burstiness + weight * (surplus * surplus / chance - load.burstiness)
-    return replace(load, stepped_at=None, burstiness=max(1.0, burstiness))
+    return None, max(1.0, load.burstiness + weight * (surplus * surplus / chance - load.burstiness))
 
 
 def _judged(load: LoadMemory, now: float, rate: float) -> LoadMemory:
@@ -119,18 +126,19 @@ def _judged(load: LoadMemory, now: float, rate: float) -> LoadMemory:
     )
 
 
-def _slotted(load: LoadMemory, now: float, rate: float) -> LoadMemory:
+def _slotted(load: LoadMemory, now: float, rate: float) -> dict[str, Any]:
+    """What changes of the part of a day that is under way, and of the profile where one has ended."""
     slot = int(now // SLOT_S)
     if load.slot == slot:
-        return replace(load, slot_sum=load.slot_sum + rate, slot_seen=load.slot_seen + 1)
-    begun = replace(load, slot=slot, slot_sum=rate, slot_seen=1)
+        return {"slot_sum": load.slot_sum + rate, "slot_seen": load.slot_seen + 1}
+    begun: dict[str, Any] = {"slot": slot, "slot_sum": rate, "slot_seen": 1}
     if load.slot is None or not load.slot_seen:
         return begun
     profile = list(load.profile or (None,) * SLOTS)
     place, mean = load.slot % SLOTS, load.slot_sum / load.slot_seen
     before = profile[place]
     profile[place] = mean if before is None else before + NEWER * (mean - before)
-    return replace(begun, profile=tuple(profile), parts_seen=min(load.parts_seen + 1, 7 * SLOTS))
+    return {**begun, "profile": tuple(profile), "parts_seen": min(load.parts_seen + 1, 7 * SLOTS)}
 
 
 def _daily(load: LoadMemory, now: float, ahead: float) -> float:

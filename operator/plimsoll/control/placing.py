@@ -44,8 +44,10 @@ def placing(role: Role, memory: RoleMemory, now: float, law: Law) -> Placing:
             before = blocked.get(each.name)
             retry = law.retry_first_s if before is None else min(law.retry_most_s, 2 * before.retry_s)
             blocked[each.name] = Blocked(until=now + retry, retry_s=retry)
+    if blocked != memory.blocked:
+        memory = replace(memory, blocked={name: blocked[name] for name in sorted(blocked)})
     return Placing(
-        memory=replace(memory, blocked={name: blocked[name] for name in sorted(blocked)}),
+        memory=memory,
         blocked=frozenset(waits | {name for name, each in blocked.items() if now < each.until}),
         withdrawn=withdrawn,
         stuck=stuck,

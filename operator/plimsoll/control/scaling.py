@@ -63,7 +63,8 @@ def _decide(turn: Turn, before: RoleMemory) -> Answer:
         return bounded.within(
             turn, memory, reason=gate.told.reason, message=gate.told.message, told=(gate.told,)
         )
-    memory = replace(memory, missing_since=None)
+    if memory.missing_since is not None:
+        memory = replace(memory, missing_since=None)
     if _jumped(turn, before):
         message = "the first look, or the first after a jump of the clock; a change needs a second one"
         return bounded.within(turn, memory, reason="Watching", message=message, told=(gate.told,))
