@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -24,7 +25,7 @@ CODES = {"10-too-big.yaml": 2, "09-contended.yaml": 2}
 UID = "6f1c2a34-0000-4000-8000-000000000001"
 
 
-def resource(**spec: object) -> dict[str, object]:
+def resource(**spec: Any) -> dict[str, Any]:
     body = {"model": {"source": "hf://Qwen/Qwen3-8B"}, **spec}
     metadata = {"name": "chat", "namespace": "team-a", "uid": UID, "generation": 1}
     return {"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": metadata, "spec": body}
@@ -34,7 +35,7 @@ def resource(**spec: object) -> dict[str, object]:
 def snapshot(tmp_path: Path):
     """A file with the example's fleet and these resources, plans and sets."""
 
-    def write(*deployments: dict[str, object], **more: object) -> str:
+    def write(*deployments: dict[str, Any], **more: Any) -> str:
         fleet = read_snapshot(FLEET.read_bytes())
         taken = take_snapshot(fleet.nodes, fleet.pods, config=fleet.config, deployments=deployments, **more)
         file = tmp_path / "snapshot.yaml"
@@ -44,13 +45,13 @@ def snapshot(tmp_path: Path):
     return write
 
 
-def rendered(file: str, *more: str) -> list[dict[str, object]]:
+def rendered(file: str, *more: str) -> list[dict[str, Any]]:
     ran = plimsoll("render", "--snapshot", file, *more)
     assert ran.code == 0, ran.err
     return list(yaml.safe_load_all(ran.out))
 
 
-def turned(file: str, body: dict[str, object], **more: object) -> str:
+def turned(file: str, body: dict[str, Any], **more: Any) -> str:
     """What the operator's turn would apply, as text."""
     taken = read_snapshot(Path(file).read_bytes())
     seen = Seen(

@@ -1,5 +1,6 @@
 """What makes a new set and what does not: the difference between a restart that was asked for and one that was not."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,11 @@ from plimsoll.planning.interval import Interval
 from plimsoll.render import identity as room
 from plimsoll.render.identity import UNREAD, identity, pod_fields
 from plimsoll.render.images import Image
+from plimsoll.render.sets import freeze
 from tests.engines.sets import chosen
 from tests.render.building import resource
+from tests.render.hostile import text_at, texts, with_text
+from tests.render.test_hostile import ADMIN, ENTRY, FACTS, SPECS
 
 OURS = Image(name="x", pull_policy=None, pull_secrets=(), own=False, binding="")
 BASE = {
@@ -33,34 +37,33 @@ def test_the_digest_of_a_set_is_the_same_in_every_release():
     assert digest() == GOLDEN
 
 
-@pytest.mark.parametrize(
-    "groups",
-    [
-        {"replicas": 3},
-        {"paused": True},
-        {"scaling": {"max": 4}},
-        {"tuning": {"mode": "off"}},
-        {"workload": {"contextTokens": 4096, "concurrency": 9}},
-        {"slo": {"itlP99Ms": 50}},
-        {"cost": {"maxPerHour": "9"}},
-        {
-            "rollout": {
-                "strategy": "replace",
-                "canary": {"percents": [10]},
-                "hold": True,
-                "rollback": "manual",
-            }
-        },
-        {"networking": {"service": {"port": 81, "labels": {"a": "b"}}, "allowFrom": ["x"]}},
-        {"networking": {"ingress": {"hosts": ["h"]}}},
-        {"engine": {"maxSequences": 7, "prefixCaching": False, "eager": True, "upgrade": "manual"}},
-        {"engine": {"version": "0.33.0"}},
-        {"memory": {"utilizationPercent": 80, "headroom": "1Gi"}},
-        {"topology": {"mode": "manual", "tensor": 2, "gpuProducts": ["H100"], "nodeSelector": {"a": "b"}}},
-        {"model": {"source": "Qwen/Qwen3-8B", "architecture": {"config": "{}"}}},
-    ],
-    ids=str,
+UNSEEN = (
+    {"replicas": 3},
+    {"paused": True},
+    {"scaling": {"max": 4}},
+    {"tuning": {"mode": "off"}},
+    {"workload": {"contextTokens": 4096, "concurrency": 9}},
+    {"slo": {"itlP99Ms": 50}},
+    {"cost": {"maxPerHour": "9"}},
+    {
+        "rollout": {
+            "strategy": "replace",
+            "canary": {"percents": [10]},
+            "hold": True,
+            "rollback": "manual",
+        }
+    },
+    {"networking": {"service": {"port": 81, "labels": {"a": "b"}}, "allowFrom": ["x"]}},
+    {"networking": {"ingress": {"hosts": ["h"]}}},
+    {"engine": {"maxSequences": 7, "prefixCaching": False, "eager": True, "upgrade": "manual"}},
+    {"engine": {"version": "0.33.0"}},
+    {"memory": {"utilizationPercent": 80, "headroom": "1Gi"}},
+    {"topology": {"mode": "manual", "tensor": 2, "gpuProducts": ["H100"], "nodeSelector": {"a": "b"}}},
+    {"model": {"source": "Qwen/Qwen3-8B", "architecture": {"config": "{}"}}},
 )
+
+
+@pytest.mark.parametrize("groups", UNSEEN, ids=str)
 def test_what_no_pod_is_made_from_makes_no_new_set(groups):
     assert digest(**groups) == GOLDEN
 
@@ -132,3 +135,40 @@ def test_the_schema_number_stands_where_the_golden_digest_was_made():
 
 def test_a_set_is_called_after_its_deployment_and_its_digest():
     assert names.set_name(resource().name, GOLDEN) == f"chat-{GOLDEN[:8]}"
+
+
+EDITS = {
+    f"{which}:{'.'.join(map(str, path))}": (SPECS[which], path)
+    for which in SPECS
+    for path in texts(SPECS[which])
+    if path[:2] not in {("engine", "version"), ("workload", "preset")}
+}
+
+
+@pytest.mark.parametrize("groups", UNSEEN, ids=str)
+def test_what_makes_no_new_set_changes_no_pod(groups):
+    before, after = (LLMDeploymentSpec.model_validate(one) for one in (BASE, {**BASE, **groups}))
+    assert pods_of(before)[1] == pods_of(after)[1]
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_every_edit_that_changes_a_pod_makes_a_new_set(edit):
+    """Whatever a template is made from is in the digest, or a set would be changed in place."""
+    spec, path = EDITS[edit]
+    other = with_text(spec, path, edited(text_at(spec, path)))
+    before, after = pods_of(spec), pods_of(other)
+    if before[1] != after[1]:
+        assert before[0] != after[0]
+
+
+def pods_of(spec):
+    """A set's digest, and its pods without it."""
+    asked = resource()
+    revision = freeze(asked.model_copy(update={"spec": spec}), ENTRY, facts=FACTS, config=ADMIN)
+    text = json.dumps([revision.leader, revision.worker, dict(revision.files), revision.labels])
+    return revision.digest, text.replace(revision.digest[:8], "")
+
+
+def edited(text):
+    """Another text of the same form: a patch stays a patch."""
+    return text.replace("benign0", "other0") if "benign0" in text else text
