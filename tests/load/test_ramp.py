@@ -69,7 +69,7 @@ def ramped(
 def test_a_server_that_slows_down_with_its_batch_has_its_knee_where_it_slows():
     # 10 tokens at 0.1 s are 1 s: up to 8 at once, 8 a second, all is even; then every one more costs all.
     behaviour = Behaviour(ttft_s=0.1, gap_of=lambda n: 0.1 * max(1.0, (n / 8) ** 3), metrics=metrics)
-    found, loads = ramped(behaviour, RampPlan(step_s=30))
+    found, loads = ramped(behaviour, RampPlan(step_s=20))
     assert loads[:3] == [1, 2, 4]
     assert found.knee is not None
     assert found.knee.load is not None
@@ -97,7 +97,7 @@ def test_a_server_with_few_seats_keeps_its_itl_and_falls_behind():
 
 def test_users_at_once_rise_until_more_of_them_get_nothing_more():
     behaviour = Behaviour(ttft_s=0.2, gap_s=0.2, seats=8, metrics=metrics)
-    found, loads = ramped(behaviour, RampPlan(step_s=30, closed_loop=True))
+    found, loads = ramped(behaviour, RampPlan(step_s=20, closed_loop=True))
     assert all(load == int(load) for load in loads)
     assert found.knee is not None
     assert 8 <= (found.knee.load or 0) <= 11
@@ -166,7 +166,7 @@ def test_a_plan_s_figures_stand_beside_the_measured_ones():
         seats=256,
         bound="memory",
     )
-    found, _ = ramped(Behaviour(ttft_s=1.0, gap_s=0.1), RampPlan(step_s=100, most=4), expected=expected)
+    found, _ = ramped(Behaviour(ttft_s=1.0, gap_s=0.1), RampPlan(step_s=60, most=4), expected=expected)
     assert found.comparison is not None
     rows = {one.what: one for one in found.comparison.rows}
     assert rows["TTFT ms, mean"].within
