@@ -43,7 +43,7 @@ class Keeps:
         self.data: dict[str, str | None] = {}
         self.raises = False
 
-    def put(self, item: Object, *, listed: bool) -> None:  # noqa: ARG002
+    def put(self, item: Object, *, as_of: int | None) -> None:  # noqa: ARG002
         if self.raises:
             self.raises = False
             raise LookupError("a sink that fails")
@@ -52,7 +52,7 @@ class Keeps:
     def remove(self, item: Object) -> None:
         self.data.pop(key_of(item), None)
 
-    def keep_only(self, keys: set[str]) -> None:
+    def keep_only(self, keys: set[str], *, as_of: int) -> None:  # noqa: ARG002
         self.data = {key: value for key, value in self.data.items() if key in keys}
 
 

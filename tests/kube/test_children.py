@@ -9,9 +9,10 @@ import pytest
 
 from plimsoll import names
 from plimsoll.kube.child import read_child
-from plimsoll.kube.children import Children
+from plimsoll.kube.children import Children, _KindOfChildren
 from plimsoll.kube.door import Door
 from plimsoll.kube.kinds import CHILDREN, STATEFUL_SET, Kind, kind_of
+from plimsoll.kube.watching import WHATEVER_IS_KNOWN
 from plimsoll.objects import Ref
 
 Object = dict[str, Any]
@@ -56,15 +57,15 @@ class Index:
         self.woken[owner] += 1
 
     def sees(self, **metadata: Any) -> None:
-        self._tell(listed=False, first=False, **metadata)
+        self._tell(as_of=None, first=False, **metadata)
 
-    def lists(self, *, first: bool = True, **metadata: Any) -> None:
-        self._tell(listed=True, first=first, **metadata)
+    def lists(self, *, first: bool = True, as_of: int = 100, **metadata: Any) -> None:
+        self._tell(as_of=as_of, first=first, **metadata)
 
-    def _tell(self, *, listed: bool, first: bool, **metadata: Any) -> None:
+    def _tell(self, *, as_of: int | None, first: bool, **metadata: Any) -> None:
         child = read_child(self.kind, item(self.kind.name, **metadata))
         assert child is not None
-        self.children.seen(child, listed=listed, first=first)
+        self.children.seen(child, as_of=as_of, first=first)
 
     def loses(self, **metadata: Any) -> None:
         child = read_child(self.kind, item(self.kind.name, **metadata))
@@ -230,11 +231,42 @@ def test_a_first_list_wakes_nobody_and_a_later_one_whoever_was_changed_unseen() 
     assert index.woken[OWNER] == 1
 
 
-def test_a_list_that_is_older_than_what_is_known_is_taken_as_it_is() -> None:
-    """As after the server's data were restored from a copy: versions may have gone back."""
+def test_a_list_that_is_older_than_our_write_does_not_undo_it() -> None:
+    index = Index()
+    index.lists(version=3)
+    index.children.writing(index.ref)
+    index.answers(version=9)
+    index.lists(version=3, as_of=8, first=False)
+    assert index.children.of(OWNER)[index.ref].version == "9"
+    assert index.clean
+    assert not index.woken
+
+
+def test_what_we_made_while_a_list_was_on_its_way_is_not_gone_for_not_being_in_it() -> None:
+    index = Index()
+    sink = _KindOfChildren(index.children, index.kind, "")
+    index.children.writing(index.ref)
+    index.answers(version=9)
+    sink.keep_only(set(), as_of=8)
+    assert index.there
+    assert not index.woken
+    sink.keep_only(set(), as_of=9)
+    assert index.woken[OWNER] == 1
+
+
+def test_that_an_earlier_object_of_the_name_is_gone_says_nothing_of_ours() -> None:
+    index = Index()
+    index.children.writing(index.ref)
+    index.answers(version=9, uid="u2")
+    index.loses(version=8, uid="u1")
+    assert index.there
+    assert not index.woken
+
+
+def test_where_versions_have_gone_back_a_list_is_taken_as_it_is() -> None:
     index = Index()
     index.lists(version=9)
-    index.lists(version=3, first=False)
+    index.lists(version=3, as_of=WHATEVER_IS_KNOWN, first=False)
     assert index.children.of(OWNER)[index.ref].version == "3"
     assert index.woken[OWNER] == 1
 

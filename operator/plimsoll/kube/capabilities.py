@@ -65,15 +65,15 @@ class Served:
         """The first of these versions that is served."""
         return next((kind for kind in kinds if kind in self.kinds), None)
 
-    def put(self, item: Object, *, listed: bool) -> None:
+    def put(self, item: Object, *, as_of: int | None) -> None:
         """A CRD; those that were there at the start have been seen by looking."""
-        if not listed and _group(item["metadata"]["name"]) in _GROUPS:
+        if as_of is None and _group(item["metadata"]["name"]) in _GROUPS:
             self._told.set()
 
     def remove(self, item: Object) -> None:
-        self.put(item, listed=False)
+        self.put(item, as_of=None)
 
-    def keep_only(self, keys: set[str]) -> None:  # noqa: ARG002 - what is gone shows when it is looked for
+    def keep_only(self, keys: set[str], *, as_of: int) -> None:  # noqa: ARG002 - what is gone shows when it is looked for
         self._told.set()
 
     async def _run(self) -> None:

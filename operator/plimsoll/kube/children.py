@@ -118,9 +118,11 @@ class Children:
             else:
                 self._our_deletions.discard(known.uid)
 
-    def seen(self, child: Child, *, listed: bool, first: bool) -> None:
-        """`first`: the list of its kind is not complete yet."""
+    def seen(self, child: Child, *, as_of: int | None, first: bool) -> None:
+        """In a list as of a version, or in an event; `first`: no list of its kind has been complete yet."""
         known = self._known[child.ref.kind].get(child.ref)
+        if known is not None and _newer(known, child, as_of):
+            return
         if known is None or known.uid != child.uid:
             if known is not None:
                 self._our_deletions.discard(known.uid)
@@ -129,8 +131,6 @@ class Children:
         elif known.version == child.version:
             child = child._replace(clean=known.clean, leaving=known.leaving or child.leaving)
             quiet = True
-        elif not listed and _older(child, known):
-            return
         else:
             quiet = known.mark == child.mark
             child = child._replace(clean=known.clean and quiet)
@@ -139,9 +139,10 @@ class Children:
 
     def gone(self, child: Child) -> None:
         """Was seen to be no more."""
-        known = self._known[child.ref.kind].pop(child.ref, None)
-        if known is None:
+        known = self._known[child.ref.kind].get(child.ref)
+        if known is None or known.uid != child.uid:
             return
+        del self._known[child.ref.kind][child.ref]
         self._leave(known)
         ours = known.uid in self._our_deletions
         self._our_deletions.discard(known.uid)
@@ -184,21 +185,28 @@ class _KindOfChildren:
         self._namespace = namespace
         self._listed = False
 
-    def put(self, item: Object, *, listed: bool) -> None:
+    def put(self, item: Object, *, as_of: int | None) -> None:
         child = read_child(self._kind, item)
         if child is not None:
-            self._children.seen(child, listed=listed, first=not self._listed)
+            self._children.seen(child, as_of=as_of, first=not self._listed)
 
     def remove(self, item: Object) -> None:
         child = read_child(self._kind, item)
         if child is not None:
             self._children.gone(child)
 
-    def keep_only(self, keys: set[str]) -> None:
+    def keep_only(self, keys: set[str], *, as_of: int) -> None:
         self._listed = True
         for ref, child in list(self._children.known(self._kind.name).items()):
-            if self._namespace in ("", ref.namespace) and f"{ref.namespace}/{ref.name}" not in keys:
+            ours = self._namespace in ("", ref.namespace)
+            # What we have written since the list was made is not in it.
+            if ours and f"{ref.namespace}/{ref.name}" not in keys and int(child.version) <= as_of:
                 self._children.gone(child)
+
+
+def _newer(known: Child, child: Child, as_of: int | None) -> bool:
+    """Whether what is known is younger than what is told, as the answer to a write of ours may be."""
+    return _older(child, known) if as_of is None else int(known.version) > as_of
 
 
 def _older(one: Child, other: Child) -> bool:

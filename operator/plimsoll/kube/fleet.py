@@ -129,7 +129,7 @@ class _Feed:
         self._remove = remove
         self._keys: set[str] = set()
 
-    def put(self, item: Object, *, listed: bool) -> None:  # noqa: ARG002 - the fleet compares for itself
+    def put(self, item: Object, *, as_of: int | None) -> None:  # noqa: ARG002 - the fleet compares for itself
         key = key_of(item)
         self._keys.add(key)
         try:
@@ -146,7 +146,7 @@ class _Feed:
         key = key_of(item)
         self._forget(key)
 
-    def keep_only(self, keys: set[str]) -> None:
+    def keep_only(self, keys: set[str], *, as_of: int) -> None:  # noqa: ARG002
         for key in self._keys - keys:
             self._forget(key)
 

@@ -70,7 +70,7 @@ class _Scalers:
         self._targets: dict[str, str] = {}
         """The deployment of ours that one (namespace/name) targets."""
 
-    def put(self, item: Object, *, listed: bool) -> None:  # noqa: ARG002 - a target is a target however it is told
+    def put(self, item: Object, *, as_of: int | None) -> None:  # noqa: ARG002 - a target is a target however it is told
         key, owner = key_of(item), _target(item)
         before = self._targets.get(key)
         if before == owner:
@@ -84,7 +84,7 @@ class _Scalers:
     def remove(self, item: Object) -> None:
         self._forget(key_of(item))
 
-    def keep_only(self, keys: set[str]) -> None:
+    def keep_only(self, keys: set[str], *, as_of: int) -> None:  # noqa: ARG002
         for key in sorted(self._targets.keys() - keys):
             self._forget(key)
 

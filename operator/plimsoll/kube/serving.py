@@ -111,13 +111,13 @@ class _Pods:
         self._pods = pods
         self._namespace = namespace
 
-    def put(self, item: Object, *, listed: bool) -> None:  # noqa: ARG002 - a change is told by what is seen
+    def put(self, item: Object, *, as_of: int | None) -> None:  # noqa: ARG002 - a change is told by what is seen
         self._pods.put(item)
 
     def remove(self, item: Object) -> None:
         self._pods.remove(item)
 
-    def keep_only(self, keys: set[str]) -> None:
+    def keep_only(self, keys: set[str], *, as_of: int) -> None:  # noqa: ARG002
         for owner, digest, name in self._pods.all():
             namespace = owner.partition("/")[0]
             if self._namespace in ("", namespace) and f"{namespace}/{name}" not in keys:

@@ -23,6 +23,7 @@ from plimsoll.kube.pace import Pace
 CONNECT_SECONDS: Final = 5.0
 KEPT_SECONDS: Final = 60.0
 """Of a connection that nobody uses; the API server itself keeps them for longer."""
+CLOSING_SECONDS: Final = 0.1
 JSON: Final = "application/json"
 _MOST_WORDS: Final = 1000
 """Of an answer that is no Status object, as proxies give them."""
@@ -87,9 +88,8 @@ class Transport:
 
     async def close(self) -> None:
         await self._session.close()
-        # Connections that were given up are gone a turn of the loop later.
-        for _ in range(3):
-            await asyncio.sleep(0)
+        # Connections that either side gives up are not gone at once, and nobody tells when they are.
+        await asyncio.sleep(CLOSING_SECONDS)
 
     async def call(self, request: Request) -> dict[str, Any]:
         """The whole answer."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -20,6 +21,8 @@ from plimsoll.kube.pace import Pace
 LOG: Final = logging.getLogger(__name__)
 QUICK_SECONDS: Final = 5.0
 """A stream that ends sooner counts as a failure, so that a server that cuts each one is not asked without pause."""
+WHATEVER_IS_KNOWN: Final = sys.maxsize
+"""As of which a list is where versions have gone back, as after the server's data were restored from a copy."""
 RELIST_SECONDS: Final = 75.0
 RELIST_SHARE: Final = 200.0
 """Now and then all is listed again, should a change have been lost on the way: a small collection about once a minute, a
@@ -29,14 +32,14 @@ large one so seldom that it costs half a percent of the time; 10,000 objects by 
 class Sink(Protocol):
     """What is done with the objects. Calls come one at a time, and must not block."""
 
-    def put(self, item: Object, *, listed: bool) -> None:
-        """It is new, or changed, or listed once more. What is listed may be older than what is known."""
+    def put(self, item: Object, *, as_of: int | None) -> None:
+        """It is new, or changed; or listed once more, in a list that is as of this version."""
 
     def remove(self, item: Object) -> None:
         """It is gone; the object is as it was last."""
 
-    def keep_only(self, keys: set[str]) -> None:
-        """A list is complete: whatever is in none of these (namespace/name, or the name alone) is gone."""
+    def keep_only(self, keys: set[str], *, as_of: int) -> None:
+        """A list is complete: whatever is in none of these (namespace/name, or the name alone) was gone at this version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,7 @@ class Watcher:
         self._sink = sink
         self._pace = pace or Pace()
         self._version = ""
+        self._newest = 0
         self._failures = 0
         self._list_at = 0.0
         self.alive_at = self._pace.now()
@@ -112,20 +116,22 @@ class Watcher:
         self.lists += 1
         began = self._pace.now()
         keys: set[str] = set()
-        version = ""
+        version, as_of = "", 0
         source = self.source
         pages = self._door.pages(
             source.path, selector=source.selector, fields=source.fields, metadata=source.metadata
         )
         async with aclosing(pages):
             async for page in pages:
+                version = page.version
+                as_of = int(version) if int(version) >= self._newest else WHATEVER_IS_KNOWN
                 for item in page.items:
                     keys.add(key_of(item))
-                    self._sink.put(item, listed=True)
-                version = page.version
+                    self._sink.put(item, as_of=as_of)
                 self.alive_at = self._pace.now()
                 await asyncio.sleep(0)
-        self._sink.keep_only(keys)
+        self._sink.keep_only(keys, as_of=as_of)
+        self._newest = int(version)
         self._seen()
         pause = max(RELIST_SECONDS, (self.alive_at - began) * RELIST_SHARE)
         self._version, self._list_at = version, self.alive_at + pause * (0.9 + self._pace.chance() / 10)
@@ -148,8 +154,9 @@ class Watcher:
                 if kind == "DELETED":
                     self._sink.remove(item)
                 elif kind != "BOOKMARK":
-                    self._sink.put(item, listed=False)
+                    self._sink.put(item, as_of=None)
                 self._version = item["metadata"]["resourceVersion"]
+                self._newest = int(self._version)
                 self._seen()
 
     def _seen(self) -> None:
