@@ -37,6 +37,10 @@ FOURS: Final = pool(per_node=4, nodes=4, rdma=True)
 CASES: Final[dict[str, tuple[dict[str, Any], tuple[Any, ...]]]] = {
     "one pod": ({}, ()),
     "everything said": (EVERYTHING, ()),
+    "from outside": (
+        {"networking": {"ingress": {"hosts": ["a.example"], "tlsSecret": "cert"}, "allowFrom": ["apps"]}},
+        (),
+    ),
     "own volume a pod": (
         {"storage": {"weights": {"claimTemplate": {"accessMode": "ReadWriteOnce"}}}},
         (),
