@@ -61,6 +61,7 @@ class Testbed:
         self.cold: Figures = {}
         self.warm: Figures = {}
         self.rss_mb: dict[str, int] = {}
+        self.cpu_s: dict[str, float] = {}
         self.missing: dict[str, str] = {}
 
     @contextmanager
@@ -82,11 +83,18 @@ class Testbed:
             if memory := memory_mb(pid):
                 self.rss_mb[name] = max(memory, self.rss_mb.get(name, 0))
 
+    def weigh_pods(self, cluster: Cluster, name: str, word: str) -> None:
+        """What runs inside real nodes, which are processes of the cluster: all whose command has the word, together."""
+        nodes = {pid for one, pid in cluster.processes.pids.items() if one.startswith("real-")}
+        inside = [pid for pid in processes() if nodes & ancestors(pid) and word in command(pid)]
+        self.rss_mb[name] = sum(memory_mb(pid) or 0 for pid in inside)
+
     def report(self) -> dict[str, Any]:
         return {
             "cold": self.cold,
             "warm": self.warm,
             "rss_mb": self.rss_mb,
+            "cpu_s": self.cpu_s,
             "missing": self.missing,
             "machine": {"cores": os.cpu_count(), "load_1m": round(os.getloadavg()[0], 2)},
         }
@@ -100,8 +108,11 @@ def measure(bed: Testbed, *, cold: bool) -> None:
         ensure(PINS, bed.places, bed.progress)
     with started(bed, "control_plane_s") as cluster:
         if cluster:
+            before = cpu_seconds(cluster)
             with bed.timed(bed.warm, f"nodes_{NODES}_s"):
                 cluster.simulator.load(estate(NODES))
+            # What it takes however busy the machine is.
+            bed.cpu_s[f"nodes_{NODES}"] = round(cpu_seconds(cluster) - before, 1)
             bed.weigh(cluster)
     measure_real(bed)
 
@@ -122,6 +133,7 @@ def measure_real(bed: Testbed) -> None:
             with bed.timed(bed.warm, names[1]):
                 first_token(cluster)
             bed.weigh(cluster)
+            bed.weigh_pods(cluster, "vllm", "vllm")
 
 
 @contextmanager
@@ -166,6 +178,37 @@ def wait(done: Callable[[], bool], seconds: float) -> None:
         time.sleep(POLL_SECONDS)
 
 
+def cpu_seconds(cluster: Cluster) -> float:
+    """Of its programs so far."""
+    ticks = 0
+    for pid in cluster.processes.pids.values():
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def processes() -> list[int]:
+    return [int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit()]
+
+
+def ancestors(pid: int) -> set[int]:
+    found: set[int] = set()
+    while pid > 1:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            break
+        found.add(pid)
+    return found
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
 def build_from_nothing() -> None:
     """In a process of its own, with empty caches of ours and of Go's."""
     with tempfile.TemporaryDirectory(prefix="plimsoll-cold-") as folder:
@@ -206,6 +249,7 @@ def table(report: dict[str, Any]) -> str:
             lines.append(f"{part + '.' + name:<28}{said:>9}{AIMS[part + '.' + name]:>7}")
     lines += ["", f"{'':<28}{'MB':>9}"]
     lines += [f"{name:<28}{memory:>9}" for name, memory in report["rss_mb"].items()]
+    lines += ["", *(f"{name}: {spent} s of processor time" for name, spent in report["cpu_s"].items())]
     lines += ["", *(f"{name}: {why}" for name, why in report["missing"].items())]
     return "\n".join([*lines, f"{report['machine']['cores']} cores, load {report['machine']['load_1m']}"])
 
