@@ -125,7 +125,7 @@ class Workshop:
         self.processes.finish("push", "load")
         for old in store.superseded(recipe.reference):
             store.forget(old)
-            runtime.ctr("images", "remove", "--sync", old)
+            runtime.remove(old)
         self.processes.kill(runtime.program)
         store.complete(recipe.reference)
 

@@ -69,6 +69,13 @@ class Runtime:
         """The same, as a program of this name that reads as long as somebody writes."""
         self.machine.start_program(name, [*CLIENT, "images", "import", pipe])
 
+    def remove(self, reference: str) -> None:
+        """The image, by all its names (kubelet's part of containerd gives it one more), and what only it needed."""
+        listed = [line.split() for line in self.ctr("images", "list").splitlines()[1:]]
+        digests = {digest for name, _, digest, *_ in listed if name == reference}
+        if names := sorted(name for name, _, digest, *_ in listed if digest in digests):
+            self.ctr("images", "remove", "--sync", *names)
+
     def _network(self) -> dict[str, object]:
         return {
             "cniVersion": "1.0.0",
