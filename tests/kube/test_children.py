@@ -316,3 +316,34 @@ def test_every_kind_of_child_has_a_path_of_its_own(kind: Kind) -> None:
     assert kind.path("team", "x").endswith(f"/namespaces/team/{kind.plural}/x")
     with pytest.raises(ValueError, match=r"kinds\.CHILDREN"):
         kind_of(Ref("example.com/v1", kind.name, "team", "x"))
+
+
+REFUSED = 'pods "chat-x-5d9c7-abcde" is forbidden: exceeded quota: gpus, requested: pods=1, used: pods=1, limited: pods=1'
+
+
+def refused_deployment(version: int, **condition: str) -> Object:
+    found = item("Deployment", version=version, generation=1)
+    status = {"conditions": [{"type": "ReplicaFailure", "status": "True", "message": REFUSED} | condition]}
+    return found | {"status": status}
+
+
+def test_pods_that_are_refused_are_told_without_the_name_of_the_one_that_was_tried() -> None:
+    kind = KINDS["Deployment"]
+    child = read_child(kind, refused_deployment(1))
+    assert child is not None
+    assert child.refused.startswith("exceeded quota: gpus")
+    assert "abcde" not in child.refused
+    over = read_child(kind, refused_deployment(1, status="False"))
+    assert over is not None
+    assert over.refused == ""
+
+
+def test_a_refusal_wakes_the_owner_and_is_no_edit() -> None:
+    index = Index("Deployment")
+    index.lists(version=3, generation=1)
+    for version, status in ((4, "True"), (5, "True"), (6, "False")):
+        child = read_child(index.kind, refused_deployment(version, status=status))
+        assert child is not None
+        index.children.seen(child, as_of=None, first=False)
+    assert index.woken[OWNER] == 2
+    assert index.clean

@@ -58,6 +58,8 @@ class SetSeen:
     created: float = 0.0
     failed: str = ""
     """Why it was given up, from the annotation on its revision; empty where it was not."""
+    refused: str = ""
+    """Why the API server lets no more pods of it be made: quota, limits, Pod Security, a webhook; empty where it does."""
     pods: tuple[PodSeen, ...] = ()
     groups: tuple[int, ...] = ()
     """Numbers of the replicas that have an object of their own."""
@@ -68,6 +70,11 @@ class SetSeen:
         if self.pods_per_replica == 1:
             return sum(pod.stage is Stage.READY for pod in self.pods)
         return sum(self.whole(number) for number in {pod.group for pod in self.pods})
+
+    @property
+    def missing(self) -> int:
+        """Pods that are asked for and not there."""
+        return max(0, self.replicas * self.pods_per_replica - len(self.pods))
 
     def whole(self, number: int | None) -> bool:
         """Whether the replica of this number has all its pods, and all are ready."""

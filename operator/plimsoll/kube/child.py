@@ -21,6 +21,10 @@ _SERVANTS: Final = frozenset({names.MANAGER_CHILDREN, "kube-controller-manager",
 """Whose writes to a child are as they should be."""
 
 
+_SAID: Final = 1000
+"""Characters kept of a refusal: Pod Security names each field of each container."""
+
+
 class Workload(NamedTuple):
     """What an object that makes pods asks for."""
 
@@ -52,6 +56,8 @@ class Child(NamedTuple):
     workload: Workload | None
     turn: str = ""
     """On the pinned plan: what the turn that wrote it left behind."""
+    refused: str = ""
+    """Why the API server does not let its pods be made, as long as it says so."""
 
 
 def read_child(kind: Kind, item: Object, *, clean: bool | None = None) -> Child | None:
@@ -81,7 +87,29 @@ def read_child(kind: Kind, item: Object, *, clean: bool | None = None) -> Child 
         failed=annotations.get(names.ANNOTATION_FAILED, ""),
         turn=annotations.get(names.ANNOTATION_TURN, ""),
         workload=_workload(kind, item.get("spec"), labels),
+        refused=refused_pods(item.get("status") or {}),
     )
+
+
+def refused_pods(status: Object) -> str:
+    """Of a Deployment: the words of the API server, without the name of the pod, which is another one at each attempt."""
+    failure: Object | None = next(
+        (
+            one
+            for one in status.get("conditions") or ()
+            if one.get("type") == "ReplicaFailure" and one.get("status") == "True"
+        ),
+        None,
+    )
+    if failure is None:
+        return ""
+    return refusal(str(failure.get("message") or failure.get("reason") or ""))
+
+
+def refusal(message: str) -> str:
+    """What a controller says of a pod that it was not allowed to make, bounded and without that pod's name."""
+    _, forbidden, why = message.partition(" is forbidden: ")
+    return (why if forbidden else message)[:_SAID]
 
 
 def controller_of(metadata: Object) -> Object | None:

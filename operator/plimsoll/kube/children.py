@@ -132,8 +132,9 @@ class Children:
             child = child._replace(clean=known.clean, leaving=known.leaving or child.leaving)
             quiet = True
         else:
-            quiet = known.mark == child.mark
-            child = child._replace(clean=known.clean and quiet)
+            same = known.mark == child.mark
+            quiet = same and known.refused == child.refused
+            child = child._replace(clean=known.clean and same)
         self._keep(child)
         self._tell(child, quiet=quiet or child.uid in self._our_deletions)
 

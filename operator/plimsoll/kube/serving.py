@@ -159,6 +159,7 @@ def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...]) -> SetSee
         pods_per_replica=each,
         created=min(born, default=0.0),
         failed=next((child.failed for child in made if child.failed), ""),
+        refused=next((child.refused for child in made if child.refused), ""),
         pods=pods,
         groups=tuple(sorted(groups)),
     )

@@ -43,6 +43,8 @@ def _told(deployment: LLMDeployment, serving: Serving) -> bool:
         seen.name: (seen.replicas, seen.ready) for seen in serving.sets
     }:
         return False
+    if any(seen.refused and seen.missing for seen in serving.sets):
+        return False
     leaders = Counter(
         pod.stage
         for seen in serving.sets

@@ -25,6 +25,10 @@ FACTS_ORIGIN: Final = (
 )
 
 
+_UNREADY: Final = {"Refused": "StartFailed"}
+"""Reasons of Stalled that Ready has another word for; all others are the spec's fault."""
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """A condition without its times."""
@@ -44,7 +48,8 @@ def _ready(story: Story) -> Iterator[Said]:
     serve = f"{story.on_plan} of {story.wanted} replicas serve"
     plan, stalled = story.plan, _why_stalled(story)
     if stalled is not None:
-        reason = stalled.reason if stalled.reason in REASONS[kind] else "InvalidSpec"
+        known = stalled.reason in REASONS[kind]
+        reason = stalled.reason if known else _UNREADY.get(stalled.reason, "InvalidSpec")
         also = f"; {story.ready} replicas still serve" if story.ready else ""
         yield Said(kind, "False", reason, stalled.message + also)
     elif plan is None:
@@ -67,6 +72,7 @@ def _why_not_ready(story: Story) -> tuple[str, str]:
     if story.paused:
         return "Paused", "spec.paused is true"
     troubled = [words for pod in story.pods if (words := words_of(pod)) is not None]
+    troubled += story.refused
     failed = next((words for words in troubled if words.waits == "nothing"), None)
     if failed is not None:
         return "StartFailed", failed.sentence
@@ -124,6 +130,9 @@ def _why_stalled(story: Story) -> _Stalled | None:
         if finding.reason in ("NotTrusted", "ModelUnreadable"):
             reason = finding.reason
         return _Stalled(reason, sentence(finding))
+    refused = next((words for words in story.refused if words.waits == "nothing"), None)
+    if refused is not None:
+        return _Stalled("Refused", refused.sentence)
     if rollout is not None and rollout.reason in GIVEN_UP:
         return _Stalled(
             "StartFailed", f"{rollout.message}; edit the spec, or ask for a new plan by annotation"

@@ -9,6 +9,8 @@ from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.control.rollout import Rollout
 from plimsoll.facts.serving import PodSeen, Serving, Stage
 from plimsoll.planning.plan import Plan, PlanSet
+from plimsoll.status.pod_words import PodWords
+from plimsoll.status.refusals import refusal_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,20 @@ class Story:
     @property
     def pods(self) -> tuple[PodSeen, ...]:
         return tuple(pod for seen in self.serving.sets for pod in seen.pods if pod.stage is not Stage.LEAVING)
+
+    @property
+    def refused(self) -> tuple[PodWords, ...]:
+        """Why pods of sets that should run are not made, one sentence a set."""
+        draining = {
+            target.name
+            for target in (self.rollout.targets if self.rollout is not None else ())
+            if target.state == "Draining"
+        }
+        return tuple(
+            words
+            for seen in self.serving.sets
+            if seen.name not in draining and (words := refusal_words(seen)) is not None
+        )
 
     @property
     def paused(self) -> bool:

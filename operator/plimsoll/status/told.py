@@ -18,6 +18,7 @@ from plimsoll.api.v1alpha1.status import (
 )
 from plimsoll.facts.serving import Stage
 from plimsoll.status.pod_words import words_of
+from plimsoll.status.refusals import refusal_words
 from plimsoll.status.said import conditions_of
 from plimsoll.status.story import Story
 from plimsoll.status.summary import plan_status
@@ -127,6 +128,11 @@ def _replicas(story: Story) -> ReplicaStatus:
     waits = [words.waits for pod in leaders if (words := words_of(pod)) is not None]
     made = story.plan is not None and any(found.reason == "NodeDeclared" for found in story.plan.findings)
     asked = 0 if story.rollout is None else sum(target.replicas for target in story.rollout.targets)
+    barred = sum(
+        seen.missing // seen.pods_per_replica
+        for seen in story.serving.sets
+        if (words := refusal_words(seen)) is not None and words.waits == "quota"
+    )
     lack = waits.count("gpus") + max(0, story.wanted - asked)
     return ReplicaStatus(
         wanted=story.wanted,
@@ -134,7 +140,7 @@ def _replicas(story: Story) -> ReplicaStatus:
         starting=sum(pod.stage in (Stage.PULLING, Stage.LOADING) for pod in leaders),
         waiting_for_gpus=0 if made else lack,
         waiting_for_nodes=lack if made else 0,
-        waiting_for_quota=waits.count("quota"),
+        waiting_for_quota=waits.count("quota") + barred,
         reason=None if story.plan is None else _cut(story.plan.replicas_reason, LONGEST_REASON) or None,
     )
 
