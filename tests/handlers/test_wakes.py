@@ -11,6 +11,7 @@ import pytest
 
 from plimsoll.handlers import wakes
 from plimsoll.handlers.wakes import Wakes
+from plimsoll.kube.errors import Unreachable
 
 
 async def settle(queue: Wakes, what: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
@@ -136,3 +137,23 @@ def test_a_turn_that_asks_is_looked_at_again_at_the_earliest_time_asked_for() ->
         return len(seen)
 
     assert asyncio.run(main()) == 3
+
+
+@pytest.mark.parametrize(("error", "longest"), [(Unreachable("gone"), 30.0), (ValueError("ours"), 300.0)])
+def test_an_api_server_that_comes_back_after_minutes_is_not_waited_for_as_long_again(
+    error: Exception, longest: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(Wakes, "wake_in", lambda _, key, seconds: waits.append(seconds))
+
+    async def main() -> None:
+        async def turn(key: str) -> None:
+            raise error
+
+        queue = Wakes(turn)
+        for _ in range(40):
+            queue.wake("a")
+            await settle(queue)
+
+    asyncio.run(main())
+    assert (waits[:3], max(waits), len(waits)) == ([1.0, 2.0, 4.0], longest, 40)

@@ -76,10 +76,17 @@ class FaultProxy:
         return Api(server=self.server, token=direct.token, ca=direct.ca)
 
     def add(
-        self, fault: Fault, where: Where = ANY, *, share: float = 1.0, times: int | None = None, seed: int = 0
+        self,
+        fault: Fault,
+        where: Where = ANY,
+        *,
+        share: float = 1.0,
+        times: int | None = None,
+        seed: int = 0,
+        after: int = 0,
     ) -> Rule:
         """From now on; a `with` around it ends it."""
-        return self._traffic.rules.add(fault, where, share=share, times=times, seed=seed)
+        return self._traffic.rules.add(fault, where, share=share, times=times, seed=seed, after=after)
 
     def stop_after(self, writes: int, where: Where = ANY, *, answered: bool = True) -> Stop:
         """After so many writes that match everything is refused, as if the client had died just then; see `Stop`."""

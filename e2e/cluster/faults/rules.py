@@ -99,9 +99,13 @@ class Rule:
     """Of the calls that match; which ones is drawn by `seed`."""
     times: int | None
     """It is spent after so many."""
+    after: int
+    """So many calls that match are let through first."""
     seed: int
     hits: int = 0
     """How often it struck."""
+    passed: int = 0
+    """How many were let through first."""
     gone: threading.Event = field(default_factory=threading.Event)
     _rules: Rules
     _random: random.Random = field(init=False)
@@ -114,6 +118,9 @@ class Rule:
     def strikes(self, call: Call) -> bool:
         """Draws: ask once a call, or once an event."""
         if not self.where.matches(call) or (self.times is not None and self.hits >= self.times):
+            return False
+        if self.passed < self.after:
+            self.passed += 1
             return False
         if self.share < 1.0 and self._random.random() >= self.share:
             return False
@@ -143,9 +150,11 @@ class Rules:
     def __iter__(self) -> Iterator[Rule]:
         return iter(self._standing)
 
-    def add(self, fault: Fault, where: Where, *, share: float, times: int | None, seed: int) -> Rule:
+    def add(
+        self, fault: Fault, where: Where, *, share: float, times: int | None, seed: int, after: int = 0
+    ) -> Rule:
         """From any thread."""
-        rule = Rule(fault=fault, where=where, share=share, times=times, seed=seed, _rules=self)
+        rule = Rule(fault=fault, where=where, share=share, times=times, seed=seed, after=after, _rules=self)
         with self._lock:
             self._standing = (*self._standing, rule)
         return rule

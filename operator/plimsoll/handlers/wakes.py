@@ -21,6 +21,8 @@ from plimsoll.kube.errors import KubeError
 LOG: Final = logging.getLogger(__name__)
 FIRST_BACKOFF: Final = 1.0
 LONGEST_BACKOFF: Final = 300.0
+LONGEST_WITHOUT_ANSWER: Final = 30.0
+"""An API server that was away for minutes must not be waited for as long again once it is back."""
 AT_ONCE: Final = 16
 
 
@@ -147,7 +149,9 @@ class Wakes:
         except Exception as error:
             self.counts.failed += 1
             state.failures += 1
-            again = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (state.failures - 1))
+            passes = isinstance(error, KubeError) and error.passes
+            longest = LONGEST_WITHOUT_ANSWER if passes else LONGEST_BACKOFF
+            again = min(longest, FIRST_BACKOFF * 2 ** min(state.failures - 1, 16))
             # What the API server answers is told in a line; anything else is a mistake of ours to be found.
             LOG.error(  # noqa: TRY400
                 "turn of %s failed, tried again in %.0f s: %s", key, again, error,

@@ -134,7 +134,7 @@ def _objects(
         objects.append(revision.manifest(owner, failed=_failed(seen, rollout, name)))
     for target in rollout.targets:
         if target.name in there:
-            objects += workload(there[target.name], owner, target.replicas, target.groups or None)
+            objects += workload(there[target.name], owner, target.replicas, target.groups)
     turn = token_of(deployment, objects, seen.mark)
     return (*objects, plan_object(owner, made, kept.beside(), turn))
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from plimsoll import names
 from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.control.rollout.groups import halves
 from plimsoll.facts.serving import Serving, Stage
 from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
@@ -44,6 +45,8 @@ def _told(deployment: LLMDeployment, serving: Serving) -> bool:
     }:
         return False
     if any(seen.refused and seen.missing for seen in serving.sets):
+        return False
+    if any(halves(seen) for seen in serving.sets):
         return False
     leaders = Counter(
         pod.stage

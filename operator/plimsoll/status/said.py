@@ -8,6 +8,7 @@ from typing import Final
 
 from plimsoll import names
 from plimsoll.api.conditions import REASONS, Status
+from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.planning.plan import Finding, Outcome, Plan, Severity
 from plimsoll.status.pod_words import PodWords, words_of
 from plimsoll.status.story import Story
@@ -166,7 +167,10 @@ def _placed(story: Story) -> Iterator[Said]:
         yield Said(kind, "Unknown", "NotPlanned", "nothing was planned")
         return
     lacking, made = _lacking(plan), _finding(plan, "NodeDeclared")
-    if lacking is not None:
+    half = next((said for seen in story.serving.sets if (said := half_scheduled(seen)) is not None), None)
+    if half is not None:
+        yield Said(kind, "False", "GroupHalfScheduled", half)
+    elif lacking is not None:
         reason = lacking.reason if lacking.reason in REASONS[kind] else "NoGPUs"
         yield Said(kind, "False", reason, sentence(lacking))
     elif made is not None:

@@ -147,7 +147,7 @@ def test_a_new_set_whose_engine_dies_is_given_up_and_the_old_one_serves() -> Non
 def test_a_set_is_marked_as_failed_once() -> None:
     world = serving("a", 1)
     world.broken = frozenset({"b"})
-    marks = []
+    marks: list[tuple[str, str]] = []
     for _ in range(10):
         marks += world.turn([Wanted("b", 1)]).failed
         world.pass_time()

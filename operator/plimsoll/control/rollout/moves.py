@@ -12,6 +12,7 @@ from math import ceil
 from typing import Literal
 
 from plimsoll.control.rollout.failing import failure, look_again
+from plimsoll.control.rollout.groups import let_go, numbers
 from plimsoll.control.rollout.rules import Rules
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 
@@ -33,7 +34,7 @@ class Target:
     state: State
     reason: str = ""
     groups: tuple[int, ...] = ()
-    """Numbers of the replicas, where each is an object of its own."""
+    """Numbers of the replicas, where each is an object of its own; fewer than `replicas` while one was let go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,10 @@ class _Scene:
 
 
 def move(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float) -> Rollout:
+    return _with_groups(_moved(wanted, serving, rules, now), serving, now)
+
+
+def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float) -> Rollout:
     ours = {one.name for one in wanted}
     old = [seen for seen in serving.sets if seen.name not in ours and (seen.replicas or seen.pods)]
     unproven = None
@@ -243,27 +248,27 @@ def _spread_old(old: Sequence[SetSeen], count: int) -> list[Target]:
                 replicas=given,
                 state="Failed" if seen.failed else "Draining",
                 reason=seen.failed,
-                groups=_groups(seen, given),
             )
         )
     return targets
 
 
 def _target(name: str, replicas: int, serving: Serving, failed: str | None) -> Target:
-    seen = serving.set_named(name)
     state: State = "Failed" if failed else "Serving" if _ready(serving, name) >= replicas else "Starting"
-    return Target(
-        name=name, replicas=replicas, state=state, reason=failed or "", groups=_groups(seen, replicas)
-    )
+    return Target(name=name, replicas=replicas, state=state, reason=failed or "")
 
 
-def _groups(seen: SetSeen | None, count: int) -> tuple[int, ...]:
-    """Which numbers stay or come: those that serve, then those that are there, then the lowest free ones."""
-    there = () if seen is None else seen.groups
-    whole = {number for number in there if seen is not None and seen.whole(number)}
-    kept = sorted(there, key=lambda number: (number not in whole, number))[:count]
-    free = (number for number in range(count + len(there)) if number not in there)
-    return tuple(sorted([*kept, *(next(free) for _ in range(count - len(kept)))]))
+def _with_groups(rollout: Rollout, serving: Serving, now: float) -> Rollout:
+    """Which of its numbered objects each set keeps."""
+    targets, again = [], [rollout.look_again_seconds]
+    for target in rollout.targets:
+        seen = serving.set_named(target.name)
+        over, left = (frozenset[int](), None) if seen is None else let_go(seen, now)
+        groups = numbers(seen, target.replicas, over)
+        targets.append(replace(target, groups=groups))
+        again.append(left)
+    soonest = min((one for one in again if one is not None), default=None)
+    return replace(rollout, targets=tuple(targets), look_again_seconds=soonest)
 
 
 def _ready(serving: Serving, name: str) -> int:

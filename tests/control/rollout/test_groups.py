@@ -1,0 +1,107 @@
+"""Groups over nodes that get only a part of them: said, let go after a while, and tried again one at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.control.rollout import Rules, move
+from plimsoll.control.rollout.groups import HALF_SECONDS, halves, let_go, told
+from plimsoll.control.rollout.moves import Wanted
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+
+RULES = Rules(deadline_seconds=600)
+
+
+def pods(number: int, *stages: Stage, since: float = 0.0) -> tuple[PodSeen, ...]:
+    return tuple(
+        PodSeen(
+            name=f"a-{number}-{rank}",
+            uid=f"a-{number}-{rank}",
+            stage=stage,
+            group=number,
+            rank=rank,
+            node=None if stage is Stage.UNSCHEDULED else f"node-{number}-{rank}",
+            since=since,
+            message="0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+            if stage is Stage.UNSCHEDULED
+            else "",
+        )
+        for rank, stage in enumerate(stages)
+    )
+
+
+def a_set(*groups: tuple[PodSeen, ...]) -> SetSeen:
+    numbers = tuple(sorted({pod.group for group in groups for pod in group if pod.group is not None}))
+    return SetSeen(
+        name="a",
+        replicas=len(numbers),
+        pods_per_replica=2,
+        pods=tuple(pod for group in groups for pod in group),
+        groups=numbers,
+    )
+
+
+WAITS, LOADS, READY, LEAVES = Stage.UNSCHEDULED, Stage.LOADING, Stage.READY, Stage.LEAVING
+
+
+@pytest.mark.parametrize(
+    ("groups", "half"),
+    [
+        ([pods(0, LOADS, WAITS)], [0]),
+        ([pods(0, WAITS, WAITS)], []),
+        ([pods(0, READY, READY)], []),
+        ([pods(0, LEAVES, WAITS)], []),
+        ([pods(0, READY, READY), pods(1, WAITS, LOADS), pods(2, LOADS, WAITS)], [1, 2]),
+    ],
+)
+def test_a_group_is_half_scheduled_while_some_of_its_pods_have_nodes(
+    groups: list[tuple[PodSeen, ...]], half: list[int]
+) -> None:
+    assert [one.number for one in halves(a_set(*groups))] == half
+
+
+def kept(seen: SetSeen, now: float, replicas: int) -> tuple[int, ...]:
+    return move([Wanted("a", replicas)], Serving(sets=(seen,)), RULES, now).targets[0].groups
+
+
+def test_of_two_that_each_hold_what_the_other_lacks_one_is_let_go_and_waits_for_the_other() -> None:
+    seen = a_set(pods(0, LOADS, WAITS), pods(1, WAITS, LOADS))
+    assert kept(seen, HALF_SECONDS - 1, 2) == (0, 1)
+    assert kept(seen, HALF_SECONDS, 2) == (0,)
+    alone = a_set(pods(0, LOADS, WAITS))
+    assert kept(alone, HALF_SECONDS + 30, 2) == (0,), "it is given the time to take what became free"
+    assert kept(a_set(pods(0, LOADS, LOADS)), HALF_SECONDS + 30, 2) == (0, 1), (
+        "and then the other comes again"
+    )
+
+
+def test_one_that_lacks_a_node_for_good_gives_its_gpus_back_at_last() -> None:
+    seen = a_set(pods(0, LOADS, WAITS))
+    assert let_go(seen, 2 * HALF_SECONDS - 1) == (frozenset(), 1.0)
+    assert kept(seen, 2 * HALF_SECONDS, 1) == ()
+
+
+def test_what_serves_is_never_let_go() -> None:
+    seen = a_set(pods(0, READY, READY), pods(1, LOADS, WAITS), pods(2, LOADS, WAITS))
+    assert kept(seen, 10 * HALF_SECONDS, 3) == (0,)
+
+
+def test_the_first_groups_of_a_set_come_together() -> None:
+    assert move([Wanted("a", 3)], Serving(), RULES, 0).targets[0].groups == (0, 1, 2)
+
+
+def test_the_turn_comes_back_when_the_time_of_a_group_is_over() -> None:
+    seen = a_set(pods(0, LOADS, WAITS), pods(1, LOADS, WAITS))
+    rollout = move([Wanted("a", 2)], Serving(sets=(seen,)), RULES, 20)
+    assert rollout.look_again_seconds == HALF_SECONDS - 20
+
+
+def test_it_is_said_with_the_schedulers_own_words() -> None:
+    seen = a_set(pods(0, LOADS, WAITS))
+    said = told(seen)
+    assert said is not None
+    assert "group 0 has nodes for 1 of its 2 pods" in said
+    assert "Insufficient nvidia.com/gpu" in said
+    assert told(replace(seen, pods=pods(0, READY, READY))) is None
