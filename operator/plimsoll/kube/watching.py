@@ -128,6 +128,8 @@ class Watcher:
                 for item in page.items:
                     keys.add(key_of(item))
                     self._sink.put(item, as_of=as_of)
+                # Not held while the next page is on its way.
+                page.items.clear()
                 self.alive_at = self._pace.now()
                 await asyncio.sleep(0)
         self._sink.keep_only(keys, as_of=as_of)
