@@ -7,6 +7,7 @@ is asked in a thread, at most once in half a minute, and once more when the serv
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Callable
 from typing import Any, Final
@@ -18,6 +19,7 @@ from kubernetes.config import ConfigException, load_incluster_config, load_kube_
 from plimsoll.kube.errors import KubeError
 from plimsoll.kube.pace import Pace
 
+LOG: Final = logging.getLogger(__name__)
 FRESH_SECONDS: Final = 30.0
 """The library re-reads a pod's token once a minute; tokens are renewed when a fifth of an hour is left."""
 RENEW_SECONDS: Final = 5.0
@@ -109,15 +111,25 @@ class Access:
         async with self._lock:
             if self.token == token and self._pace.now() - self._renewed > RENEW_SECONDS:
                 self._renewed = self._pace.now()
-                self._configuration = await asyncio.to_thread(self._load)
-                await asyncio.to_thread(self._take)
+                await asyncio.to_thread(self._reload)
         return self.token != token
 
     def _refresh(self) -> None:
         hook: Any = self._configuration.refresh_api_key_hook
-        if hook is not None:
-            hook(self._configuration)
-        self._take()
+        try:
+            if hook is not None:
+                hook(self._configuration)
+            self._take()
+        except (ConfigException, OSError, ValueError) as error:
+            # A file that is being replaced, a plugin that fails: what we have may be good for a while yet.
+            LOG.warning("credentials could not be read again: %s", error)
+
+    def _reload(self) -> None:
+        try:
+            self._configuration = self._load()
+            self._take()
+        except (NoCluster, OSError, ValueError) as error:
+            LOG.warning("credentials that the server does not know could not be read again: %s", error)
 
     def _take(self) -> None:
         """The certificates, where the files are other ones than before."""
