@@ -11,6 +11,7 @@ GENERATORS := plimsoll.api.generate plimsoll.kube.rbac
 # Files of measurements are never part of the project; benchmarks take them by path.
 OBSERVATIONS ?=
 LATENCIES ?=
+TRACES ?=
 BENCH_FLAGS ?=
 
 .DEFAULT_GOAL := help
@@ -79,10 +80,11 @@ format: setup ## let ruff format and mend what it can
 generate: setup ## write the generated files again (CRD, reference)
 	@set -e; for module in $(GENERATORS); do echo "$$module"; $(BIN)/python -m "$$module"; done
 
-bench: setup ## run the benchmarks; OBSERVATIONS=FILE LATENCIES=FILE BENCH_FLAGS=--json
+bench: setup ## run the benchmarks; OBSERVATIONS=FILE LATENCIES=FILE TRACES=FILES BENCH_FLAGS=--json
 	$(call measured,kv_accuracy,OBSERVATIONS,rows of engine start-ups: model and GPU and flags and the tokens reported)
 	$(call measured,latency_accuracy,LATENCIES,points of measured TTFT and TPOT)
 	$(call measured,layout_choice,LATENCIES,points of measured TTFT and TPOT)
+	$(call measured,autoscaling,TRACES,recorded traffic: requests or rates; several with spaces between)
 	@set -x; $(BIN)/python benchmarks/planning_speed.py $(BENCH_FLAGS)
 	@set -x; $(BIN)/python benchmarks/testbed.py $(BENCH_FLAGS)
 
