@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator
 
 import pytest
 
 from cluster import Cluster
 from cluster.fleet import read_fleet
+from plimsoll import names
+from turns.crashes import laboratory
 from turns.running import Desk, Operator
 
 
@@ -34,6 +37,28 @@ def desk(
     operator: Operator,  # noqa: ARG001 - runs while it is used
 ) -> Desk:
     return Desk(cluster, namespace)
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[Cluster]:
+    """A cluster of its own for tests that end, disturb or double the operator; each brings the operators that it needs."""
+    with laboratory() as running:
+        yield running
+
+
+@pytest.fixture
+def place(lab: Cluster, request: pytest.FixtureRequest) -> Iterator[Desk]:
+    """A namespace there, whose resources are gone when the test ends."""
+    name = plain_name(request)
+    lab.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    desk = Desk(lab, name)
+    yield desk
+    lab.api.delete(f"/apis/{names.API_VERSION}/namespaces/{name}/{names.PLURAL}")
+
+
+def plain_name(request: pytest.FixtureRequest) -> str:
+    """Of the test, as a name of Kubernetes."""
+    return re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
 
 
 @pytest.hookimpl(wrapper=True)
