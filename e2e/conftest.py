@@ -5,12 +5,11 @@ The end of each program's log goes into the report of a test that failed, since 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import pytest
 
@@ -20,7 +19,7 @@ from cluster.images import TOOLS, VLLM_CPU
 from cluster.node import Unavailable
 from common import ROOT
 from plimsoll import names
-from real import Namespace
+from real import Namespace, left_out
 
 MARKERS: Final = {
     "real_node": "needs a node whose pods run: root on Linux",
@@ -58,7 +57,7 @@ def real_cluster(request: pytest.FixtureRequest, crd_file: Path) -> Iterator[Clu
         try:
             running = stack.enter_context(Cluster(real_nodes=2, images=images))
         except Unavailable as why:
-            _left_out(str(why))
+            left_out(str(why))
         request.config.stash[CLUSTER] = running
         running.install(crd_file)
         yield running
@@ -70,12 +69,6 @@ def real_namespace(real_cluster: Cluster, request: pytest.FixtureRequest) -> Ite
     made = Namespace.create(real_cluster, plain_name(request))
     yield made
     made.remove()
-
-
-def _left_out(why: str) -> NoReturn:
-    if os.environ.get("REQUIRE_REAL_NODE") == "1":  # noqa: TID251 - tests are an entry point
-        pytest.fail(f"REQUIRE_REAL_NODE=1, but {why}")
-    pytest.skip(why)
 
 
 def plain_name(request: pytest.FixtureRequest) -> str:
