@@ -151,20 +151,12 @@ class Applier:
         except Invalid as error:
             if child.clean or _is_another(error):
                 raise
-            # What somebody added (a second port, say) stays beside ours when we apply, and the two may not go together.
-            await self._overwrite(wanted, child)
+            # What somebody added (a second port, say) stays beside ours when we apply, and the two may not go together: a
+            # merge patch puts our lists in the place of those that are there.
+            content = {key: value for key, value in wanted.body.items() if key != "metadata"}
+            over = {**content, "metadata": {"uid": child.uid}}
+            await self._door.patch(path_of(wanted.ref), over, manager=names.MANAGER_CHILDREN)
             await self._send(wanted, uid=child.uid)
-
-    async def _overwrite(self, wanted: Manifest, child: Child) -> None:
-        """Puts our fields in the place of whatever is there, list by list."""
-        path = path_of(wanted.ref)
-        found = await self._door.get(path)
-        if found["metadata"]["uid"] != child.uid:
-            return
-        for key, value in wanted.body.items():
-            if isinstance(value, Mapping) and key != "metadata":
-                found[key] = {**(found.get(key) or {}), **value}
-        await self._door.replace(path, found, manager=names.MANAGER_CHILDREN)
 
     async def _make(self, owner: Owner, wanted: Manifest, applied: Applied) -> None:
         ref = wanted.ref
