@@ -25,6 +25,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "import": ("bring", "Turn a vLLM command line or another operator's resource into an LLMDeployment."),
     "render": ("render", "Print the Kubernetes objects that the operator would apply."),
     "snapshot": ("snapshot", "Write all that a plan needs of a cluster into one file."),
+    "doctor": ("doctor", "What keeps deployments in a cluster from serving, and what cures it."),
     "simulate": ("simulate", "Replay traffic against a plan, in virtual time, before anything is deployed."),
     "bench": ("bench", "Send load to an endpoint and measure what its users would see."),
     "ramp": ("ramp", "Raise the load on an endpoint until more stops paying, and say what stops it."),

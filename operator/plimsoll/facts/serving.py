@@ -90,6 +90,8 @@ class Serving:
     """Oldest first."""
     scalers: tuple[str, ...] = field(default=())
     """HorizontalPodAutoscalers and ScaledObjects that target it, as Kind name."""
+    scalers_below: tuple[str, ...] = ()
+    """The same that target an object of ours in its place."""
 
     def set_named(self, name: str) -> SetSeen | None:
         return next((seen for seen in self.sets if seen.name == name), None)

@@ -13,16 +13,13 @@ from typing import Any, Final, NamedTuple
 from plimsoll import names
 from plimsoll.kube.door import Object
 from plimsoll.kube.kinds import DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET, Kind
+from plimsoll.kube.refused import refused_pods
 from plimsoll.kube.times import seconds
 from plimsoll.objects import Ref
 
 REVISION: Final = "deployment.kubernetes.io/revision"
 _SERVANTS: Final = frozenset({names.MANAGER_CHILDREN, "kube-controller-manager", "kube-scheduler"})
 """Whose writes to a child are as they should be."""
-
-
-_SAID: Final = 1000
-"""Characters kept of a refusal: Pod Security names each field of each container."""
 
 
 class Workload(NamedTuple):
@@ -89,27 +86,6 @@ def read_child(kind: Kind, item: Object, *, clean: bool | None = None) -> Child 
         workload=_workload(kind, item.get("spec"), labels),
         refused=refused_pods(item.get("status") or {}),
     )
-
-
-def refused_pods(status: Object) -> str:
-    """Of a Deployment: the words of the API server, without the name of the pod, which is another one at each attempt."""
-    failure: Object | None = next(
-        (
-            one
-            for one in status.get("conditions") or ()
-            if one.get("type") == "ReplicaFailure" and one.get("status") == "True"
-        ),
-        None,
-    )
-    if failure is None:
-        return ""
-    return refusal(str(failure.get("message") or failure.get("reason") or ""))
-
-
-def refusal(message: str) -> str:
-    """What a controller says of a pod that it was not allowed to make, bounded and without that pod's name."""
-    _, forbidden, why = message.partition(" is forbidden: ")
-    return (why if forbidden else message)[:_SAID]
 
 
 def controller_of(metadata: Object) -> Object | None:

@@ -60,13 +60,7 @@ class Cluster:
 
 def read_cluster(context: str | None = None, *, timeout_seconds: int = TIMEOUT_SECONDS) -> Cluster:
     """List what planning needs, through a context of the kubeconfig or the current one."""
-    try:
-        client = new_client_from_config(context=context)  # type: ignore[no-untyped-call]
-    except (ConfigException, OSError, ValueError) as error:
-        raise ClusterUnreadable(
-            f"{error}; check KUBECONFIG and the names that `kubectl config get-contexts` lists"
-        ) from None
-    lister = _Lister(client, timeout_seconds)
+    lister = Lister(client_of(context), timeout_seconds)
     return Cluster(
         nodes=lister.needed("/api/v1/nodes"),
         pods=lister.needed("/api/v1/pods"),
@@ -82,6 +76,17 @@ def read_cluster(context: str | None = None, *, timeout_seconds: int = TIMEOUT_S
     )
 
 
+def client_of(context: str | None) -> ApiClient:
+    """Of a context of the kubeconfig, or of the current one."""
+    try:
+        client: ApiClient = new_client_from_config(context=context)  # type: ignore[no-untyped-call]
+    except (ConfigException, OSError, ValueError) as error:
+        raise ClusterUnreadable(
+            f"{error}; check KUBECONFIG and the names that `kubectl config get-contexts` lists"
+        ) from None
+    return client
+
+
 def _kept(config_maps: Objects) -> Kept:
     plans: dict[str, Mapping[str, Any]] = {}
     learned = None
@@ -95,7 +100,9 @@ def _kept(config_maps: Objects) -> Kept:
     return Kept(plans=plans, learned=learned)
 
 
-class _Lister:
+class Lister:
+    """Whole lists, page by page; what may be missing is noted."""
+
     def __init__(self, client: ApiClient, timeout_seconds: int) -> None:
         self._client = client
         self._timeout = timeout_seconds
@@ -111,10 +118,12 @@ class _Lister:
         except (HTTPError, OSError) as error:
             raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
 
-    def optional(self, path: str, otherwise: str, selector: str | None = None) -> Objects:
+    def optional(
+        self, path: str, otherwise: str, selector: str | None = None, fields: str | None = None
+    ) -> Objects:
         """What a cluster may lack or forbid; then it is empty and said."""
         try:
-            return self._pages(path, selector)
+            return self._pages(path, selector, fields)
         except ApiException as error:
             self.notes.append(f"{path}: {error.status} {error.reason}; {otherwise}")
         except (HTTPError, OSError) as error:
@@ -134,11 +143,13 @@ class _Lister:
                 raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
         return ()
 
-    def _pages(self, path: str, selector: str | None = None) -> Objects:
+    def _pages(self, path: str, selector: str | None = None, fields: str | None = None) -> Objects:
         found: list[Mapping[str, Any]] = []
         query: list[tuple[str, object]] = [("limit", PAGE)]
         if selector is not None:
             query.append(("labelSelector", selector))
+        if fields is not None:
+            query.append(("fieldSelector", fields))
         more = ""
         while True:
             page = self._get(path, [*query, ("continue", more)] if more else query)

@@ -5,9 +5,9 @@ They write `spec.replicas` through /scale; whether that is as it should be is to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from plimsoll import names
+from plimsoll.facts.scaler_aims import Aim, aim_of
 from plimsoll.kube.children import Wake
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.errors import KubeError
@@ -23,7 +23,7 @@ class Scalers:
     ) -> None:
         self._wake = wake
         self._watchers = Watchers(door, pace or Pace(), namespaces)
-        self._of: dict[str, set[str]] = {}
+        self._of: dict[str, set[Aim]] = {}
 
     def start(self, served: Iterable[Kind] = ()) -> None:
         for kind in (AUTOSCALER, *(one for one in served if one is SCALED_OBJECT)):
@@ -44,21 +44,25 @@ class Scalers:
         return self._watchers.problems
 
     def of(self, owner: str) -> tuple[str, ...]:
-        """As "Kind name", those of a deployment (namespace/name)."""
-        return tuple(sorted(self._of.get(owner, ())))
+        """As "Kind name", those that scale a deployment (namespace/name)."""
+        return tuple(sorted(aim.said for aim in self._of.get(owner, ()) if not aim.child))
 
-    def enter(self, owner: str, scaler: str) -> None:
-        known = self._of.setdefault(owner, set())
-        if scaler not in known:
-            known.add(scaler)
-            self._wake(owner)
+    def on_children(self, owner: str, children: Collection[str]) -> tuple[str, ...]:
+        """Those that scale one of these objects of a deployment in its place."""
+        return tuple(sorted(aim.said for aim in self._of.get(owner, ()) if aim.child in children))
 
-    def leave(self, owner: str, scaler: str) -> None:
-        known = self._of.get(owner, set())
-        known.discard(scaler)
+    def enter(self, aim: Aim) -> None:
+        known = self._of.setdefault(aim.owner, set())
+        if aim not in known:
+            known.add(aim)
+            self._wake(aim.owner)
+
+    def leave(self, aim: Aim) -> None:
+        known = self._of.get(aim.owner, set())
+        known.discard(aim)
         if not known:
-            self._of.pop(owner, None)
-        self._wake(owner)
+            self._of.pop(aim.owner, None)
+        self._wake(aim.owner)
 
 
 class _Scalers:
@@ -67,39 +71,28 @@ class _Scalers:
     def __init__(self, scalers: Scalers, kind: str) -> None:
         self._scalers = scalers
         self._kind = kind
-        self._targets: dict[str, str] = {}
-        """The deployment of ours that one (namespace/name) targets."""
+        self._aims: dict[str, Aim] = {}
+        """What of ours one (namespace/name) scales."""
 
     def put(self, item: Object, *, as_of: int | None) -> None:  # noqa: ARG002 - a target is a target however it is told
-        key, owner = key_of(item), _target(item)
-        before = self._targets.get(key)
-        if before == owner:
+        key, aim = key_of(item), aim_of(self._kind, item)
+        before = self._aims.get(key)
+        if before == aim:
             return
         if before is not None:
             self._forget(key)
-        if owner is not None:
-            self._targets[key] = owner
-            self._scalers.enter(owner, self._said(key))
+        if aim is not None:
+            self._aims[key] = aim
+            self._scalers.enter(aim)
 
     def remove(self, item: Object) -> None:
         self._forget(key_of(item))
 
     def keep_only(self, keys: set[str], *, as_of: int) -> None:  # noqa: ARG002
-        for key in sorted(self._targets.keys() - keys):
+        for key in sorted(self._aims.keys() - keys):
             self._forget(key)
 
     def _forget(self, key: str) -> None:
-        owner = self._targets.pop(key, None)
-        if owner is not None:
-            self._scalers.leave(owner, self._said(key))
-
-    def _said(self, key: str) -> str:
-        return f"{self._kind} {key.partition('/')[2]}"
-
-
-def _target(item: Object) -> str | None:
-    target = (item.get("spec") or {}).get("scaleTargetRef") or {}
-    group = str(target.get("apiVersion") or "").partition("/")[0]
-    if target.get("kind") != names.KIND or group != names.GROUP:
-        return None
-    return f"{item['metadata']['namespace']}/{target.get('name')}"
+        aim = self._aims.pop(key, None)
+        if aim is not None:
+            self._scalers.leave(aim)

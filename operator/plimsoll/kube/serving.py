@@ -19,6 +19,7 @@ from plimsoll.kube.errors import KubeError
 from plimsoll.kube.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.pod_seen import pod_seen
+from plimsoll.kube.scalers import Scalers
 from plimsoll.kube.watchers import Watchers
 
 ROLE: Final = "serving"
@@ -124,7 +125,7 @@ class _Pods:
                 self._pods.forget(owner, digest, name)
 
 
-def serving(owner: str, children: Children, pods: Pods, scalers: tuple[str, ...] = ()) -> Serving:
+def serving(owner: str, children: Children, pods: Pods, scalers: Scalers) -> Serving:
     """Everything of one deployment (namespace/name) that is seen."""
     made: dict[str, list[Child]] = {}
     for child in children.of(owner).values():
@@ -136,7 +137,12 @@ def serving(owner: str, children: Children, pods: Pods, scalers: tuple[str, ...]
         _set_seen(names.set_name(name, digest), made.get(digest, []), running.get(digest, ()))
         for digest in sorted({*made, *running})
     ]
-    return Serving(sets=tuple(sorted(sets, key=lambda one: (one.created, one.name))), scalers=scalers)
+    workloads = {child.ref.name for found in made.values() for child in found if child.workload is not None}
+    return Serving(
+        sets=tuple(sorted(sets, key=lambda one: (one.created, one.name))),
+        scalers=scalers.of(owner),
+        scalers_below=scalers.on_children(owner, workloads),
+    )
 
 
 def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...]) -> SetSeen:

@@ -77,7 +77,7 @@ class Sight:
 
     def serving(self, owner: str) -> Serving:
         """What is seen of a deployment (namespace/name)."""
-        return serving(owner, self.children, self.pods, self.scalers.of(owner))
+        return serving(owner, self.children, self.pods, self.scalers)
 
     def _serve(self) -> None:
         self._serving = asyncio.create_task(self._serve_others())

@@ -18,6 +18,7 @@ from plimsoll.objects import Ref
 from plimsoll.reconcile.token import token
 from plimsoll.reconcile.world import plan_ref
 from plimsoll.status.said import MOVING
+from plimsoll.status.scaler_words import conflict
 
 
 def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: Serving, mark: str) -> bool:
@@ -35,7 +36,25 @@ def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: S
     ):
         return False
     hashes = ((ref, child.hash) for ref, child in children.items() if ref != pinned)
-    return plan.turn == token(deployment, hashes, mark) and _told(deployment, serving)
+    return (
+        plan.turn == token(deployment, hashes, mark)
+        and _told(deployment, serving)
+        and _writers_told(deployment, serving)
+    )
+
+
+def _writers_told(deployment: LLMDeployment, serving: Serving) -> bool:
+    """Autoscalers come and go without a change to anything of ours."""
+    conditions = deployment.status.conditions
+    limited, several = (
+        get_condition(conditions, names.SCALING),
+        get_condition(conditions, names.AUTOSCALER_CONFLICT),
+    )
+    asked = bool(serving.scalers) and deployment.spec.replicas is None
+    said = several.message if several is not None else ""
+    return asked == (limited is not None and limited.reason == "SetReplicas") and said == conflict(
+        serving.scalers, serving.scalers_below
+    )
 
 
 def _told(deployment: LLMDeployment, serving: Serving) -> bool:

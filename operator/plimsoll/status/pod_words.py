@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -103,12 +104,55 @@ def _evicted(pod: PodSeen) -> PodWords:
 
 
 def _died(pod: PodSeen) -> PodWords:
+    known = next(((why, helps) for said, why, helps in _LAST_WORDS if said.search(pod.message)), None)
+    reason, remedy = known or ("EngineEnded", f"kubectl logs {pod.name} --previous says why")
     code = f" with exit code {pod.exit_code}" if pod.exit_code is not None else ""
     return PodWords(
-        reason="EngineEnded",
+        reason=reason,
         message=f"the engine of {pod.name} ended{code}{_times(pod)}{_said(pod)}",
-        remedy=f"kubectl logs {pod.name} --previous says why",
+        remedy=remedy,
     )
+
+
+_LAST_WORDS: Final = (
+    (
+        re.compile(
+            r"gated repo|GatedRepo|401 Client Error|403 Client Error|Access to model .* is restricted",
+            re.IGNORECASE,
+        ),
+        "HubRefused",
+        "accept the model's terms, and name a token that may read it in spec.model.tokenSecret",
+    ),
+    (
+        re.compile(r"Repository Not Found|Revision Not Found|is not a valid model identifier", re.IGNORECASE),
+        "ModelNotFound",
+        "correct spec.model.source and spec.model.revision; a private one also needs spec.model.tokenSecret",
+    ),
+    (
+        re.compile(
+            r"name resolution|Name or service not known|Failed to resolve|Max retries exceeded|couldn't connect to"
+            r"|Network is unreachable|LocalEntryNotFound",
+            re.IGNORECASE,
+        ),
+        "HubUnreachable",
+        "let the pods reach the hub (proxy, NetworkPolicy, DNS), or keep the weights in a volume: spec.storage.weights",
+    ),
+    (
+        re.compile(r"No space left on device", re.IGNORECASE),
+        "DiskFull",
+        "a larger spec.storage.weights or spec.storage.cache",
+    ),
+    (
+        re.compile(
+            r"driver on your system is too old|driver version is insufficient|no CUDA-capable device|no NVIDIA driver"
+            r"|libcuda\.so|Failed to infer device type",
+            re.IGNORECASE,
+        ),
+        "Driver",
+        "the node's GPU driver is missing or too old for the engine: update it, or choose others by topology.nodeSelector",
+    ),
+)
+"""What engines and libraries say before they end, whose cure is none of the engine's."""
 
 
 _FAILURES: Final[dict[str, Callable[[PodSeen], PodWords]]] = {

@@ -61,8 +61,10 @@ _KNOWN: Final[tuple[tuple[re.Pattern[str], str, str, Waits], ...]] = (
     (
         re.compile(r"violates PodSecurity \"([a-z]+)"),
         "PodSecurity",
-        "pods pass Pod Security restricted unless something is added: take back what podPatches, a volume or RDMA adds, "
-        "or let the namespace have it by the label pod-security.kubernetes.io/enforce",
+        (
+            "pods pass Pod Security restricted unless something is added: take back what podPatches, a volume or RDMA "
+            "adds, or let the namespace have it by the label pod-security.kubernetes.io/enforce"
+        ),
         "nothing",
     ),
     (
@@ -86,8 +88,7 @@ _KNOWN: Final[tuple[tuple[re.Pattern[str], str, str, Waits], ...]] = (
     (
         re.compile(r"failed calling webhook \"([^\"]+)\""),
         "WebhookDown",
-        "webhook {0} does not answer: look at its pods, kubectl get mutatingwebhookconfigurations,"
-        "validatingwebhookconfigurations names its service",
+        "webhook {0} does not answer: look at the pods of its service, which its configuration names",
         "nothing",
     ),
     (

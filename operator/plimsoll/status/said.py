@@ -11,6 +11,7 @@ from plimsoll.api.conditions import REASONS, Status
 from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.planning.plan import Finding, Outcome, Plan, Severity
 from plimsoll.status.pod_words import PodWords, words_of
+from plimsoll.status.scaler_words import conflict, set_replicas
 from plimsoll.status.story import Story
 
 MOVING: Final = frozenset({"RollingOut", "Canary"})
@@ -249,16 +250,18 @@ def _slo(story: Story) -> Iterator[Said]:
 def _scaling(story: Story) -> Iterator[Said]:
     spec = story.deployment.spec
     if story.serving.scalers and spec.replicas is None:
-        who = ", ".join(story.serving.scalers)
-        message = (
-            f"{who} scales this resource, which works only while spec.replicas is set: set it once, e.g. to the number "
-            f"that runs now ({story.wanted}), and leave it out of what GitOps applies"
-        )
-        yield Said(names.SCALING, "True", "SetReplicas", message)
+        yield Said(names.SCALING, "True", "SetReplicas", set_replicas(story.serving.scalers, story.wanted))
         return
     above = _finding(story.plan, "LoadAboveMax")
     if above is not None:
         yield Said(names.SCALING, "True", "AtMax", sentence(above))
+
+
+def _writers(story: Story) -> Iterator[Said]:
+    """Absent where nobody else writes."""
+    message = conflict(story.serving.scalers, story.serving.scalers_below)
+    if message:
+        yield Said(names.AUTOSCALER_CONFLICT, "True", "SeveralWriters", message)
 
 
 def sentence(finding: Finding) -> str:
@@ -278,7 +281,7 @@ def _lacking(plan: Plan | None) -> Finding | None:
 
 
 RULES: Final[tuple[Callable[[Story], Iterator[Said]], ...]] = (
-    _ready, _reconciling, _stalled, _fits, _placed, _progressing, _degraded, _model_facts, _better, _scaling, _slo,
+    _ready, _reconciling, _stalled, _fits, _placed, _progressing, _degraded, _model_facts, _better, _scaling, _writers, _slo,
 )  # fmt: skip
 
 __all__ = ["PodWords", "Said", "conditions_of", "sentence"]

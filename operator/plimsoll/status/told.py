@@ -28,6 +28,7 @@ LONGEST_REASON: Final = 1024
 OURS: Final = frozenset({
     names.READY, names.RECONCILING, names.STALLED, names.FITS, names.PLACED, names.PROGRESSING, names.DEGRADED,
     names.MODEL_FACTS, names.BETTER_PLAN, names.SCALING, names.SLO,
+    names.AUTOSCALER_CONFLICT,
 })  # fmt: skip
 """Conditions that a turn decides; those of others stay as they are."""
 
@@ -166,6 +167,7 @@ _WORTH_TELLING: Final = {
     names.READY: "True",
     names.BETTER_PLAN: "True",
     names.SCALING: "False",
+    names.AUTOSCALER_CONFLICT: "False",
 }
 
 

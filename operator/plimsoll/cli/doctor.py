@@ -1,0 +1,104 @@
+"""`plimsoll doctor`: what keeps deployments from serving, and what cures it. The checks are `status.doctor`'s."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from difflib import get_close_matches
+
+import click
+
+from plimsoll import names
+from plimsoll.cli.drawing import many
+from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput, note, printable
+from plimsoll.cli.fleets import CURRENT
+from plimsoll.cli.output import output_option, print_data
+from plimsoll.facts.examined import Examined
+from plimsoll.status.doctor.diagnosis import Diagnosis, diagnose
+from plimsoll.status.doctor.found import Found, name_of
+
+
+@click.command("doctor")
+@click.argument("name", required=False)
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="Only this namespace. Default: all of them.")
+@click.option(
+    "--context",
+    is_flag=False,
+    flag_value=CURRENT,
+    default=CURRENT,
+    metavar="[KUBECONTEXT]",
+    help="The cluster, by its context. Default: the current one.",
+)
+@output_option
+@click.pass_context
+def doctor_command(
+    ctx: click.Context, *, name: str | None, namespace: str | None, context: str, output: str
+) -> None:
+    """Look at the cluster, its LLMDeployments and their pods, and say what is wrong and what cures it.
+
+    With NAME only the deployments of that name; what is wrong with the cluster itself is said in any case. Reads only,
+    with your own rights; what you may not read is named and left out.
+
+    \b
+    Examples:
+      plimsoll doctor
+      plimsoll doctor chat -n team-a
+      kubectl plimsoll doctor -o json
+
+    Exit codes: 0 nothing keeps anything from serving (there may be warnings), 2 something does, 3 it cannot be looked at.
+    """
+    from plimsoll.kube.examining import read_examined  # noqa: PLC0415 - the client loads for a second
+    from plimsoll.kube.reader import ClusterUnreadable  # noqa: PLC0415
+
+    try:
+        examined = read_examined(context or None, namespace, time.time())
+    except ClusterUnreadable as error:
+        raise BadInput(f"--context{f' {context}' if context else ''}: {error}") from None
+    chosen = _only(examined, name, namespace)
+    diagnosis = diagnose(chosen)
+    if output == "text":
+        _print(diagnosis, chosen)
+    else:
+        print_data(diagnosis.to_dict(), output)
+    ctx.exit(DOES_NOT_FIT if diagnosis.errors else FITS)
+
+
+def _only(examined: Examined, name: str | None, namespace: str | None) -> Examined:
+    if name is None:
+        return examined
+    found = tuple(one for one in examined.deployments if name_of(one) == name)
+    if not found and not examined.blind("deployments"):
+        there = sorted({name_of(one) for one in examined.deployments})
+        near = get_close_matches(name, there, n=1)
+        where = f"in namespace {namespace}" if namespace else "in any namespace"
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(there) or 'none'}"
+        raise BadInput(f"NAME: no {names.KIND} {name!r} {where}: {hint}")
+    return replace(examined, deployments=found)
+
+
+def _print(diagnosis: Diagnosis, examined: Examined) -> None:
+    for one in diagnosis.found:
+        _print_one(one)
+    warnings = len(diagnosis.found) - diagnosis.errors
+    looked = ", ".join(
+        many(len(items), thing)
+        for items, thing in (
+            (examined.nodes, "node"),
+            (examined.deployments, names.KIND),
+            (examined.pods, "serving pod"),
+        )
+    )
+    if diagnosis.found:
+        click.echo(f"{many(diagnosis.errors, 'error')}, {many(warnings, 'warning')} in {looked}")
+    else:
+        click.echo(f"nothing is wrong with {looked}")
+    note(f"not looked at: {one}" for one in diagnosis.unseen)
+
+
+def _print_one(one: Found) -> None:
+    mark = click.style(one.severity, bold=True)  # no colour: click knows nothing of NO_COLOR
+    click.echo(f"{mark} {printable(one.about)}: {one.reason}")
+    click.echo(f"  {printable(one.message)}")
+    if one.remedy:
+        click.echo(f"  cure: {printable(one.remedy)}")
+    click.echo()

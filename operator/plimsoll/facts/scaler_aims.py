@@ -1,0 +1,39 @@
+"""What an autoscaler of others scales, as far as it is any of ours. Read from the object alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from plimsoll import names
+
+_CHILD: Final = re.compile(
+    rf"(.+)-[0-9a-f]{{{names.SET_HASH_LENGTH}}}(?:-[0-9]{{1,{names.REPLICA_DIGITS}}}(?:-w)?)?"
+)
+_MAKES_PODS: Final = frozenset({"Deployment", "StatefulSet", "LeaderWorkerSet"})
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    owner: str
+    """namespace/name of a deployment of ours; of a child's, as its name says it, which may be nobody's."""
+    said: str
+    """The autoscaler as Kind name, with its target where that is not the deployment itself."""
+    child: str = ""
+    """The object that makes pods, where that is targeted."""
+
+
+def aim_of(kind: str, item: Mapping[str, Any]) -> Aim | None:
+    """None for what scales nothing of ours, and for what another autoscaler keeps for its own use, as KEDA does."""
+    metadata = item["metadata"]
+    if any(one.get("kind") == "ScaledObject" for one in metadata.get("ownerReferences") or ()):
+        return None
+    target = (item.get("spec") or {}).get("scaleTargetRef") or {}
+    name, aimed = str(target.get("name") or ""), target.get("kind") or "Deployment"
+    said, namespace = f"{kind} {metadata['name']}", metadata.get("namespace", "")
+    if aimed == names.KIND and str(target.get("apiVersion") or "").partition("/")[0] == names.GROUP:
+        return Aim(f"{namespace}/{name}", said)
+    child = _CHILD.fullmatch(name) if aimed in _MAKES_PODS else None
+    return None if child is None else Aim(f"{namespace}/{child[1]}", f"{said} on {aimed} {name}", name)

@@ -1,0 +1,88 @@
+"""One look at a cluster for whoever asks what is wrong with it: read only, and with what that person may read.
+
+What may not be listed is left out and said; only a cluster that does not answer ends it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from plimsoll import names
+from plimsoll.facts.examined import Examined
+from plimsoll.kube import kinds
+from plimsoll.kube.kinds import Kind
+from plimsoll.kube.reader import OURS, TIMEOUT_SECONDS, Lister, Objects, client_of
+from plimsoll.kube.serving import SELECTOR
+
+_QUOTA: Final = Kind("v1", "ResourceQuota", "resourcequotas")
+_CLAIM: Final = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+_CLASS: Final = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
+_EVENT: Final = Kind("v1", "Event", "events")
+"""The older form, which every client knows to read and that has its field selectors."""
+
+
+def read_examined(
+    context: str | None, namespace: str | None, now: float, *, timeout_seconds: int = TIMEOUT_SECONDS
+) -> Examined:
+    """Of one namespace, or of all; nodes and what else lies outside namespaces in any case."""
+    look = _Look(Lister(client_of(context), timeout_seconds), namespace)
+    parts: dict[str, Objects] = {
+        "nodes": look.of("nodes", kinds.NODE),
+        "slices": look.slices(),
+        "crds": look.of("crds", kinds.CRD, fields=f"metadata.name={names.CRD_NAME}"),
+        "leases": look.of("leases", kinds.LEASE, fields=f"metadata.name={names.LEASE}", everywhere=True),
+        "deployments": look.of("deployments", kinds.OWNER),
+        "workloads": look.of("workloads", kinds.DEPLOYMENT, OURS)
+        + look.of("workloads", kinds.STATEFUL_SET, OURS),
+        "pods": look.of("pods", kinds.POD, SELECTOR),
+        "events": look.of("events", _EVENT, fields="type=Warning")
+        + look.of("events", _EVENT, fields="reason=Killing"),
+        "quotas": look.of("quotas", _QUOTA),
+        "claims": look.of("claims", _CLAIM),
+        "classes": look.of("classes", _CLASS),
+        "autoscalers": look.of("autoscalers", kinds.AUTOSCALER)
+        + look.of("scaled objects", kinds.SCALED_OBJECT),
+    }
+    return Examined(now=now, unseen=look.unseen, **parts)
+
+
+class _Look:
+    def __init__(self, lister: Lister, namespace: str | None) -> None:
+        self._lister = lister
+        self._namespace = namespace
+        self.unseen: dict[str, str] = {}
+
+    def of(
+        self,
+        part: str,
+        kind: Kind,
+        selector: str | None = None,
+        *,
+        fields: str | None = None,
+        everywhere: bool = False,
+    ) -> Objects:
+        space = self._namespace if kind.namespaced and not everywhere else None
+        before = len(self._lister.notes)
+        found = self._lister.optional(kind.collection(space), "not looked at", selector, fields)
+        for note in self._lister.notes[before:]:
+            # A kind that the cluster does not serve has no objects; that is no blindness.
+            if ": 404 " not in note:
+                self.unseen[part] = note
+        # The list of a field selector may be another server's that ignores it.
+        return tuple(one for one in found if _fits(one, fields))
+
+    def slices(self) -> Objects:
+        before = len(self._lister.notes)
+        found = self._lister.versions("resourceslices", "devices of DRA are not seen")
+        if self._lister.notes[before:]:
+            self.unseen["slices"] = self._lister.notes[-1]
+        return found
+
+
+def _fits(item: Any, fields: str | None) -> bool:
+    if fields is None:
+        return True
+    path, _, value = fields.partition("=")
+    for step in path.split("."):
+        item = (item or {}).get(step)
+    return bool(item == value)

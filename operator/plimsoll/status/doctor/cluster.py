@@ -1,0 +1,198 @@
+"""What can be wrong with a cluster whatever runs on it: the CRD, the operator, nodes and what hands out their GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from plimsoll import names
+from plimsoll.api.crd import custom_resource_definition
+from plimsoll.facts.examined import Examined, Object
+from plimsoll.facts.nodes import NodeParser
+from plimsoll.facts.shapes import Node
+from plimsoll.kube.times import seconds
+from plimsoll.status.doctor.found import Found, about, conditions, labels, metadata, name_of
+
+STALE_SECONDS: Final = 60.0
+"""A holder renews every few seconds; this leaves room for clocks that differ."""
+MOST_NAMES: Final = 3
+PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
+_CARDS: Final = re.compile(
+    r"feature\.node\.kubernetes\.io/pci-(?:(?:0302_|0300_)?(10de)|(?:0380_|1200_)(1002)|1200_(1da3))\.present"
+)
+"""Classes of cards that compute; a display adapter of other vendors is on every mainboard."""
+_VENDORS: Final = {
+    "10de": (
+        "an NVIDIA",
+        "nvidia.com/gpu",
+        "the NVIDIA GPU operator, or driver, container toolkit and device plugin",
+    ),
+    "1002": ("an AMD", "amd.com/gpu", "the AMD GPU operator, or driver and device plugin"),
+    "1da3": ("a Gaudi", "habana.ai/gaudi", "the Gaudi base operator, or driver and device plugin"),
+}
+
+
+def crd(examined: Examined) -> Iterator[Found]:
+    """The CRD is there, and knows every field that this program does: the API server drops the others in silence."""
+    if examined.blind("crds"):
+        return
+    kind = f"CustomResourceDefinition {names.CRD_NAME}"
+    remedy = "plimsoll crd | kubectl apply --server-side -f -"
+    if not examined.crds:
+        message = f"the cluster knows no {names.KIND}s"
+        yield Found(severity="error", about=kind, reason="NoCRD", message=message, remedy=remedy)
+        return
+    lacks = sorted(_lacking(_schema(custom_resource_definition()), _schema(examined.crds[0]), ""))
+    if lacks:
+        said = f"it lacks {_some(lacks)}: the API server drops such fields without a word"
+        message = f"the CRD is older than this program, {said}"
+        yield Found(severity="warning", about=kind, reason="OldCRD", message=message, remedy=remedy)
+
+
+def operator(examined: Examined) -> Iterator[Found]:
+    """Somebody acts: the Lease is renewed, or what stands in status is of the resources as they are."""
+    behind = [one for one in examined.deployments if _behind(one)]
+    if examined.blind("leases") or (not examined.leases and not behind):
+        return
+    if not examined.leases:
+        message = (
+            f"no operator has taken its Lease {names.LEASE}, and nobody has looked at {_some_of(behind)}"
+        )
+        yield Found(
+            severity="error", about=f"Lease {names.LEASE}", reason="NoOperator", message=message,
+            remedy="install the operator: helm install plimsoll charts/plimsoll",
+        )  # fmt: skip
+        return
+    lease = max(examined.leases, key=lambda one: seconds((one.get("spec") or {}).get("renewTime")))
+    spec = lease.get("spec") or {}
+    age = examined.now - seconds(spec.get("renewTime"))
+    holder = spec.get("holderIdentity") or ""
+    if holder and age <= STALE_SECONDS:
+        return
+    if not holder:
+        message = "no operator runs: the last one gave its Lease back"
+    else:
+        message = f"no operator runs: {holder} renewed its Lease {age:.0f} s ago for the last time"
+    waits = f"; {_some_of(behind)} wait" if behind else ""
+    yield Found(
+        severity="error", about=about("Lease", lease), reason="OperatorDown", message=message + waits,
+        remedy=f"kubectl -n {metadata(lease).get('namespace')} get pods,events",
+    )  # fmt: skip
+
+
+def nodes(examined: Examined) -> Iterator[Found]:
+    """What labels and allocatable devices contradict or leave out, once for all nodes that say the same."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for node in _parsed(examined).values():
+        for problem in node.problems:
+            alike.setdefault((str(problem.reason), problem.message), []).append(node.name)
+    for (reason, message), nodes_ in sorted(alike.items()):
+        yield Found(
+            severity="error", about=f"Node {_some(sorted(nodes_))}", reason=reason, message=message,
+            remedy=_NODE_REMEDIES.get(reason, ""),
+        )  # fmt: skip
+
+
+_NODE_REMEDIES: Final = {
+    "MissingLabel": "run the vendor's feature discovery on them, or name the product in nodeClasses of the OperatorConfig",
+    "UnknownProduct": "name a known product for them in nodeClasses of the OperatorConfig",
+    "ContradictoryLabels": "look at the device plugin's pods on them: kubectl get pods -A -o wide",
+    "MixedDevices": "one product a node, or label them by hand",
+    "InvalidValue": "correct the label or quantity",
+}
+
+
+def drivers(examined: Examined) -> Iterator[Found]:
+    """Cards on the bus that no driver or device plugin hands out."""
+    parsed = _parsed(examined)
+    silent: dict[str, list[str]] = {}
+    by_claim = {str((one.get("spec") or {}).get("nodeName")) for one in examined.slices}
+    for item in examined.nodes:
+        node = parsed[name_of(item)]
+        card = next((match for key in sorted(labels(item)) if (match := _CARDS.fullmatch(key))), None)
+        if card is not None and not node.reading.devices and not node.problems and node.name not in by_claim:
+            silent.setdefault(next(filter(None, card.groups())), []).append(node.name)
+    for vendor, found in sorted(silent.items()):
+        which, resource, cure = _VENDORS[vendor]
+        yield Found(
+            severity="error", about=f"Node {_some(sorted(found))}", reason="NoDriver",
+            message=f"the PCI bus has {which} card, but the node offers no {resource}",
+            remedy=f"install {cure}",
+        )  # fmt: skip
+
+
+def accelerators(examined: Examined) -> Iterator[Found]:
+    """None anywhere, and nothing that would explain it."""
+    parsed = _parsed(examined)
+    seen = any(node.reading.devices or node.problems for node in parsed.values())
+    if parsed and not seen and not examined.slices and not any(drivers(examined)):
+        yield Found(
+            severity="warning", about=f"{len(parsed)} nodes", reason="NoAccelerators",
+            message="no node offers an accelerator: models can only run on CPUs here",
+            remedy="add nodes with GPUs, or declare in nodeClasses of the OperatorConfig those that an autoscaler makes",
+        )  # fmt: skip
+
+
+def health(examined: Examined) -> Iterator[Found]:
+    """Nodes with accelerators or with serving pods that are away or under pressure."""
+    parsed = _parsed(examined)
+    serving = {str((pod.get("spec") or {}).get("nodeName")) for pod in examined.pods}
+    for item in sorted(examined.nodes, key=name_of):
+        node = parsed[name_of(item)]
+        if not node.reading.devices and node.name not in serving:
+            continue
+        if node.away:
+            cure = "kubectl uncordon" if node.away == "cordoned" else "kubectl describe node"
+            yield Found(
+                severity="warning", about=about("Node", item), reason="NodeAway", message=f"the node is {node.away}",
+                remedy=f"{cure} {node.name}",
+            )  # fmt: skip
+        states = conditions(item)
+        for kind in PRESSURES:
+            if states.get(kind, {}).get("status") == "True":
+                yield Found(
+                    severity="warning", about=about("Node", item), reason=kind,
+                    message=f"the node reports {kind}: {states[kind].get('message') or 'pods are evicted from it'}",
+                    remedy=f"kubectl describe node {node.name}",
+                )  # fmt: skip
+
+
+def _parsed(examined: Examined) -> dict[str, Node]:
+    parser = NodeParser()
+    return {name_of(one): parser.parse(one) for one in examined.nodes}
+
+
+def _behind(deployment: Object) -> bool:
+    status = deployment.get("status") or {}
+    return status.get("observedGeneration") != metadata(deployment).get("generation")
+
+
+def _schema(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of our version; empty where it is not there."""
+    versions = (definition.get("spec") or {}).get("versions") or ()
+    ours: Mapping[str, Any] = next((one for one in versions if one.get("name") == names.VERSION), {})
+    found: Mapping[str, Any] = (ours.get("schema") or {}).get("openAPIV3Schema") or {}
+    return found
+
+
+def _lacking(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> Iterator[str]:
+    """Paths of fields that only our schema has; of a branch that is lacking its root."""
+    known = theirs.get("properties") or {}
+    for name, schema in (ours.get("properties") or {}).items():
+        where = f"{path}.{name}" if path else name
+        if name not in known:
+            yield where
+        else:
+            yield from _lacking(schema, known[name], where)
+    if isinstance(ours.get("items"), Mapping):
+        yield from _lacking(ours["items"], theirs.get("items") or {}, f"{path}[]")
+
+
+def _some_of(items: list[Object]) -> str:
+    return _some(sorted(f"{metadata(one).get('namespace')}/{name_of(one)}" for one in items))
+
+
+def _some(found: list[str]) -> str:
+    more = len(found) - MOST_NAMES
+    return ", ".join(found[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,164 @@
+"""What can be wrong with deployments and their pods. Words of pods and refusals are those of the conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from plimsoll import names
+from plimsoll.facts.examined import Examined, Object
+from plimsoll.facts.serving import PodSeen, Stage
+from plimsoll.kube.pod_seen import ENGINE, pod_seen
+from plimsoll.kube.refused import refusal, refused_pods
+from plimsoll.status.doctor.found import (
+    Found,
+    about,
+    conditions,
+    in_scope,
+    key_of,
+    labels,
+    metadata,
+    owner_key,
+)
+from plimsoll.status.pod_words import words_of
+from plimsoll.status.refusals import words_of_refusal
+
+CALM: Final = frozenset({
+    "Starting", "RollingOut", "WaitingForNodes", "Paused", "Stopped", "ScaledToZero",
+})  # fmt: skip
+"""Reasons not to be Ready that time cures, or that were asked for."""
+SPIN_UP_SECONDS: Final = 10.0
+"""A pod without a node for less is only new."""
+
+
+def told(examined: Examined) -> Iterator[Found]:
+    """What the operator says itself, of the spec as it is."""
+    for item in examined.deployments:
+        states = conditions(item)
+        current = {
+            kind: one
+            for kind, one in states.items()
+            if one.get("observedGeneration") == metadata(item).get("generation")
+        }
+        stalled, ready = current.get(names.STALLED, {}), current.get(names.READY, {})
+        worst = stalled if stalled.get("status") == "True" else ready
+        if worst.get("status") in ("True", "False") and not (worst is ready and _calm(ready)):
+            yield _said(item, worst, "error")
+        degraded = current.get(names.DEGRADED, {})
+        if degraded.get("status") == "True" and worst is ready and ready.get("status") == "True":
+            yield _said(item, degraded, "warning")
+
+
+def _calm(ready: Object) -> bool:
+    return ready.get("status") == "True" or ready.get("reason") in CALM
+
+
+def _said(item: Object, condition: Object, severity: Any) -> Found:
+    return Found(
+        severity=severity,
+        about=about(names.KIND, item),
+        reason=str(condition.get("reason")),
+        message=str(condition.get("message")),
+        remedy="",
+    )
+
+
+def pods(examined: Examined) -> Iterator[Found]:
+    """Pods that cannot be scheduled, pulled, configured or kept alive."""
+    killed = _killed_by_probe(examined)
+    for item in in_scope(examined, examined.pods):
+        seen = pod_seen(dict(item))
+        if seen.stage is Stage.UNSCHEDULED and examined.now - seen.created < SPIN_UP_SECONDS:
+            continue
+        words = words_of(seen)
+        if words is None or (key_of(item) in killed and words.reason in ("EngineEnded", "HostOutOfMemory")):
+            continue
+        yield Found(
+            severity="warning" if words.waits == "quota" else "error", about=about("Pod", item), reason=words.reason,
+            message=words.message, remedy=words.remedy or f"kubectl -n {_space(item)} describe pod {seen.name}",
+        )  # fmt: skip
+
+
+def probes(examined: Examined) -> Iterator[Found]:
+    """Engines that the kubelet ended before they had loaded."""
+    killed = _killed_by_probe(examined)
+    for item in in_scope(examined, examined.pods):
+        if key_of(item) not in killed or pod_seen(dict(item)).stage in (Stage.READY, Stage.LEAVING):
+            continue
+        allowed = _start_seconds(item)
+        within = f" after {allowed} s" if allowed else ""
+        yield Found(
+            severity="error", about=about("Pod", item), reason="ProbeTooShort",
+            message=f"the kubelet ended the engine{within}, before it had loaded its model: {killed[key_of(item)]}",
+            remedy=f"set spec.rollout.deadlineSeconds above the {allowed or 'few'} seconds that it was given, or make the "
+            "weights quicker to read: spec.storage.weights",
+        )  # fmt: skip
+
+
+def _killed_by_probe(examined: Examined) -> dict[str, str]:
+    """By pod (namespace/name), what the kubelet said."""
+    return {
+        f"{one.get('namespace')}/{one.get('name')}": str(event.get("message"))
+        for event in examined.events
+        if event.get("reason") == "Killing" and (one := event.get("involvedObject") or {})
+        if "failed startup probe" in str(event.get("message"))
+    }
+
+
+def _start_seconds(pod: Object) -> int:
+    containers = (pod.get("spec") or {}).get("containers") or ()
+    engine: Object = next((one for one in containers if one.get("name") == ENGINE), {})
+    probe = engine.get("startupProbe") or {}
+    return int(probe.get("periodSeconds") or 10) * int(probe.get("failureThreshold") or 0)
+
+
+def refusals(examined: Examined) -> Iterator[Found]:
+    """Pods that were never made: the Deployment's own condition, and for StatefulSets the events of their controller."""
+    failed = {
+        (str(one.get("kind")), f"{one.get('namespace')}/{one.get('name')}"): str(event.get("message") or "")
+        for event in examined.events
+        if event.get("reason") == "FailedCreate" and (one := event.get("involvedObject") or {})
+    }
+    for item in in_scope(examined, examined.workloads):
+        status, kind = item.get("status") or {}, str(item.get("kind"))
+        text = refused_pods(status)
+        if not text and _short(item):
+            text = refusal(failed.get((kind, key_of(item)), ""))
+        if not text:
+            continue
+        set_ = f"{labels(item).get(names.LABEL_DEPLOYMENT, '')}-{labels(item).get(names.LABEL_SET, '')}"
+        words = words_of_refusal(set_, text)
+        yield Found(
+            severity="error", about=about(kind, item), reason=words.reason, message=words.message,
+            remedy=words.remedy,
+        )  # fmt: skip
+
+
+def _short(workload: Object) -> bool:
+    wanted = (workload.get("spec") or {}).get("replicas")
+    there = (workload.get("status") or {}).get("replicas") or 0
+    return there < (1 if wanted is None else wanted)
+
+
+def group_pods(examined: Examined) -> Iterator[Found]:
+    """A replica over several nodes of which only some pods have one: the GPUs of the others are held for nothing."""
+    groups: dict[tuple[str, str, int], list[PodSeen]] = {}
+    for item in in_scope(examined, examined.pods):
+        seen = pod_seen(dict(item))
+        if seen.group is not None and seen.stage is not Stage.LEAVING:
+            groups.setdefault(
+                (owner_key(item), labels(item).get(names.LABEL_SET, ""), seen.group), []
+            ).append(seen)
+    for (owner, set_, number), found in sorted(groups.items()):
+        waiting = sorted(pod.name for pod in found if pod.stage is Stage.UNSCHEDULED)
+        if waiting and len(waiting) < len(found):
+            yield Found(
+                severity="error", about=f"{names.KIND} {owner}", reason="GroupHalfScheduled",
+                message=f"replica {number} of set {set_} has nodes for {len(found) - len(waiting)} of its {len(found)} "
+                f"pods; {', '.join(waiting)} wait, and the others hold their GPUs for nothing",
+                remedy="free GPUs for the rest, or ask for fewer replicas: spec.replicas",
+            )  # fmt: skip
+
+
+def _space(item: Object) -> str:
+    return str(metadata(item).get("namespace", ""))

@@ -1,0 +1,160 @@
+"""What can be wrong around a deployment: volumes, quotas, and autoscalers of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from plimsoll import names
+from plimsoll.facts.amounts import whole
+from plimsoll.facts.examined import Examined, Object
+from plimsoll.facts.scaler_aims import Aim, aim_of
+from plimsoll.status.doctor.found import (
+    Found,
+    about,
+    conditions,
+    key_of,
+    metadata,
+    name_of,
+    owner_key,
+    spaces,
+)
+from plimsoll.status.scaler_words import on_children, set_replicas, several
+
+DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+DEVICES: Final = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "habana.ai/")
+
+
+def claims(examined: Examined) -> Iterator[Found]:
+    """Claims that are named and not there, or wait for what nobody makes."""
+    if examined.blind("claims"):
+        return
+    there = {key_of(one): one for one in examined.claims}
+    for deployment in examined.deployments:
+        space = str(metadata(deployment).get("namespace", ""))
+        for field, name in _named(deployment.get("spec") or {}):
+            if f"{space}/{name}" not in there:
+                yield Found(
+                    severity="error", about=about(names.KIND, deployment), reason="NoClaim",
+                    message=f"{field} names PersistentVolumeClaim {name}, and namespace {space} has none of that name",
+                    remedy=f"make the claim, or correct {field}",
+                )  # fmt: skip
+    wanted = {key_of(one) for one in examined.deployments}
+    named = {
+        f"{metadata(one).get('namespace', '')}/{name}"
+        for one in examined.deployments
+        for _, name in _named(one.get("spec") or {})
+    }
+    for key, claim in sorted(there.items()):
+        if key in named or owner_key(claim) in wanted:
+            yield from _pending(examined, claim)
+
+
+def _pending(examined: Examined, claim: Object) -> Iterator[Found]:
+    if (claim.get("status") or {}).get("phase") != "Pending" or examined.blind("classes"):
+        return
+    classes = {name_of(one): one for one in examined.classes}
+    asked = (claim.get("spec") or {}).get("storageClassName")
+    if asked is None and not any(_default(one) for one in examined.classes):
+        message = "it names no StorageClass, and the cluster has no default one"
+    elif asked and asked not in classes:
+        have = ", ".join(sorted(classes)) or "none"
+        message = f"its StorageClass {asked} is not there; the cluster has {have}"
+    elif asked and classes[asked].get("volumeBindingMode") == "WaitForFirstConsumer":
+        return
+    else:
+        message = "it is not bound yet; its provisioner says more in its events"
+    yield Found(
+        severity="error", about=about("PersistentVolumeClaim", claim), reason="ClaimPending", message=message,
+        remedy="correct spec.storage.*.claimTemplate.storageClass, or make the class: kubectl get storageclass; "
+        f"kubectl -n {metadata(claim).get('namespace')} describe pvc {name_of(claim)}",
+    )  # fmt: skip
+
+
+def _default(storage_class: Object) -> bool:
+    return (metadata(storage_class).get("annotations") or {}).get(DEFAULT_CLASS) == "true"
+
+
+def _named(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Fields that name claims which are not ours to make."""
+    source = str((spec.get("model") or {}).get("source") or "")
+    if source.startswith("pvc://"):
+        yield "spec.model.source", source.removeprefix("pvc://").partition("/")[0]
+    for part in ("weights", "cache"):
+        claim = ((spec.get("storage") or {}).get(part) or {}).get("claim") or {}
+        if claim.get("name"):
+            yield f"spec.storage.{part}.claim.name", str(claim["name"])
+
+
+def quotas(examined: Examined) -> Iterator[Found]:
+    """Quotas of devices or pods that are used up, before anything is refused for them."""
+    for quota in examined.quotas:
+        if metadata(quota).get("namespace") not in spaces(examined):
+            continue
+        status = quota.get("status") or {}
+        used = status.get("used") or {}
+        full = [
+            f"{name} {used[name]} of {hard}"
+            for name, hard in sorted((status.get("hard") or {}).items())
+            if _counts(name) and name in used and whole(used[name]) >= whole(hard)
+        ]
+        if full:
+            yield Found(
+                severity="warning", about=about("ResourceQuota", quota), reason="QuotaUsedUp",
+                message=f"it is used up: {', '.join(full)}; no further replica can start in the namespace",
+                remedy="raise the quota, or end something else in the namespace",
+            )  # fmt: skip
+
+
+def _counts(name: str) -> bool:
+    resource = name.removeprefix("requests.").removeprefix("limits.")
+    return resource in ("pods", "count/pods") or resource.startswith(DEVICES)
+
+
+def scalers(examined: Examined) -> Iterator[Found]:
+    """Autoscalers that cannot work, or that work against each other."""
+    aims: dict[str, list[Aim]] = {}
+    for item in examined.autoscalers:
+        aim = aim_of(str(item.get("kind")), item)
+        if aim is not None:
+            aims.setdefault(aim.owner, []).append(aim)
+    for deployment in examined.deployments:
+        mine = aims.get(key_of(deployment), [])
+        direct = sorted(aim.said for aim in mine if not aim.child)
+        below = sorted(aim.said for aim in mine if aim.child)
+        running = int((deployment.get("status") or {}).get("replicas") or 0)
+        for wrong, reason, message in (
+            (
+                direct and (deployment.get("spec") or {}).get("replicas") is None,
+                "SetReplicas",
+                set_replicas(direct, running),
+            ),
+            (len(direct) > 1, "SeveralWriters", several(direct)),
+            (below, "SeveralWriters", on_children(below)),
+        ):
+            if wrong:
+                yield Found(
+                    severity="error",
+                    about=about(names.KIND, deployment),
+                    reason=reason,
+                    message=message,
+                    remedy="",
+                )
+
+
+def scalers_fail(examined: Examined) -> Iterator[Found]:
+    """Autoscalers of these deployments that say themselves that they do not work."""
+    wanted = {key_of(one) for one in examined.deployments}
+    for item in examined.autoscalers:
+        aim = aim_of(str(item.get("kind")), item)
+        if aim is None or aim.owner not in wanted:
+            continue
+        for kind in ("AbleToScale", "ScalingActive"):
+            state = conditions(item).get(kind, {})
+            if state.get("status") == "False":
+                yield Found(
+                    severity="warning", about=about(str(item.get("kind")), item),
+                    reason=str(state.get("reason") or kind),
+                    message=f"the autoscaler does not work: {state.get('message') or kind}",
+                    remedy=f"kubectl -n {metadata(item).get('namespace')} describe hpa {name_of(item)}",
+                )  # fmt: skip
