@@ -1,4 +1,4 @@
-"""The part of `make demo` that needs a cluster: one of 200 simulated nodes, a resource that its API server accepts, and the plan for it.
+"""The part of `make demo` that needs a cluster: one of 200 simulated nodes, the operator on it, and resources that come to serve.
 
 Each step is shown as the command a person would type. The cluster stays; `make demo-down` ends it.
 """
@@ -19,14 +19,18 @@ from cluster.standing import Standing
 ROOT: Final = Path(__file__).parent.parent
 NAME: Final = "demo"
 FLEET: Final = "mixed-200"
-EXAMPLE: Final = "examples/02-chat.yaml"
-NAMESPACE: Final = "support"
+EXAMPLES: Final = {
+    "support": "examples/02-chat.yaml",
+    "tools": "examples/03-code-completion.yaml",
+    "search": "examples/06-embeddings.yaml",
+}
+"""By namespace."""
 FITS: Final = (0, 2)
 """It fits, or it does not: both are answers of the planner."""
 
 
 def main() -> int:
-    if failed := cluster(["up", "--name", NAME, "--fleet", FLEET]):
+    if failed := cluster(["up", "--name", NAME, "--fleet", FLEET, "--operator"]):
         return failed
     environ = dict(os.environ)  # noqa: TID251 - a person's own
     standing = Standing(Places.of(environ).cache / "clusters" / NAME)
@@ -45,16 +49,29 @@ def main() -> int:
         if done.returncode not in answers:
             raise SystemExit(f"ended with {done.returncode}")
 
-    there = ["kubectl", "get", "namespace", NAMESPACE]
-    if subprocess.run(there, env=environ, check=False, capture_output=True).returncode:
-        shown("kubectl", "create", "namespace", NAMESPACE)
-    shown("kubectl", "apply", "--server-side", "-f", EXAMPLE)
+    for namespace, example in EXAMPLES.items():
+        there = ["kubectl", "get", "namespace", namespace]
+        if subprocess.run(there, env=environ, check=False, capture_output=True).returncode:
+            shown("kubectl", "create", "namespace", namespace)
+        shown("kubectl", "apply", "--server-side", "-f", example)
+    shown("kubectl", "wait", "--for=condition=Ready", "llm", "--all", "--all-namespaces", "--timeout=180s")
     shown("kubectl", "get", "llm", "--all-namespaces")
+    chat = EXAMPLES["support"]
     # What cannot be is refused by the API server itself, in words that say what would be right.
     wrong = '{"spec":{"scaling":{"min":5}}}'
-    shown("kubectl", "patch", "llm", "chat", "-n", NAMESPACE, "--type=merge", "-p", wrong, answers=(1,))
-    shown("plimsoll", "plan", "--context", "--config", str(standing.config), "-f", EXAMPLE, answers=FITS)
-    print(f"\nThe cluster stays:\n  export KUBECONFIG={about['kubeconfig']}\n  make demo-down")
+    shown("kubectl", "patch", "llm", "chat", "-n", "support", "--type=merge", "-p", wrong, answers=(1,))
+    shown("plimsoll", "plan", "--context", "--config", str(standing.config), "-f", chat, answers=FITS)
+    shown("kubectl", "get", "pods,services", "-n", "support")
+    print(
+        f"""
+The cluster and the operator stay; its nodes are simulated, its API server is real. To look further:
+  export KUBECONFIG={about["kubeconfig"]}
+  kubectl describe llm chat -n support          conditions, plan, events
+  kubectl scale llm chat -n support --replicas=3
+  kubectl edit llm chat -n support              workload.contextTokens: 8192 moves it to another set
+  tail -f {standing.cluster_folder}/logs/operator.log
+  make demo-down"""
+    )
     return 0
 
 

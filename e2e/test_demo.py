@@ -27,6 +27,7 @@ def test_the_demonstration_may_be_run_twice(
     assert "starting the cluster" not in second.err
     for said in (first, second):
         assert "llmdeployment.plimsoll.dev/chat serverside-applied" in said.out
+        assert "llmdeployment.plimsoll.dev/chat condition met" in said.out
         assert "min must not be above max" in said.err
         assert "FITS  support/chat" in said.out
         assert "make demo-down" in said.out

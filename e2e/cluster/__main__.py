@@ -68,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     parts.add_argument("--fleet", help="a ready fleet by name, or a fleet file")
     parts.add_argument("--real-node", action="store_true", help="a node whose pods run (root)")
     parts.add_argument("--prometheus", action="store_true", help="a Prometheus that discovers pods")
+    parts.add_argument("--operator", action="store_true", help="Plimsoll's operator, out of this repository")
     commands.add_parser(
         "up",
         parents=[named, parts],
@@ -95,7 +96,9 @@ def _wanted(chosen: argparse.Namespace) -> Wanted:
     if fleet is not None:
         read_fleet(fleet)  # a mistake in it is told before anything is started
         fleet = fleet if fleet in ready_fleets() else str(Path(fleet).absolute())
-    return Wanted(fleet=fleet, real_node=chosen.real_node, prometheus=chosen.prometheus)
+    return Wanted(
+        fleet=fleet, real_node=chosen.real_node, prometheus=chosen.prometheus, operator=chosen.operator
+    )
 
 
 def _up(standing: Standing, places: Places, progress: Progress, wanted: Wanted) -> int:

@@ -43,6 +43,7 @@ class Wanted:
     """A ready fleet's name, or the absolute path of a file."""
     real_node: bool = False
     prometheus: bool = False
+    operator: bool = False
 
     def args(self) -> list[str]:
         """As the command line says it."""
@@ -50,6 +51,7 @@ class Wanted:
             *(["--fleet", self.fleet] if self.fleet else []),
             *(["--real-node"] if self.real_node else []),
             *(["--prometheus"] if self.prometheus else []),
+            *(["--operator"] if self.operator else []),
         ]
 
 
@@ -161,6 +163,8 @@ class Standing:
                 fleet = read_fleet(wanted.fleet)
                 self.config.write_text(yaml.safe_dump(fleet.config))
                 watched.append(held.enter_context(cluster.growing(fleet)).check)
+            if wanted.operator:
+                cluster.processes.start("operator", self._operator(cluster.kubeconfig))
             pids = {"holder": os.getpid(), **cluster.processes.pids}
             if wanted.prometheus:
                 prometheus = held.enter_context(cluster.prometheus(interval_ms=SCRAPE_MS))
@@ -175,6 +179,12 @@ class Standing:
                 time.sleep(WATCH_SECONDS)
                 for check in watched:
                     check()
+
+    def _operator(self, kubeconfig: Path) -> list[str | Path]:
+        """It is of this repository, and asks nobody for models."""
+        argv: list[str | Path] = [sys.executable, "-m", "plimsoll", "--kubeconfig", kubeconfig]
+        argv += ["--standalone", "--offline", "--port=0", "--log-format=text"]
+        return [*argv, "--config", self.config] if self.config.exists() else argv
 
     @contextmanager
     def _lock(self, *, create: bool = False) -> Iterator[IO[str]]:

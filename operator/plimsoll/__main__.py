@@ -45,6 +45,11 @@ class JsonLines(logging.Formatter):
 @click.option(
     "--context", help="Context of the kubeconfig; absent: the pod's own account, else the current context."
 )
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Kubeconfig; absent: the pod's own account, else as kubectl finds it.",
+)
 @click.option("--namespace", "namespaces", multiple=True, help="Watch only this namespace; may be repeated.")
 @click.option(
     "--lease-namespace", help="Namespace of the Lease; absent: the pod's own, else no Lease is taken."
@@ -58,6 +63,7 @@ def main(
     *,
     config: Path | None,
     context: str | None,
+    kubeconfig: str | None,
     namespaces: tuple[str, ...],
     lease_namespace: str | None,
     standalone: bool,
@@ -75,6 +81,7 @@ def main(
         sys.exit("\n".join(map(str, error.problems)))
     options = Options(
         context=context,
+        kubeconfig=kubeconfig,
         namespaces=namespaces,
         config=admin,
         lease_namespace=None if standalone else lease_namespace or pod_namespace,

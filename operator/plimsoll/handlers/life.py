@@ -49,6 +49,7 @@ class Options:
     """How the process was started."""
 
     context: str | None = None
+    kubeconfig: str | None = None
     namespaces: tuple[str, ...] = ()
     """Empty: all of the cluster."""
     config: OperatorConfig | None = None
@@ -85,7 +86,7 @@ class Life:
         """Until it is stopped. Raises LeaseLost where another took over."""
         self.handle_signals()
         options = self.options
-        load: Callable[[], Any] = lambda: configuration(options.context)  # noqa: E731
+        load: Callable[[], Any] = lambda: configuration(options.context, options.kubeconfig)  # noqa: E731
         access = Access(load, self.pace)
         async with contextlib.AsyncExitStack() as stack:
             lease: Lease | None = None

@@ -15,6 +15,7 @@ from plimsoll.facts.learned import Learned
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.checks import check_products, check_spec, products_of
 from plimsoll.planning.context_length import context_length
+from plimsoll.planning.images import with_images
 from plimsoll.planning.intent import Source, SourceOf, pooled, read_intent
 from plimsoll.planning.pinning import spec_digest
 from plimsoll.planning.placement import Slot, slots
@@ -98,6 +99,14 @@ def read(
     if any(finding.severity is Severity.ERROR for finding in findings):
         return _stopped(deployment, facts, engine, digest, findings)
     topology = merged.spec.topology
+    found = slots(
+        inventory.pools,
+        selector=topology.node_selector,
+        tolerations=topology.tolerations,
+        products=products,
+        on_cpu=intent.on_cpu,
+    )
+    found, left_out = with_images(found, merged.spec, engine, config)
     return Reading(
         deployment=deployment,
         facts=facts,
@@ -106,14 +115,8 @@ def read(
         task=Task(
             intent=intent, model=model, draft=facts.draft, engine=engine, learned=learned, context=context
         ),
-        slots=slots(
-            inventory.pools,
-            selector=topology.node_selector,
-            tolerations=topology.tolerations,
-            products=products,
-            on_cpu=intent.on_cpu,
-        ),
-        findings=findings,
+        slots=found,
+        findings=(*findings, *left_out),
         hints=merged.advice,
     )
 

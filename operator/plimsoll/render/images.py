@@ -9,19 +9,11 @@ from plimsoll.api.config import OperatorConfig, Registry
 from plimsoll.api.problems import Problem, SpecError
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.engines import EngineFacts
+from plimsoll.planning.images import ADMIN_NAMES, PUBLISHED, listed, published
 from plimsoll.planning.plan import PlanSet
 
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 
-PUBLISHED: Final = {"nvidia": "", "amd": "-rocm", "cpu": "-cpu"}
-"""By vendor, what the project adds to its image's name; for the others it publishes none."""
-ADMIN_FIELDS: Final = {
-    "nvidia": "image",
-    "amd": "rocm_image",
-    "habana": "gaudi_image",
-    "intel": "xpu_image",
-    "cpu": "cpu_image",
-}
 DEFAULT_REGISTRY: Final = "docker.io"
 
 
@@ -46,14 +38,14 @@ def image_of(spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts, confi
         return Image(
             name=engine.image, pull_policy=policy, pull_secrets=secrets, own=True, binding=engine.image
         )
-    listed = _listed(facts.version, vendor, config)
-    name = listed or _published(facts, vendor)
+    named = listed(facts.version, vendor, config)
+    name = named or _published(facts, vendor)
     return Image(
         name=mirrored(name, config.registry),
         pull_policy=policy,
         pull_secrets=secrets,
         own=False,
-        binding=listed if listed is not None and rolled_by_operator(spec, config) else "",
+        binding=named if named is not None and rolled_by_operator(spec, config) else "",
     )
 
 
@@ -73,17 +65,9 @@ def mirrored(name: str, registry: Registry) -> str:
     return f"{registry.mirror.rstrip('/')}/{rest if named else name}"
 
 
-def _listed(version: str, vendor: str, config: OperatorConfig) -> str | None:
-    for entry in config.engines.versions:
-        if entry.version == version:
-            image: str | None = getattr(entry, ADMIN_FIELDS[vendor])
-            return image
-    return None
-
-
 def _published(facts: EngineFacts, vendor: str) -> str:
-    if vendor not in PUBLISHED or facts.profile.image is None:
-        field = {"habana": "gaudiImage", "intel": "xpuImage"}.get(vendor, "image")
+    if not published(facts, vendor):
+        field = ADMIN_NAMES.get(vendor, "image")
         raise SpecError(
             Problem(
                 "spec.engine.image",
