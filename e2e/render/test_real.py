@@ -1,0 +1,126 @@
+"""Real vLLM in the pods that are rendered: it starts without rights, is ready by its name, drains, and spans nodes by its ranks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+import models
+from asking import Engine
+from cluster import Cluster
+from cluster.images import VLLM_CPU
+from common import eventually
+from plimsoll import names
+from plimsoll.facts.engines import engine_facts
+from plimsoll.kube.kinds import path_of
+from plimsoll.planning.layout import Layout
+from plimsoll.planning.plan import PlanSet
+from plimsoll.render.sets import freeze, owner_of, workload
+from plimsoll.render.shared import surroundings
+from real import Namespace
+from tests.render.building import config, resource
+from tests.render.cases import entry
+
+pytestmark = [pytest.mark.real_node, pytest.mark.real_engine]
+
+START_SECONDS: Final = 600.0
+VERSION: Final = "0.32.0"
+TOKENS: Final = 1200
+"""Longer than proxies take to let go of a pod: the end of the answer comes while the engine drains."""
+SPEC: Final[dict[str, Any]] = {
+    "model": {"source": "/model", "servedNames": ["tiny"], "loadFormat": "dummy"},
+    "engine": {
+        "image": VLLM_CPU.reference,
+        "version": VERSION,
+        # Threads that wait by running in circles take the cores from those they wait for.
+        "env": [{"name": "OMP_WAIT_POLICY", "value": "PASSIVE"}],
+    },
+    "topology": {"cpu": {}},
+    "rollout": {"drainSeconds": 300},
+    "podPatches": [
+        {
+            "op": "add",
+            "path": "/spec/volumes/-",
+            "value": '{"name": "tiny", "configMap": {"name": "model-dense"}}',
+        },
+        {
+            "op": "add",
+            "path": "/spec/containers/0/volumeMounts/-",
+            "value": '{"name": "tiny", "mountPath": "/model"}',
+        },
+    ],
+}
+ADMIN: Final = config(
+    trust={"images": ["*"], "podPatches": {"allow": ["/spec/*"]}}, network={"offline": True}
+)
+ONE: Final = entry(
+    vendor="cpu", gpu="CPU-AVX2", resource="cpu", layout=Layout(), replicas=1, disk=2**30, selector={}, kv_cache_bytes=2**30,
+    max_model_len=4096, max_num_seqs=16, max_num_batched_tokens=4096, eager=True,
+)  # fmt: skip
+FIT: Final = replace(ONE, resources=replace(ONE.resources, cpu_millis=500, memory_bytes=5 * 2**30))
+GROUP: Final = replace(FIT, layout=Layout(tensor=2), pods_per_replica=2)
+
+
+@pytest.fixture(scope="module")
+def space(real_cluster: Cluster) -> Iterator[Namespace]:
+    made = Namespace.create(real_cluster, "rendered")
+    made.create_all(models.dense().config_map())
+    yield made
+    made.remove()
+
+
+@contextmanager
+def started(space: Namespace, name: str, chosen: PlanSet) -> Iterator[tuple[Engine, str]]:
+    """The set's engine behind its Service, and its leading pod."""
+    cluster = space.cluster
+    asked = resource(name=name, namespace=space.name, uid=None, **SPEC)
+    revision = freeze(asked, chosen, facts=engine_facts("vllm", VERSION), config=ADMIN)
+    owner = owner_of(asked)
+    objects = [*surroundings(asked, [revision], ADMIN, frozenset()), *workload(revision, owner, 1)]
+    for one in objects:
+        cluster.api.apply(path_of(one.ref), dict(one.body), manager=names.MANAGER_CHILDREN, force=True)
+    leaders = f"{names.LABEL_DEPLOYMENT}={name},{names.LABEL_LEADER}=true"
+    pods = f"/api/v1/namespaces/{space.name}/pods"
+    try:
+        assert eventually(lambda: len(cluster.api.items(pods, labelSelector=leaders)) == 1)
+        (leader,) = cluster.api.items(pods, labelSelector=leaders)
+        space.ready(leader["metadata"]["name"], START_SECONDS)
+        service = cluster.api.get(f"/api/v1/namespaces/{space.name}/services/{name}")
+        yield Engine(url=f"http://{service['spec']['clusterIP']}"), leader["metadata"]["name"]
+    finally:
+        for one in objects:
+            cluster.api.delete(f"{path_of(one.ref)}?propagationPolicy=Background")
+        while cluster.api.items(pods):  # the next one needs the memory
+            cluster.api.delete(f"{pods}?gracePeriodSeconds=0")
+
+
+def test_a_rendered_pod_serves_by_its_name_and_ends_no_answer_that_has_begun(space: Namespace) -> None:
+    with started(space, "alone", FIT) as (engine, pod):
+        assert engine.answers(60)
+        assert engine.models() == ["tiny"]
+        pieces: list[str] = []
+        begun = threading.Event()
+
+        def ask() -> None:
+            for piece in engine.stream("tiny", "once", TOKENS):
+                pieces.append(piece)
+                begun.set()
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        assert begun.wait(120)
+        space.cluster.api.delete(f"/api/v1/namespaces/{space.name}/pods/{pod}")
+        asking.join(330)
+        assert not asking.is_alive()
+        assert len(pieces) >= TOKENS * 9 // 10
+
+
+def test_a_rendered_group_finds_itself_and_serves_from_its_leader(space: Namespace) -> None:
+    with started(space, "group", GROUP) as (engine, _):
+        assert engine.answers(60)
+        assert len(engine.complete("tiny", "once", 8)) > 0
