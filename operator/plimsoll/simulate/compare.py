@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Final
 
-from plimsoll.simulate.policies.oracle import BIN_S, work_of
+from plimsoll.simulate.policies.oracle import BIN_S
 from plimsoll.simulate.policies.registry import KINDS, STATIC, Stage
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.run import Progress, Run
@@ -51,8 +51,7 @@ class Comparison:
     _initial: int = 0
 
     def __post_init__(self) -> None:
-        stage = self.stage
-        work = work_of(stage.arrivals, stage.world)[: int(BEGIN_S / BIN_S)]
+        work = self.stage.work[: int(BEGIN_S / BIN_S)]
         self._initial = max(1, ceil(sum(work) / (len(work) * BIN_S) / BEGIN_FULL))
 
     def run(self, name: str, parameter: float) -> Result:
@@ -123,7 +122,7 @@ class Comparison:
 
     def _work_by_ten_minutes(self) -> list[float]:
         """Replicas kept busy."""
-        bins = work_of(self.stage.arrivals, self.stage.world)
+        bins = self.stage.work
         each = round(600 / BIN_S)
         whole = [bins[at : at + each] for at in range(0, max(1, len(bins) - 1), each)]
         return [sum(part) / (len(part) * BIN_S) for part in whole]

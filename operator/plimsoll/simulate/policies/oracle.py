@@ -6,7 +6,7 @@ only parameter. It cannot know which client meets which replica.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Final
 
@@ -39,7 +39,7 @@ class Oracle:
     name = "oracle"
     histograms = False
 
-    def __init__(self, work: list[float], full: float = 0.7) -> None:
+    def __init__(self, work: Sequence[float], full: float = 0.7) -> None:
         self.settings: Mapping[str, float] = {"full": full, "ahead_s": AHEAD_S, "keep_s": KEEP_S}
         self._wanted = [max(1, ceil(one / BIN_S / full)) for one in work]
 

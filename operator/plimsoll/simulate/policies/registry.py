@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from plimsoll.simulate.arrivals import Arrivals
@@ -26,6 +26,11 @@ class Stage:
     scenario: Scenario
     world: World
     arrivals: Arrivals
+    work: tuple[float, ...] = field(init=False)
+    """Replica-seconds that arrive in each minute."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "work", tuple(work_of(self.arrivals, self.world)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +129,7 @@ _KINDS: Final = (
         parameter="full",
         usual=0.6,
         tried=(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3),
-        make=lambda stage, full: Oracle(work_of(stage.arrivals, stage.world), full),
+        make=lambda stage, full: Oracle(stage.work, full),
         hindsight=True,
     ),
 )
