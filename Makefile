@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SAMPLES = $(filter-out examples/fleet.yaml,$(sort $(wildcard examples/*.yaml)))
-CHECKED = operator/plimsoll $(wildcard tests benchmarks e2e)
+CHECKED = operator/plimsoll $(wildcard tests benchmarks e2e charts)
 # Modules that write generated files; each is run as `python -m`.
 GENERATORS := plimsoll.api.generate plimsoll.kube.rbac
 
@@ -79,6 +79,7 @@ format: setup ## let ruff format and mend what it can
 
 generate: setup ## write the generated files again (CRD, reference)
 	@set -e; for module in $(GENERATORS); do echo "$$module"; $(BIN)/python -m "$$module"; done
+	$(BIN)/python charts/generate.py
 
 bench: setup ## run the benchmarks; OBSERVATIONS=FILE LATENCIES=FILE TRACES=FILES BENCH_FLAGS=--json
 	$(call measured,kv_accuracy,OBSERVATIONS,rows of engine start-ups: model and GPU and flags and the tokens reported)

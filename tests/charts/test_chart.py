@@ -1,0 +1,66 @@
+"""The chart's generated files are up to date, and its rights are those of the kinds that the operator reads and writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from charts.generate import CHART, described, generated
+from plimsoll.api.config import OperatorConfig
+from plimsoll.kube.kinds import CHILDREN, NODE, OWNER, POD
+from plimsoll.kube.rbac import PATH, rbac_yaml, rules
+
+ROOT = CHART.parents[1]
+
+
+@pytest.mark.parametrize("file", [path.name for path in generated()])
+def test_a_file_made_from_the_values_is_up_to_date(file: str) -> None:
+    made = {path.name: text for path, text in generated().items()}
+    assert (CHART / file).read_text() == made[file], "run `make generate`"
+
+
+def test_the_rights_in_the_chart_are_up_to_date() -> None:
+    assert (ROOT / PATH).read_text() == rbac_yaml(), "run `make generate`"
+
+
+def test_every_value_says_what_it_is_for() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    told = {path for path, _ in described((CHART / "values.yaml").read_text())}
+    groups = {path.rpartition(".")[0] for path in told} | {path.split(".")[0] for path in told}
+    assert [key for key in values if key not in told and key not in groups] == []
+
+
+def test_every_kind_that_may_be_a_child_may_be_written_and_others_only_be_seen() -> None:
+    verbs = {
+        (group, resource): set(rule["verbs"])
+        for each in rules().values()
+        for rule in each
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    for kind in CHILDREN:
+        assert {"create", "patch", "delete", "list", "watch"} <= verbs[kind.group, kind.plural], kind
+    for kind in (NODE, POD, OWNER):
+        assert verbs[kind.group, kind.plural] == {"list", "watch"}
+
+
+def test_no_rule_has_a_wildcard_and_none_names_secrets_or_a_way_to_more_rights() -> None:
+    words = {word for each in rules().values() for rule in each for part in rule.values() for word in part}
+    assert not words & {
+        "*",
+        "secrets",
+        "roles",
+        "rolebindings",
+        "clusterroles",
+        "escalate",
+        "bind",
+        "impersonate",
+    }
+    assert not {word for word in words if word.startswith("pods/")}
+
+
+@pytest.mark.parametrize("file", sorted((CHART / "ci").glob("*.yaml")), ids=lambda file: Path(file).stem)
+def test_the_admins_part_of_each_set_of_values_is_one_that_the_operator_reads(file: Path) -> None:
+    OperatorConfig.model_validate(yaml.safe_load(file.read_text()).get("config") or {})
