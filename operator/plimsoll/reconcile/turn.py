@@ -20,6 +20,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError, problems_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
+from plimsoll.control.rollout.failing import steady
 from plimsoll.engines.vllm import served_names
 from plimsoll.kube.applier import Applied, Owner
 from plimsoll.planning.plan import Outcome
@@ -51,12 +52,12 @@ async def turn(world: World, key: str) -> float | None:
         return None
     first = key not in world.looked_at
     since = world.looked_at.setdefault(key, world.now())
-    serving = world.cluster.serving(key)
+    serving, unsteady = steady(world.cluster.serving(key), world.now())
     ready = deployment.status.ready is not None and len(set(deployment.status.ready.split("/"))) == 1
     patience = RESYNC_SECONDS if ready else UNREADY_SECONDS
     rested = first or world.now() - since < patience
     if rested and settled(deployment, world.cluster.children(key), serving, world.mark):
-        return patience
+        return patience if unsteady is None else min(patience, unsteady)
     world.looked_at[key] = world.now()
     if not deployment.status.conditions and not world.models.knows(deployment.spec):
         # A hub may take seconds, and a kind without conditions counts as done to those who wait for it.
@@ -67,7 +68,7 @@ async def turn(world: World, key: str) -> float | None:
     world.wrote(key, decision.kept, decision.revisions, applied.written)
     _remember(world, key, decision)
     await _tell(world, deployment, _story(seen, decision, applied), body)
-    again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), patience]
+    again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), unsteady, patience]
     if not applied.complete:
         again.append(RETRY_SECONDS)
     return min(seconds for seconds in again if seconds is not None)
@@ -78,7 +79,8 @@ async def _look(world: World, key: str, deployment: LLMDeployment) -> Seen:
     admin = world.config or OperatorConfig()
     facts = await world.models.facts(deployment.spec)
     kept, revisions = await world.kept(key), await world.revisions(key)
-    serving = world.cluster.serving(key)
+    now = world.now()
+    serving, _ = steady(world.cluster.serving(key), now)
     if kept.plan is None:
         try:
             spec = effective(deployment.spec, deployment.namespace, admin).spec
@@ -89,7 +91,7 @@ async def _look(world: World, key: str, deployment: LLMDeployment) -> Seen:
         deployment=deployment,
         inventory=world.cluster.inventory(),
         facts=facts,
-        now=world.now(),
+        now=now,
         serving=serving,
         revisions=revisions,
         kept=kept,

@@ -171,7 +171,8 @@ _WORTH_TELLING: Final = {
 }
 
 
-_ONLY_CHANGES: Final = frozenset({names.BETTER_PLAN})
+_ONLY_CHANGES: Final = frozenset({names.BETTER_PLAN, names.PROGRESSING, names.READY})
+"""How these stand at first is no decision; a burst of creations would be a third longer for telling it."""
 
 
 def _cut(text: str, longest: int) -> str:

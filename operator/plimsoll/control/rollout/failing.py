@@ -5,12 +5,15 @@ Waiting for a node, a quota or an image is no failure of the set: another set wo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from plimsoll.facts.serving import PodSeen, SetSeen, Stage
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 
 RESTARTS: Final = 3
 """The first end of an engine may be bad luck, and the second; with the kubelet's back-off the third is a minute later."""
+STEADY_SECONDS: Final = 10.0
+"""How long an engine that has died before must have been ready to count again."""
 NOT_THE_ENGINES: Final = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "Evicted", "NodeLost"}
 )
@@ -30,6 +33,22 @@ def failure(seen: SetSeen, now: float, deadline_seconds: int) -> str | None:
         if late:
             return f"{pod.name} was not ready within {deadline_seconds} s"
     return None
+
+
+def steady(serving: Serving, now: float) -> tuple[Serving, float | None]:
+    """What is seen, with engines that came back a moment ago taken as loading, as one that dies again and again is ready
+    in between; and in how many seconds the first of them may count."""
+    waits: list[float] = []
+
+    def shown(pod: PodSeen) -> PodSeen:
+        left = pod.since + STEADY_SECONDS - now
+        if not pod.restarts or pod.stage is not Stage.READY or left <= 0:
+            return pod
+        waits.append(left)
+        return replace(pod, stage=Stage.LOADING)
+
+    sets = tuple(replace(seen, pods=tuple(map(shown, seen.pods))) for seen in serving.sets)
+    return (replace(serving, sets=sets), min(waits)) if waits else (serving, None)
 
 
 def look_again(seen: SetSeen, now: float, deadline_seconds: int) -> float | None:
