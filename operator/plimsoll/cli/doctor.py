@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 from difflib import get_close_matches
@@ -30,10 +31,7 @@ from plimsoll.status.doctor.found import Found, name_of
     help="The cluster, by its context. Default: the current one.",
 )
 @output_option
-@click.pass_context
-def doctor_command(
-    ctx: click.Context, *, name: str | None, namespace: str | None, context: str, output: str
-) -> None:
+def doctor_command(*, name: str | None, namespace: str | None, context: str, output: str) -> None:
     """Look at the cluster, its LLMDeployments and their pods, and say what is wrong and what cures it.
 
     With NAME only the deployments of that name; what is wrong with the cluster itself is said in any case. Reads only,
@@ -60,7 +58,7 @@ def doctor_command(
         _print(diagnosis, chosen)
     else:
         print_data(diagnosis.to_dict(), output)
-    ctx.exit(DOES_NOT_FIT if diagnosis.errors else FITS)
+    sys.exit(DOES_NOT_FIT if diagnosis.errors else FITS)
 
 
 def _only(examined: Examined, name: str | None, namespace: str | None) -> Examined:

@@ -1,0 +1,389 @@
+"""Each check of the doctor: the look that makes it speak, what it then says, and that a healthy look is silent."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from plimsoll import names
+from plimsoll.api.crd import custom_resource_definition
+from plimsoll.facts.examined import Examined
+from plimsoll.status.doctor.diagnosis import CHECKS, diagnose
+
+Object = dict[str, Any]
+NOW = 1_800_000_000.0
+RENEWED = "2027-01-15T08:00:00Z"
+"""The same moment."""
+LABELS = {
+    "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+    "nvidia.com/gpu.count": "8",
+    "nvidia.com/gpu.memory": "81559",
+}
+QUOTA = 'pods "chat-1a2b3c4d-x" is forbidden: exceeded quota: gpus, requested: pods=1, used: pods=1, limited: pods=1'
+
+
+def node(labels: Object | None = None, gpus: int = 8, **spec: Any) -> Object:
+    allocatable = {"cpu": "64", "memory": "512Gi"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
+    conditions = [{"type": "Ready", "status": "True"}, *spec.pop("conditions", ())]
+    return {
+        "metadata": {"name": "n1", "labels": LABELS if labels is None else labels},
+        "spec": spec,
+        "status": {"allocatable": allocatable, "conditions": conditions},
+    }
+
+
+def deployment(*conditions: Object, **spec: Any) -> Object:
+    return {
+        "metadata": {"name": "chat", "namespace": "team", "generation": 2},
+        "spec": {"model": {"source": "hf://Qwen/Qwen3-8B"}} | spec,
+        "status": {
+            "observedGeneration": 2,
+            "replicas": 1,
+            "conditions": [{"observedGeneration": 2, "message": "words"} | one for one in conditions],
+        },
+    }
+
+
+def serving_pod(name: str = "chat-1a2b3c4d-x", labels: Object | None = None, **status: Any) -> Object:
+    """Ready where the status says nothing else."""
+    ready = {
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "containerStatuses": [{"name": "engine", "ready": True, "state": {"running": {}}}],
+    }
+    bound = {} if status.get("phase") == "Pending" else {"nodeName": "n1"}
+    probe = {"startupProbe": {"periodSeconds": 10, "failureThreshold": 60}}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "team",
+            "uid": name,
+            "labels": {names.LABEL_DEPLOYMENT: "chat", names.LABEL_SET: "1a2b3c4d"} | (labels or {}),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {"containers": [{"name": "engine"} | probe]} | bound,
+        "status": status or ready,
+    }
+
+
+def waiting(word: str, message: str = "") -> Object:
+    engine: Object = {"name": "engine", "state": {"waiting": {"reason": word, "message": message}}}
+    return serving_pod(phase="Running", containerStatuses=[engine])
+
+
+def dies(message: str = "", code: int = 1) -> Object:
+    ended = {"terminated": {"reason": "Error", "exitCode": code, "message": message}}
+    back_off = {"waiting": {"reason": "CrashLoopBackOff"}}
+    engine: Object = {"name": "engine", "state": back_off, "restartCount": 4, "lastState": ended}
+    return serving_pod(phase="Running", containerStatuses=[engine])
+
+
+def unscheduled(message: str, name: str = "chat-1a2b3c4d-x", labels: Object | None = None) -> Object:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return serving_pod(name, labels, phase="Pending", conditions=[condition])
+
+
+def workload(kind: str = "Deployment", replicas: int = 0, *conditions: Object) -> Object:
+    return {
+        "kind": kind,
+        "metadata": {
+            "name": "chat-1a2b3c4d",
+            "namespace": "team",
+            "labels": {names.LABEL_DEPLOYMENT: "chat", names.LABEL_SET: "1a2b3c4d"},
+        },
+        "spec": {"replicas": 1},
+        "status": {"replicas": replicas, "conditions": list(conditions)},
+    }
+
+
+def event(reason: str, message: str, kind: str, name: str) -> Object:
+    return {
+        "reason": reason,
+        "message": message,
+        "involvedObject": {"kind": kind, "namespace": "team", "name": name},
+    }
+
+
+def scaler(name: str = "load", target: tuple[str, str] = (names.KIND, "chat"), *conditions: Object) -> Object:
+    version = names.API_VERSION if target[0] == names.KIND else "apps/v1"
+    return {
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": {"scaleTargetRef": {"apiVersion": version, "kind": target[0], "name": target[1]}},
+        "status": {"conditions": list(conditions)},
+    }
+
+
+def claim(class_: str | None = None, name: str = "weights", phase: str = "Pending") -> Object:
+    return {
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": {"storageClassName": class_} if class_ else {},
+        "status": {"phase": phase},
+    }
+
+
+def storage_class(name: str = "fast", mode: str = "Immediate", *, default: bool = False) -> Object:
+    notes = {"storageclass.kubernetes.io/is-default-class": "true"} if default else {}
+    return {"metadata": {"name": name, "annotations": notes}, "volumeBindingMode": mode}
+
+
+def lease(holder: str = "pod-a", renewed: str = RENEWED) -> Object:
+    return {
+        "metadata": {"name": names.LEASE, "namespace": "plimsoll"},
+        "spec": {"holderIdentity": holder, "renewTime": renewed},
+    }
+
+
+def old_crd() -> Object:
+    found = deepcopy(custom_resource_definition())
+    schema = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    del schema["properties"]["spec"]["properties"]["slo"]
+    del schema["properties"]["spec"]["properties"]["model"]["properties"]["revision"]
+    return found
+
+
+HEALTHY: Object = {
+    "nodes": (node(),),
+    "crds": (custom_resource_definition(),),
+    "leases": (lease(),),
+    "deployments": (deployment({"type": "Ready", "status": "True", "reason": "Serving"}),),
+    "workloads": (workload("Deployment", 1),),
+    "pods": (serving_pod(),),
+    "classes": (storage_class(default=True),),
+}
+VOLUME = {"storage": {"weights": {"claim": {"name": "weights"}}}}
+KILLED = "Container engine failed startup probe, will be restarted"
+
+
+def look(**others: Any) -> Examined:
+    return Examined(now=NOW, **{**HEALTHY, **others})
+
+
+SICK: dict[str, tuple[Object, str, str, str]] = {
+    # what is seen: (other than healthy, reason, part of the message, part of the cure)
+    "no CRD": ({"crds": (), "deployments": ()}, "NoCRD", "knows no LLMDeployments", "plimsoll crd | kubectl apply"),
+    "an older CRD": ({"crds": (old_crd(),)}, "OldCRD", "spec.model.revision, spec.slo", "plimsoll crd"),
+    "no operator": (
+        {"leases": (), "deployments": (deployment() | {"status": {}},)}, "NoOperator", "team/chat", "helm install",
+    ),
+    "an operator that is silent": (
+        {"leases": (lease(renewed="2027-01-15T07:50:00Z"),)}, "OperatorDown", "pod-a renewed its Lease 600 s ago", "-n plimsoll",
+    ),
+    "an operator that left": ({"leases": (lease(holder=""),)}, "OperatorDown", "gave its Lease back", "get pods"),
+    "GPUs without a label": ({"nodes": (node({}),)}, "MissingLabel", "nvidia.com/gpu", "feature discovery"),
+    "labels without GPUs": (
+        {"nodes": (node(gpus=0),)}, "ContradictoryLabels", "the device plugin does not run", "device plugin",
+    ),
+    "a product that nobody knows": (
+        {"nodes": (node(LABELS | {"nvidia.com/gpu.product": "NVIDIA-Z9"}),)}, "UnknownProduct", "NVIDIA-Z9", "nodeClasses",
+    ),
+    "a card without a driver": (
+        {"nodes": (node({"feature.node.kubernetes.io/pci-0302_10de.present": "true"}, gpus=0),)},
+        "NoDriver", "NVIDIA card", "GPU operator",
+    ),
+    "no accelerators": ({"nodes": (node({}, gpus=0),)}, "NoAccelerators", "only run on CPUs", "nodeClasses"),
+    "a cordoned node": ({"nodes": (node(unschedulable=True),)}, "NodeAway", "cordoned", "kubectl uncordon n1"),
+    "a node under pressure": (
+        {"nodes": (node(conditions=[{"type": "DiskPressure", "status": "True"}]),)},
+        "DiskPressure", "DiskPressure", "describe node n1",
+    ),
+    "an image that cannot be pulled": (
+        {"pods": (waiting("ImagePullBackOff", "not found"),)}, "ImagePull", "not found", "engine.image",
+    ),
+    "a secret that is not there": (
+        {"pods": (waiting("CreateContainerConfigError", 'secret "hub" not found'),)}, "ConfigError", '"hub"', "Secrets",
+    ),
+    "a taint": (
+        {"pods": (unscheduled("0/1 nodes are available: 1 node(s) had untolerated taint {a: b}."),)},
+        "Unschedulable", "untolerated taint", "topology.tolerations",
+    ),
+    "too few free GPUs": (
+        {"pods": (unscheduled("0/1 nodes are available: 1 Insufficient nvidia.com/gpu."),)},
+        "Unschedulable", "Insufficient nvidia.com/gpu", "free GPUs",
+    ),
+    "a gated model": (
+        {"pods": (dies("401 Client Error: gated repo"),)},
+        "HubRefused", "gated repo", "spec.model.tokenSecret",
+    ),
+    "a hub that cannot be reached": (
+        {"pods": (dies("Failed to resolve 'huggingface.co'"),)},
+        "HubUnreachable", "huggingface.co", "spec.storage.weights",
+    ),
+    "an old driver": (
+        {"pods": (dies("The NVIDIA driver on your system is too old"),)},
+        "Driver", "too old", "update it",
+    ),
+    "an engine that dies": (
+        {"pods": (dies("bad flag"),)},
+        "EngineEnded", "exit code 1, 4 times: bad flag", "kubectl logs",
+    ),
+    "a start that takes longer than its probe": (
+        {
+            "pods": (dies(code=137),),
+            "events": (event("Killing", KILLED, "Pod", "chat-1a2b3c4d-x"),),
+        },
+        "ProbeTooShort", "after 600 s", "spec.rollout.deadlineSeconds",
+    ),
+    "a quota that refuses": (
+        {"pods": (), "workloads": (workload("Deployment", 0, {"type": "ReplicaFailure", "status": "True", "message": QUOTA}),)},
+        "Quota", "exceeded quota: gpus", "raise ResourceQuota gpus",
+    ),
+    "pod security refuses pods of a group": (
+        {
+            "pods": (),
+            "workloads": (workload("StatefulSet"),),
+            "events": (event("FailedCreate", 'pods "x" is forbidden: violates PodSecurity "restricted:latest": y', "StatefulSet", "chat-1a2b3c4d"),),
+        },
+        "PodSecurity", "violates PodSecurity", "pod-security.kubernetes.io/enforce",
+    ),
+    "a claim that is not there": ({"deployments": (deployment(**VOLUME),)}, "NoClaim", "weights", "spec.storage.weights.claim.name"),
+    "a claim in the model's source": (
+        {"deployments": (deployment(model={"source": "pvc://models/qwen"}),)}, "NoClaim", "models", "spec.model.source",
+    ),
+    "a storage class that is not there": (
+        {"deployments": (deployment(**VOLUME),), "claims": (claim("slow"),)}, "ClaimPending", "slow is not there; the cluster has fast", "get storageclass",
+    ),
+    "no default storage class": (
+        {"deployments": (deployment(**VOLUME),), "claims": (claim(),), "classes": ()}, "ClaimPending", "no default", "storageClass",
+    ),
+    "a quota that is used up": (
+        {"quotas": ({"metadata": {"name": "q", "namespace": "team"}, "status": {"hard": {"requests.nvidia.com/gpu": "8", "cpu": "1"}, "used": {"requests.nvidia.com/gpu": "8", "cpu": "1"}}},)},
+        "QuotaUsedUp", "requests.nvidia.com/gpu 8 of 8;", "raise the quota",
+    ),
+    "an autoscaler without replicas": ({"autoscalers": (scaler(),)}, "SetReplicas", "set it once", ""),
+    "two autoscalers": (
+        {"autoscalers": (scaler(), scaler("other")), "deployments": (deployment(replicas=2),)}, "SeveralWriters", "keep one", "",
+    ),
+    "an autoscaler of a child": (
+        {"autoscalers": (scaler("load", ("Deployment", "chat-1a2b3c4d")),)}, "SeveralWriters", "target the LLMDeployment", "",
+    ),
+    "an autoscaler without metrics": (
+        {
+            "autoscalers": (scaler("load", (names.KIND, "chat"), {"type": "ScalingActive", "status": "False", "reason": "FailedGetMetric", "message": "no metrics"}),),
+            "deployments": (deployment(replicas=2),),
+        },
+        "FailedGetMetric", "no metrics", "describe hpa load",
+    ),
+    "a deployment that says so": (
+        {"deployments": (deployment({"type": "Stalled", "status": "True", "reason": "DoesNotFit", "message": "too large"}),)},
+        "DoesNotFit", "too large", "",
+    ),
+    "a deployment that serves less": (
+        {"deployments": (deployment({"type": "Ready", "status": "True", "reason": "Serving"}, {"type": "Degraded", "status": "True", "reason": "EngineRestarts"}),)},
+        "EngineRestarts", "words", "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("others", "reason", "message", "remedy"), SICK.values(), ids=SICK)
+def test_what_is_wrong_is_said_with_what_was_seen_and_what_cures_it(
+    others: Object, reason: str, message: str, remedy: str
+) -> None:
+    found = diagnose(look(**others)).found
+    assert [one.reason for one in found] == [reason]
+    assert message in found[0].message
+    assert remedy in found[0].remedy
+
+
+HALF: Object = {
+    "pods": (
+        serving_pod("a-0", {names.LABEL_GROUP: "0"}),
+        unscheduled("none is free", "a-1", {names.LABEL_GROUP: "0"}),
+    )
+}
+
+
+def test_half_a_group_is_said_beside_why_the_other_half_waits() -> None:
+    group, pod = diagnose(look(**HALF)).found
+    assert (group.reason, pod.reason) == ("GroupHalfScheduled", "Unschedulable")
+    assert "1 of its 2 pods; a-1 wait" in group.message
+    assert "none is free" in pod.message
+
+
+def test_a_healthy_cluster_is_not_spoken_of() -> None:
+    assert diagnose(look()).found == ()
+
+
+def test_every_check_has_a_case() -> None:
+    for check in CHECKS:
+        looks = [look(**others) for others in (HALF, *(others for others, *_ in SICK.values()))]
+        assert any(list(check(one)) for one in looks), check.__name__
+
+
+HARMLESS: dict[str, Object] = {
+    "a start": {"deployments": (deployment({"type": "Ready", "status": "False", "reason": "Starting"}),)},
+    "words about an older spec": {
+        "deployments": (
+            deployment({"type": "Stalled", "status": "True", "reason": "X", "observedGeneration": 1}),
+        )
+    },
+    "a claim that waits for its pod": {
+        "deployments": (deployment(**VOLUME),),
+        "claims": (claim("late"),),
+        "classes": (storage_class("late", "WaitForFirstConsumer"),),
+    },
+    "a claim of somebody else": {"claims": (claim("slow"),)},
+    "no operator where nothing is asked of one": {"leases": (), "deployments": ()},
+    "what KEDA keeps for itself": {
+        "deployments": (deployment(replicas=2),),
+        "autoscalers": (
+            scaler(),
+            {
+                **scaler("keda-hpa-load"),
+                "metadata": {
+                    "name": "keda-hpa-load",
+                    "namespace": "team",
+                    "ownerReferences": [{"kind": "ScaledObject", "name": "load"}],
+                },
+            },
+        ),
+    },
+    "an engine that was killed once and serves": {
+        "events": (event("Killing", KILLED, "Pod", "chat-1a2b3c4d-x"),)
+    },
+    "a refusal that is over": {
+        "events": (event("FailedCreate", QUOTA, "Deployment", "chat-1a2b3c4d"),),
+    },
+    "what could not be read": {
+        "crds": (),
+        "leases": (),
+        "deployments": (deployment(**VOLUME),),
+        "unseen": {"crds": "403", "leases": "403", "claims": "403"},
+    },
+}
+
+
+@pytest.mark.parametrize("others", HARMLESS.values(), ids=HARMLESS)
+def test_what_is_as_it_may_be_is_not_spoken_of(others: Object) -> None:
+    assert diagnose(look(**others)).found == ()
+
+
+def test_conditions_do_not_repeat_what_a_check_has_said() -> None:
+    pod = waiting("ImagePullBackOff", "not found")
+    alone = diagnose(look(pods=(pod,))).found
+    repeated = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "StartFailed",
+        "message": f"0 of 1: {alone[0].message}",
+    }
+    assert diagnose(look(pods=(pod,), deployments=(deployment(repeated),))).found == alone
+
+
+def test_errors_come_before_warnings_and_what_was_not_seen_is_named() -> None:
+    sick = look(
+        nodes=(node(unschedulable=True),),
+        pods=(waiting("ImagePullBackOff"),),
+        unseen={"quotas": "403 Forbidden"},
+    )
+    diagnosis = diagnose(sick)
+    assert [one.severity for one in diagnosis.found] == ["error", "warning"]
+    assert diagnosis.errors == 1
+    assert diagnosis.unseen == ("quotas: 403 Forbidden",)
+
+
+def test_nodes_that_say_the_same_are_one_finding() -> None:
+    nodes = tuple({**node({}), "metadata": {"name": f"n{number}"}} for number in range(5))
+    (found,) = diagnose(look(nodes=nodes)).found
+    assert found.about == "Node n0, n1, n2 and 2 more"
