@@ -1,0 +1,49 @@
+"""Replicas of several pods over nodes: what is made of them, and what is said when they get only a part of their nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster import Cluster
+from common import eventually
+from turns.crashes import LARGE, WIDE
+from turns.running import Desk, Operator
+
+
+def test_a_group_that_gets_one_of_its_nodes_is_said_until_it_gets_the_other(
+    lab: Cluster, place: Desk, tmp_path: Path
+) -> None:
+    nodes = [
+        one["metadata"]["name"]
+        for one in lab.api.items("/api/v1/nodes")
+        if one["metadata"]["name"].startswith("wide")
+    ]
+    with Operator(lab, tmp_path):
+        place.apply(model=LARGE, topology=WIDE)
+        assert place.says("Ready", "True", "Serving")
+        (first, second) = sorted(one["spec"]["nodeName"] for one in place.pods())
+        try:
+            lab.kubectl("cordon", *(name for name in nodes if name != first))
+            lab.kubectl("-n", place.namespace, "delete", "pods", "--all", "--wait=false")
+            assert place.says("Placed", "False", "GroupHalfScheduled")
+            assert "nodes for 1 of its 2 pods" in place.message("Placed")
+        finally:
+            lab.kubectl("uncordon", *nodes)
+        assert second in nodes
+        assert place.says("Ready", "True", "Serving")
+        assert eventually(lambda: place.condition("Placed") == ("True", "Placed"))
+
+
+def test_a_leaderworkerset_is_made_where_it_is_asked_for(lab: Cluster, place: Desk, tmp_path: Path) -> None:
+    """Objects only: its controller is in no registry, so nothing makes the pods."""
+    lab.install_others("leaderworkerset")
+    with Operator(lab, tmp_path):
+        place.apply(model=LARGE, topology={**WIDE, "groups": "LeaderWorkerSet"}, replicas=2)
+        path = f"/apis/leaderworkerset.x-k8s.io/v1/namespaces/{place.namespace}/leaderworkersets"
+        assert eventually(lambda: len(lab.api.items(path)) == 1)
+        (made,) = lab.api.items(path)
+        assert (made["spec"]["replicas"], made["spec"]["leaderWorkerTemplate"]["size"]) == (2, 2)
+        assert place.items("apps/v1/statefulsets") == []
+        assert eventually(lambda: place.condition("Ready")[0] == "False")
+        place.apply(model=LARGE, topology={**WIDE, "groups": "LeaderWorkerSet"}, replicas=1)
+        assert eventually(lambda: lab.api.items(path)[0]["spec"]["replicas"] == 1)
