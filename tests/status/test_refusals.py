@@ -38,6 +38,11 @@ WORDS = {
         "LimitRange",
         "limitrange",
     ),
+    "a limit range's default below what is asked for": (
+        'spec.containers[0].resources.requests: Invalid value: "24Gi": must be less than or equal to memory limit of 1Mi',
+        "LimitRange",
+        "limitrange",
+    ),
     "pod security": (POD_SECURITY, "PodSecurity", "pod-security.kubernetes.io/enforce"),
     "a service account that is not there": (
         'error looking up service account team/robot: serviceaccount "robot" not found',

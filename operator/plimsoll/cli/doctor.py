@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import replace
 from difflib import get_close_matches
@@ -58,7 +57,7 @@ def doctor_command(*, name: str | None, namespace: str | None, context: str, out
         _print(diagnosis, chosen)
     else:
         print_data(diagnosis.to_dict(), output)
-    sys.exit(DOES_NOT_FIT if diagnosis.errors else FITS)
+    raise SystemExit(DOES_NOT_FIT if diagnosis.errors else FITS)
 
 
 def _only(examined: Examined, name: str | None, namespace: str | None) -> Examined:

@@ -19,5 +19,8 @@ def refused_pods(status: Mapping[str, Any]) -> str:
 
 def refusal(message: str) -> str:
     """What a controller says of a pod that it was not allowed to make, bounded and without that pod's name."""
-    _, forbidden, why = message.partition(" is forbidden: ")
-    return (why if forbidden else message)[:_SAID]
+    for word in (" is forbidden: ", " is invalid: "):
+        _, split, why = message.partition(word)
+        if split:
+            return why[:_SAID]
+    return message[:_SAID]

@@ -53,7 +53,9 @@ _KNOWN: Final[tuple[tuple[re.Pattern[str], str, str, Waits], ...]] = (
         "nothing",
     ),
     (
-        re.compile(r"(?:maximum|minimum) \S+ usage per \w+ is|limit to request ratio per|must equal the"),
+        re.compile(
+            r"(?:maximum|minimum) \S+ usage per \w+ is|limit to request ratio per|must be less than or equal to \w+ limit"
+        ),
         "LimitRange",
         f"change the LimitRange of the namespace (kubectl describe limitrange), or what the pods ask for {_PATCH}",
         "nothing",
