@@ -76,7 +76,7 @@ def main(
     _log(log_format, log_level)
     pod_namespace = os.environ.get("POD_NAMESPACE")  # noqa: TID251 - an entry point
     try:
-        admin = None if config is None else _config(config)
+        admin = OperatorConfig() if config is None else _config(config)
     except SpecError as error:
         sys.exit("\n".join(map(str, error.problems)))
     options = Options(

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.resolve import Resolver
 from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
@@ -56,6 +57,7 @@ def world(shelf: Shelf) -> World:
         resources=Resources(),
         models=Models(Resolver(), time.monotonic),
         now=time.time,
+        config=OperatorConfig(),
     )
 
 

@@ -11,7 +11,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import kopf
@@ -52,7 +52,8 @@ class Options:
     kubeconfig: str | None = None
     namespaces: tuple[str, ...] = ()
     """Empty: all of the cluster."""
-    config: OperatorConfig | None = None
+    config: OperatorConfig = field(default_factory=OperatorConfig)
+    """Without the admin's file nothing unusual is trusted."""
     lease_namespace: str | None = None
     """None: no Lease; nobody else may run."""
     identity: str = ""
@@ -101,7 +102,7 @@ class Life:
             self.wakes = Wakes(self._turn, clock=self.pace.now)
             self.connected = Connected(
                 door,
-                options.config or OperatorConfig(),
+                options.config,
                 wake=self._wake,
                 moved=self._moved,
                 identity=options.identity,
@@ -175,12 +176,10 @@ class Life:
     def _world(self) -> World:
         options = self.options
         config = options.config
+        network = config.network
         hub = None
-        network = None if config is None else config.network
-        if not options.offline and not (network is not None and network.offline):
-            endpoint = None if network is None else network.hub_endpoint
-            proxy = None if network is None else network.https_proxy
-            hub = HubAccess(endpoint=endpoint, proxy=proxy)
+        if not options.offline and not network.offline:
+            hub = HubAccess(endpoint=network.hub_endpoint, proxy=network.https_proxy)
         return World(
             cluster=self.connected,
             resources=self.resources,

@@ -53,7 +53,7 @@ class Seen:
     """Of the sets that were made, by set name."""
     kept: Kept = field(default_factory=Kept)
     learned: Learned = NOTHING
-    config: OperatorConfig | None = None
+    config: OperatorConfig = field(default_factory=OperatorConfig)
     capabilities: Capabilities = NONE
     limits: Limits | None = None
     mark: str = ""
@@ -82,7 +82,7 @@ class Decision:
 
 
 def decide(seen: Seen) -> Decision:
-    deployment, admin = seen.deployment, seen.config or OperatorConfig()
+    deployment, admin = seen.deployment, seen.config
     asked = deployment.metadata.annotations.get(names.ANNOTATION_REPLAN, "")
     spec = _effective(deployment, admin)
     pinned = _standing(seen, spec)

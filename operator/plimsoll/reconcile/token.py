@@ -18,9 +18,9 @@ from plimsoll.objects import Manifest, Ref, canonical
 LENGTH: Final = 32
 
 
-def mark_of(release: str, config: OperatorConfig | None) -> str:
+def mark_of(release: str, config: OperatorConfig) -> str:
     """Names the release and the admin's config: a change of either makes every turn look at everything again."""
-    return f"{release} {'' if config is None else canonical(config.to_dict())}"
+    return f"{release} {canonical(config.to_dict())}"
 
 
 def token_of(deployment: LLMDeployment, objects: Iterable[Manifest], mark: str) -> str:

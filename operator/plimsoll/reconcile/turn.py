@@ -16,7 +16,6 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from plimsoll import names
-from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError, problems_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
@@ -76,7 +75,7 @@ async def turn(world: World, key: str) -> float | None:
 
 async def _look(world: World, key: str, deployment: LLMDeployment) -> Seen:
     """Everything that a decision starts from. What must be awaited comes first, so that the rest is of one moment."""
-    admin = world.config or OperatorConfig()
+    admin = world.config
     facts = await world.models.facts(deployment.spec)
     kept, revisions = await world.kept(key), await world.revisions(key)
     now = world.now()

@@ -55,7 +55,7 @@ class World:
     models: Models
     now: Callable[[], float]
     """Seconds since the epoch."""
-    config: OperatorConfig | None = None
+    config: OperatorConfig
     mark: str = ""
     """Names the release and the admin's config."""
     learned: Learned = NOTHING

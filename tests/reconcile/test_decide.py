@@ -1,0 +1,147 @@
+"""The pure middle of a turn, from what is seen to what should be there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from plimsoll import names
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.planning.plan import Outcome
+from plimsoll.reconcile.decide import Decision, Seen, decide
+from plimsoll.reconcile.kept import PLAN_KEY, Kept
+from plimsoll.render.revision import Revision
+from tests.planning.asking import LLAMA, deployment, facts, inventory, pool
+
+
+def seen(**others) -> Seen:
+    asked = deployment(**others.pop("spec", {}))
+    return Seen(
+        deployment=asked,
+        inventory=inventory(*others.pop("pools", (pool(),))),
+        facts=facts(asked),
+        now=1000.0,
+        **others,
+    )
+
+
+def serving(decision: Decision) -> Serving:
+    """The world after a decision was carried out and its pods became ready."""
+    assert decision.rollout is not None
+    return Serving(
+        sets=tuple(
+            SetSeen(
+                name=target.name,
+                replicas=target.replicas,
+                pods=tuple(
+                    PodSeen(name=f"{target.name}-{n}", uid=str(n), stage=Stage.READY, node="n")
+                    for n in range(target.replicas)
+                ),
+            )
+            for target in decision.rollout.targets
+        )
+    )
+
+
+def read_back(decision: Decision) -> dict[str, Revision]:
+    """Revisions as an API server gives them."""
+    return {
+        one.ref.name: Revision.read(json.loads(json.dumps(one.body)))
+        for one in decision.manifests
+        if one.ref.kind == "ControllerRevision"
+    }
+
+
+def hashes(decision: Decision) -> dict[str, str]:
+    return {
+        str(one.ref): one.body["metadata"]["annotations"][names.ANNOTATION_HASH] for one in decision.manifests
+    }
+
+
+def after(first: Decision, asked: Seen) -> Seen:
+    return replace(asked, serving=serving(first), revisions=read_back(first), kept=first.kept)
+
+
+def test_the_second_turn_finds_nothing_to_change() -> None:
+    asked = seen(spec={"replicas": 2})
+    first = decide(asked)
+    second = decide(after(first, asked))
+    assert hashes(second) == hashes(first)
+    assert second.rollout is not None
+    assert second.rollout.settled
+
+
+def test_without_an_admins_file_nothing_unusual_is_trusted() -> None:
+    found = decide(seen(spec={"model": {"source": f"hf://{LLAMA}", "trustRemoteCode": True}}))
+    assert found.plan.outcome is Outcome.INVALID
+    assert "NotTrusted" in {one.reason for one in found.plan.findings}
+    assert found.manifests == ()
+
+
+def test_the_plan_is_kept_whole_and_can_be_read_back() -> None:
+    found = decide(seen())
+    config_map = next(one for one in found.manifests if one.ref.name == "chat-plan")
+    assert Kept.from_data(config_map.body["data"]).plan == found.kept.plan
+    assert PLAN_KEY in config_map.body["data"]
+
+
+def test_a_field_that_planning_does_not_read_but_pods_do_makes_another_set_of_the_same_plan() -> None:
+    asked = seen()
+    first = decide(asked)
+    other = replace(after(first, asked), deployment=deployment(podLabels={"team": "search"}))
+    second = decide(other)
+    assert [one.digest for one in second.plan.sets] == [one.digest for one in first.plan.sets]
+    assert second.rollout is not None
+    assert len(second.rollout.targets) == 2
+
+
+@pytest.mark.parametrize("change", [{"replicas": 3}, {"paused": True}, {"scaling": {"min": 1, "max": 2}}])
+def test_a_field_that_no_pod_sees_keeps_the_set(change: dict[str, object]) -> None:
+    asked = seen()
+    first = decide(asked)
+    second = decide(replace(after(first, asked), deployment=deployment(**change)))
+    assert set(second.revisions) == set(first.revisions)
+
+
+def test_who_goes_back_in_the_middle_gets_the_plan_and_the_set_of_before() -> None:
+    asked = seen(spec={"replicas": 2})
+    first = decide(asked)
+    edited = replace(after(first, asked), deployment=deployment(replicas=2, workload={"contextTokens": 8192}))
+    second = decide(edited)
+    assert second.kept.previous == first.kept.plan
+    # Meanwhile another fleet would give another plan.
+    back = replace(
+        after(second, edited),
+        deployment=asked.deployment,
+        inventory=inventory(pool("H200-SXM-141GB"), pool()),
+    )
+    third = decide(back)
+    assert third.plan.sets[0].digest == first.plan.sets[0].digest
+    assert set(first.revisions) <= set(third.revisions)
+
+
+def test_an_edit_that_contradicts_the_model_keeps_every_object() -> None:
+    asked = seen()
+    first = decide(asked)
+    wrong = decide(replace(after(first, asked), deployment=deployment(topology={"tensor": 3})))
+    assert wrong.plan.outcome is Outcome.INVALID
+    assert {str(one.ref) for one in wrong.manifests} == {str(one.ref) for one in first.manifests}
+
+
+def test_hardware_without_an_engine_image_is_left_out_where_other_hardware_remains() -> None:
+    gaudi = pool("Gaudi3", nodes=4)
+    both = decide(seen(pools=(gaudi, pool("L4", 1))))
+    assert {one.hardware.vendor for one in both.plan.sets} == {"nvidia"}
+    assert "NoImage" in {one.reason for one in both.plan.findings}
+    alone = decide(seen(pools=(gaudi,)))
+    assert alone.plan.outcome is Outcome.INVALID
+    assert "gaudiImage" in alone.plan.findings[0].message
+
+
+def test_devices_of_pods_that_are_not_on_a_node_yet_are_reserved() -> None:
+    asked = seen(spec={"replicas": 3})
+    first = decide(asked)
+    assert sum(one.pods for one in first.reservations) == 3
+    assert decide(after(first, asked)).reservations == ()
