@@ -31,6 +31,7 @@ from tests.render.cases import CPU, FABRIC, GROUP, HALVES, KINDS, RANKS, entry
 
 FACTS = engine_facts("vllm")
 OWNER = owner_of(resource())
+CPU_GROUP = replace(CPU, layout=Layout(tensor=2), pods_per_replica=2)
 MIXTURE = "Qwen/Qwen3-30B-A3B"
 
 
@@ -192,6 +193,8 @@ def test_tensor_ranks_in_several_pods_share_one_nvlink_domain_and_other_groups_o
     for chosen, key, rule in (
         (FABRIC, "nvidia.com/gpu.clique", "requiredDuringSchedulingIgnoredDuringExecution"),
         (GROUP, "topology.kubernetes.io/zone", "preferredDuringSchedulingIgnoredDuringExecution"),
+        # Hosts have no such domain: a pod that asked for one would wait for ever.
+        (CPU_GROUP, "topology.kubernetes.io/zone", "preferredDuringSchedulingIgnoredDuringExecution"),
     ):
         (term,) = frozen(resource(), chosen=chosen).leader["spec"]["affinity"]["podAffinity"][rule]
         assert term.get("podAffinityTerm", term)["topologyKey"] == key

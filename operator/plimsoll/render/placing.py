@@ -76,7 +76,7 @@ def _together(chosen: PlanSet, deployment: str, group_label: str) -> dict[str, A
         "labelSelector": {"matchLabels": {names.LABEL_DEPLOYMENT: deployment}},
         "matchLabelKeys": [names.LABEL_SET, group_label],
     }
-    if chosen.layout.tensor > chosen.resources.devices:
+    if chosen.hardware.vendor == "nvidia" and chosen.layout.tensor > chosen.resources.devices:
         return {"requiredDuringSchedulingIgnoredDuringExecution": [{**term, "topologyKey": FABRIC}]}
     near = {"weight": 100, "podAffinityTerm": {**term, "topologyKey": ZONE}}
     return {"preferredDuringSchedulingIgnoredDuringExecution": [near]}
