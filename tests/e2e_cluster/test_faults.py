@@ -255,3 +255,9 @@ def test_the_only_item_of_a_list_is_the_object(said: dict[str, object], status: 
 def test_only_reads_of_whole_objects_are_stale(call: Call, struck: bool) -> None:
     made, _ = rules(Stale("7"))
     assert bool(made.met_by(call)) is struck
+
+
+def test_the_first_calls_of_a_rule_are_let_through():
+    made, (rule,) = rules(Answer(403), after=2, times=2)
+    assert [len(made.met_by(PODS)) for _ in range(6)] == [0, 0, 1, 1, 0, 0]
+    assert (rule.passed, rule.hits) == (2, 2)
