@@ -176,3 +176,14 @@ def test_a_name_that_is_not_there_is_no_answer(desk: Desk) -> None:
     ran = plugin(desk, "chap", "-n", desk.namespace)
     assert ran.returncode == 3
     assert "did you mean chat?" in ran.stderr
+
+
+def test_a_replica_over_nodes_that_a_quota_refuses_is_told_as_well(desk: Desk) -> None:
+    quota(desk, **{PODS: "0"})
+    assert eventually(lambda: desk.items("v1/resourcequotas")[0].get("status", {}).get("hard") is not None)
+    desk.apply(
+        model={"source": "hf://meta-llama/Llama-3.1-405B-Instruct"}, topology={"tensor": 8, "pipeline": 2}
+    )
+    assert desk.says("Ready", "False", "WaitingForQuota")
+    assert "exceeded quota: share" in desk.message("Ready")
+    assert "Quota" in [one["reason"] for one in doctor(desk)[1]]

@@ -35,5 +35,11 @@ def aim_of(kind: str, item: Mapping[str, Any]) -> Aim | None:
     said, namespace = f"{kind} {metadata['name']}", metadata.get("namespace", "")
     if aimed == names.KIND and str(target.get("apiVersion") or "").partition("/")[0] == names.GROUP:
         return Aim(f"{namespace}/{name}", said)
-    child = _CHILD.fullmatch(name) if aimed in _MAKES_PODS else None
-    return None if child is None else Aim(f"{namespace}/{child[1]}", f"{said} on {aimed} {name}", name)
+    owner = deployment_of_child(name) if aimed in _MAKES_PODS else None
+    return None if owner is None else Aim(f"{namespace}/{owner}", f"{said} on {aimed} {name}", name)
+
+
+def deployment_of_child(name: str) -> str | None:
+    """The deployment that an object that makes pods would belong to by its name, which others may have chosen."""
+    child = _CHILD.fullmatch(name)
+    return None if child is None else child[1]

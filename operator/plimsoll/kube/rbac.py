@@ -44,7 +44,7 @@ def rules() -> dict[str, list[Rule]]:
             _rule(OWNER.group, [f"{OWNER.plural}/status"], ["patch"]),
             *_rules([POD, AUTOSCALER, SCALED_OBJECT, *CLAIMS[:1]], SEE),
             *_rules(CHILDREN, WRITE),
-            *_rules([EVENT], ("create", "patch")),
+            *_rules([EVENT], ("create", "patch", *SEE)),
         ],
         "own": _rules([LEASE], ("create", "get", "update")),
     }

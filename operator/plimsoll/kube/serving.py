@@ -16,9 +16,10 @@ from plimsoll.kube.child import Child
 from plimsoll.kube.children import Children, Wake
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.errors import KubeError
-from plimsoll.kube.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET
+from plimsoll.kube.kinds import CONTROLLER_REVISION, DEPLOYMENT, POD, STATEFUL_SET
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.pod_seen import pod_seen
+from plimsoll.kube.refusals import Refusals
 from plimsoll.kube.scalers import Scalers
 from plimsoll.kube.watchers import Watchers
 
@@ -125,7 +126,7 @@ class _Pods:
                 self._pods.forget(owner, digest, name)
 
 
-def serving(owner: str, children: Children, pods: Pods, scalers: Scalers) -> Serving:
+def serving(owner: str, children: Children, pods: Pods, scalers: Scalers, refusals: Refusals) -> Serving:
     """Everything of one deployment (namespace/name) that is seen."""
     made: dict[str, list[Child]] = {}
     for child in children.of(owner).values():
@@ -134,7 +135,7 @@ def serving(owner: str, children: Children, pods: Pods, scalers: Scalers) -> Ser
     running = pods.of(owner)
     name = owner.partition("/")[2]
     sets = [
-        _set_seen(names.set_name(name, digest), made.get(digest, []), running.get(digest, ()))
+        _set_seen(names.set_name(name, digest), made.get(digest, []), running.get(digest, ()), refusals)
         for digest in sorted({*made, *running})
     ]
     workloads = {child.ref.name for found in made.values() for child in found if child.workload is not None}
@@ -145,7 +146,7 @@ def serving(owner: str, children: Children, pods: Pods, scalers: Scalers) -> Ser
     )
 
 
-def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...]) -> SetSeen:
+def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...], refusals: Refusals) -> SetSeen:
     groups: dict[int, int] = {}
     replicas, each = 0, 1
     for child in made:
@@ -165,10 +166,17 @@ def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...]) -> SetSee
         pods_per_replica=each,
         created=min(born, default=0.0),
         failed=next((child.failed for child in made if child.failed), ""),
-        refused=next((child.refused for child in made if child.refused), ""),
+        refused=next(filter(None, (_refused(child, refusals) for child in made)), ""),
         pods=pods,
         groups=tuple(sorted(groups)),
     )
+
+
+def _refused(child: Child, refusals: Refusals) -> str:
+    """A LeaderWorkerSet's pods are made by a StatefulSet of the same name."""
+    if child.workload is None or child.ref.kind == DEPLOYMENT.name:
+        return child.refused
+    return refusals.of(f"{child.ref.namespace}/{child.ref.name}", child.created)
 
 
 def _belongs(item: Object) -> tuple[str, str]:

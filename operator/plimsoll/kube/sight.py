@@ -19,6 +19,7 @@ from plimsoll.kube.errors import KubeError
 from plimsoll.kube.fleet import FleetSeen
 from plimsoll.kube.kinds import CLAIMS, SLICES
 from plimsoll.kube.pace import Pace
+from plimsoll.kube.refusals import Refusals
 from plimsoll.kube.scalers import Scalers
 from plimsoll.kube.serving import Pods, serving
 
@@ -43,6 +44,7 @@ class Sight:
         self.fleet = FleetSeen(door, config, moved, pace=pace, namespaces=spaces)
         self.pods = Pods(door, wake, hears=self.fleet.serving_pod, pace=pace, namespaces=spaces)
         self.scalers = Scalers(door, wake, pace=pace, namespaces=spaces)
+        self.refusals = Refusals(door, wake, pace=pace, namespaces=spaces)
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -50,13 +52,13 @@ class Sight:
         await self._served.start()
         self._watch()
         await asyncio.gather(
-            self.children.synced(), self.fleet.synced(), self.pods.synced(), self.scalers.synced()
+            *(part.synced() for part in (self.children, self.fleet, self.pods, self.scalers, self.refusals))
         )
 
     async def stop(self) -> None:
         if self._serving is not None:
             await asyncio.gather(self._serving, return_exceptions=True)
-        for part in (self._served, self.children, self.fleet, self.pods, self.scalers):
+        for part in (self._served, self.children, self.fleet, self.pods, self.scalers, self.refusals):
             await part.stop()
 
     @property
@@ -66,18 +68,19 @@ class Sight:
     @property
     def problems(self) -> Mapping[str, KubeError]:
         """By path, what cannot be seen at present."""
-        parts = (self.children, self.fleet, self.pods, self.scalers)
+        parts = (self.children, self.fleet, self.pods, self.scalers, self.refusals)
         return {path: problem for part in parts for path, problem in part.problems.items()}
 
     def alive_at(self) -> float:
         """When the watch that is silent for longest last did something."""
         return min(
-            part.alive_at() for part in (self._served, self.children, self.fleet, self.pods, self.scalers)
+            part.alive_at()
+            for part in (self._served, self.children, self.fleet, self.pods, self.scalers, self.refusals)
         )
 
     def serving(self, owner: str) -> Serving:
         """What is seen of a deployment (namespace/name)."""
-        return serving(owner, self.children, self.pods, self.scalers)
+        return serving(owner, self.children, self.pods, self.scalers, self.refusals)
 
     def _serve(self) -> None:
         self._serving = asyncio.create_task(self._serve_others())
@@ -93,3 +96,4 @@ class Sight:
         self.fleet.start(self._served.first(SLICES), self._served.first(CLAIMS))
         self.pods.start()
         self.scalers.start(self._served.kinds)
+        self.refusals.start()

@@ -1,0 +1,119 @@
+"""Why pods of StatefulSets are not made. Their controller says so only in events; a Deployment has a condition for it.
+
+Watched are failed creations alone, of which a cluster in order has none. What is known goes with the event, within the hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from plimsoll.facts.scaler_aims import deployment_of_child
+from plimsoll.kube.children import Wake
+from plimsoll.kube.door import Door, Object
+from plimsoll.kube.errors import KubeError
+from plimsoll.kube.kinds import EVENT, STATEFUL_SET
+from plimsoll.kube.pace import Pace
+from plimsoll.kube.refused import refusal
+from plimsoll.kube.times import seconds
+from plimsoll.kube.watchers import Watchers
+from plimsoll.kube.watching import key_of
+
+FIELDS: Final = f"reason=FailedCreate,regarding.kind={STATEFUL_SET.name}"
+
+
+class _Said(NamedTuple):
+    about: str
+    """namespace/name of the StatefulSet."""
+    text: str
+    at: float
+
+
+class Refusals:
+    def __init__(
+        self, door: Door, wake: Wake, *, pace: Pace | None = None, namespaces: Iterable[str] = ()
+    ) -> None:
+        self._wake = wake
+        self._watchers = Watchers(door, pace or Pace(), namespaces)
+        self._events: dict[str, _Said] = {}
+        """By event (namespace/name)."""
+        self._of: dict[str, set[str]] = {}
+        """Events of a StatefulSet."""
+
+    def start(self) -> None:
+        for source in self._watchers.sources(EVENT, fields=FIELDS):
+            self._watchers.start(source, _Refusals(self, source.namespace))
+
+    async def synced(self) -> None:
+        await self._watchers.synced()
+
+    async def stop(self) -> None:
+        await self._watchers.stop()
+
+    def alive_at(self) -> float:
+        return self._watchers.alive_at()
+
+    @property
+    def problems(self) -> Mapping[str, KubeError]:
+        return self._watchers.problems
+
+    def of(self, about: str, since: float) -> str:
+        """The last words about a StatefulSet (namespace/name) since then; empty where there are none."""
+        said = [self._events[key] for key in self._of.get(about, ())]
+        return max(((one.at, one.text) for one in said if one.at >= since), default=(0.0, ""))[1]
+
+    def put(self, item: Object) -> None:
+        key, said = key_of(item), _read(item)
+        before = self._events.get(key)
+        owner = deployment_of_child(said.about.partition("/")[2])
+        if owner is None:
+            return
+        self._events[key] = said
+        self._of.setdefault(said.about, set()).add(key)
+        if before is None or before.text != said.text:
+            self._wake(f"{said.about.partition('/')[0]}/{owner}")
+
+    def forget(self, key: str) -> None:
+        """Nobody is woken: that an event is forgotten says nothing of what it told."""
+        said = self._events.pop(key, None)
+        if said is not None:
+            self._of[said.about].discard(key)
+            if not self._of[said.about]:
+                del self._of[said.about]
+
+    def known(self) -> tuple[str, ...]:
+        return tuple(self._events)
+
+
+class _Refusals:
+    """The sink of one watcher."""
+
+    def __init__(self, refusals: Refusals, namespace: str) -> None:
+        self._refusals = refusals
+        self._namespace = namespace
+
+    def put(self, item: Object, *, as_of: int | None) -> None:  # noqa: ARG002 - words are words however they are told
+        self._refusals.put(item)
+
+    def remove(self, item: Object) -> None:
+        self._refusals.forget(key_of(item))
+
+    def keep_only(self, keys: set[str], *, as_of: int) -> None:  # noqa: ARG002
+        for key in self._refusals.known():
+            if self._namespace in ("", key.partition("/")[0]) and key not in keys:
+                self._refusals.forget(key)
+
+
+def _read(item: Object) -> _Said:
+    about = item.get("regarding") or {}
+    times = (
+        (item.get("series") or {}).get("lastObservedTime"),
+        item.get("deprecatedLastTimestamp"),
+        item.get("eventTime"),
+        item["metadata"].get("creationTimestamp"),
+    )
+    return _Said(
+        f"{about.get('namespace', '')}/{about.get('name', '')}",
+        refusal(str(item.get("note") or "")),
+        seconds(next(filter(None, times), None)),
+    )
