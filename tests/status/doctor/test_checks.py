@@ -225,6 +225,13 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
         },
         "ProbeTooShort", "after 600 s", "spec.rollout.deadlineSeconds",
     ),
+    "a volume that cannot be mounted": (
+        {
+            "pods": (waiting("ContainerCreating"),),
+            "events": (event("FailedMount", "secret not found", "Pod", "chat-1a2b3c4d-x"),),
+        },
+        "Volume", "FailedMount: secret not found", "spec.storage",
+    ),
     "a quota that refuses": (
         {"pods": (), "workloads": (workload("Deployment", 0, {"type": "ReplicaFailure", "status": "True", "message": QUOTA}),)},
         "Quota", "exceeded quota: gpus", "raise ResourceQuota gpus",
@@ -339,6 +346,7 @@ HARMLESS: dict[str, Object] = {
             },
         ),
     },
+    "a volume that came late": {"events": (event("FailedMount", "not yet", "Pod", "chat-1a2b3c4d-x"),)},
     "an engine that was killed once and serves": {
         "events": (event("Killing", KILLED, "Pod", "chat-1a2b3c4d-x"),)
     },

@@ -18,6 +18,7 @@ from plimsoll.status.doctor.found import (
     key_of,
     labels,
     metadata,
+    name_of,
     owner_key,
 )
 from plimsoll.status.pod_words import words_of
@@ -27,6 +28,7 @@ CALM: Final = frozenset({
     "Starting", "RollingOut", "WaitingForNodes", "Paused", "Stopped", "ScaledToZero",
 })  # fmt: skip
 """Reasons not to be Ready that time cures, or that were asked for."""
+MOUNTING: Final = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 SPIN_UP_SECONDS: Final = 10.0
 """A pod without a node for less is only new."""
 
@@ -77,6 +79,22 @@ def pods(examined: Examined) -> Iterator[Found]:
             severity="warning" if words.waits == "quota" else "error", about=about("Pod", item), reason=words.reason,
             message=words.message, remedy=words.remedy or f"kubectl -n {_space(item)} describe pod {seen.name}",
         )  # fmt: skip
+
+
+def mounts(examined: Examined) -> Iterator[Found]:
+    """Volumes that a node cannot give to a pod, which only events tell."""
+    said = {
+        f"{one.get('namespace')}/{one.get('name')}": f"{event.get('reason')}: {event.get('message')}"
+        for event in examined.events
+        if event.get("reason") in MOUNTING and (one := event.get("involvedObject") or {})
+    }
+    for item in in_scope(examined, examined.pods):
+        if key_of(item) in said and pod_seen(dict(item)).stage is Stage.PULLING:
+            yield Found(
+                severity="error", about=about("Pod", item), reason="Volume",
+                message=f"{name_of(item)} waits for a volume: {said[key_of(item)]}",
+                remedy="check what spec.storage and the Secrets and ConfigMaps of the spec name",
+            )  # fmt: skip
 
 
 def probes(examined: Examined) -> Iterator[Found]:
