@@ -1,6 +1,7 @@
 """From a resource to objects in one call, for the tests of rendering."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from plimsoll.api.config import OperatorConfig
@@ -77,15 +78,15 @@ def everything(
     return objects
 
 
-def bodies(objects: list[Manifest]) -> list[Body]:
+def bodies(objects: Iterable[Manifest]) -> list[Body]:
     return [one.body for one in objects]
 
 
-def of_kind(objects: list[Manifest], kind: str) -> list[Body]:
+def of_kind(objects: Iterable[Manifest], kind: str) -> list[Body]:
     return [one.body for one in objects if one.ref.kind == kind]
 
 
-def only(objects: list[Manifest], kind: str) -> Body:
+def only(objects: Iterable[Manifest], kind: str) -> Body:
     (found,) = of_kind(objects, kind)
     return found
 
@@ -94,7 +95,7 @@ def engine_of(template: Any) -> dict[str, Any]:
     return next(dict(one) for one in template["spec"]["containers"] if one["name"] == "engine")
 
 
-def templates(objects: list[Manifest]) -> list[dict[str, Any]]:
+def templates(objects: Iterable[Manifest]) -> list[dict[str, Any]]:
     """Every pod template of the workload objects."""
     found: list[dict[str, Any]] = []
     for one in objects:

@@ -99,7 +99,8 @@ def _spec(draw: random.Random, facts: EngineFacts, mixture: bool) -> dict[str, A
         asked["model"]["task"] = draw.choice(["embed", "rerank", "classify"])
     else:
         asked |= _generating(draw, facts)
-    return _kept(asked)
+    kept: dict[str, Any] = _kept(asked)
+    return kept
 
 
 def _generating(draw: random.Random, facts: EngineFacts) -> dict[str, Any]:

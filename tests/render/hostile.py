@@ -64,7 +64,7 @@ def _is_free(annotation: Any) -> bool:
 
 def text_at(value: Any, path: Path) -> str:
     for step in path:
-        value = getattr(value, step) if isinstance(value, ApiModel) else value[step]
+        value = getattr(value, str(step)) if isinstance(value, ApiModel) else value[step]
     return str(value)
 
 

@@ -18,7 +18,7 @@ def patch(op, path, value=None):
 
 
 def after(*patches, admin=None):
-    return patched(POD, patches, admin or config())
+    return patched(dict(POD), patches, admin or config())
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ from tests.render.cases import GROUP, entry
 
 
 class Engine(http.server.BaseHTTPRequestHandler):
-    status, body, key = 200, b"{}", None
+    status: int = 200
+    body: bytes = b"{}"
+    key: str | None = None
 
     def do_GET(self):
         answers = self.key is None or self.headers["Authorization"] == f"Bearer {self.key}"

@@ -1,6 +1,7 @@
 """From an entry of the plan to objects: what is frozen, what is counted, who is told what."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -109,7 +110,7 @@ def test_a_variable_is_expanded_only_after_the_one_it_is_made_of():
 
 
 def test_a_user_s_variable_cannot_stand_for_one_of_ours():
-    said = {
+    said: dict[str, Any] = {
         "engine": {"env": [{"name": "PLIMSOLL_RANK", "value": "7"}, {"name": "VLLM_HOST_IP", "value": "x"}]}
     }
     found = engine_of(frozen(resource(**said), chosen=GROUP).leader)["env"]
@@ -224,8 +225,14 @@ def test_what_could_not_be_said_to_the_engine_travels_with_the_set():
     assert revision.unsaid == ("--watermark 0.005: vllm 0.20.2 has no such flag",)
 
 
+def resolved(source):
+    found = lookup(source)
+    assert found is not None
+    return found
+
+
 def test_replicas_load_the_commit_that_was_planned_with():
-    model = replace(lookup("Qwen/Qwen3-8B"), revision="abc123")
+    model = replace(resolved("Qwen/Qwen3-8B"), revision="abc123")
     revision = freeze(resource(), entry(), facts=FACTS, config=config(), model=model)
     words = engine_of(revision.leader)["args"]
     assert words[words.index("--revision") + 1] == "abc123"

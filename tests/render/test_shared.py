@@ -1,5 +1,7 @@
 """The objects of which a deployment has one, and those of APIs that a cluster may lack."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll import names
@@ -11,7 +13,7 @@ from tests.planning.asking import pool
 from tests.render.building import ROUTES, config, everything, frozen, of_kind, only, resource
 from tests.render.cases import GROUP, KINDS, entry
 
-GATEWAY = {"networking": {"gateway": {"name": "g"}}}
+GATEWAY: dict[str, Any] = {"networking": {"gateway": {"name": "g"}}}
 
 
 def routed(chosen=None, capabilities=NONE, **said):

@@ -58,7 +58,7 @@ def test_an_object_that_is_not_the_one_that_was_meant_is_refused():
         made("serviceaccount", kind="Secret", metadata={"name": "x", "namespace": "y"})
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), b"x", {1, 2}, object()], ids=str)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), b"x", {1}, 1j], ids=repr)
 def test_what_json_cannot_say_is_refused(value):
     with pytest.raises(NotAsMeant, match="nothing that JSON can say"):
         fill("resourceclaimtemplate", metadata={}, spec={"x": [value]})
