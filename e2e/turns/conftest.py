@@ -49,16 +49,12 @@ def lab() -> Iterator[Cluster]:
 @pytest.fixture
 def place(lab: Cluster, request: pytest.FixtureRequest) -> Iterator[Desk]:
     """A namespace there, whose resources are gone when the test ends."""
-    name = plain_name(request)
-    lab.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    stem = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
+    made = lab.api.create("/api/v1/namespaces", {"metadata": {"generateName": f"{stem}-"}})
+    name = str(made["metadata"]["name"])
     desk = Desk(lab, name)
     yield desk
     lab.api.delete(f"/apis/{names.API_VERSION}/namespaces/{name}/{names.PLURAL}")
-
-
-def plain_name(request: pytest.FixtureRequest) -> str:
-    """Of the test, as a name of Kubernetes."""
-    return re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 from types import TracebackType
@@ -86,6 +87,16 @@ class Operator:
             if line.startswith("plimsoll_api_calls_total{") and not any(one in line for one in reads)
             if 'resource="leases"' not in line
         )
+
+    def rests(self, seconds: float = 3.0) -> bool:
+        """Whether it comes to write nothing for so long."""
+
+        def still() -> bool:
+            before = self.writes()
+            time.sleep(seconds)
+            return self.writes() == before
+
+        return eventually(still)
 
     def tail(self) -> str:
         return self.log.read_text()[-8000:] if self.log.exists() else ""

@@ -19,6 +19,7 @@ def test_an_applied_resource_serves_and_says_so_in_a_line(desk: Desk) -> None:
 def test_what_serves_is_left_alone_also_by_an_operator_that_starts(operator: Operator, desk: Desk) -> None:
     desk.apply()
     assert desk.says("Ready", "True", "Serving")
+    assert operator.rests()
     before = desk.children()
     writes = operator.writes()
     desk.apply()

@@ -26,7 +26,8 @@ def failure(seen: SetSeen, now: float, deadline_seconds: int) -> str | None:
     if seen.ready:
         return None
     for pod in seen.pods:
-        if pod.restarts >= RESTARTS and pod.reason not in NOT_THE_ENGINES and pod.stage is not Stage.LEAVING:
+        # One that has started once more may yet serve; when it ends again its end says why.
+        if pod.restarts >= RESTARTS and pod.stage is Stage.FAILED and pod.reason not in NOT_THE_ENGINES:
             return f"{pod.name} ended {pod.restarts} times{_how(pod)}"
     for pod in seen.pods:
         late = pod.stage is Stage.LOADING and now - pod.since > deadline_seconds

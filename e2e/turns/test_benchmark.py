@@ -1,0 +1,18 @@
+"""The benchmark in a size that says nothing but that it runs; what it counts, unlike what it times, holds on any machine."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import reconcile
+from cluster import Cluster
+
+
+def test_starts_and_rest_write_nothing(lab: Cluster, tmp_path: Path) -> None:
+    sizes = reconcile.Sizes(singles=2, burst=6, start=(3, 6), edits=6, idle_minutes=0.05)
+    found = asyncio.run(reconcile.measure(lab, sizes, tmp_path))
+    assert {count: one["writes"] for count, one in found["start"].items()} == {"3": 0, "6": 0}
+    assert found["idle"]["writes"] == 0
+    assert found["burst"]["n"] == 6
+    assert set(found) == {"single", "burst", "start", "edits_1000", "idle", "peer", "machine"}

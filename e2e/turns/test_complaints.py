@@ -1,0 +1,189 @@
+"""What users of other operators complained about, reproduced: each test is named after the complaint that must not be true here.
+
+The complaints are public issues of KServe, KubeAI, KAITO, Dynamo, AIBrix, Kthena, LeaderWorkerSet, OME and production-stack
+under topology, status and trust, rollout, and GitOps.
+"""
+
+from __future__ import annotations
+
+import time
+
+from common import eventually
+from plimsoll import names
+from turns.running import Desk, Operator
+
+DIES = {"e2e.plimsoll.dev/dies": "exit", "e2e.plimsoll.dev/back-off": "1s"}
+SLOW = {"e2e.plimsoll.dev/starts-after": "8s"}
+LARGE = {"source": "hf://meta-llama/Llama-3.1-405B-Instruct"}
+
+
+def stays(holds: object, seconds: float = 5.0) -> bool:
+    """Whether it holds all the while."""
+    assert callable(holds)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not holds():
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def test_tensor_greater_than_the_gpus_of_a_node_never_creates_a_second_pod(desk: Desk) -> None:
+    desk.apply(model=LARGE, topology={"tensor": 16})
+    assert eventually(lambda: "True" in (desk.condition("Ready")[0], desk.condition("Stalled")[0]))
+    if desk.condition("Ready")[0] == "True":
+        assert len(desk.pods()) == 2
+    else:
+        assert "topology.tensor" in desk.message("Stalled") or "node" in desk.message("Stalled")
+
+
+def test_a_model_over_two_nodes_never_starts_its_workers(desk: Desk) -> None:
+    desk.apply(model=LARGE, topology={"tensor": 8, "pipeline": 2})
+    assert desk.says("Ready", "True", "Serving")
+    pods = desk.pods()
+    nodes = {one["spec"]["nodeName"] for one in pods}
+    assert (len(pods), len(nodes)) == (2, 2)
+    leaders = [one for one in pods if one["metadata"]["labels"].get(names.LABEL_LEADER) == "true"]
+    assert len(leaders) == 1
+    assert desk.get()["status"]["ready"] == "1/1"
+
+
+def test_ready_while_only_old_pods_are_ready(desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    desk.apply(podAnnotations=SLOW)
+    assert desk.says("Ready", "False", "RollingOut")
+    assert desk.get()["status"]["ready"] == "0/1"
+    assert desk.says("Ready", "True", "Serving")
+    assert desk.get()["status"]["ready"] == "1/1"
+
+
+def test_ready_false_for_ever_after_natural_scaling(desk: Desk) -> None:
+    for count in (1, 3, 2):
+        desk.apply(replicas=count)
+        assert eventually(lambda count=count: desk.get().get("status", {}).get("ready") == f"{count}/{count}")  # type: ignore[misc]
+        assert desk.says("Ready", "True", "Serving")
+
+
+def test_ready_true_during_a_crash_loop(desk: Desk) -> None:
+    desk.apply(podAnnotations=DIES)
+    assert desk.says("Ready", "False", "StartFailed")
+    assert stays(lambda: desk.condition("Ready")[0] == "False")
+
+
+def test_hours_in_transit_with_no_reason_and_only_startup_probe_failed(desk: Desk) -> None:
+    desk.apply(podAnnotations={**DIES, "e2e.plimsoll.dev/message": "CUDA error: out of memory"})
+    assert desk.says("Stalled", "True", "StartFailed")
+    assert "CUDA error: out of memory" in desk.message("Stalled")
+    desk.apply("image", podAnnotations={"e2e.plimsoll.dev/pull-error": "not found"})
+    assert eventually(
+        lambda: "image" in str(desk.get("image").get("status", {}).get("conditions", "")).lower()
+    )
+    assert eventually(lambda: desk.condition("Ready", "image") == ("False", "StartFailed"))
+    assert "engine.image" in desk.message("Ready", "image")
+
+
+def test_reverting_mid_rollout_deletes_the_serving_generation(desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    (old,) = desk.deployments()
+    serving = {one["metadata"]["uid"] for one in desk.pods()}
+    desk.apply(podAnnotations={"e2e.plimsoll.dev/starts-after": "1m"})
+    assert desk.says("Ready", "False", "RollingOut")
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    assert eventually(lambda: desk.deployments() == {old: 1})
+    assert serving <= {one["metadata"]["uid"] for one in desk.pods()}
+
+
+def test_new_pods_are_duplicated_during_a_rollout(desk: Desk) -> None:
+    desk.apply(replicas=2)
+    assert desk.says("Ready", "True", "Serving")
+    most = 0
+    desk.apply(replicas=2, workload={"contextTokens": 8192})
+    while desk.condition("Progressing")[1] != "RolledOut":
+        most = max(most, len(desk.pods()))
+    assert most <= 3, "two, and one more while they move"
+    assert desk.says("Ready", "True", "Serving")
+
+
+def test_the_whole_set_restarts_when_the_operator_does(operator: Operator, desk: Desk) -> None:
+    desk.apply(replicas=2)
+    assert desk.says("Ready", "True", "Serving")
+    before = {one["metadata"]["uid"] for one in desk.pods()}
+    operator.restart()
+    assert eventually(lambda: operator.metric("plimsoll_turns_total") > 0)
+    assert stays(lambda: {one["metadata"]["uid"] for one in desk.pods()} == before)
+
+
+def test_the_operator_rewrites_replicas_against_an_autoscaler(desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    done = desk.cluster.kubectl("-n", desk.namespace, "scale", "llm", "chat", "--replicas=3")
+    assert done.returncode == 0, done.stderr
+    assert eventually(lambda: desk.get()["status"].get("ready") == "3/3")
+    assert stays(lambda: desk.get()["spec"]["replicas"] == 3 and sum(desk.deployments().values()) == 3)
+
+
+def test_an_edit_of_the_topology_does_not_reach_the_pods(desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    desk.apply(topology={"tensor": 2})
+    assert desk.says("Ready", "True", "Serving")
+    assert eventually(
+        lambda: (
+            [one["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] for one in desk.pods()]
+            == ["2"]
+        )
+    )
+
+
+def test_a_rollout_trusts_old_pods_that_were_preempted(desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    desk.apply(podAnnotations={"e2e.plimsoll.dev/starts-after": "20s"})
+    assert desk.says("Ready", "False", "RollingOut")
+    old = min(desk.pods(), key=lambda one: str(one["metadata"]["creationTimestamp"]))
+    desk.cluster.api.delete(
+        f"/api/v1/namespaces/{desk.namespace}/pods/{old['metadata']['name']}?gracePeriodSeconds=0"
+    )
+    assert desk.says("Ready", "True", "Serving")
+    assert desk.get()["status"]["ready"] == "1/1"
+
+
+def test_argo_shows_a_diff_for_ever(operator: Operator, desk: Desk) -> None:
+    """Ten server-side applies of the same manifest: nothing is written, and nothing in the spec is another one."""
+    desk.apply(replicas=1, workload={"contextTokens": 8192})
+    assert desk.says("Ready", "True", "Serving")
+    assert operator.rests()
+    before, children, writes = desk.get(), desk.children(), operator.writes()
+    for _ in range(10):
+        desk.apply(replicas=1, workload={"contextTokens": 8192})
+    assert stays(lambda: operator.writes() == writes, 3)
+    after = desk.get()
+    assert (after["spec"], after["status"], desk.children()) == (before["spec"], before["status"], children)
+    assert after["metadata"]["generation"] == before["metadata"]["generation"]
+    assert set(after["spec"]) == {"model", "replicas", "workload"}, "no default was written into the spec"
+
+
+def test_a_node_that_is_drained_hangs_or_takes_all_replicas_at_once(desk: Desk) -> None:
+    desk.apply(replicas=2)
+    assert desk.says("Ready", "True", "Serving")
+    budget = desk.items("policy/v1/poddisruptionbudgets")[0]["spec"]
+    assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
+    node = desk.pods()[0]["spec"]["nodeName"]
+    try:
+        done = desk.cluster.kubectl(
+            "drain",
+            node,
+            f"--pod-selector={names.LABEL_DEPLOYMENT}=chat",
+            "--delete-emptydir-data",
+            "--timeout=60s",
+        )
+        assert done.returncode == 0, done.stderr
+        assert desk.says("Ready", "True", "Serving")
+        assert eventually(
+            lambda: len(desk.pods()) == 2 and node not in {one["spec"].get("nodeName") for one in desk.pods()}
+        )
+    finally:
+        desk.cluster.kubectl("uncordon", node)

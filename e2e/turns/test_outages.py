@@ -1,0 +1,139 @@
+"""What the API server may do to the operator: refuse, hang, forget watches, be away; and two operators where one may act."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from cluster import Cluster
+from cluster.faults import WRITES, Answer, FaultProxy, Hang, Refuse, SilenceWatch, Where
+from cluster.faults.rules import Fault
+from common import eventually
+from plimsoll import names
+from turns.crashes import SMALL
+from turns.running import Desk, Operator
+
+
+@contextmanager
+def through(cluster: Cluster, folder: Path) -> Iterator[tuple[Operator, FaultProxy]]:
+    """An operator that sees the cluster through a proxy."""
+    with (
+        cluster.proxy() as proxy,
+        Operator(cluster, folder, kubeconfig=proxy.kubeconfig(cluster.kubeconfig)) as running,
+    ):
+        yield running, proxy
+
+
+def test_refused_or_unanswered_on_a_third_of_its_calls_it_lives_and_ends_where_it_should(
+    lab: Cluster, place: Desk, tmp_path: Path
+) -> None:
+    with through(lab, tmp_path) as (operator, proxy):
+        place.apply("kept", topology=SMALL)
+        assert place.says("Ready", "True", "Serving", "kept")
+        faults: tuple[Fault, ...] = (Answer(429, retry_after=1), Answer(500), Answer(503), Refuse(), Hang())
+        with ExitStack() as stack:
+            for seed, fault in enumerate(faults):
+                stack.enter_context(proxy.add(fault, share=0.07, seed=seed))
+            for number in range(4):
+                place.apply(f"new-{number}", topology=SMALL)
+            place.apply("kept", topology=SMALL, replicas=2)
+            time.sleep(20)
+            place.apply("new-0", topology=SMALL, workload={"contextTokens": 8192})
+            lab.api.delete(place.path("new-1"))
+            time.sleep(10)
+            assert operator.process.poll() is None
+        for name in ("kept", "new-0", "new-2", "new-3"):
+            assert place.says("Ready", "True", "Serving", name)
+        assert eventually(lambda: len(place.deployments()) == 4)
+        assert sum(place.deployments().values()) == 5
+        assert operator.rests()
+
+
+@pytest.mark.parametrize(
+    "disturb",
+    [
+        pytest.param(lambda proxy: proxy.cut_watches(), id="cut"),
+        pytest.param(lambda proxy: proxy.expire_watches(), id="expired"),
+    ],
+)
+def test_watches_that_end_are_opened_again_and_nothing_is_missed(
+    lab: Cluster, place: Desk, tmp_path: Path, disturb: Callable[[FaultProxy], int]
+) -> None:
+    with through(lab, tmp_path) as (operator, proxy):
+        place.apply(topology=SMALL)
+        assert place.says("Ready", "True", "Serving")
+        for count in (2, 3, 1):
+            assert disturb(proxy) > 0
+            place.apply(topology=SMALL, replicas=count)
+            assert eventually(
+                lambda count=count: place.get()["status"].get("ready") == f"{count}/{count}"  # type: ignore[misc]
+            )
+        assert operator.process.poll() is None
+        assert operator.rests()
+
+
+def test_watches_that_fall_silent_are_noticed(lab: Cluster, place: Desk, tmp_path: Path) -> None:
+    with through(lab, tmp_path) as (operator, proxy):
+        place.apply(topology=SMALL)
+        assert place.says("Ready", "True", "Serving")
+        with proxy.add(SilenceWatch(), Where(verbs=("watch",), resources=("deployments", "pods"))):
+            lab.kubectl("-n", place.namespace, "delete", "deployment", "--all", "--wait=false")
+            time.sleep(1)
+        assert eventually(lambda: len(place.deployments()) == 1)
+        assert place.says("Ready", "True", "Serving")
+        assert operator.process.poll() is None
+
+
+def test_an_api_server_that_is_away_and_comes_back_finds_every_pod_as_it_was(
+    lab: Cluster, place: Desk, tmp_path: Path
+) -> None:
+    with Operator(lab, tmp_path) as operator:
+        place.apply(topology=SMALL, replicas=2)
+        assert place.says("Ready", "True", "Serving")
+        before = {one["metadata"]["uid"] for one in place.pods()}
+        lab.processes.pause("kube-apiserver")
+        time.sleep(15)
+        lab.processes.resume("kube-apiserver")
+        place.apply(topology=SMALL, replicas=3)
+        assert eventually(lambda: place.get()["status"].get("ready") == "3/3")
+        assert before < {one["metadata"]["uid"] for one in place.pods()}
+        assert operator.process.poll() is None
+        assert operator.rests()
+
+
+def test_of_two_operators_one_acts_and_the_other_takes_over_when_it_is_killed(
+    lab: Cluster, place: Desk, tmp_path: Path
+) -> None:
+    args = ("--lease-namespace", "default")
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        folder.mkdir()
+    with Operator(lab, folders[0], args=args) as first, Operator(lab, folders[1], args=args) as second:
+        place.apply("one", topology=SMALL)
+        assert place.says("Ready", "True", "Serving", "one")
+        leader = first if first.metric("plimsoll_leads") else second
+        other = second if leader is first else first
+        assert (leader.metric("plimsoll_leads"), other.metric("plimsoll_leads")) == (1.0, 0.0)
+        assert other.writes() == 0
+        mark = lab.audit.mark()
+        place.apply("two", topology=SMALL)
+        assert eventually(lambda: "two" in str(place.deployments()))
+        leader.stop(signal.SIGKILL)
+        killed = time.monotonic()
+        assert place.says("Ready", "True", "Serving", "two")
+        assert eventually(lambda: other.metric("plimsoll_leads") == 1.0)
+        assert time.monotonic() - killed < 60
+        made = [
+            entry.call.name
+            for entry in lab.audit.entries(Where(verbs=WRITES, namespace=place.namespace), since=mark)
+            if entry.call.manager == names.MANAGER_CHILDREN
+            and entry.code == 201
+            and entry.call.resource in ("deployments", "controllerrevisions", "services")
+        ]
+        assert len(made) == 3, f"each child of the second resource is made once: {made}"
+        assert other.rests()
