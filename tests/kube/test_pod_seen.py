@@ -269,6 +269,15 @@ def test_restarts_and_the_last_end_are_told_while_it_loads_again() -> None:
             0,
             3,
         ),
+        (
+            {
+                "leaderworkerset.sigs.k8s.io/group-index": "4",
+                "leaderworkerset.sigs.k8s.io/worker-index": "0",
+                names.LABEL_RANK: "4",
+            },
+            4,
+            0,
+        ),
         ({names.LABEL_GROUP: "-1"}, None, 0),
     ],
 )

@@ -15,7 +15,8 @@ Object = dict[str, Any]
 
 ENGINE: Final = "engine"
 _GROUP_LABELS: Final = (names.LABEL_GROUP, "leaderworkerset.sigs.k8s.io/group-index")
-_RANK_LABELS: Final = (names.LABEL_RANK, "leaderworkerset.sigs.k8s.io/worker-index")
+_RANK_LABELS: Final = ("leaderworkerset.sigs.k8s.io/worker-index", names.LABEL_RANK)
+"""The set's own word first: its leaders are pods of one StatefulSet, whose index counts groups."""
 _STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
 """All other words of a container that waits say that something is wrong."""
 _UNTOLD: Final = frozenset({"Error", "Completed", ""})
