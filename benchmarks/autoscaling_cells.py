@@ -43,7 +43,7 @@ PLANNED_RATE: Final = "20"
 """What is declared to the planner: enough for whole replicas to be compared by what they serve for their GPUs."""
 TTFT_MS: Final = ((4096, 2000), (16384, 5000))
 """First tokens are promised by the length of the trace's prompts (p99): a long one alone takes seconds."""
-LONG_TTFT_MS: Final = 30000
+LONG_TTFT_MS: Final = 60000
 ITL_MS: Final = 300
 WITHIN: Final = 0.85
 """Of ITL_MS, that a step may last in which as many prompt tokens are computed as it takes at most."""
