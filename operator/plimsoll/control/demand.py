@@ -6,6 +6,7 @@ counts by what it carries beside the first's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -31,6 +32,9 @@ class Demand:
     inflight: float | None
     waiting: float
     """In the replicas' queues and at the gateway."""
+    finished: float | None = None
+    """Requests a second."""
+    burstiness: float = 1.0
 
     @property
     def owing(self) -> bool:
@@ -47,6 +51,13 @@ class Carried:
     by_limits: float
     """As many as keep the latency limits, and as many as the engine runs at once."""
     curve: Curve | None
+    most: float | None = None
+    """Requests a second that a replica was seen to finish at its limit."""
+
+    def rate(self, full: float) -> float:
+        """The highest of one replica that has so many in flight."""
+        planned = self.curve.rate(full) if self.curve is not None else math.inf
+        return planned if self.most is None else min(planned, self.most)
 
     @property
     def least(self) -> float:
@@ -78,6 +89,8 @@ def demand_of(signals: Signals, load: LoadMemory) -> Demand:
         running=signals.sum("running"),
         inflight=signals.sum("inflight_mean"),
         waiting=(signals.sum("waiting") or 0.0) + (signals.gateway_waiting or 0.0),
+        finished=signals.rate("finished"),
+        burstiness=load.burstiness,
     )
 
 
@@ -90,6 +103,7 @@ def carried(role: Role, learnt: Learnt, weight: Mapping[str, float]) -> Carried:
         by_pool=_by_pool(role, weight),
         by_limits=max(1.0, most if known is None else min(most, float(known))),
         curve=curve_of(learnt.points, planned_point(capacity, work_seen(signals))),
+        most=learnt.most,
     )
 
 

@@ -15,6 +15,7 @@ from plimsoll.control.law import Law
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.need import Asked
 from plimsoll.control.pools import shrunk
+from plimsoll.control.signals import RECENT_S
 from plimsoll.control.situation import ReplicaState, Role, Situation
 from plimsoll.control.turn import Turn
 
@@ -85,6 +86,8 @@ def _calm(role: Role, asked: Asked, load: Load, *, after: float, law: Law) -> st
     full = _full(load, after)
     if full is None:
         return "no replica says how full it is"
+    if (busy := _busy(load, after, law)) > law.down_busy:
+        return f"a burst would keep the {after:g} left {min(busy, 9.99):.0%} busy, above {law.down_busy:.0%}"
     if full > law.down_target:
         share = "more than 100%" if full > 1 else f"{full:.0%}"
         return f"the {after:g} left would be {share} full, above {law.down_target:.0%}"
@@ -111,3 +114,12 @@ def _full(load: Load, after: float) -> float | None:
         # Without a line: as if the time a request takes grew with the requests beside it.
         each *= load.supply.ready / free
     return each / holds.least
+
+
+def _busy(load: Load, after: float, law: Law) -> float:
+    """Share of their highest rate that a burst would ask of so many replicas; 0 where no rate is known."""
+    rate, free = load.demand.arrivals, after - load.missing
+    if rate is None or load.holds.curve is None:
+        return 0.0
+    burst = law.burst_sigmas * math.sqrt(load.demand.burstiness * rate / RECENT_S)
+    return (rate + burst) / (free * load.holds.rate(load.holds.least)) if free > 0 else math.inf

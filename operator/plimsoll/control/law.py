@@ -15,6 +15,11 @@ class Law:
     """Share of a replica's pool, or of the requests that it carries within its limits, that is aimed at."""
     down_target: float = 0.55
     """The same after replicas were taken away: the gap between the two keeps the number still."""
+    busy: float = 0.95
+    """Share of a replica's highest rate that a burst may take: beyond it queues grow whatever runs."""
+    down_busy: float = 0.72
+    burst_sigmas: float = 2.0
+    """Standard deviations of half a minute's arrivals that there must be room for."""
     forecast_target: float = 0.90
     """Aimed at where the forecast's own error is known and added to it."""
     coverage_least: float = 0.5

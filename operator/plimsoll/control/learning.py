@@ -25,6 +25,7 @@ GROWTH_MOST: Final = 1.25
 """Beyond what was seen to hold, by how much at most: latency does not grow in a straight line."""
 STEP_UP: Final = 1.02
 STEP_DOWN: Final = 0.85
+MOST_WEIGHT: Final = 0.3
 LEAST_SHARE: Final = 0.2
 MOST_SHARE: Final = 4.0
 """Bounds around the plan's own prediction."""
@@ -82,10 +83,28 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
     known = memory.learnt.get(first.name, Learnt())
     if ready > 0 and memory.changed is not None and now - memory.changed >= RATE_S:
         known = replace(known, points=_points(known.points, demand, ready))
+    if ready > 0 and demand.owing and _steady(memory, now):
+        known = replace(known, most=_most(known.most, demand, ready))
+    elif known.most is not None and ready > 0 and demand.finished and demand.finished / ready > known.most:
+        known = replace(known, most=demand.finished / ready)
     if ready > 0 and is_settled(memory, now):
         known = replace(known, concurrency=_concurrency(known.concurrency, role, demand, ready, slo))
     kept = {each.name: memory.learnt[each.name] for each in role.sets if each.name in memory.learnt}
     return replace(memory, learnt={**kept, first.name: known}, learnt_at=now)
+
+
+def _steady(memory: RoleMemory, now: float) -> bool:
+    """As many replicas, and a queue, for longer than counters look back."""
+    begun = [memory.since, memory.owing_since]
+    return all(at is not None and now - at > RATE_S for at in begun)
+
+
+def _most(before: float | None, demand: Demand, ready: float) -> float | None:
+    """What finishes while a queue waits is all that there is to be had."""
+    if not demand.finished:
+        return before
+    shown = demand.finished / ready
+    return shown if before is None else before + MOST_WEIGHT * (shown - before)
 
 
 def _points(points: Points, demand: Demand, ready: float) -> Points:

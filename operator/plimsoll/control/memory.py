@@ -52,6 +52,8 @@ class Learnt:
     """Requests in flight of a replica at which the limits hold; None: as planned."""
     points: Points = NOTHING
     """Seconds that a request takes, by how many are in flight."""
+    most: float | None = None
+    """Requests a second that a replica finished while others waited for it: no more can be had; None: never seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,10 @@ class RoleMemory:
     """When replicas last came or went, or a queue was last being paid back: older latencies are another state's."""
     ready: int | None = None
     """As of the last tick."""
+    since: float | None = None
+    """Since when there are so many."""
+    owing_since: float | None = None
+    """Since when requests wait."""
     wanted: float | None = None
     """At the last tick."""
     wishes: tuple[tuple[float, float], ...] = ()
@@ -125,6 +131,8 @@ class RoleMemory:
             over_since=None,
             slow_since=None,
             changed=now,
+            since=now,
+            owing_since=None,
             wanted=None,
             wishes=(),
             up_at=None if self.up_at is None else now,

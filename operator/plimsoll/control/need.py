@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from plimsoll import names
 from plimsoll.control import forecast
 from plimsoll.control.decision import Need, Told
-from plimsoll.control.demand import Carried, Demand, Load
+from plimsoll.control.demand import Load
 from plimsoll.control.law import Law
 from plimsoll.control.learning import is_settled, lead_s, ratio_of
 from plimsoll.control.memory import RoleMemory
+from plimsoll.control.signals import RECENT_S
 from plimsoll.control.situation import Role, Slo
 
 
@@ -43,7 +44,7 @@ def asked(
     now: float,
     law: Law,
 ) -> Asked:
-    demand, holds, ready = load.demand, load.holds, load.supply.ready
+    holds, ready = load.holds, load.supply.ready
     ratio, lead = ratio_of(role.signals, slo), lead_s(memory, role, law)
     memory = _slow(memory, ratio, now)
     cured = _curable(role, law)
@@ -51,7 +52,7 @@ def asked(
     latency = None
     if ratio is not None and lasted and cured and is_settled(memory, now):
         latency = ready * min(law.slow_most, ratio)
-    memory, predicted = _predicted(memory, demand, holds, lead=lead, now=now, law=law)
+    memory, predicted = _predicted(memory, load, lead=lead, now=now, law=law)
     need = Need(
         tokens=None if holds.by_pool is None else _needed(load, holds.by_pool, law),
         running=_needed(load, holds.by_limits, law),
@@ -77,12 +78,20 @@ def _needed(load: Load, full: float, law: Law) -> float | None:
     if demand.arrivals is None or holds.curve is None:
         queued = demand.waiting / full
         return None if counted is None else min(counted, law.slow_most * max(ready, 1.0)) + queued
-    steady = demand.arrivals / holds.curve.rate(law.target * full)
-    debt = (demand.arrivals + demand.waiting / law.payback_s) / holds.curve.rate(full)
+    steady = _carrying(demand.arrivals, full, law.target, load, law)
+    debt = (demand.arrivals + demand.waiting / law.payback_s) / holds.rate(full)
     # Requests in flight correct a line that is off, step by step: beyond the target they grow faster than the load, and
     # while a queue is paid back they show how full replicas may be, not how full they would be.
     corrected = 0.0 if demand.owing else min(counted or 0.0, ready * law.correction)
     return max(steady, debt, corrected)
+
+
+def _carrying(rate: float, full: float, target: float, load: Load, law: Law) -> float:
+    """Replicas of which each has no more in flight than the target, and none is overrun by a burst."""
+    holds = load.holds
+    calm = 0.0 if holds.curve is None else rate / holds.curve.rate(target * full)
+    burst = law.burst_sigmas * math.sqrt(load.demand.burstiness * rate / RECENT_S)
+    return max(calm, (rate + burst) / (law.busy * holds.rate(full)))
 
 
 def _slow(memory: RoleMemory, ratio: float | None, now: float) -> RoleMemory:
@@ -104,9 +113,9 @@ def _curable(role: Role, law: Law) -> bool:
 
 
 def _predicted(
-    memory: RoleMemory, demand: Demand, holds: Carried, *, lead: float, now: float, law: Law
+    memory: RoleMemory, view: Load, *, lead: float, now: float, law: Law
 ) -> tuple[RoleMemory, float | None]:
-    load = memory.load
+    demand, holds, load = view.demand, view.holds, memory.load
     coming = forecast.forecast(load, now, lead)
     if coming is None or demand.arrivals is None:
         return memory, None
@@ -116,8 +125,11 @@ def _predicted(
         return memory, None
     margin = forecast.surprise(load)
     if margin is None:
-        return memory, coming / holds.curve.rate(law.target * holds.least)
-    return memory, coming * margin / holds.curve.rate(law.forecast_target * holds.least)
+        return memory, _carrying(coming, holds.least, law.target, view, law)
+    return memory, max(
+        _carrying(coming, holds.least, law.forecast_target, view, law),
+        coming * margin / holds.curve.rate(law.forecast_target * holds.least),
+    )
 
 
 def _panic(role: Role, law: Law) -> bool:

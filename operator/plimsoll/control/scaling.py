@@ -77,7 +77,9 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     credit = law.credit_starts * learning.lead_s(memory, role, law)
     load = load_of(role, memory, now=now, credit_s=credit)
     if load.demand.owing:
-        memory = replace(memory, changed=now)
+        memory = replace(memory, changed=now, owing_since=memory.owing_since or now)
+    elif memory.owing_since is not None:
+        memory = replace(memory, owing_since=None)
     if not gate.missing:
         memory = learning.learned(memory, role, load, slo=situation.slo, now=now)
     view = asked(role, memory, load, slo=situation.slo, now=now, law=law)
@@ -194,7 +196,7 @@ def _remembered(turn: Turn, before: RoleMemory) -> RoleMemory:
     memory = learning.started(memory, turn.role)
     ready = sum(each.ready for each in turn.role.sets)
     if memory.ready != ready:
-        memory = replace(memory, ready=ready, changed=turn.now)
+        memory = replace(memory, ready=ready, changed=turn.now, since=turn.now)
     return replace(memory, begun=turn.now if memory.begun is None else memory.begun, seen=turn.now)
 
 
