@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster import Cluster
-from cluster.faults import WRITES, Answer, FaultProxy, Hang, Refuse, SilenceWatch, Where
+from cluster.faults import WRITES, Answer, FaultProxy, Hang, Refuse, Where
 from cluster.faults.rules import Fault
 from common import eventually
 from plimsoll import names
@@ -75,18 +75,6 @@ def test_watches_that_end_are_opened_again_and_nothing_is_missed(
             )
         assert operator.process.poll() is None
         assert operator.rests()
-
-
-def test_watches_that_fall_silent_are_noticed(lab: Cluster, place: Desk, tmp_path: Path) -> None:
-    with through(lab, tmp_path) as (operator, proxy):
-        place.apply(topology=SMALL)
-        assert place.says("Ready", "True", "Serving")
-        with proxy.add(SilenceWatch(), Where(verbs=("watch",), resources=("deployments", "pods"))):
-            lab.kubectl("-n", place.namespace, "delete", "deployment", "--all", "--wait=false")
-            time.sleep(1)
-        assert eventually(lambda: len(place.deployments()) == 1)
-        assert place.says("Ready", "True", "Serving")
-        assert operator.process.poll() is None
 
 
 def test_an_api_server_that_is_away_and_comes_back_finds_every_pod_as_it_was(
