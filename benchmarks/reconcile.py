@@ -138,7 +138,9 @@ class Bench:
     found: dict[str, Any] = field(default_factory=dict)
 
     def say(self, text: str) -> None:
-        print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+        """What is done next, and all that was found so far, since a run takes many minutes."""
+        found = f"  {json.dumps(self.found)}" if self.found else ""
+        print(f"{time.strftime('%H:%M:%S')} {text}{found}", file=sys.stderr, flush=True)
 
 
 def resource(name: str, **spec: Any) -> Object:
