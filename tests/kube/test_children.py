@@ -347,3 +347,12 @@ def test_a_refusal_wakes_the_owner_and_is_no_edit() -> None:
         index.children.seen(child, as_of=None, first=False)
     assert index.woken[OWNER] == 2
     assert index.clean
+
+
+def test_a_refusal_that_the_answer_to_our_write_tells_first_wakes_as_well() -> None:
+    index = Index("Deployment")
+    index.lists(version=3, generation=1)
+    index.children.writing(index.ref)
+    index.children.wrote(index.ref, refused_deployment(5))
+    assert index.woken[OWNER] == 1
+    assert index.clean

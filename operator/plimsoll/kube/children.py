@@ -102,6 +102,9 @@ class Children:
             if child.workload is None and known is not None:
                 child = child._replace(workload=known.workload)
             self._keep(child)
+            if known is not None and known.refused != child.refused:
+                # The turn that wrote it looked before; the event of this version will be no news.
+                self._wake(child.owner)
 
     def deleting(self, ref: Ref) -> None:
         """We are about to delete it: what is seen of it from now on wakes nobody."""
