@@ -1,0 +1,110 @@
+"""Every state of a deployment as Argo CD's health check and kstatus see it: both agree on whether it is done, at work or lost.
+
+The check is Lua, which Argo CD runs as version 5.1 and without a library; so do these tests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from lupa.lua51 import LuaRuntime  # type: ignore[import-untyped]
+
+from charts.generate import CHART
+from plimsoll import names
+from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
+from plimsoll.status.story import Story
+from plimsoll.status.told import told
+from tests.charts.kstatus import kstatus
+from tests.status.stories import NOW, asked
+from tests.status.test_conditions import CASES
+
+PATCH = yaml.safe_load((CHART.parents[1] / "docs" / "gitops" / "argocd-cm.yaml").read_text())
+(KEY,) = PATCH["data"]
+SANDBOX = "os, io, require, dofile, loadfile, package, debug = nil"
+AGREED = {
+    "Current": {"Healthy"},
+    "InProgress": {"Progressing"},
+    "Failed": {"Degraded"},
+    "Terminating": {"Progressing"},
+}
+
+
+def health(body: dict[str, Any]) -> tuple[str, str]:
+    lua = LuaRuntime()
+    lua.execute(SANDBOX)
+    lua.globals().obj = lua.table_from(body, recursive=True)
+    found = lua.execute(PATCH["data"][KEY])
+    return found.status, found.message
+
+
+def resource(story: Story, **metadata: Any) -> dict[str, Any]:
+    status = told(story, LLMDeploymentStatus(), NOW)
+    return {
+        "metadata": {"name": "chat", "generation": 3, **metadata},
+        "spec": story.deployment.spec.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "status": status.model_dump(mode="json", by_alias=True, exclude_none=True),
+    }
+
+
+def test_the_check_is_registered_for_our_kind() -> None:
+    assert f"resource.customizations.health.{names.GROUP}_{names.KIND}" == KEY
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_argo_cd_and_kstatus_agree_and_a_message_is_there(case: str) -> None:
+    story, wanted = CASES[case]
+    body = resource(story)
+    status, message = health(body)
+    assert message
+    if story.paused and wanted.get("Stalled") is None:
+        assert status == "Suspended"
+    else:
+        assert status in AGREED[kstatus(body)]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_stalled_is_never_healthy_and_what_is_healthy_serves(case: str) -> None:
+    story, wanted = CASES[case]
+    status, message = health(resource(story))
+    said = {one.type: one for one in told(story, LLMDeploymentStatus(), NOW).conditions}
+    if "Stalled" in wanted:
+        assert (status, message) == ("Degraded", said["Stalled"].message)
+    assert status != "Healthy" or said["Ready"].status == "True"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_conditions_of_an_older_spec_say_nothing(case: str) -> None:
+    body = resource(CASES[case][0], generation=4)
+    assert (health(body)[0], kstatus(body)) == ("Progressing", "InProgress")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_being_deleted_is_at_work(case: str) -> None:
+    body = resource(CASES[case][0], deletionTimestamp=NOW)
+    assert (health(body)[0], kstatus(body)) == ("Progressing", "Terminating")
+
+
+def test_a_resource_without_a_status_is_not_seen_yet_which_kstatus_does_not_know() -> None:
+    body: dict[str, Any] = {"metadata": {"name": "chat", "generation": 1}, "spec": {}}
+    assert (health(body)[0], kstatus(body)) == ("Progressing", "Current")
+
+
+def test_the_first_status_is_at_work() -> None:
+    body = resource(Story(deployment=asked(), plan=None, rollout=None))
+    assert (health(body)[0], kstatus(body)) == ("Progressing", "InProgress")
+
+
+def test_a_condition_of_another_writer_that_lags_is_left_out() -> None:
+    body = resource(CASES["it serves"][0])
+    body["status"]["conditions"].append(
+        {
+            "type": "Stalled",
+            "status": "True",
+            "reason": "StartFailed",
+            "message": "old",
+            "observedGeneration": 2,
+        }
+    )
+    assert health(body)[0] == "Healthy"
