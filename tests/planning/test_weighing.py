@@ -82,3 +82,9 @@ def test_layouts_are_turned_down_by_a_rule_or_by_cost_and_none_is_forgotten():
 def test_more_than_a_plan_can_hold_is_cut_and_the_telling_ones_stay():
     made = planned(deployment(R1, workload={"preset": "chat"}), *FLEET)
     assert len(made.rejected) <= weighing.MOST_REJECTED
+
+
+def test_sizes_that_the_user_fixed_are_tried_however_large_they_are_together():
+    asked = deployment(LLAMA_70B, topology={"mode": "manual", "tensor": 8, "pipeline": 2})
+    made = planned(asked, pool(nodes=4))
+    assert [str(one.layout) for one in made.sets] == ["tp8-pp2"]

@@ -13,7 +13,7 @@ from typing import Final
 from plimsoll.facts.architecture import Architecture, Attention, LatentAttention
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.layout import Layout
-from plimsoll.planning.rules import Question
+from plimsoll.planning.rules import Question, Wishes
 
 TENSOR: Final = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 72)
 PIPELINE: Final = (1, 2, 3, 4, 6, 8, 16)
@@ -35,9 +35,11 @@ class Refusal:
     message: str
 
 
-def largest_tried(model: ModelFacts, memory_bytes: int) -> int:
+def largest_tried(model: ModelFacts, memory_bytes: int, wishes: Wishes) -> int:
+    """Devices of the largest layout that is looked at; what the user fixed is looked at however large it is."""
+    asked = (wishes.tensor or 1) * (wishes.pipeline or 1) * (wishes.data or 1)
     need = ceil(model.weights.total / (memory_bytes * USABLE))
-    return max(LEAST_TRIED, need, min(MOST_TRIED, SPREAD * need))
+    return max(LEAST_TRIED, asked, need, min(MOST_TRIED, SPREAD * need))
 
 
 def enumerate_layouts(architecture: Architecture, most: int, question: Question) -> tuple[Layout, ...]:

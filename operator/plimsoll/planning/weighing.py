@@ -106,7 +106,10 @@ class _Weighing:
         kept = self._ask_model(slots)
         prospects: list[Prospect] = []
         for slot in slots:
-            site, most = slot.site(), largest_tried(self.task.model, slot.hardware.memory_bytes)
+            site, most = (
+                slot.site(),
+                largest_tried(self.task.model, slot.hardware.memory_bytes, self.question.wishes),
+            )
             budget = slot.hardware.memory_bytes * most_utilization(self.task, slot)
             speed = speed_of(self.task, slot)
             for layout in kept:
@@ -126,7 +129,8 @@ class _Weighing:
     def _ask_model(self, slots: Sequence[Slot]) -> list[Layout]:
         """Layouts that the model, the wishes and the format allow; the others are refused once, wherever they would run."""
         model = self.task.model
-        most = max((largest_tried(model, slot.hardware.memory_bytes) for slot in slots), default=0)
+        wishes = self.question.wishes
+        most = max((largest_tried(model, slot.hardware.memory_bytes, wishes) for slot in slots), default=0)
         kept = []
         for layout in enumerate_layouts(model.architecture, most, self.question):
             refusal = first_refusal(layout, self.question)
