@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import copy
 import json
 import os
@@ -31,6 +32,7 @@ from cluster.fleet import read_fleet  # noqa: E402
 from plimsoll import names  # noqa: E402
 from plimsoll.kube.credentials import Access  # noqa: E402
 from plimsoll.kube.door import Door, Object  # noqa: E402
+from plimsoll.kube.errors import KubeError  # noqa: E402
 from plimsoll.kube.kinds import CHILDREN, CONTROLLER_REVISION, DEPLOYMENT, OWNER, Kind  # noqa: E402
 from turns.running import Operator  # noqa: E402
 
@@ -89,15 +91,16 @@ class Glass:
 
     async def _watch(self, kind: Kind, path: str, version: str) -> None:
         while True:
-            async for event, item in self._door.watch(path, version, metadata=True):
-                if event == "OPENED":
-                    continue
-                version = item["metadata"]["resourceVersion"]
-                if event == "DELETED":
-                    self.seen.pop((kind.name, item["metadata"]["name"]), None)
-                elif event != "BOOKMARK":
-                    self._put(kind, item)
-                self.news.set()
+            with contextlib.suppress(KubeError):
+                async for event, item in self._door.watch(path, version, metadata=True):
+                    if event == "OPENED":
+                        continue
+                    version = item["metadata"]["resourceVersion"]
+                    if event == "DELETED":
+                        self.seen.pop((kind.name, item["metadata"]["name"]), None)
+                    elif event != "BOOKMARK":
+                        self._put(kind, item)
+                    self.news.set()
 
     def _put(self, kind: Kind, item: Object) -> None:
         metadata = item["metadata"]
@@ -324,17 +327,27 @@ async def measure_edits(bench: Bench) -> None:
         answer = await apply(bench, resource(name, workload={"contextTokens": 24576}))
         asked[name] = answer["metadata"]["generation"], time.monotonic()
 
-    async def watch(version: str) -> None:
-        async for event, item in bench.door.watch(path, version):
-            if event == "MODIFIED":
-                name = item["metadata"]["name"]
-                if (item.get("status") or {}).get("observedGeneration") == item["metadata"]["generation"]:
-                    told.setdefault(name, time.monotonic())
+    async def watch() -> None:
+        """All are read again where a watch ended, which the server orders every few minutes."""
+        while True:
+            version = ""
+            async for page in bench.door.pages(path):
+                version = page.version
+                for item in page.items:
+                    note(item)
+            with contextlib.suppress(KubeError):
+                async for event, item in bench.door.watch(path, version):
+                    if event == "MODIFIED":
+                        note(item)
 
-    version = ""
-    async for page in bench.door.pages(path, metadata=True):
-        version = page.version
-    watching = asyncio.create_task(watch(version))
+    def note(item: Object) -> None:
+        name, generation = item["metadata"]["name"], item["metadata"]["generation"]
+        observed = (item.get("status") or {}).get("observedGeneration")
+        if observed == generation > before.get(name, generation):
+            told.setdefault(name, time.monotonic())
+
+    before = {one["metadata"]["name"]: one["metadata"]["generation"] for one in bench.cluster.api.items(path)}
+    watching = asyncio.create_task(watch())
     began = time.monotonic()
     await at_once([partial(edit, number) for number in range(count)])
     async with asyncio.timeout(PATIENCE):

@@ -105,7 +105,11 @@ def test_a_fleet_can_be_written_as_a_snapshot():
             "pools[0].maxNodes",
             "whole GPUs",
         ),
-        ("name: p, gpuProduct: L4, gpusPerNode: 8, nodes: 1, sharedBy: 2, via: dra", "pools[0].via", "shared"),
+        (
+            "name: p, gpuProduct: L4, gpusPerNode: 8, nodes: 1, sharedBy: 2, via: dra",
+            "pools[0].via",
+            "shared",
+        ),
         ("name: p, gpuProduct: H100, gpusPerNode: 8, nodes: 1, colour: red", "pools[0].colour", ""),
         ("name: p, gpuProduct: H100, gpusPerNode: 8, nodes: 1, rdma: 1", "pools[0].rdma", "true or false"),
     ],

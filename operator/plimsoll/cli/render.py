@@ -9,7 +9,6 @@ import click
 import yaml
 
 from plimsoll import __version__, names
-from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.cli import asking, inputs
@@ -81,9 +80,9 @@ def render_command(
             revisions=_revisions(question.snapshot, deployment),
             kept=_kept(deployment, question),
             learned=question.snapshot.learned,
-            config=question.admin,
+            config=question.snapshot.config,
             capabilities=capabilities,
-            mark=mark_of(__version__, question.admin),
+            mark=mark_of(__version__, question.snapshot.config),
         )
         for one in rendered(seen, made[key]):
             click.echo(text_of(one), nl=False)
@@ -102,8 +101,7 @@ def rendered(seen: Seen, plan: Plan) -> tuple[Manifest, ...]:
     if not decision.manifests:
         _tell(decision.plan)
         raise SystemExit(BAD_INPUT)
-    config = seen.config or OperatorConfig()
-    spec = effective(seen.deployment.spec, seen.deployment.namespace, config).spec
+    spec = effective(seen.deployment.spec, seen.deployment.namespace, seen.config).spec
     note(map(str, unserved(spec, tuple(decision.revisions.values()), seen.capabilities)))
     return decision.manifests
 

@@ -80,7 +80,9 @@ def claim(item: Object) -> dict[str, Any] | None:
 
 def deployment(item: Object) -> dict[str, Any]:
     """A resource without what the API server keeps for itself."""
-    metadata = _some(item.get("metadata") or {}, ("name", "namespace", "uid", "labels", "annotations", "generation"))
+    metadata = _some(
+        item.get("metadata") or {}, ("name", "namespace", "uid", "labels", "annotations", "generation")
+    )
     metadata.get("annotations", {}).pop("kubectl.kubernetes.io/last-applied-configuration", None)
     return {**_some(item, ("apiVersion", "kind")), "metadata": metadata, **_some(item, ("spec", "status"))}
 

@@ -1,0 +1,205 @@
+"""The chart on a real API server: what helm renders is accepted, its pods are restricted, and its rights are those that are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from chart import GOLDEN, VALUES, golden, objects, rendered
+from cluster import Cluster
+from cluster.fleet import read_fleet
+from cluster.others import OTHERS
+from common import ROOT, eventually
+from turns.crashes import LARGE, WIDE
+from turns.running import Desk, Operator
+
+Right = tuple[str, str, str]
+UNUSED: Final[dict[Right, str]] = {}
+KINDS: Final = (
+    "gateway.networking.k8s.io/v1/httproutes", "inference.networking.k8s.io/v1/inferencepools",
+    "monitoring.coreos.com/v1/podmonitors", "networking.k8s.io/v1/networkpolicies", "v1/persistentvolumeclaims",
+    "networking.k8s.io/v1/ingresses", "leaderworkerset.x-k8s.io/v1/leaderworkersets", "apps/v1/statefulsets",
+    "resource.k8s.io/v1/resourceclaimtemplates",
+)  # fmt: skip
+GOING: Final = KINDS[6:]
+RIGHTS: Final = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccount", "ConfigMap")
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Cluster]:
+    """With every API that the operator may use, and a record of who called what."""
+    with Cluster(audit=True) as running:
+        running.install(ROOT / "crds" / "llmdeployments.plimsoll.dev.yaml")
+        running.install_others(*OTHERS)
+        yield running
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_chart_renders_what_it_did(name: str) -> None:
+    assert golden(VALUES[name]) == (GOLDEN / f"{name}.yaml").read_text(), (
+        "run `python e2e/chart.py`, and look"
+    )
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_what_is_rendered_is_accepted(served: Cluster, name: str) -> None:
+    text = rendered(VALUES[name])
+    for each in {one["metadata"].get("namespace") for one in objects(text)} - {None}:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": each}}
+        served.api.apply(f"/api/v1/namespaces/{each}", body, force=True)
+    # The CRD is there already, of another manager: what is in the way of one is none of the chart's faults.
+    done = served.kubectl(
+        "apply",
+        "--server-side",
+        "--dry-run=server",
+        "--force-conflicts",
+        "--validate=strict",
+        "-f",
+        "-",
+        input=text,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_operators_pods_pass_where_only_restricted_ones_may_be(served: Cluster, name: str) -> None:
+    label = {"pod-security.kubernetes.io/enforce": "restricted"}
+    namespace = served.api.create(
+        "/api/v1/namespaces", {"metadata": {"generateName": "safe-", "labels": label}}
+    )
+    place = namespace["metadata"]["name"]
+    text = rendered(VALUES[name], namespace=place)
+    (deployment,) = (one for one in objects(text) if one["kind"] == "Deployment")
+    spec = deployment["spec"]["template"]["spec"]
+    # Whether the account is there is another admission's matter.
+    pod: dict[str, Any] = {
+        "metadata": {"generateName": "operator-"},
+        "spec": {**spec, "serviceAccountName": "default"},
+    }
+    assert eventually(lambda: bool(served.api.items(f"/api/v1/namespaces/{place}/serviceaccounts")))
+    made = served.api.create(f"/api/v1/namespaces/{place}/pods", pod, dryRun="All")
+    assert made["spec"]["containers"][0]["image"]
+
+
+def installed(cluster: Cluster, values: Path, namespace: str, *more: str) -> Path:
+    """Its rights and its account, without its pods; the account's kubeconfig. The admin's file lies beside it."""
+    found = objects(rendered(values, "--set=crds.enabled=false", *more, namespace=namespace))
+    kept = [one for one in found if one["kind"] in RIGHTS]
+    done = cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(kept))
+    assert done.returncode == 0, done.stderr
+    return cluster.kubeconfig_for(namespace, account_of(found))
+
+
+def account_of(found: list[dict[str, Any]]) -> str:
+    (account,) = (one["metadata"]["name"] for one in found if one["kind"] == "ServiceAccount")
+    return str(account)
+
+
+def admins_file(values: Path, folder: Path) -> Path:
+    (config,) = (
+        one["data"]["config.yaml"]
+        for one in objects(rendered(values))
+        if one["kind"] == "ConfigMap" and "config.yaml" in one["data"]
+    )
+    file = folder / "config.yaml"
+    file.write_text(config)
+    return file
+
+
+def granted() -> set[Right]:
+    """Each verb of the rules of all namespaces and of the operator's own, apart."""
+    found = objects(rendered(VALUES["default"]))
+    return {
+        (group, resource, verb)
+        for one in found
+        if one["kind"] in ("Role", "ClusterRole")
+        for rule in one["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def used(cluster: Cluster, user: str, since: int) -> set[Right]:
+    """What the API server let it do. An apply of what was not there needs the right to create as well."""
+    found: set[Right] = set()
+    for one in cluster.audit.entries(user=user, since=since):
+        if one.code >= 400 or not one.call.resource:
+            continue
+        found.add((one.call.group, one.call.resource, one.call.verb))
+        if one.code == 201:
+            found.add((one.call.group, one.call.resource, "create"))
+    return found
+
+
+def lives(desk: Desk) -> None:
+    """One resource from its creation to its end, and beside it one for every optional API."""
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    desk.apply(workload={"contextTokens": 8192})
+    assert eventually(lambda: desk.condition("Progressing")[1] == "RolledOut")
+    done = desk.cluster.kubectl("-n", desk.namespace, "scale", "llm", "chat", "--replicas=2")
+    assert done.returncode == 0, done.stderr
+    assert eventually(lambda: desk.get()["status"].get("ready") == "2/2")
+    desk.cluster.api.delete(desk.path())
+    assert eventually(lambda: desk.deployments() == {})
+
+
+def test_the_operator_needs_every_right_that_the_chart_gives_and_no_other(
+    served: Cluster, tmp_path: Path
+) -> None:
+    values, place = VALUES["default"], "plimsoll-rights"
+    served.api.create("/api/v1/namespaces", {"metadata": {"name": place}})
+    served.api.create("/api/v1/namespaces", {"metadata": {"name": "users"}})
+    since = served.audit.mark()
+    account = installed(served, values, place)
+    user = f"system:serviceaccount:{place}:load-plimsoll"
+    args = (f"--config={admins_file(values, tmp_path)}", f"--lease-namespace={place}")
+    desk = Desk(served, "users")
+    with (
+        served.fleet(read_fleet("h100")),
+        served.fleet(read_fleet("h200")),
+        served.fleet(read_fleet("h100-dra")),
+        Operator(served, tmp_path, kubeconfig=account, args=args) as operator,
+    ):
+        lives(desk)
+        tried = every_api(desk)
+        assert operator.stop() == 0, operator.tail()
+    refused = served.audit.entries(user=user, codes={401, 403}, since=since)
+    assert [(one.call.verb, one.call.resource, one.call.namespace) for one in refused] == []
+    unused = granted() - used(served, user, since)
+    print("UNUSED", sorted(unused), tried)
+    assert unused == set(UNUSED), tried
+
+
+def every_api(desk: Desk) -> list[str]:
+    """Resources that ask for what the first did not, by name so that it goes again: each has an end."""
+    where = desk.namespace
+    asked: dict[str, dict[str, Any]] = {
+        "routed": {
+            "networking": {"gateway": {"name": "public"}, "allowFrom": [where]},
+            "storage": {"weights": {"claimTemplate": {"size": "40Gi"}}},
+        },
+        "open": {"networking": {"ingress": {"hosts": ["chat.example.com"]}}},
+        "claiming": {"topology": {"gpuProducts": ["A100-SXM-80GB"]}},
+        "wide": {"topology": WIDE, "model": LARGE},
+        "grouped": {"topology": {**WIDE, "groups": "LeaderWorkerSet"}, "model": LARGE},
+    }
+    for name, spec in asked.items():
+        desk.apply(name, **spec)
+    missing: list[str] = []
+
+    def all_there() -> bool:
+        missing[:] = [kind for kind in KINDS if not desk.items(kind)]
+        return not missing
+
+    eventually(all_there)
+    print({name: desk.condition("Ready", name) for name in asked})  # told of a failure
+    for name in asked:
+        desk.apply(name, replicas=0)
+    eventually(lambda: not any(desk.items(kind) for kind in GOING))
+    return missing
