@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "memory": ("memory", "Tables of what fits a GPU: by utilization, context, TP, KV dtype."),
     "import": ("bring", "Turn a vLLM command line or another operator's resource into an LLMDeployment."),
     "render": ("render", "Print the Kubernetes objects that the operator would apply."),
+    "images": ("images", "List the images that a cluster needs, for mirrors without a way out."),
     "snapshot": ("snapshot", "Write all that a plan needs of a cluster into one file."),
     "doctor": ("doctor", "What keeps deployments in a cluster from serving, and what cures it."),
     "simulate": ("simulate", "Replay traffic against a plan, in virtual time, before anything is deployed."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -9,7 +10,7 @@ from plimsoll.api.config import OperatorConfig, Registry
 from plimsoll.api.problems import Problem, SpecError
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.engines import EngineFacts
-from plimsoll.planning.images import ADMIN_NAMES, PUBLISHED, listed, published
+from plimsoll.planning.images import ADMIN_FIELDS, ADMIN_NAMES, PUBLISHED, listed, published
 from plimsoll.planning.plan import PlanSet
 
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
@@ -47,6 +48,14 @@ def image_of(spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts, confi
         own=False,
         binding=named if named is not None and rolled_by_operator(spec, config) else "",
     )
+
+
+def engine_images(facts: EngineFacts, config: OperatorConfig) -> Iterator[tuple[str, str]]:
+    """Vendors, and the image of the engine that their pods run; before a mirror takes its registry's place."""
+    for vendor in ADMIN_FIELDS:
+        named = listed(facts.version, vendor, config)
+        if named is not None or published(facts, vendor):
+            yield vendor, named or _published(facts, vendor)
 
 
 def rolled_by_operator(spec: LLMDeploymentSpec, config: OperatorConfig) -> bool:

@@ -1,0 +1,85 @@
+"""`plimsoll images`: every image that a cluster pulls because of Plimsoll, for mirrors where nothing else is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import click
+
+from plimsoll import __version__
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.defaults import effective
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.cli import drawing, inputs
+from plimsoll.cli.output import output_option, print_data
+from plimsoll.engines.sources import scheme_of, sources
+from plimsoll.render.images import engine_images, mirrored
+
+OPERATOR: Final = f"plimsoll:{__version__}"
+"""As the chart's values name it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    image: str
+    pulled: str
+    """By which name pods ask for it: another one where the admin names a mirror."""
+    why: str
+
+
+@click.command("images")
+@inputs.files_option
+@inputs.config_option
+@output_option
+def images_command(*, files: tuple[str, ...], config_file: str | None, output: str) -> None:
+    """List the operator's image, the engine's for each vendor, and those that resources name.
+
+    Engine versions are those of the admin's file, else the default one. The operator's own image is named as in the
+    chart's values; image.repository there says where it is pulled from.
+
+    \b
+    Examples:
+      plimsoll images
+      plimsoll images --config config.yaml -f llm.yaml -o json
+    """
+    admin = inputs.config(config_file)
+    found = needed(admin, inputs.deployments(files) if files else ())
+    if output != "text":
+        print_data([asdict(one) for one in found], output)
+        return
+    rows = [(one.image, one.pulled if one.pulled != one.image else "-", one.why) for one in found]
+    drawing.show([drawing.table(("IMAGE", "PULLED AS", "FOR"), rows, left=(0, 1, 2))])
+
+
+def needed(admin: OperatorConfig, resources: Iterable[LLMDeployment]) -> tuple[Needed, ...]:
+    """Each once, in a fixed order: the operator's, then the engine's, then the users'."""
+    found: dict[str, Needed] = {}
+    own = (one for resource in resources for one in _own(resource, admin))
+    for one in (*_shared(admin), *own):
+        found.setdefault(one.image, one)
+    return tuple(found.values())
+
+
+def _shared(admin: OperatorConfig) -> Iterator[Needed]:
+    yield Needed(image=OPERATOR, pulled=OPERATOR, why="the operator")
+    listed: list[str | None] = [one.version for one in admin.engines.versions]
+    for each in listed or [admin.engines.default_version]:
+        facts = inputs.engine(each)
+        for vendor, image in engine_images(facts, admin):
+            why = f"{facts.profile.title} {facts.version} on {vendor}"
+            yield Needed(image=image, pulled=mirrored(image, admin.registry), why=why)
+
+
+def _own(resource: LLMDeployment, admin: OperatorConfig) -> Iterator[Needed]:
+    """What a person named is pulled by just that name."""
+    spec = effective(resource.spec, resource.namespace, admin).spec
+    who = f"{resource.namespace}/{resource.name}"
+    if spec.engine.image is not None:
+        yield Needed(image=spec.engine.image, pulled=spec.engine.image, why=f"engine of {who}")
+    weights = spec.storage.weights
+    kept = [] if weights is None or weights.image is None else [weights.image.reference]
+    named = [one.source.partition("://")[2] for one in sources(spec) if scheme_of(one.source) == "oci"]
+    for image in (*kept, *named):
+        yield Needed(image=image, pulled=image, why=f"model of {who}")
