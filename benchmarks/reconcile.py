@@ -14,7 +14,6 @@ import contextlib
 import copy
 import json
 import os
-import statistics
 import sys
 import tempfile
 import time
@@ -29,6 +28,7 @@ sys.path.insert(0, str(ROOT / "e2e"))  # programs there find one another by bare
 
 from cluster import Cluster  # noqa: E402
 from cluster.fleet import read_fleet  # noqa: E402
+from glass import PATIENCE, Glass, at_once, cpu_seconds, peak_mb, percentile, percentiles  # noqa: E402
 from plimsoll import names  # noqa: E402
 from plimsoll.kube.credentials import Access  # noqa: E402
 from plimsoll.kube.door import Door, Object  # noqa: E402
@@ -49,8 +49,6 @@ OBJECTS: Final = (
     "ServiceAccount",
 )
 """The children of each resource here."""
-IN_FLIGHT: Final = 64
-PATIENCE: Final = 1800.0
 CONTEXTS: Final = (8192, 16384)
 MANAGER: Final = "benchmark"
 
@@ -62,74 +60,6 @@ class Sizes:
     start: tuple[int, ...] = (100, 1000, 10_000)
     edits: int = 1000
     idle_minutes: float = 10.0
-
-
-class Glass:
-    """What is seen of the objects of some kinds in a namespace, and when."""
-
-    def __init__(self, door: Door, space: str, kinds: Iterable[Kind]) -> None:
-        self._door, self._space, self._kinds = door, space, tuple(kinds)
-        self.seen: dict[tuple[str, str], tuple[str, float]] = {}
-        """By kind and name, version and moment of the last change."""
-        self.news = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
-
-    async def __aenter__(self) -> Glass:
-        for kind in self._kinds:
-            path, version = kind.collection(self._space), ""
-            async for page in self._door.pages(path, metadata=True):
-                version = page.version
-                for item in page.items:
-                    self._put(kind, item)
-            self._tasks.append(asyncio.create_task(self._watch(kind, path, version)))
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _watch(self, kind: Kind, path: str, version: str) -> None:
-        while True:
-            with contextlib.suppress(KubeError):
-                async for event, item in self._door.watch(path, version, metadata=True):
-                    if event == "OPENED":
-                        continue
-                    version = item["metadata"]["resourceVersion"]
-                    if event == "DELETED":
-                        self.seen.pop((kind.name, item["metadata"]["name"]), None)
-                    elif event != "BOOKMARK":
-                        self._put(kind, item)
-                    self.news.set()
-
-    def _put(self, kind: Kind, item: Object) -> None:
-        metadata = item["metadata"]
-        self.seen[kind.name, metadata["name"]] = metadata["resourceVersion"], time.monotonic()
-
-    def of(self, kind: str) -> int:
-        return sum(1 for one, _ in self.seen if one == kind)
-
-    async def until(self, holds: Callable[[], bool]) -> float:
-        """When it held."""
-        async with asyncio.timeout(PATIENCE):
-            while not holds():
-                self.news.clear()
-                await self.news.wait()
-        return time.monotonic()
-
-    async def next_of(self, name: str, after: float) -> float:
-        """When an object of this name, or of one made from it, was first seen to change after a moment."""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                self.news.clear()
-                at = [
-                    moment
-                    for (_, one), (_, moment) in self.seen.items()
-                    if moment > after and (one == name or one.startswith(f"{name}-"))
-                ]
-                if at:
-                    return min(at)
-                await self.news.wait()
 
 
 @dataclass(slots=True)
@@ -162,18 +92,6 @@ def plain_deployment(name: str) -> Object:
     spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
     metadata = {"name": name, "namespace": PLAIN}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
-
-
-async def at_once(calls: Iterable[Callable[[], Awaitable[object]]]) -> float:
-    """So many in flight as the operator may have; how long it took."""
-    began, room = time.monotonic(), asyncio.Semaphore(IN_FLIGHT)
-
-    async def one(call: Callable[[], Awaitable[object]]) -> None:
-        async with room:
-            await call()
-
-    await asyncio.gather(*(one(call) for call in calls))
-    return time.monotonic() - began
 
 
 async def apply(bench: Bench, body: Object) -> Object:
@@ -387,27 +305,6 @@ async def measure_start(bench: Bench, count: int) -> None:
         "writes": await asyncio.to_thread(bench.operator.writes),
         "cpu_s": round(cpu_seconds(bench.operator.process.pid), 2),
     }
-
-
-def percentile(values: list[float], share: float) -> float:
-    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
-
-
-def percentiles(seconds: list[float], prefix: str = "") -> dict[str, float]:
-    return {
-        f"{prefix}p50_ms": round(statistics.median(seconds) * 1000, 1),
-        f"{prefix}p99_ms": round(percentile(seconds, 0.99) * 1000, 1),
-    }
-
-
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def peak_mb(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) // 1000
 
 
 async def measure(cluster: Cluster, sizes: Sizes, folder: Path) -> dict[str, Any]:
