@@ -65,4 +65,6 @@ def test_reading_is_the_inverse_of_telling_for_what_import_itself_wrote():
     (first,) = import_text(text).documents
     spec = load_deployments(yaml.safe_dump(first)).or_raise()[0].spec
     (second,) = read_back(spec, layout=Layout(tensor=2)).documents
+    # How long to drain is told to every engine, whoever decided it.
+    assert second["spec"].pop("rollout").keys() == {"drainSeconds"}
     assert second == first
