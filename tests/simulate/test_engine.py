@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.simulate.engine import Engine, Request
+from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.meters import ITL, ITL_BUCKETS, Histogram
+from plimsoll.simulate.request import Request
 from plimsoll.simulate.steps import Limits, StepTimes
 from tests.simulate.naive_engine import NaiveEngine, Sequence
 

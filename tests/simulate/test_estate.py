@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from plimsoll.control.situation import ReplicaState
-from plimsoll.simulate.engine import Request
 from plimsoll.simulate.estate import Estate
+from plimsoll.simulate.request import Request
 from plimsoll.simulate.router import InferencePool, Router, Service
 from plimsoll.simulate.scrapes import Prometheus
 from plimsoll.simulate.world import STARTS_S, Clients, Hardware, Scrapes

@@ -16,60 +16,8 @@ from math import ceil, sqrt
 
 from plimsoll.simulate.meters import ITL, LATENCY, TOKENS, TTFT, Histogram
 from plimsoll.simulate.prefixes import PREFIX_BLOCK, Prefixes
+from plimsoll.simulate.request import Request
 from plimsoll.simulate.steps import Limits, StepTimes
-
-
-class Request:
-    """One request, and where it stands. Mutable: millions of them pass through a run."""
-
-    __slots__ = (
-        "arrival",
-        "base",
-        "cached",
-        "computed",
-        "finished_at",
-        "first_at",
-        "generated",
-        "input_tokens",
-        "joined",
-        "last_at",
-        "left",
-        "order",
-        "output_tokens",
-        "outside",
-        "preemptions",
-        "prefix",
-        "residue",
-        "shared_blocks",
-    )
-
-    def __init__(
-        self, arrival: float, input_tokens: int, output_tokens: int, prefix: Sequence[int] = ()
-    ) -> None:
-        self.arrival = arrival
-        self.input_tokens = input_tokens
-        self.output_tokens = output_tokens
-        self.prefix = prefix
-        """Ids of shared blocks of prompt tokens, from its start."""
-        self.first_at = -1.0
-        self.finished_at = -1.0
-        self.preemptions = 0
-        self.generated = 0
-        """Tokens given out when it last joined the batch; `Engine.tokens` says how many by now."""
-        self.last_at = -1.0
-        self.outside = 0.0
-        self.order = -1
-        """Of admission; -1 where it does not run."""
-        self.joined = -1
-        """The step it joined the decoding batch after; -1 while its prompt is computed."""
-        self.base = 0
-        """Cached tokens when it joined."""
-        self.residue = 0
-        self.left = 0
-        """Prompt tokens still to be computed."""
-        self.computed = 0
-        self.cached = 0
-        self.shared_blocks = 0
 
 
 class Engine:

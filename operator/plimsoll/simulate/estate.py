@@ -12,7 +12,8 @@ from random import Random
 from typing import Final
 
 from plimsoll.control.situation import Replica, ReplicaState
-from plimsoll.simulate.engine import Engine, Request
+from plimsoll.simulate.engine import Engine
+from plimsoll.simulate.request import Request
 from plimsoll.simulate.world import World
 
 STARTING: Final = (ReplicaState.STARTING, ReplicaState.NODE_COMING, ReplicaState.UNSCHEDULABLE)

@@ -7,9 +7,9 @@ from typing import Final
 
 from plimsoll.control.samples import PodSample
 from plimsoll.simulate.arrivals import Arrivals
-from plimsoll.simulate.engine import Request
 from plimsoll.simulate.estate import Estate
 from plimsoll.simulate.policies.base import Policy, View
+from plimsoll.simulate.request import Request
 from plimsoll.simulate.router import Routing, router_of
 from plimsoll.simulate.scrapes import Prometheus
 from plimsoll.simulate.tally import Action, Outcome, Tally

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from plimsoll.control.situation import Slo
-from plimsoll.simulate.engine import Request
 from plimsoll.simulate.estate import Estate
 from plimsoll.simulate.meters import ITL, Histogram
+from plimsoll.simulate.request import Request
 from plimsoll.simulate.world import SCRAPE_S, START_P90_S
 
 POINTS: Final = 600
