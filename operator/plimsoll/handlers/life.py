@@ -158,7 +158,10 @@ class Life:
     async def _events(self, load: Callable[[], Any], stop: asyncio.Event) -> None:
         spaces = self.options.namespaces
         others = asyncio.all_tasks()
+        # Else kopf asks for the user's name, and in a pod the user has none.
+        identity: Any = self.options.identity
         tasks = await kopf.spawn_tasks(
+            identity=identity,
             registry=registry_of(self._seen, load),
             settings=settings_of(spaces),
             standalone=True,
