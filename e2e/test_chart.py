@@ -156,6 +156,10 @@ def lives(desk: Desk) -> None:
     """One resource from its creation to its end, and beside it one for every optional API."""
     desk.apply()
     assert desk.says("Ready", "True", "Serving")
+    before = (desk.get()["metadata"]["generation"], desk.children())
+    for _ in range(10):
+        desk.apply()
+    assert (desk.get()["metadata"]["generation"], desk.children()) == before, "syncs that change nothing"
     desk.apply(workload={"contextTokens": 8192})
     assert eventually(lambda: desk.condition("Progressing")[1] == "RolledOut")
     done = desk.cluster.kubectl("-n", desk.namespace, "scale", "llm", "chat", "--replicas=2")
