@@ -1,4 +1,4 @@
-# A fresh clone needs Python 3.11 or later, make and a network; everything else is installed into .venv by the lock files.
+# A fresh clone needs Python 3.11 or later, make, openssl and a network; everything else is installed into .venv by the lock files.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,7 +15,7 @@ TRACES ?=
 BENCH_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-down test e2e lint format generate bench lock clean
+.PHONY: help setup demo demo-down test test-parser e2e lint format generate bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -30,7 +30,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup ## plan the samples in seconds, then start a cluster of 200 simulated nodes and plan there; it stays
+demo: setup ## plan the samples in seconds, then then a cluster of 200 simulated nodes, the operator and three models that come to serve; it stays
 	@test -n "$(SAMPLES)" || { echo "examples/ holds no sample resources" >&2; exit 1; }
 	@for sample in $(SAMPLES); do \
 	  printf '\n'; sed -n '/^# /p; /^[^#]/q' "$$sample"; \
@@ -77,7 +77,7 @@ format: setup ## let ruff format and mend what it can
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-generate: setup ## write the generated files again (CRD, reference)
+generate: setup ## write the generated files again (CRD, reference, the chart's rights, schema and README)
 	@set -e; for module in $(GENERATORS); do echo "$$module"; $(BIN)/python -m "$$module"; done
 	$(BIN)/python charts/generate.py
 

@@ -29,8 +29,15 @@ TYPES: Final = {bool: "boolean", int: "integer", str: "string", list: "array", d
 HEAD: Final = """\
 # The chart of Plimsoll
 
-Installs the operator: `helm install plimsoll charts/plimsoll --namespace plimsoll --create-namespace`. What it does then stands in
-[the operator](../../docs/operator.md), what `config` may say in [the admin's file](../../docs/reference/operatorconfig.md).
+Installs the operator. How its image is built and the chart installed, and what it does then, stands in [the operator](../../docs/operator.md).
+
+`config` is [the admin's file](../../docs/reference/operatorconfig.md) without its apiVersion and kind:
+
+```yaml
+config:
+  prices: {currency: USD, gpuHour: [{product: H100-SXM-80GB, perHour: "2.49"}]}
+  budgets: [{namespace: team-a, gpus: 16}]
+```
 
 Upgrading restarts no serving pod. Uninstalling keeps the CustomResourceDefinition and all resources as long as `crds.keep` is true.
 

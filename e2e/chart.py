@@ -28,7 +28,7 @@ NAMESPACE: Final = "plimsoll-system"
 
 def helm(*args: str) -> subprocess.CompletedProcess[str]:
     """The caller looks at the exit code."""
-    places = Places.of(os.environ)  # noqa: TID251 - as every session's own
+    places = Places.of(os.environ)  # noqa: TID251 - as the tests' own
     program = ensure(["helm"], places, Progress(sys.stderr))["helm"]
     return subprocess.run([str(program), *args], capture_output=True, text=True, check=False)
 

@@ -33,7 +33,7 @@ PRIVILEGED_POD: Final[Object] = {
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda one: one.name)
 def test_nothing_is_left_when_the_owner_is_killed(ending: signal.Signals) -> None:
-    environ = {**os.environ, "PYTHONPATH": str(ROOT / "e2e")}  # noqa: TID251 - as this session's own
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "e2e")}  # noqa: TID251 - as the tests' own
     with subprocess.Popen(
         [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, env=environ, text=True
     ) as owner:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.real_node
 
 @pytest.fixture
 def places() -> Places:
-    return Places.of(os.environ)  # noqa: TID251 - as this session's own
+    return Places.of(os.environ)  # noqa: TID251 - as the tests' own
 
 
 def test_an_image_that_is_there_is_not_made_again(real_cluster: Cluster, places: Places) -> None:

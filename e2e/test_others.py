@@ -16,7 +16,7 @@ from cluster.binaries import BinariesMissing, Places
 from cluster.others import OTHERS
 from cluster.others.modules import MODULES, Module, a_go
 
-PLACES: Final = Places.of(os.environ)  # noqa: TID251 - as this session's own
+PLACES: Final = Places.of(os.environ)  # noqa: TID251 - as the tests' own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,7 +176,7 @@ def test_clusters_with_real_nodes_live_side_by_side_and_leave_nothing(real_clust
 @pytest.mark.usefixtures("real_cluster")  # or why there cannot be one
 def test_nothing_is_left_when_the_owner_of_a_real_node_is_killed() -> None:
     links = set(_links())
-    environ = {**os.environ, "PYTHONPATH": str(ROOT / "e2e")}  # noqa: TID251 - as this session's own
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "e2e")}  # noqa: TID251 - as the tests' own
     with subprocess.Popen(
         [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, env=environ, text=True
     ) as owner:

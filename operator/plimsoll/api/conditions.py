@@ -56,7 +56,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "InvalidSpec": "The spec contradicts itself, the model or the admin's config.",
         "NotTrusted": "The admin's config does not allow something that the spec names.",
         "NameConflict": "An object of the same name belongs to somebody else.",
-        "StartFailed": "Replicas failed to start, and the safe retry did too.",
+        "StartFailed": "Replicas failed to start; the set before serves, if there was one.",
         "ModelUnreadable": "The model cannot be read: source, revision or token is wrong.",
         "DoesNotFit": "No layout fits any GPU of the fleet.",
         "Refused": "The API server refuses an object: a quota, a policy or a webhook of the cluster.",

@@ -44,7 +44,7 @@ class Registry(ApiModel):
     pull_secrets: tuple[ObjectName, ...] = listing(
         "Secrets for pulling, in the deployment's namespace.", most=16
     )
-    runtime_image: ImageName | None = field("Image of the supervisor. Absent: the one of this release.")
+    runtime_image: ImageName | None = field("Image of the supervisor. Not yet used in this release.")
 
 
 class Network(ApiModel):
@@ -168,14 +168,15 @@ class OperatorConfig(ApiModel):
     network: Network = group(Network, "How the cluster reaches the outside.")
     trust: Trust = group(Trust, "What resources may name.")
     budgets: tuple[Budget, ...] = listing("Limits and priority by namespace.", most=1024, keys=("namespace",))
-    restarts: Restarts = group(Restarts, "How much Plimsoll may disturb by itself.")
+    restarts: Restarts = group(
+        Restarts,
+        "How much Plimsoll may disturb by itself. Not yet used in this release, which disturbs nothing by itself.",
+    )
     storage: Storage = group(Storage, "Where weights and caches live when a resource does not say.")
     engines: Engines = group(Engines, "Engine versions, and who moves to the next one.")
     presets: tuple[AdminPreset, ...] = listing("Presets of the admin's own.", most=64, keys=("name",))
     defaults: tuple[NamespaceDefaults, ...] = listing("Values by namespace.", most=256, keys=("namespace",))
-    prometheus_url: Url | None = field(
-        "Prometheus that scrapes the engines. Absent: pods are scraped directly."
-    )
+    prometheus_url: Url | None = field("Prometheus that scrapes the engines. Not yet used in this release.")
 
 
 class _ByNamespace(Protocol):

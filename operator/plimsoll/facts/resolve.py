@@ -326,7 +326,7 @@ def _said_plainly(name: str, revision: str | None, access: HubAccess) -> Iterato
     except GatedRepoError as error:
         raise unknown(
             "shows it only to accounts that accepted its licence",
-            "accept the licence on the model's page and give a token (spec.model.tokenSecret)",
+            "accept the licence on the model's page, and set HF_TOKEN where this runs (for the pods: spec.model.tokenSecret)",
             _INLINE,
         ) from error
     except RevisionNotFoundError as error:
@@ -337,7 +337,7 @@ def _said_plainly(name: str, revision: str | None, access: HubAccess) -> Iterato
         raise unknown(
             "has no such repository",
             "check the spelling, ORG/NAME",
-            "give a token if it is private (spec.model.tokenSecret)",
+            "if it is private, set HF_TOKEN where this runs (for the pods: spec.model.tokenSecret)",
             _INLINE,
         ) from error
     except HFValidationError as error:
