@@ -122,12 +122,15 @@ def test_who_goes_back_in_the_middle_gets_the_plan_and_the_set_of_before() -> No
     assert set(first.revisions) <= set(third.revisions)
 
 
-def test_an_edit_that_contradicts_the_model_keeps_every_object() -> None:
+def test_an_edit_that_contradicts_the_model_writes_and_deletes_nothing() -> None:
     asked = seen()
     first = decide(asked)
     wrong = decide(replace(after(first, asked), deployment=deployment(topology={"tensor": 3})))
     assert wrong.plan.outcome is Outcome.INVALID
-    assert {str(one.ref) for one in wrong.manifests} == {str(one.ref) for one in first.manifests}
+    assert [str(one.ref) for one in wrong.manifests] == [
+        str(one.ref) for one in first.manifests if one.ref.kind == "Deployment"
+    ]
+    assert not wrong.prune
 
 
 def test_hardware_without_an_engine_image_is_left_out_where_other_hardware_remains() -> None:
@@ -145,3 +148,66 @@ def test_devices_of_pods_that_are_not_on_a_node_yet_are_reserved() -> None:
     first = decide(asked)
     assert sum(one.pods for one in first.reservations) == 3
     assert decide(after(first, asked)).reservations == ()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"model": {"source": f"hf://{LLAMA}", "trustRemoteCode": True}},
+        {"engine": {"image": "evil.example/vllm:1"}},
+        {"scheduling": {"serviceAccount": "admin"}},
+        {"podPatches": [{"op": "add", "path": "/spec/hostNetwork", "value": "true"}]},
+        {"model": {"source": "hf://nobody/knows-this"}},
+        {"topology": {"tensor": 3}},
+    ],
+)
+def test_nothing_of_an_edit_that_is_refused_reaches_a_pod(edit: dict[str, object]) -> None:
+    asked = seen(spec={"replicas": 2})
+    first = decide(asked)
+    edited = deployment(**{"replicas": 2, **edit})
+    wrong = decide(replace(after(first, asked), deployment=edited, facts=facts(edited)))
+    assert wrong.rollout is not None
+    assert {target.name: target.replicas for target in wrong.rollout.targets} == {
+        next(iter(first.revisions)): 2
+    }
+    assert {one.ref.kind for one in wrong.manifests} == {"Deployment"}
+    assert hashes(wrong).items() <= hashes(first).items()
+    assert not wrong.prune
+
+
+def test_a_set_whose_revision_cannot_be_read_is_not_ended() -> None:
+    asked = seen()
+    first = decide(asked)
+    (name,) = first.revisions
+    edited = replace(after(first, asked), revisions={}, deployment=deployment(podLabels={"team": "search"}))
+    found = decide(edited)
+    assert found.spared == {name[-names.SET_HASH_LENGTH :]}
+
+
+def test_a_set_that_was_given_up_is_tried_again_when_a_person_asks() -> None:
+    asked = seen()
+    first = decide(asked)
+    (name,) = first.revisions
+    failed = SetSeen(name=name, replicas=0, failed="it died")
+    given_up = replace(after(first, asked), serving=Serving(sets=(failed,)))
+    again = deployment()
+    metadata = again.metadata.model_copy(update={"annotations": {names.ANNOTATION_REPLAN: "now"}})
+    found = decide(replace(given_up, deployment=again.model_copy(update={"metadata": metadata})))
+    assert found.rollout is not None
+    assert [(target.name, target.replicas, target.state) for target in found.rollout.targets] == [
+        (name, 1, "Starting")
+    ]
+    revision = next(one for one in found.manifests if one.ref.kind == "ControllerRevision")
+    assert names.ANNOTATION_FAILED not in revision.body["metadata"]["annotations"]
+
+
+def test_paused_tells_what_is_there_and_writes_nothing() -> None:
+    asked = seen()
+    first = decide(asked)
+    found = decide(
+        replace(after(first, asked), deployment=deployment(paused=True, workload={"contextTokens": 8192}))
+    )
+    assert found.frozen
+    assert found.manifests == ()
+    assert found.reservations == ()
+    assert set(found.revisions) == set(first.revisions)

@@ -82,24 +82,29 @@ class Connected:
     async def read(self, ref: Ref) -> Mapping[str, Any]:
         return await self.door.get(path_of(ref))
 
-    async def apply(self, owner: Owner, manifests: Iterable[Manifest]) -> Applied:
-        return await self._applier.apply(owner, tuple(manifests))
+    async def apply(
+        self, owner: Owner, manifests: Iterable[Manifest], *, prune: bool, spared: frozenset[str]
+    ) -> Applied:
+        return await self._applier.apply(owner, tuple(manifests), prune=prune, spared=spared)
 
-    async def tell(self, about: ObjectMeta, status: LLMDeploymentStatus, seen: Mapping[str, Any]) -> None:
+    def select(self, selectors: Iterable[Mapping[str, str]]) -> None:
+        """Node selectors that resources name: pools are told apart by the labels in them."""
+        self.sight.fleet.fleet.select(selectors)
+
+    async def tell(self, about: ObjectMeta, status: LLMDeploymentStatus, seen: Mapping[str, Any]) -> bool:
+        """False where it is gone, or another one has its name by now."""
         try:
             await self._status.write(_owner(about), status.to_dict(), dict(seen))
         except (NotFound, Conflict):
-            # It is gone, or another one has its name by now, which gets a turn of its own.
-            return
+            self._status.forget(about.uid or "")
+            return False
+        return True
 
     def announce(self, about: ObjectMeta, news: Iterable[News]) -> None:
         for one in news:
             self.events.tell(
                 Event(_owner(about), reason=one.reason, note=one.message, action=one.about, type=one.type)
             )
-
-    def forget(self, uid: str) -> None:
-        self._status.forget(uid)
 
 
 def _owner(about: ObjectMeta) -> Owner:

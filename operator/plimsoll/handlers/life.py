@@ -72,6 +72,7 @@ class Life:
         """All that there is has been seen once, and turns are taken."""
         self._stop = asyncio.Event()
         self._hungry: asyncio.TimerHandle | None = None
+        self._selectors: dict[str, Mapping[str, str]] = {}
 
     def stop(self) -> None:
         """Ask it to end; turns that run are finished."""
@@ -193,11 +194,24 @@ class Life:
         )
 
     def _seen(self, key: str, body: Mapping[str, Any] | None) -> None:
+        self._select(key, body)
         if body is None:
             self.resources.remove(key)
             self.wakes.wake(key)
         elif self.resources.put(key, body):
             self.wakes.wake(key)
+
+    def _select(self, key: str, body: Mapping[str, Any] | None) -> None:
+        """The node labels that it names divide the fleet's pools."""
+        spec = {} if body is None else body.get("spec") or {}
+        named = (spec.get("topology") or {}).get("nodeSelector") or {}
+        if self._selectors.get(key, {}) == named:
+            return
+        self._selectors[key] = named
+        config = self.options.config
+        defaults = [one.spec.topology.node_selector for one in config.defaults]
+        presets = [one.spec.topology.node_selector for one in config.presets]
+        self.connected.select([*self._selectors.values(), *defaults, *presets])
 
     def _wake(self, key: str) -> None:
         """A child or a pod of it changed. Children of what is gone are the garbage collector's."""
@@ -211,6 +225,8 @@ class Life:
     def _feed(self) -> None:
         self._hungry = None
         for key in sorted(self.world.hungry):
+            # What it waits for is not among its own objects, so that these say that there is nothing to do.
+            self.world.looked_at[key] = 0.0
             self.wakes.wake(key)
 
     def _probe(self, door: Door, lease: Lease | None) -> Probe:

@@ -100,8 +100,18 @@ class Applier:
         self._door = door
         self._children = children
 
-    async def apply(self, owner: Owner, wanted: Sequence[Manifest]) -> Applied:
-        """Raises nothing for what one object meets; the children's index knows of each write when this returns."""
+    async def apply(
+        self,
+        owner: Owner,
+        wanted: Sequence[Manifest],
+        *,
+        prune: bool = True,
+        spared: frozenset[str] = frozenset(),
+    ) -> Applied:
+        """Raises nothing for what one object meets; the children's index knows of each write when this returns.
+
+        Without `prune` nothing is deleted; objects of sets that are `spared`, by their label, never are.
+        """
         have = dict(self._children.of(owner.key))
         applied = Applied()
         first = [one for one in wanted if one.ref.kind not in _WORKLOADS]
@@ -113,8 +123,9 @@ class Applier:
             applied.held = [one.ref for one in workloads if _differs(owner, one, have.get(one.ref))]
         else:
             await self._write_all(owner, workloads, have, applied)
-        if not applied.passing and not applied.held:
-            await self._prune(owner, {one.ref for one in wanted}, have, applied)
+        if prune and not applied.passing and not applied.held:
+            stay = {one.ref for one in wanted} | {ref for ref, child in have.items() if child.set in spared}
+            await self._prune(owner, stay, have, applied)
         applied.sort()
         return applied
 

@@ -16,7 +16,7 @@ from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.control.rollout import Rollout, Rules, move, rules_of
-from plimsoll.control.rollout.moves import Wanted
+from plimsoll.control.rollout.moves import Target, Wanted
 from plimsoll.facts.capabilities import NONE, Capabilities
 from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.groups import Reservation
@@ -77,6 +77,10 @@ class Decision:
     look_again_seconds: float | None = None
     lost: bool = False
     """Nothing could hold the pinned plan."""
+    prune: bool = True
+    """Whether what is not among the manifests is to go."""
+    spared: frozenset[str] = frozenset()
+    """Labels of sets that serve but whose revision cannot be read: nobody knows what they are, so nobody ends them."""
     frozen: bool = False
     """spec.paused: only status is written."""
 
@@ -87,6 +91,8 @@ def decide(seen: Seen) -> Decision:
     spec = _effective(deployment, admin)
     pinned = _standing(seen, spec)
     event = _event(seen, asked)
+    if event is Event.REQUESTED:
+        seen = _forgiven(seen)
     made = plan(
         deployment,
         seen.inventory,
@@ -98,8 +104,12 @@ def decide(seen: Seen) -> Decision:
         limits=seen.limits,
     )
     lost = any(found.reason == "HardwareGone" for found in made.findings)
-    if spec is None or not made.sets:
+    if not made.sets:
         return Decision(plan=made, kept=_kept(seen, made, asked, settled=False), lost=lost)
+    if deployment.spec.paused is True:
+        return replace(_standing_still(seen, made), lost=lost)
+    if spec is None or any(found.severity is Severity.ERROR for found in made.findings):
+        return replace(_as_it_is(seen, made), lost=lost)
     try:
         revisions = _revisions(seen, made, admin)
     except SpecError as error:
@@ -115,11 +125,87 @@ def decide(seen: Seen) -> Decision:
         rollout=rollout,
         revisions=there,
         manifests=_objects(seen, rollout, kept, there, admin),
-        reservations=_reservations(seen, made, revisions),
+        reservations=_reservations(seen, made, rollout, revisions),
         look_again_seconds=rollout.look_again_seconds,
         lost=lost,
-        frozen=deployment.spec.paused is True,
+        spared=frozenset(
+            one.name[-names.SET_HASH_LENGTH :]
+            for one in seen.serving.sets
+            if (one.replicas or one.pods) and one.name not in existing
+        ),
     )
+
+
+def _as_it_is(seen: Seen, made: Plan) -> Decision:
+    """What the user wrote cannot be, or may not be: nothing of it reaches a pod. The sets that serve keep their numbers, or
+    those that a person takes away; nothing is made anew and nothing else is written or deleted."""
+    there: dict[str, Revision] = {}
+    wanted = []
+    for chosen in made.sets:
+        for name, revision in sorted(seen.revisions.items()):
+            known = seen.serving.set_named(name)
+            if (
+                revision.entry.digest == chosen.digest
+                and known is not None
+                and known.replicas
+                and not known.failed
+            ):
+                there[name] = revision
+                wanted.append(Wanted(name, chosen.replicas))
+                break
+    if not wanted:
+        return Decision(plan=made, kept=seen.kept)
+    longest = max(revision.start_seconds for revision in there.values())
+    rules = rules_of(seen.deployment.spec, room=None, deadline_seconds=longest)
+    rollout = move(wanted, seen.serving, rules, seen.now)
+    owner = owner_of(seen.deployment)
+    known_sets = {
+        target.name: seen.revisions[target.name]
+        for target in rollout.targets
+        if target.name in seen.revisions
+    }
+    workloads = [
+        one
+        for target in rollout.targets
+        if target.name in known_sets
+        for one in workload(known_sets[target.name], owner, target.replicas, target.groups)
+    ]
+    return Decision(
+        plan=made,
+        kept=seen.kept,
+        rollout=replace(rollout, failed=()),
+        revisions=known_sets,
+        manifests=tuple(workloads),
+        look_again_seconds=rollout.look_again_seconds,
+        prune=False,
+    )
+
+
+def _standing_still(seen: Seen, made: Plan) -> Decision:
+    """Paused: everything stays as it is seen, and only that is told."""
+    planned = {chosen.digest for chosen in made.sets}
+    targets = tuple(
+        Target(
+            name=one.name,
+            replicas=one.replicas,
+            state="Serving" if one.ready >= one.replicas else "Starting",
+            planned=one.name in seen.revisions and seen.revisions[one.name].entry.digest in planned,
+        )
+        for one in seen.serving.sets
+    )
+    return Decision(
+        plan=made,
+        kept=seen.kept,
+        rollout=Rollout(targets=targets, reason="Held", message="spec.paused is true"),
+        revisions={one.name: seen.revisions[one.name] for one in targets if one.name in seen.revisions},
+        frozen=True,
+    )
+
+
+def _forgiven(seen: Seen) -> Seen:
+    """A person asked for a new plan: what was given up may be tried again."""
+    sets = tuple(replace(one, failed="") for one in seen.serving.sets)
+    return replace(seen, serving=replace(seen.serving, sets=sets))
 
 
 def _objects(
@@ -205,7 +291,11 @@ def _failed(seen: Seen, rollout: Rollout, name: str) -> str:
     return dict(rollout.failed).get(name, "" if there is None else there.failed)
 
 
-def _reservations(seen: Seen, made: Plan, revisions: Mapping[str, Revision]) -> tuple[Reservation, ...]:
+def _reservations(
+    seen: Seen, made: Plan, rollout: Rollout, revisions: Mapping[str, Revision]
+) -> tuple[Reservation, ...]:
+    if rollout.reason == "RolledBack":
+        return ()
     owner = f"{seen.deployment.namespace}/{seen.deployment.name}"
     found = []
     for name, chosen in zip(revisions, made.sets, strict=True):

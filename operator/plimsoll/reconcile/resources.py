@@ -44,8 +44,11 @@ class Resources:
         if known is not None and body is not None:
             self._packed[key] = known._replace(body=_pack({**body, "status": status}))
 
-    def remove(self, key: str) -> None:
-        self._packed.pop(key, None)
+    def remove(self, key: str, *, uid: str | None = None) -> None:
+        """With a uid only that one: another may bear the name by now."""
+        known = self._packed.get(key)
+        if known is not None and uid in (None, known.uid):
+            del self._packed[key]
 
     def get(self, key: str) -> dict[str, Any] | None:
         packed = self._packed.get(key)

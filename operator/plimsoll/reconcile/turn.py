@@ -22,11 +22,15 @@ from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
 from plimsoll.control.rollout.failing import steady
 from plimsoll.engines.vllm import served_names
 from plimsoll.kube.applier import Applied, Owner
+from plimsoll.planning.budgets import Limits
 from plimsoll.planning.plan import Outcome
+from plimsoll.planning.planner import PlanFacts
 from plimsoll.reconcile.decide import Decision, Seen, decide, waits
+from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.rebuild import rebuilt
 from plimsoll.reconcile.settled import settled
 from plimsoll.reconcile.world import World, plan_ref
+from plimsoll.render.revision import Revision
 from plimsoll.status.story import Story, Trouble
 from plimsoll.status.told import news, told, unreadable
 
@@ -54,15 +58,16 @@ async def turn(world: World, key: str) -> float | None:
     serving, unsteady = steady(world.cluster.serving(key), world.now())
     ready = deployment.status.ready is not None and len(set(deployment.status.ready.split("/"))) == 1
     patience = RESYNC_SECONDS if ready else UNREADY_SECONDS
-    rested = first or world.now() - since < patience
+    # Promises and who waits for the fleet are not remembered over a restart.
+    rested = world.now() - since < patience and not (first and waits(serving))
     if rested and settled(deployment, world.cluster.children(key), serving, world.mark):
+        _still_hungry(world, key, deployment)
         return patience if unsteady is None else min(patience, unsteady)
     world.looked_at[key] = world.now()
     if not deployment.status.conditions and not world.models.knows(deployment.spec):
         # A hub may take seconds, and a kind without conditions counts as done to those who wait for it.
         await _tell(world, deployment, Story(deployment=deployment, plan=None, rollout=None), body)
-    seen = await _look(world, key, deployment)
-    decision = await asyncio.get_running_loop().run_in_executor(world.thinking, decide, seen)
+    seen, decision = await _decide(world, key, deployment)
     applied = await _apply(world, deployment, decision)
     world.wrote(key, decision.kept, decision.revisions, applied.written)
     _remember(world, key, decision)
@@ -73,22 +78,41 @@ async def turn(world: World, key: str) -> float | None:
     return min(seconds for seconds in again if seconds is not None)
 
 
-async def _look(world: World, key: str, deployment: LLMDeployment) -> Seen:
-    """Everything that a decision starts from. What must be awaited comes first, so that the rest is of one moment."""
-    admin = world.config
+async def _decide(world: World, key: str, deployment: LLMDeployment) -> tuple[Seen, Decision]:
+    """Everything that a decision starts from, and the decision. What must be read comes first, so that the rest is of one
+    moment, and only one is made at a time."""
     facts = await world.models.facts(deployment.spec)
     kept, revisions = await world.kept(key), await world.revisions(key)
+    limits = await world.limits(key)
+    async with world.deciding:
+        seen = _seen(world, key, deployment, facts=facts, kept=kept, revisions=revisions, limits=limits)
+        decision = await asyncio.get_running_loop().run_in_executor(world.thinking, decide, seen)
+        world.promise(key, decision.reservations)
+    return seen, decision
+
+
+def _seen(
+    world: World,
+    key: str,
+    deployment: LLMDeployment,
+    *,
+    facts: PlanFacts,
+    kept: Kept,
+    revisions: Mapping[str, Revision],
+    limits: Limits | None,
+) -> Seen:
     now = world.now()
     serving, _ = steady(world.cluster.serving(key), now)
     if kept.plan is None:
         try:
-            spec = effective(deployment.spec, deployment.namespace, admin).spec
+            spec = effective(deployment.spec, deployment.namespace, world.config).spec
         except SpecError:
             spec = deployment.spec
         kept = replace(kept, plan=rebuilt(deployment, spec, serving, revisions))
     return Seen(
         deployment=deployment,
-        inventory=world.cluster.inventory(),
+        inventory=world.inventory(key),
+        limits=limits,
         facts=facts,
         now=now,
         serving=serving,
@@ -107,7 +131,9 @@ async def _apply(world: World, deployment: LLMDeployment, decision: Decision) ->
     if decision.rollout is None or decision.frozen:
         return Applied()
     owner = Owner(deployment.namespace, deployment.name, deployment.metadata.uid or "")
-    applied = await world.cluster.apply(owner, decision.manifests)
+    applied = await world.cluster.apply(
+        owner, decision.manifests, prune=decision.prune, spared=decision.spared
+    )
     if applied.written or applied.deleted:
         LOG.info(
             "wrote %s, deleted %s",
@@ -119,7 +145,6 @@ async def _apply(world: World, deployment: LLMDeployment, decision: Decision) ->
 
 
 def _remember(world: World, key: str, decision: Decision) -> None:
-    world.promise(key, decision.reservations)
     if decision.lost:
         world.gone_since.setdefault(key, world.now())
     else:
@@ -129,6 +154,13 @@ def _remember(world: World, key: str, decision: Decision) -> None:
         world.hungry.add(key)
     else:
         world.hungry.discard(key)
+
+
+def _still_hungry(world: World, key: str, deployment: LLMDeployment) -> None:
+    """What the status says it waits for is waited for after a restart too."""
+    counted = deployment.status.replica_status
+    if counted is not None and (counted.waiting_for_gpus or counted.waiting_for_nodes):
+        world.hungry.add(key)
 
 
 def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
@@ -176,8 +208,13 @@ async def _tell(world: World, deployment: LLMDeployment, story: Story, body: Map
     before = deployment.status
     after = told(story, before, _text(world.now()))
     if after != before:
-        await world.cluster.tell(deployment.metadata, after, body)
-        world.resources.put_status(f"{deployment.namespace}/{deployment.name}", after.to_dict())
+        key = f"{deployment.namespace}/{deployment.name}"
+        if not await world.cluster.tell(deployment.metadata, after, body):
+            # It is gone, whatever the watch has told so far; another of its name gets turns of its own.
+            world.resources.remove(key, uid=deployment.metadata.uid)
+            world.forget(key)
+            return
+        world.resources.put_status(key, after.to_dict())
         world.cluster.announce(deployment.metadata, news(before.conditions, after.conditions))
 
 
@@ -189,8 +226,8 @@ async def _tell_unreadable(world: World, body: Mapping[str, Any], error: Validat
         one for one in (body.get("status") or {}).get("conditions") or () if one["type"] == names.STALLED
     ]
     status = unreadable(problems, metadata.generation, _text(world.now()))
-    if [one["message"] for one in before] != [
-        one.message for one in status.conditions if one.type == names.STALLED
+    if [(one["message"], one.get("observedGeneration")) for one in before] != [
+        (one.message, one.observed_generation) for one in status.conditions if one.type == names.STALLED
     ]:
         await world.cluster.tell(metadata, status, body)
 

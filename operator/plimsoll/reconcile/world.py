@@ -5,6 +5,7 @@ All of it can be lost at any time: caches fill again, and what is remembered onl
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -23,6 +24,7 @@ from plimsoll.facts.serving import Serving
 from plimsoll.kube.applier import Applied, Owner
 from plimsoll.kube.child import Child
 from plimsoll.objects import Manifest, Ref
+from plimsoll.planning.budgets import UNLIMITED, Limits, limits_of
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.models import Models
 from plimsoll.reconcile.resources import Resources
@@ -43,8 +45,10 @@ class Cluster(Protocol):
     def reserve(self, reservations: Iterable[Reservation]) -> None: ...
     def capabilities(self) -> Capabilities: ...
     async def read(self, ref: Ref) -> Mapping[str, Any]: ...
-    async def apply(self, owner: Owner, manifests: Iterable[Manifest]) -> Applied: ...
-    async def tell(self, about: ObjectMeta, status: LLMDeploymentStatus, seen: Mapping[str, Any]) -> None: ...
+    async def apply(
+        self, owner: Owner, manifests: Iterable[Manifest], *, prune: bool, spared: frozenset[str]
+    ) -> Applied: ...
+    async def tell(self, about: ObjectMeta, status: LLMDeploymentStatus, seen: Mapping[str, Any]) -> bool: ...
     def announce(self, about: ObjectMeta, news: Iterable[News]) -> None: ...
 
 
@@ -61,6 +65,8 @@ class World:
     learned: Learned = NOTHING
     thinking: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "plan"))
     """Where decisions are made. They wait for nothing, so more threads would only take turns at one interpreter."""
+    deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held from the look at the fleet until what was decided on it is promised: two turns never give the same devices away."""
     gone_since: dict[str, float] = field(default_factory=dict)
     """Since when nothing could hold a deployment's pinned plan."""
     looked_at: dict[str, float] = field(default_factory=dict)
@@ -84,6 +90,27 @@ class World:
             else:
                 self._promised.pop(key, None)
             self.cluster.reserve(one for each in self._promised.values() for one in each)
+
+    def inventory(self, key: str) -> Inventory:
+        """The fleet without what others were promised; what the deployment itself was promised is still its own."""
+        if key not in self._promised:
+            return self.cluster.inventory()
+        self.cluster.reserve(one for other, each in self._promised.items() if other != key for one in each)
+        found = self.cluster.inventory()
+        self.cluster.reserve(one for each in self._promised.values() for one in each)
+        return found
+
+    async def limits(self, key: str) -> Limits | None:
+        """What the other deployments of the namespace leave of its budget; None where it has none."""
+        namespace, _, _ = key.partition("/")
+        left = limits_of(namespace, self.config)
+        if left == UNLIMITED:
+            return None
+        for other in self.resources:
+            if other != key and other.startswith(f"{namespace}/"):
+                stands = (await self.kept(other)).plan
+                left = left if stands is None else left.after(stands.sets)
+        return left
 
     def forget(self, key: str) -> None:
         """The deployment is gone; its children go by their owner reference."""

@@ -135,6 +135,9 @@ def _why_stalled(story: Story) -> _Stalled | None:
     refused = next((words for words in story.refused if words.waits == "nothing"), None)
     if refused is not None:
         return _Stalled("Refused", refused.sentence)
+    untrusted = None if plan is None else _finding(plan, "NotTrusted")
+    if untrusted is not None and untrusted.severity is Severity.ERROR:
+        return _Stalled("NotTrusted", sentence(untrusted))
     if rollout is not None and rollout.reason in GIVEN_UP:
         return _Stalled(
             "StartFailed", f"{rollout.message}; edit the spec, or ask for a new plan by annotation"

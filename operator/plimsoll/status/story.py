@@ -51,7 +51,7 @@ class Story:
         """Replicas that serve, and on a set of the plan: those of an older set do not count."""
         if self.rollout is None:
             return 0
-        current = {target.name for target in self.rollout.targets if target.state != "Draining"}
+        current = {target.name for target in self.rollout.targets if target.planned}
         return sum(seen.ready for seen in self.serving.sets if seen.name in current)
 
     @property

@@ -268,6 +268,33 @@ def test_groups_keep_the_numbers_of_those_that_serve() -> None:
     assert [numbers(2), numbers(3), numbers(5)] == [(1, 4), (0, 1, 4), (0, 1, 2, 3, 4)]
 
 
+def test_a_surge_whose_replica_took_the_last_room_goes_on_as_a_surge() -> None:
+    world = serving("a", 1)
+    world.turn([Wanted("b", 1)], Rules(surge=1))
+    assert world.replicas == {"a": 1, "b": 1}
+    world.now += 5
+    world.turn([Wanted("b", 1)], Rules(surge=0))
+    assert world.replicas == {"a": 1, "b": 1}
+    assert world.settle([Wanted("b", 1)], Rules(surge=0)).settled
+    assert world.fewest_ready == 1
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 2, 4])
+def test_after_a_rollback_the_number_is_obeyed(wanted: int) -> None:
+    world = serving("a", 2)
+    world.broken = frozenset({"b"})
+    world.settle([Wanted("b", 2)])
+    world.settle([Wanted("b", wanted)])
+    assert world.replicas.get("a", 0) == wanted
+
+
+def test_what_was_come_back_to_is_not_the_plan() -> None:
+    world = serving("a", 2)
+    world.broken = frozenset({"b"})
+    rollout = world.settle([Wanted("b", 2)])
+    assert {target.name: target.planned for target in rollout.targets} == {"a": False, "b": False}
+
+
 plans = st.lists(
     st.tuples(st.sampled_from("abc"), st.integers(0, 6), st.booleans(), st.integers(1, 4)),
     min_size=1,

@@ -33,6 +33,8 @@ class Target:
     replicas: int
     state: State
     reason: str = ""
+    planned: bool = False
+    """Whether it is a set of the plan, and not one that is left, or was come back to."""
     groups: tuple[int, ...] = ()
     """Numbers of the replicas, where each is an object of its own; fewer than `replicas` while one was let go."""
 
@@ -143,17 +145,16 @@ def _proven(serving: Serving, ours: Set[str], seconds: int, now: float) -> tuple
 def _settling(scene: _Scene) -> Rollout:
     """Only the sets of the plan are left: they get their numbers at once."""
     targets = tuple(
-        _target(one.name, one.replicas, scene.serving, scene.failures.get(one.name)) for one in scene.wanted
+        _target(one.name, one.replicas, scene.serving, scene.failures.get(one.name), planned=True)
+        for one in scene.wanted
     )
-    deadline = scene.rules.deadline_seconds
-    again = [seconds for seen in scene.new if (seconds := look_again(seen, scene.now, deadline)) is not None]
     serve = f"{scene.ready} of {scene.total} replicas serve the plan"
     return Rollout(
         targets=targets,
         reason="DeadlineExceeded" if scene.failures else "RolledOut",
         message=scene.first_failure if scene.failures else serve,
         settled=scene.ready == scene.total,
-        look_again_seconds=min(again, default=None),
+        look_again_seconds=_late(scene),
     )
 
 
@@ -162,13 +163,15 @@ def _moving(scene: _Scene) -> Rollout:
     existing = sum(seen.replicas for seen in scene.new)
     old = sum(seen.replicas for seen in scene.old)
     cap, again = _canary_cap(scene)
+    # A surge that is under way goes on as one: its own replica may have taken the room that it was judged by.
+    surge = max(rules.surge, existing + old - total)
     if rules.hold or scene.failures:
         new = min(existing, total)
         left = total - scene.ready
     else:
-        missing = rules.step if rules.surge == 0 else 0
+        missing = rules.step if surge == 0 else 0
         left = min(old, max(0, total - min(cap, scene.ready + missing)))
-        new = max(min(cap, total + rules.surge - left), min(existing, cap))
+        new = max(min(cap, total + surge - left), min(existing, cap))
     if rules.hold:
         reason, message = "Held", f"{new} of {total} replicas are on the new set; spec.rollout.hold is true"
     elif scene.failures:
@@ -182,18 +185,21 @@ def _moving(scene: _Scene) -> Rollout:
         targets=(*_spread_new(scene, new, canary=cap < total), *_spread_old(scene.old, left)),
         reason=reason,
         message=message,
-        look_again_seconds=again,
+        look_again_seconds=min((one for one in (again, _late(scene)) if one is not None), default=None),
     )
 
 
 def _back(scene: _Scene, refuge: Sequence[SetSeen]) -> Rollout:
     """A new set failed: the old ones, which served, take the whole number again."""
     lead, *others = sorted(refuge, key=lambda seen: (-seen.ready, seen.created))
-    rest = sum(seen.replicas for seen in others)
+    left, shares = scene.total, []
+    for seen in others:
+        shares.append((seen, min(seen.replicas, max(0, left - lead.replicas))))
+        left -= shares[-1][1]
     return Rollout(
         targets=(
-            _target(lead.name, max(lead.replicas, scene.total - rest), scene.serving, None),
-            *(_target(seen.name, seen.replicas, scene.serving, None) for seen in others),
+            _target(lead.name, left, scene.serving, None),
+            *(_target(seen.name, share, scene.serving, None) for seen, share in shares),
             # Kept without replicas: its revision remembers that it failed.
             *(
                 Target(name=name, replicas=0, state="Failed", reason=why)
@@ -231,7 +237,7 @@ def _spread_new(scene: _Scene, count: int, *, canary: bool) -> list[Target]:
     for one in scene.wanted:
         given = min(one.replicas, left)
         left -= given
-        target = _target(one.name, given, scene.serving, scene.failures.get(one.name))
+        target = _target(one.name, given, scene.serving, scene.failures.get(one.name), planned=True)
         targets.append(replace(target, state="Canary") if canary and target.state != "Failed" else target)
     return targets
 
@@ -253,9 +259,18 @@ def _spread_old(old: Sequence[SetSeen], count: int) -> list[Target]:
     return targets
 
 
-def _target(name: str, replicas: int, serving: Serving, failed: str | None) -> Target:
+def _late(scene: _Scene) -> float | None:
+    """Seconds until a start would be late."""
+    deadline = scene.rules.deadline_seconds
+    times = [one for seen in scene.new if (one := look_again(seen, scene.now, deadline)) is not None]
+    return min(times, default=None)
+
+
+def _target(
+    name: str, replicas: int, serving: Serving, failed: str | None, *, planned: bool = False
+) -> Target:
     state: State = "Failed" if failed else "Serving" if _ready(serving, name) >= replicas else "Starting"
-    return Target(name=name, replicas=replicas, state=state, reason=failed or "")
+    return Target(name=name, replicas=replicas, state=state, reason=failed or "", planned=planned)
 
 
 def _with_groups(rollout: Rollout, serving: Serving, now: float) -> Rollout:
