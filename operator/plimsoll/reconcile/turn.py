@@ -16,6 +16,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from plimsoll import names
+from plimsoll.api.conditions import get_condition
 from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError, problems_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
@@ -56,8 +57,8 @@ async def turn(world: World, key: str) -> float | None:
     first = key not in world.looked_at
     since = world.looked_at.setdefault(key, world.now())
     serving, unsteady = steady(world.cluster.serving(key), world.now())
-    ready = deployment.status.ready is not None and len(set(deployment.status.ready.split("/"))) == 1
-    patience = RESYNC_SECONDS if ready else UNREADY_SECONDS
+    ready = get_condition(deployment.status.conditions, names.READY)
+    patience = RESYNC_SECONDS if ready is not None and ready.status == "True" else UNREADY_SECONDS
     # Promises and who waits for the fleet are not remembered over a restart.
     rested = world.now() - since < patience and not (first and waits(serving))
     if rested and settled(deployment, world.cluster.children(key), serving, world.mark):

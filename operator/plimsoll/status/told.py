@@ -66,7 +66,8 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
         "conditions": conditions,
         "sets": _sets(story),
         "replicas": sum(seen.replicas for seen in story.serving.sets),
-        "ready": f"{story.on_plan}/{story.wanted}",
+        # What answers, of whichever set; whether it is the plan's is told by condition Ready.
+        "ready": f"{min(story.ready, story.wanted)}/{story.wanted}",
         "selector": f"{names.LABEL_DEPLOYMENT}={story.deployment.name},{names.LABEL_LEADER}=true",
         "replica_status": _replicas(story),
     }
@@ -137,7 +138,7 @@ def _replicas(story: Story) -> ReplicaStatus:
     lack = waits.count("gpus") + max(0, story.wanted - asked)
     return ReplicaStatus(
         wanted=story.wanted,
-        ready=story.on_plan,
+        ready=min(story.ready, story.wanted),
         starting=sum(pod.stage in (Stage.PULLING, Stage.LOADING) for pod in leaders),
         waiting_for_gpus=0 if made else lack,
         waiting_for_nodes=lack if made else 0,

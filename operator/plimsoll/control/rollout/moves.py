@@ -171,7 +171,7 @@ def _moving(scene: _Scene) -> Rollout:
     else:
         missing = rules.step if surge == 0 else 0
         left = min(old, max(0, total - min(cap, scene.ready + missing)))
-        new = max(min(cap, total + surge - left), min(existing, cap))
+        new = max(min(cap, total + surge - max(left, _living(scene.old))), min(existing, cap))
     if rules.hold:
         reason, message = "Held", f"{new} of {total} replicas are on the new set; spec.rollout.hold is true"
     elif scene.failures:
@@ -257,6 +257,15 @@ def _spread_old(old: Sequence[SetSeen], count: int) -> list[Target]:
             )
         )
     return targets
+
+
+def _living(old: Sequence[SetSeen]) -> int:
+    """Replicas of the old sets that are still there: a new one comes only once an old one is told to go."""
+    there = 0
+    for seen in old:
+        staying = sum(pod.stage is not Stage.LEAVING for pod in seen.pods)
+        there += max(seen.replicas, -(-staying // seen.pods_per_replica))
+    return there
 
 
 def _late(scene: _Scene) -> float | None:
