@@ -55,6 +55,13 @@ class Story:
         return sum(seen.ready for seen in self.serving.sets if seen.name in current)
 
     @property
+    def counted(self) -> int:
+        """What `kubectl get` counts: replicas of the plan, and after a rollback those that serve in its place."""
+        if self.rollout is not None and self.rollout.reason == "RolledBack":
+            return min(self.ready, self.wanted)
+        return self.on_plan
+
+    @property
     def ready(self) -> int:
         """Replicas that answer, of whichever set."""
         return sum(seen.ready for seen in self.serving.sets)

@@ -66,8 +66,7 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
         "conditions": conditions,
         "sets": _sets(story),
         "replicas": sum(seen.replicas for seen in story.serving.sets),
-        # What answers, of whichever set; whether it is the plan's is told by condition Ready.
-        "ready": f"{min(story.ready, story.wanted)}/{story.wanted}",
+        "ready": f"{story.counted}/{story.wanted}",
         "selector": f"{names.LABEL_DEPLOYMENT}={story.deployment.name},{names.LABEL_LEADER}=true",
         "replica_status": _replicas(story),
     }
@@ -138,7 +137,7 @@ def _replicas(story: Story) -> ReplicaStatus:
     lack = waits.count("gpus") + max(0, story.wanted - asked)
     return ReplicaStatus(
         wanted=story.wanted,
-        ready=min(story.ready, story.wanted),
+        ready=story.counted,
         starting=sum(pod.stage in (Stage.PULLING, Stage.LOADING) for pod in leaders),
         waiting_for_gpus=0 if made else lack,
         waiting_for_nodes=lack if made else 0,
