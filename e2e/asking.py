@@ -28,11 +28,18 @@ class Engine:
         return str(said["choices"][0]["text"])
 
     def stream(self, model: str, prompt: str, tokens: int) -> Iterator[str]:
-        """The answer, piece by piece."""
-        with self._post("completions", _asked(model, prompt, tokens) | {"stream": True}) as answer:
+        """The answer, of exactly so many tokens, piece by piece. An engine that is ahead of its reader puts tokens together."""
+        body = _asked(model, prompt, tokens) | {"stream": True, "stream_options": {"include_usage": True}}
+        counted = None
+        with self._post("completions", body) as answer:
             for line in answer:
-                if line.startswith(DATA) and not line.startswith(DATA + b"[DONE]"):
-                    yield str(json.loads(line.removeprefix(DATA))["choices"][0]["text"])
+                if not line.startswith(DATA) or line.startswith(DATA + b"[DONE]"):
+                    continue
+                said = json.loads(line.removeprefix(DATA))
+                counted = (said.get("usage") or {}).get("completion_tokens", counted)
+                for choice in said["choices"]:
+                    yield str(choice["text"])
+        assert counted == tokens, f"{counted} tokens of {tokens}"
 
     def chat(self, model: str, message: str, tokens: int) -> str:
         """By the model's chat template."""

@@ -31,7 +31,7 @@ def process(tmp_path: Path) -> Iterator[EngineProcess]:
 
 def test_it_serves_and_takes_all_of_itself_along(process: EngineProcess) -> None:
     engine = Engine(url=process.url)
-    assert len(list(engine.stream("dense", "bada gudu", 16))) == 16
+    assert len(list(engine.stream("dense", "bada gudu", 16))) > 1
     assert engine.complete("dense", [5, 6, 7], 8) == engine.complete("dense", [5, 6, 7], 8)
     assert engine.chat("dense", "bada?", 8)
     assert "vllm:cache_config_info" in engine.metrics()
