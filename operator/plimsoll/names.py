@@ -48,6 +48,8 @@ MANAGER_CHILDREN: Final = "plimsoll"
 MANAGER_STATUS: Final = "plimsoll-status"
 LEASE: Final = "plimsoll-operator"
 LEARNED: Final = "plimsoll-learned"
+PLAN_KEY: Final = "plan.json"
+"""Of the ConfigMap that holds a deployment's pinned plan whole."""
 
 # Condition types. What each one says, and its reasons, stand in api/conditions.py.
 READY: Final = "Ready"

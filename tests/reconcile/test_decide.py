@@ -11,7 +11,7 @@ from plimsoll import names
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.plan import Outcome
 from plimsoll.reconcile.decide import Decision, Seen, decide
-from plimsoll.reconcile.kept import PLAN_KEY, Kept
+from plimsoll.reconcile.kept import Kept
 from plimsoll.render.revision import Revision
 from tests.planning.asking import LLAMA, deployment, facts, inventory, pool
 
@@ -84,7 +84,7 @@ def test_the_plan_is_kept_whole_and_can_be_read_back() -> None:
     found = decide(seen())
     config_map = next(one for one in found.manifests if one.ref.name == "chat-plan")
     assert Kept.from_data(config_map.body["data"]).plan == found.kept.plan
-    assert PLAN_KEY in config_map.body["data"]
+    assert names.PLAN_KEY in config_map.body["data"]
 
 
 def test_a_field_that_planning_does_not_read_but_pods_do_makes_another_set_of_the_same_plan() -> None:

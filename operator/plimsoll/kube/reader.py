@@ -23,8 +23,6 @@ Objects = tuple[Mapping[str, Any], ...]
 PAGE: Final = 500
 TIMEOUT_SECONDS: Final = 30
 DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
-PLAN_KEY: Final = "plan.json"
-"""Of the ConfigMap that holds a deployment's pinned plan whole."""
 LEARNED_KEY: Final = "learned.json"
 OURS: Final = f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}"
 
@@ -95,8 +93,8 @@ def _kept(config_maps: Objects) -> Kept:
         if metadata.get("name") == names.LEARNED:
             learned = data.get(LEARNED_KEY)
         owner = (metadata.get("labels") or {}).get(names.LABEL_DEPLOYMENT)
-        if owner and PLAN_KEY in data:
-            plans[f"{metadata.get('namespace')}/{owner}"] = json.loads(data[PLAN_KEY])
+        if owner and names.PLAN_KEY in data:
+            plans[f"{metadata.get('namespace')}/{owner}"] = json.loads(data[names.PLAN_KEY])
     return Kept(plans=plans, learned=learned)
 
 

@@ -155,27 +155,19 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
                 break
     if not wanted:
         return Decision(plan=made, kept=seen.kept)
-    longest = max(revision.start_seconds for revision in there.values())
-    rules = rules_of(seen.deployment.spec, room=None, deadline_seconds=longest)
+    rules = rules_of(seen.deployment.spec, room=None, deadline_seconds=_longest_start(there))
     rollout = move(wanted, seen.serving, rules, seen.now)
-    owner = owner_of(seen.deployment)
     known_sets = {
         target.name: seen.revisions[target.name]
         for target in rollout.targets
         if target.name in seen.revisions
     }
-    workloads = [
-        one
-        for target in rollout.targets
-        if target.name in known_sets
-        for one in workload(known_sets[target.name], owner, target.replicas, target.groups)
-    ]
     return Decision(
         plan=made,
         kept=seen.kept,
         rollout=replace(rollout, failed=()),
         revisions=known_sets,
-        manifests=tuple(workloads),
+        manifests=_workloads(seen.deployment, rollout, known_sets),
         look_again_seconds=rollout.look_again_seconds,
         prune=False,
     )
@@ -218,11 +210,22 @@ def _objects(
     objects = [*surroundings(deployment, tuple(there.values()), admin, seen.capabilities)]
     for name, revision in there.items():
         objects.append(revision.manifest(owner, failed=_failed(seen, rollout, name)))
-    for target in rollout.targets:
-        if target.name in there:
-            objects += workload(there[target.name], owner, target.replicas, target.groups)
+    objects += _workloads(deployment, rollout, there)
     turn = token_of(deployment, objects, seen.mark)
     return (*objects, plan_object(owner, made, kept.beside(), turn))
+
+
+def _workloads(
+    deployment: LLMDeployment, rollout: Rollout, there: Mapping[str, Revision]
+) -> tuple[Manifest, ...]:
+    """What makes the pods of each set, with the numbers that it should have."""
+    owner = owner_of(deployment)
+    return tuple(
+        one
+        for target in rollout.targets
+        if target.name in there
+        for one in workload(there[target.name], owner, target.replicas, target.groups)
+    )
 
 
 def _effective(deployment: LLMDeployment, admin: OperatorConfig) -> LLMDeploymentSpec | None:
@@ -273,8 +276,12 @@ def _revisions(seen: Seen, made: Plan, admin: OperatorConfig) -> dict[str, Revis
 
 
 def _rules(seen: Seen, spec: LLMDeploymentSpec, lead: PlanSet, revisions: Mapping[str, Revision]) -> Rules:
-    longest = max(revision.start_seconds for revision in revisions.values())
-    return rules_of(spec, room=_room(lead, seen.inventory), deadline_seconds=longest)
+    room_now = _room(lead, seen.inventory)
+    return rules_of(spec, room=room_now, deadline_seconds=_longest_start(revisions))
+
+
+def _longest_start(revisions: Mapping[str, Revision]) -> int:
+    return max(revision.start_seconds for revision in revisions.values())
 
 
 def _room(chosen: PlanSet, inventory: Inventory) -> int:

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from plimsoll import names
 from plimsoll.planning.codec import CodecError
 from plimsoll.planning.plan import Plan
 
-PLAN_KEY: Final = "plan.json"
 PREVIOUS_KEY: Final = "previous.json"
 ASKED_KEY: Final = "replan"
 
@@ -37,7 +37,7 @@ class Kept:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Kept:
         return cls(
-            plan=_plan(data.get(PLAN_KEY)),
+            plan=_plan(data.get(names.PLAN_KEY)),
             previous=_plan(data.get(PREVIOUS_KEY)),
             asked=str(data.get(ASKED_KEY) or ""),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
@@ -18,8 +17,6 @@ from plimsoll.render.revision import Revision, Workload
 from plimsoll.render.routing import routes
 from plimsoll.render.sets import owner_of
 from plimsoll.render.volumes import shared_claims
-
-PLAN_KEY: Final = "plan.json"
 
 
 def shared_objects(
@@ -92,7 +89,7 @@ def plan_object(
         kind="ConfigMap",
         name=names.child_name(owner.name, "plan"),
         annotations=annotations,
-        data={**(beside or {}), PLAN_KEY: plan.to_bytes().decode()},
+        data={**(beside or {}), names.PLAN_KEY: plan.to_bytes().decode()},
         fixed=False,
     )
 

@@ -21,7 +21,7 @@ VERDICTS: Final[dict[Verdict, Literal["Fits", "Tight", "DoesNotFit"]]] = {
 def plan_status(plan: Plan, *, config_map: str | None, pinned_at: str | None) -> PlanStatus:
     lead = plan.sets[0] if plan.sets else plan.nearest
     if lead is None:
-        return PlanStatus(digest=plan.digest, config_map=config_map, reason=_cut(plan.choice))
+        return PlanStatus(digest=plan.digest, config_map=config_map, reason=cut(plan.choice))
     capacity, predicted = lead.ledger.capacity, lead.performance
     return PlanStatus(
         digest=plan.digest,
@@ -44,7 +44,7 @@ def plan_status(plan: Plan, *, config_map: str | None, pinned_at: str | None) ->
             for term in lead.ledger.terms
         ),
         alternatives=tuple(_alternative(other) for other in plan.alternatives[:MOST_ALTERNATIVES]),
-        reason=_cut(plan.choice),
+        reason=cut(plan.choice),
         pinned_at=pinned_at,
     )
 
@@ -53,7 +53,7 @@ def _alternative(other: Considered) -> Alternative:
     """Sets are told as replicas x layout on hardware."""
     _, _, rest = other.sets[0].partition(" x ")
     layout, _, gpu = rest.partition(" on ")
-    return Alternative(layout=layout, gpu=gpu, cost_per_hour=other.cost.per_hour, reason=_cut(other.reason))
+    return Alternative(layout=layout, gpu=gpu, cost_per_hour=other.cost.per_hour, reason=cut(other.reason))
 
 
 def _percent(lead: PlanSet) -> int | None:
@@ -63,5 +63,5 @@ def _percent(lead: PlanSet) -> int | None:
     )
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+def cut(text: str, longest: int = LONGEST) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -21,7 +21,7 @@ from plimsoll.status.pod_words import words_of
 from plimsoll.status.refusals import refusal_words
 from plimsoll.status.said import conditions_of
 from plimsoll.status.story import Story
-from plimsoll.status.summary import plan_status
+from plimsoll.status.summary import cut, plan_status
 
 LONGEST_MESSAGE: Final = 2048
 LONGEST_REASON: Final = 1024
@@ -57,7 +57,7 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
             one.type,
             status=one.status,
             reason=one.reason,
-            message=_cut(one.message, LONGEST_MESSAGE),
+            message=cut(one.message, LONGEST_MESSAGE),
             now=now,
             generation=generation,
         )
@@ -94,7 +94,7 @@ def unreadable(problems: str, generation: int | None, now: str) -> LLMDeployment
             kind,
             status=status,
             reason="InvalidSpec",
-            message=_cut(problems, LONGEST_MESSAGE),
+            message=cut(problems, LONGEST_MESSAGE),
             now=now,
             generation=generation,
         )
@@ -118,7 +118,7 @@ def _sets(story: Story) -> tuple[SetStatus, ...]:
                 replicas=target.replicas,
                 ready=0 if seen is None else seen.ready,
                 state=target.state,
-                reason=_cut(target.reason, LONGEST_REASON) or None,
+                reason=cut(target.reason, LONGEST_REASON) or None,
             )
         )
     return tuple(sorted(found, key=lambda one: one.name))
@@ -142,7 +142,7 @@ def _replicas(story: Story) -> ReplicaStatus:
         waiting_for_gpus=0 if made else lack,
         waiting_for_nodes=lack if made else 0,
         waiting_for_quota=waits.count("quota") + barred,
-        reason=None if story.plan is None else _cut(story.plan.replicas_reason, LONGEST_REASON) or None,
+        reason=None if story.plan is None else cut(story.plan.replicas_reason, LONGEST_REASON) or None,
     )
 
 
@@ -173,7 +173,3 @@ _WORTH_TELLING: Final = {
 
 _ONLY_CHANGES: Final = frozenset({names.BETTER_PLAN, names.PROGRESSING, names.READY})
 """How these stand at first is no decision; a burst of creations would be a third longer for telling it."""
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"

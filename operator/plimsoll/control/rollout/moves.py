@@ -116,8 +116,7 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
         return _back(scene, refuge)
     if scene.old:
         moving = _moving(scene)
-        again = [one for one in (moving.look_again_seconds, unproven) if one is not None]
-        return replace(moving, look_again_seconds=min(again, default=None))
+        return replace(moving, look_again_seconds=_soonest(moving.look_again_seconds, unproven))
     return _settling(scene)
 
 
@@ -185,7 +184,7 @@ def _moving(scene: _Scene) -> Rollout:
         targets=(*_spread_new(scene, new, canary=cap < total), *_spread_old(scene.old, left)),
         reason=reason,
         message=message,
-        look_again_seconds=min((one for one in (again, _late(scene)) if one is not None), default=None),
+        look_again_seconds=_soonest(again, _late(scene)),
     )
 
 
@@ -271,8 +270,12 @@ def _living(old: Sequence[SetSeen]) -> int:
 def _late(scene: _Scene) -> float | None:
     """Seconds until a start would be late."""
     deadline = scene.rules.deadline_seconds
-    times = [one for seen in scene.new if (one := look_again(seen, scene.now, deadline)) is not None]
-    return min(times, default=None)
+    return _soonest(*(look_again(seen, scene.now, deadline) for seen in scene.new))
+
+
+def _soonest(*times: float | None) -> float | None:
+    """The first of the moments that there are."""
+    return min((one for one in times if one is not None), default=None)
 
 
 def _target(
@@ -291,8 +294,7 @@ def _with_groups(rollout: Rollout, serving: Serving, now: float) -> Rollout:
         groups = numbers(seen, target.replicas, over)
         targets.append(replace(target, groups=groups))
         again.append(left)
-    soonest = min((one for one in again if one is not None), default=None)
-    return replace(rollout, targets=tuple(targets), look_again_seconds=soonest)
+    return replace(rollout, targets=tuple(targets), look_again_seconds=_soonest(*again))
 
 
 def _ready(serving: Serving, name: str) -> int:
