@@ -11,19 +11,21 @@ import json
 import ssl
 import threading
 from asyncio import StreamReader, StreamWriter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from cluster.api import Api
 from cluster.faults.calls import Where
 from cluster.faults.counts import Counts
-from cluster.faults.passing import HEAD_LIMIT, Passing, Traffic
+from cluster.faults.passing import HEAD_LIMIT, POLL_SECONDS, Passing, Traffic
 from cluster.faults.rules import ANY, Fault, Rule
 from cluster.faults.stop import Stop
 from cluster.faults.watches import Watch
+
+HANDSHAKE_SECONDS: Final = 10
 
 
 class FaultProxy:
@@ -38,7 +40,8 @@ class FaultProxy:
         # Never in plain HTTP: kubectl and Go's clients send no token there.
         self._own = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._own.load_cert_chain(certificate, key)
-        self._clients: set[asyncio.Task[None]] = set()
+        self._passing: set[asyncio.Task[None]] = set()
+        self._open: set[asyncio.WriteTransport] = set()
         self.server = ""
         """Where clients reach it."""
 
@@ -121,23 +124,60 @@ class FaultProxy:
     async def _serve(self, ready: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
         self._end = asyncio.Event()
-        server = await asyncio.start_server(
-            self._accept, "127.0.0.1", 0, ssl=self._own, limit=HEAD_LIMIT, backlog=1024
+        server = await self._loop.create_server(
+            lambda: Connection(self._open, self._accept),
+            "127.0.0.1",
+            0,
+            ssl=self._own,
+            backlog=1024,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS,
         )
         port = server.sockets[0].getsockname()[1]
         self.server = f"https://127.0.0.1:{port}"
         ready.set()
         await self._end.wait()
+        for (
+            listening
+        ) in server.sockets:  # a server that is closed breaks what it let in and has not begun yet
+            self._loop.remove_reader(listening)
+        await asyncio.sleep(0)
         server.close()
-        clients = tuple(self._clients)
-        for one in clients:
-            one.cancel()
-        await asyncio.gather(*clients, return_exceptions=True)
-        await asyncio.sleep(0.01)  # connections that were ended are gone a turn later
+        await self._leave_all()
+
+    async def _leave_all(self) -> None:
+        """Also those who are let in this very moment: a handshake or a task that is cancelled before it began would close nothing."""
+        while asyncio.all_tasks() - {asyncio.current_task()} or self._open:
+            for task in self._passing:
+                task.cancel()
+            for connection in self._open:
+                connection.abort()
+            await asyncio.sleep(POLL_SECONDS)  # what was ended is gone a turn later
 
     async def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._clients.add(task)
+        self._passing.add(task)
         await Passing(self._traffic, reader, writer).run()
-        self._clients.discard(task)
+        self._passing.discard(task)
+
+
+class Connection(asyncio.StreamReaderProtocol):
+    """A client's, counted among the open ones from the end of its handshake until it is gone."""
+
+    def __init__(
+        self,
+        open_ones: set[asyncio.WriteTransport],
+        accept: Callable[[StreamReader, StreamWriter], Awaitable[None]],
+    ) -> None:
+        super().__init__(StreamReader(limit=HEAD_LIMIT), accept)
+        self._open_ones = open_ones
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
+        self._transport_made = transport
+        self._open_ones.add(transport)
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._open_ones.discard(self._transport_made)
+        super().connection_lost(exc)
