@@ -220,13 +220,19 @@ def build_from_nothing() -> None:
         subprocess.run([sys.executable, "-m", "cluster", "programs"], cwd=E2E, env=environ, check=True)
 
 
-def cycle(times: int, bed: Testbed) -> int:
-    """Whether nothing was left; each round has a control plane, a fleet, and some pods of others."""
+def cycle(times: int, bed: Testbed, real_nodes: int) -> int:
+    """Whether nothing was left; each round has a control plane, a fleet with pods of others, and the real nodes asked for."""
+    if real_nodes:
+        packages.require_root()
+        packages.require(packages.NODE, bed.progress)
     files: list[int] = []
     failures = 0
     for number in range(1, times + 1):
         started = time.monotonic()
-        with Cluster(places=bed.places, progress=bed.progress) as cluster, cluster.fleet(read_fleet("h100")):
+        with (
+            Cluster(places=bed.places, progress=bed.progress, real_nodes=real_nodes) as cluster,
+            cluster.fleet(read_fleet("h100")),
+        ):
             footprint = Footprint.of(cluster)
         ended = time.monotonic()
         while (left := footprint.left()) and time.monotonic() - ended < GONE_SECONDS:
@@ -261,11 +267,14 @@ def main() -> int:
     parser.add_argument(
         "--cycles", type=int, metavar="N", help="start and end a cluster N times, and nothing else"
     )
+    parser.add_argument(
+        "--real-nodes", type=int, default=0, metavar="N", help="so many in each of these cycles"
+    )
     chosen = parser.parse_args()
     places = Places.of(os.environ)  # noqa: TID251 - this is the entry point
     bed = Testbed(places, Progress(sys.stderr))
     if chosen.cycles:
-        return cycle(chosen.cycles, bed)
+        return cycle(chosen.cycles, bed, chosen.real_nodes)
     measure(bed, cold=chosen.cold)
     report = bed.report()
     print(json.dumps(report, indent=1) if chosen.json else table(report))
