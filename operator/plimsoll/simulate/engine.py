@@ -118,6 +118,11 @@ class Engine:
         return [*self.running.values(), *self.waiting]
 
     @property
+    def steps(self) -> int:
+        """How many it has taken."""
+        return self._step
+
+    @property
     def in_flight(self) -> int:
         return len(self.running) + len(self.waiting)
 
@@ -258,6 +263,8 @@ class Engine:
     def _admit(self) -> Request:
         request = self.waiting.popleft()
         request.order = self._orders
+        if request.admitted_at < 0:
+            request.admitted_at = self.now
         self._orders += 1
         self.running[request.order] = request
         tokens = request.input_tokens + request.generated

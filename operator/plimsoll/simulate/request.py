@@ -9,6 +9,7 @@ class Request:
     """One request, and where it stands. Mutable: millions of them pass through a run."""
 
     __slots__ = (
+        "admitted_at",
         "arrival",
         "base",
         "cached",
@@ -37,6 +38,8 @@ class Request:
         self.output_tokens = output_tokens
         self.prefix = prefix
         """Ids of shared blocks of prompt tokens, from its start."""
+        self.admitted_at = -1.0
+        """When it left the queue for the first time."""
         self.first_at = -1.0
         self.finished_at = -1.0
         self.preemptions = 0
