@@ -1,6 +1,7 @@
 """A handful of questions for a fleet of any size, and rows that become samples without believing everything."""
 
 import math
+import re
 
 import pytest
 
@@ -8,7 +9,7 @@ from plimsoll.control.joining import joined
 from plimsoll.facts.engines import engine_facts, engine_names, engine_profile
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.prometheus.answers import reading
-from plimsoll.prometheus.queries import LARGEST, queries
+from plimsoll.prometheus.queries import LARGEST, LLM_OF_POD, SET_OF_POD, queries
 from plimsoll.prometheus.vocabulary import Vocabulary, vocabulary
 from tests.prometheus.serving import vector
 
@@ -20,7 +21,7 @@ ALL = vocabulary(
     ]
 )
 WORDS = vocabulary([engine_facts("vllm", "0.33.0").metrics])
-POD = {"namespace": "team", "pod": "chat-0a1b2c3d-x"}
+POD = {"namespace": "team", "pod": "chat-0a1b2c3d-7c9f8d6b5f-x2k4p"}
 AGES = vector((POD, 990.0))
 RUNNING = "vllm:num_requests_running"
 
@@ -41,6 +42,22 @@ def test_old_names_are_asked_for_beside_new_ones_and_the_new_ones_come_first():
     assert "sglang:token_usage" in queries(ALL, 0)["kv"]
     itl = queries(ALL, 1)["itl"]
     assert itl.index("vllm:inter_token_latency_seconds") < itl.index("vllm:time_per_output_token_seconds")
+
+
+@pytest.mark.parametrize(
+    ("pod", "llm"),
+    [
+        ("chat-0a1b2c3d-7c9f8d6b5f-x2k4p", "chat"),
+        ("chat-0a1b2c3d-7c9f8d6b-x2k4p", "chat"),  # Kubernetes' hash of the template looks like one of ours
+        ("chat-20251121-0a1b2c3d-7c9f8d6b-x2k4p", "chat-20251121"),
+        ("chat-0a1b2c3d-0-0", "chat"),
+        ("chat-0a1b2c3d-12", "chat"),
+        ("chat-7c9f8d6b-x2k4p", None),  # somebody else's
+    ],
+)
+def test_a_pods_name_tells_its_set_and_its_deployment(pod: str, llm: str | None):
+    found = [re.fullmatch(pattern, pod) for pattern in (LLM_OF_POD, SET_OF_POD)]
+    assert [one and one[1] for one in found] == [llm, llm and f"{llm}-0a1b2c3d"]
 
 
 def test_an_engine_that_lacks_a_name_is_not_asked_for_it():

@@ -15,8 +15,12 @@ from plimsoll.prometheus.vocabulary import COUNTERS, GAUGES, Vocabulary
 
 POD: Final = "namespace, pod, uid"
 """Labels that tell a pod; a uid is not everywhere, and then empty."""
-SET_OF_POD: Final = "(.+-[0-9a-f]{8})-.+"
+_ADDED: Final = "(?:[0-9a-z]{1,10}-[0-9a-z]{5}|[0-9]{1,3}(?:-w)?(?:-[0-9]{1,3})?)"
+"""What Kubernetes adds to the name of a set's pod: a template's hash, which may itself look like ours, or numbers."""
+SET_OF_POD: Final = f"(.+-[0-9a-f]{{8}})-{_ADDED}"
 """The name of a pod's set within the pod's own name, which ends in the hash of the set and what Kubernetes adds."""
+LLM_OF_POD: Final = f"(.+)-[0-9a-f]{{8}}-{_ADDED}"
+"""The name of its deployment."""
 LATENCY_WINDOW: Final = "5m"
 TURNS: Final = (
     "ttft", "itl", "e2e",
