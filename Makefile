@@ -83,6 +83,7 @@ generate: setup ## write the generated files again (CRD, reference, the chart's 
 
 bench: setup ## run the benchmarks; OBSERVATIONS=FILE LATENCIES=FILE TRACES=FILES BENCH_FLAGS=--json
 	$(call measured,kv_accuracy,OBSERVATIONS,rows of engine start-ups: model and GPU and flags and the tokens reported)
+	$(call measured,learning,OBSERVATIONS,rows of engine start-ups: model and GPU and flags and the tokens reported)
 	$(call measured,latency_accuracy,LATENCIES,points of measured TTFT and TPOT)
 	$(call measured,layout_choice,LATENCIES,points of measured TTFT and TPOT)
 	$(call measured,autoscaling,TRACES,recorded traffic: requests or rates; several with spaces between)

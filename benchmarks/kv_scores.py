@@ -10,6 +10,7 @@ from typing import Any
 
 from observations import Case
 from plimsoll.facts.gpus import GIB, gpu_named
+from plimsoll.facts.learned import NOTHING, Learned
 from plimsoll.planning.constants import Constants
 from plimsoll.planning.interval import Interval
 from plimsoll.planning.kv_groups import CachePlan
@@ -97,8 +98,10 @@ def exact_in_blocks(point: Point) -> bool:
     return printed[0] <= point.observed <= printed[1]
 
 
-def from_config(cases: Sequence[Case], constants_for: ConstantsFor) -> tuple[list[Point], Counter[str]]:
-    """GiB and tokens from model, GPU and flags alone."""
+def from_config(
+    cases: Sequence[Case], constants_for: ConstantsFor, learned: Learned = NOTHING
+) -> tuple[list[Point], Counter[str]]:
+    """GiB and tokens from model, GPU and flags alone, or with what other starts have taught."""
     points: list[Point] = []
     skipped: Counter[str] = Counter()
     for case in cases:
@@ -106,15 +109,15 @@ def from_config(cases: Sequence[Case], constants_for: ConstantsFor) -> tuple[lis
             skipped["no GPU named and no memory stated"] += 1
         elif case.failure is not None and not (case.available and case.available > 0):
             skipped["failed before it had a cache"] += 1
-        elif (point := _planned(case, constants_for(case))) is not None:
+        elif (point := _planned(case, constants_for(case), learned)) is not None:
             points.append(point)
         else:
             skipped["no tokens, blocks or GiB in the log"] += 1
     return points, skipped
 
 
-def _planned(case: Case, constants: Constants) -> Point | None:
-    left = ledger_of(case, constants).left
+def _planned(case: Case, constants: Constants, learned: Learned) -> Point | None:
+    left = ledger_of(case, constants, learned).left
     plan, length = plan_of(case), case.settings.max_model_len
 
     def each(of: Callable[[int], float]) -> Interval:
@@ -156,7 +159,7 @@ def verdicts(
     return found, skipped
 
 
-def ledger_of(case: Case, constants: Constants) -> Ledger:
+def ledger_of(case: Case, constants: Constants, learned: Learned = NOTHING) -> Ledger:
     return build_ledger(
         model=case.model,
         gpu=case.gpu or gpu_named(STAND_IN),
@@ -165,6 +168,7 @@ def ledger_of(case: Case, constants: Constants) -> Ledger:
         settings=case.settings,
         device_bytes=case.device_bytes,
         constants=constants,
+        learned=learned,
     )
 
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.gpus import gpu_named
-from plimsoll.facts.learned import Residual, learned
+from plimsoll.facts.learned import ONE_START, Residual, learned
 from plimsoll.facts.model import Certainty
 from plimsoll.planning.constants import fitted_constants
 from plimsoll.planning.layout import Layout
-from plimsoll.planning.learned_key import class_key, learned_key
+from plimsoll.planning.learned_key import learned_key, shape_key
 from plimsoll.planning.ledger import OomRisk, Verdict, build_ledger
 from plimsoll.planning.settings import LoraSlots, Speculation
 from tests.planning import architectures as known
@@ -133,17 +133,19 @@ def test_what_was_learned_replaces_the_unknown_of_a_term():
     assert taught.left.high - taught.left.low < plain.left.high - plain.left.low
 
 
-def test_models_of_a_kind_teach_one_another_where_nothing_else_is_known():
+def test_checkpoints_of_a_shape_teach_one_another_what_passes_the_noise_where_nothing_else_is_known():
     given_ = inputs()
     situation = (given_["model"], given_["gpu"], given_["layout"], given_["engine"], given_["settings"])
-    own, kind = learned_key(*situation), class_key(*situation)
-    of_kind = Residual(key=kind, term="activation", bytes=GIB, half_width=0, starts=9)
+    own, shape = learned_key(*situation), shape_key(*situation)
+    of_shape = Residual(key=shape, term="activation", bytes=GIB + ONE_START, half_width=0, starts=9)
     of_own = Residual(key=own, term="activation", bytes=2 * GIB, half_width=0, starts=1)
     plain = build_ledger(**given_).left.mid
-    assert plain - build_ledger(**given_, learned=learned([of_kind])).left.mid == pytest.approx(GIB)
-    assert plain - build_ledger(**given_, learned=learned([of_kind, of_own])).left.mid == pytest.approx(
+    assert plain - build_ledger(**given_, learned=learned([of_shape])).left.mid == pytest.approx(GIB)
+    assert plain - build_ledger(**given_, learned=learned([of_shape, of_own])).left.mid == pytest.approx(
         2 * GIB
     )
+    quiet = replace(of_shape, bytes=ONE_START)
+    assert build_ledger(**given_, learned=learned([quiet])) == build_ledger(**given_)
 
 
 def test_a_budget_that_leaves_nothing_to_the_driver_is_tight():

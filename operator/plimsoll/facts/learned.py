@@ -20,6 +20,11 @@ MOST_BYTES: Final = 16 * GIB
 """No residual may move a term by more; what is further off is a wrong formula or a wrong reading."""
 MOST_ENTRIES: Final = 2048
 """Entries of one export; at about 300 bytes each it stays under the size a ConfigMap may have."""
+ONE_START: Final = 64 * 2**20
+"""Bytes within which starts of one model under one set of flags lay of one another in the logs."""
+LONGEST_MEMORY: Final = 20
+"""Starts of one kind after which each further one counts as the twentieth."""
+LONGEST_WORD: Final = 256
 SCHEMA: Final = 1
 
 
@@ -28,7 +33,7 @@ class LearnedKey:
     """What must be equal for one start to teach another."""
 
     model: str
-    """Digest of the model's facts, or `class:` and the architecture's name for what holds for all of its kind."""
+    """Digest of the model's facts, or `shape:` and a digest for what holds for all checkpoints of one shape."""
     gpu: str
     """Catalogue name."""
     engine: str
@@ -47,6 +52,8 @@ class Residual:
     half_width: int
     """90% of the starts lay within this of the mean; never below what one start can vary."""
     starts: int
+    name: str = ""
+    """The model as somebody wrote it, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +103,47 @@ def merged(own: Learned, seed: Learned) -> Learned:
     return learned([*own.residuals, *strange])
 
 
+def taught(known: Learned, lessons: Iterable[Residual]) -> Learned:
+    """What is known with what one more start showed. The newest starts count at least a twentieth, so that what changes
+    is followed, and at most that much once there are twenty, so that no odd one moves a fleet."""
+    best = {(entry.key, entry.term): entry for entry in known.residuals}
+    for lesson in sorted(lessons):
+        place = (lesson.key, lesson.term)
+        best[place] = _folded(best[place], lesson) if place in best else lesson
+    return learned(best.values())
+
+
+def _folded(old: Residual, new: Residual) -> Residual:
+    before = min(old.starts, LONGEST_MEMORY - 1)
+    off = new.bytes - old.bytes
+    return Residual(
+        key=old.key,
+        term=old.term,
+        bytes=old.bytes + round(off / (before + 1)),
+        half_width=max(new.half_width, round((old.half_width * before + 2 * abs(off)) / (before + 1))),
+        starts=old.starts + 1,
+        name=new.name or old.name,
+    )
+
+
+def beyond_noise(size: float) -> float:
+    """By how much a difference passes what one start can vary: the part of it that says something about other starts."""
+    beyond = max(0.0, abs(size) - ONE_START)
+    return beyond if size > 0 else -beyond
+
+
+def forgotten(known: Learned, *, words: Iterable[str]) -> Learned:
+    """Without the entries in whose key or name each of the words stands."""
+    asked = [word.casefold() for word in words]
+
+    def meant(entry: Residual) -> bool:
+        key = entry.key
+        text = f"{key.model} {key.gpu} {key.engine} {key.flags} {entry.term} {entry.name}".casefold()
+        return all(word in text for word in asked)
+
+    return Learned(residuals=tuple(entry for entry in known.residuals if not meant(entry)))
+
+
 def export_learned(value: Learned) -> str:
     """One line an entry, sorted: short diffs in git."""
     rows = [
@@ -109,6 +157,7 @@ def export_learned(value: Learned) -> str:
                 "bytes": entry.bytes,
                 "halfWidth": entry.half_width,
                 "starts": entry.starts,
+                **({"name": entry.name} if entry.name else {}),
             }
         )
         for entry in value.residuals
@@ -139,6 +188,7 @@ def _clamped(entry: Residual) -> Residual:
         bytes=clamped,
         half_width=max(0, min(MOST_BYTES, entry.half_width)),
         starts=entry.starts,
+        name=entry.name[:LONGEST_WORD],
     )
 
 
@@ -148,9 +198,9 @@ def _residual(index: int, row: object) -> Residual:
 
     def text(name: str) -> str:
         value = row.get(name)
-        if not isinstance(value, str) or not value or len(value) > 256:
+        if not isinstance(value, str) or not value or len(value) > LONGEST_WORD:
             raise LearnedError(
-                f"residuals[{index}].{name} is {value!r}; it must be a word of at most 256 letters"
+                f"residuals[{index}].{name} is {value!r}; it must be a word of at most {LONGEST_WORD} letters"
             )
         return value
 
@@ -167,6 +217,7 @@ def _residual(index: int, row: object) -> Residual:
         bytes=number("bytes"),
         half_width=number("halfWidth", 0),
         starts=number("starts", 1),
+        name=text("name") if row.get("name") else "",
     )
 
 

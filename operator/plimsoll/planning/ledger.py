@@ -22,7 +22,7 @@ from plimsoll.planning.interval import Interval
 from plimsoll.planning.kv_groups import CachePlan
 from plimsoll.planning.kv_rules import cache_plan
 from plimsoll.planning.layout import Layout
-from plimsoll.planning.learned_key import class_key, learned_key
+from plimsoll.planning.learning import taught
 from plimsoll.planning.rank_weights import rank_weight_bytes
 from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.situation import Estimate, Situation, gib_text
@@ -162,7 +162,7 @@ def _estimates(now: Situation, stage: int, learned: Learned | None) -> dict[str,
     found = _spread_over_terms(now, found)
     if learned is None:
         return found
-    return {name: _taught(now, name, estimate, learned) for name, estimate in found.items()}
+    return taught(now, found, learned)
 
 
 def _spread_over_terms(now: Situation, found: Mapping[str, Estimate]) -> dict[str, Estimate]:
@@ -182,26 +182,6 @@ def _spread_over_terms(now: Situation, found: Mapping[str, Estimate]) -> dict[st
     return {
         name: replace(estimate, spread=spreads.get(name, estimate.spread)) for name, estimate in found.items()
     }
-
-
-def _taught(now: Situation, name: str, estimate: Estimate, learned: Learned) -> Estimate:
-    """What real starts of this model said about a term, else what those of its kind did."""
-    situation = (now.model, now.gpu, now.layout, now.engine, now.settings)
-    for key in (learned_key(*situation), class_key(*situation)):
-        found = learned.find(name, key)
-        if found is not None:
-            return Estimate(
-                bytes=max(0.0, estimate.bytes + found.bytes),
-                spread=found.half_width,
-                formula=f"{estimate.formula} + learned residual",
-                inputs={
-                    **estimate.inputs,
-                    "residual": gib_text(found.bytes),
-                    "starts": str(found.starts),
-                },
-                certainty=Certainty.LEARNED,
-            )
-    return estimate
 
 
 def _taken(now: Situation, estimates: Mapping[str, Estimate]) -> list[Estimate]:
