@@ -166,3 +166,21 @@ def test_more_replicas_than_gpus_are_said_and_come_when_there_is_room(desk: Desk
     assert "first" in desk.message("Placed", "second")
     desk.apply("first", replicas=1)
     assert desk.says("Ready", "True", "Serving", "second")
+
+
+def test_what_a_deleted_resource_left_serves_no_other_of_its_name(desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    (name,) = desk.deployments()
+    left = f"/apis/apps/v1/namespaces/{desk.namespace}/deployments/{name}"
+    desk.cluster.api.patch(left, {"metadata": {"finalizers": ["e2e.plimsoll.dev/held"]}})
+    desk.cluster.api.delete(desk.path())
+    try:
+        assert eventually(lambda: "deletionTimestamp" in desk.cluster.api.get(left)["metadata"])
+        desk.apply()
+        assert desk.says("Ready", "False", "Starting"), str(desk.get())
+        assert len(desk.pods()) == 1, "the old one answers still"
+        assert desk.get()["status"]["ready"] == "0/1"
+    finally:
+        desk.cluster.api.patch(left, {"metadata": {"finalizers": None}})
+    assert desk.says("Ready", "True", "Serving")

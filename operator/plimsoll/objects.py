@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Body = Mapping[str, Any]
 
@@ -22,6 +22,14 @@ class Ref:
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+class Bearer(NamedTuple):
+    """Who bears a name now: a name comes again when a resource was deleted, a uid never does."""
+
+    uid: str
+    born: float
+    """Seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)

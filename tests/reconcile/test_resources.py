@@ -67,5 +67,18 @@ def test_what_is_kept_is_what_came_without_what_nobody_reads() -> None:
 def test_what_is_gone_is_gone() -> None:
     kept = Resources()
     kept.put("a/chat", BODY)
-    kept.remove("a/chat")
+    kept.remove("a/chat", uid="1")
     assert (kept.get("a/chat"), len(kept), list(kept)) == (None, 0, [])
+
+
+def test_what_is_told_late_of_one_that_had_the_name_before_changes_nothing() -> None:
+    kept = Resources()
+    kept.put("a/chat", BODY)
+    again = changed("metadata.uid", "2")
+    again["metadata"] |= {"resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    assert kept.put("a/chat", again)
+    assert not kept.put("a/chat", changed("metadata.resourceVersion", "6"))
+    kept.remove("a/chat", uid="1")
+    bearer = kept.bearer("a/chat")
+    assert bearer is not None
+    assert (bearer.uid, bearer.born) == ("2", 1767225600.0)

@@ -111,3 +111,17 @@ def test_what_is_kept_of_a_plan_is_what_would_be_read_back() -> None:
     assert ours.plan is not None
     data = {**ours.beside(), "plan.json": ours.plan.to_bytes().decode()}
     assert Kept.from_data(data) == ours
+
+
+def test_a_plan_and_sets_of_a_resource_that_had_the_name_before_are_not_its_own() -> None:
+    revision = frozen(resource())
+    ref = Ref("apps/v1", "ControllerRevision", "team-a", revision.name)
+    shelf = Shelf()
+    shelf.there = {PLAN: child(PLAN), ref: child(ref, uid="made")}
+    shelf.bodies = {PLAN: {"data": {"replan": "1"}}, ref: {"data": revision.to_data()}}
+    here = world(shelf)
+    for uid, own in (("o", True), ("another", False)):
+        about = {"uid": uid, "namespace": "team-a", "name": "chat", "resourceVersion": "9"}
+        here.resources.put(KEY, {"metadata": about})
+        assert (asyncio.run(here.kept(KEY)) == Kept(asked="1")) is own
+        assert bool(asyncio.run(here.revisions(KEY))) is own

@@ -21,7 +21,7 @@ from plimsoll.kube.events import Event, Events
 from plimsoll.kube.kinds import path_of
 from plimsoll.kube.sight import Sight
 from plimsoll.kube.status import StatusWriter
-from plimsoll.objects import Manifest, Ref
+from plimsoll.objects import Bearer, Manifest, Ref
 from plimsoll.status.told import News
 
 SYNC_SECONDS: Final = 120.0
@@ -67,8 +67,8 @@ class Connected:
     def children(self, key: str) -> Mapping[Ref, Child]:
         return self.sight.children.of(key)
 
-    def serving(self, key: str) -> Serving:
-        return self.sight.serving(key)
+    def serving(self, key: str, bearer: Bearer | None) -> Serving:
+        return self.sight.serving(key, bearer)
 
     def inventory(self) -> Inventory:
         return self.sight.fleet.fleet.inventory()

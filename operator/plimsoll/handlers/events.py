@@ -17,8 +17,9 @@ IDLE_SECONDS: Final = 1.0
 """A worker of kopf's keeps its last object for so long; five times as long costs 100 MB at 10,000 resources."""
 PAGE: Final = 500
 
-Seen = Callable[[str, Mapping[str, Any] | None], None]
-"""Is told a resource by namespace/name: its object, or None when it is gone."""
+Seen = Callable[[str, str, Mapping[str, Any] | None], None]
+"""Is told a resource by namespace/name and uid: its object, or None when it is gone. Events of one come in their order; those of
+two that bear one name after another may not, as kopf keeps a queue for each uid."""
 
 
 def registry_of(seen: Seen, load: Callable[[], Any]) -> kopf.OperatorRegistry:
@@ -29,7 +30,7 @@ def registry_of(seen: Seen, load: Callable[[], Any]) -> kopf.OperatorRegistry:
         body: Mapping[str, Any] = event["object"]
         metadata = body["metadata"]
         key = f"{metadata['namespace']}/{metadata['name']}"
-        seen(key, None if event["type"] == "DELETED" else body)
+        seen(key, metadata["uid"], None if event["type"] == "DELETED" else body)
 
     @kopf.on.login(registry=registry)
     def login(**_: Any) -> kopf.ConnectionInfo:

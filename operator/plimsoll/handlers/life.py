@@ -193,13 +193,15 @@ class Life:
             mark=mark_of(__version__, config),
         )
 
-    def _seen(self, key: str, body: Mapping[str, Any] | None) -> None:
-        self._select(key, body)
+    def _seen(self, key: str, uid: str, body: Mapping[str, Any] | None) -> None:
         if body is None:
-            self.resources.remove(key)
-            self.wakes.wake(key)
-        elif self.resources.put(key, body):
-            self.wakes.wake(key)
+            self.resources.remove(key, uid=uid)
+            if key in self.resources:
+                return  # made again meanwhile, which was told already
+        elif not self.resources.put(key, body):
+            return
+        self._select(key, body)
+        self.wakes.wake(key)
 
     def _select(self, key: str, body: Mapping[str, Any] | None) -> None:
         """The node labels that it names divide the fleet's pools."""

@@ -56,6 +56,10 @@ class Child(NamedTuple):
     refused: str = ""
     """Why the API server does not let its pods be made, as long as it says so."""
 
+    def belongs_to(self, uid: str) -> bool:
+        """To the deployment of this uid, and not to one that had its name before; whose owner was taken away is its again."""
+        return self.owner_uid in (uid, "")
+
 
 def read_child(kind: Kind, item: Object, *, clean: bool | None = None) -> Child | None:
     """None for what belongs to no deployment of ours. Without `clean` the object's field managers tell."""

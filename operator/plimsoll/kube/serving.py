@@ -22,6 +22,7 @@ from plimsoll.kube.pod_seen import pod_seen
 from plimsoll.kube.refusals import Refusals
 from plimsoll.kube.scalers import Scalers
 from plimsoll.kube.watchers import Watchers
+from plimsoll.objects import Bearer
 
 ROLE: Final = "serving"
 SELECTOR: Final = f"{names.LABEL_ROLE}={ROLE}"
@@ -126,13 +127,28 @@ class _Pods:
                 self._pods.forget(owner, digest, name)
 
 
-def serving(owner: str, children: Children, pods: Pods, scalers: Scalers, refusals: Refusals) -> Serving:
-    """Everything of one deployment (namespace/name) that is seen."""
+def serving(
+    owner: str,
+    children: Children,
+    pods: Pods,
+    scalers: Scalers,
+    refusals: Refusals,
+    *,
+    bearer: Bearer | None = None,
+) -> Serving:
+    """Everything of one deployment (namespace/name) that is seen; with a bearer of the name only what is its own, and not
+    what the garbage collector has yet to take of the one before."""
     made: dict[str, list[Child]] = {}
     for child in children.of(owner).values():
+        if bearer is not None and not child.belongs_to(bearer.uid):
+            continue
         if child.set and (child.workload is not None or child.ref.kind == CONTROLLER_REVISION.name):
             made.setdefault(child.set, []).append(child)
-    running = pods.of(owner)
+    running = {
+        digest: own
+        for digest, found in pods.of(owner).items()
+        if (own := _own(found, bearer, made.get(digest, ())))
+    }
     name = owner.partition("/")[2]
     sets = [
         _set_seen(names.set_name(name, digest), made.get(digest, []), running.get(digest, ()), refusals)
@@ -144,6 +160,15 @@ def serving(owner: str, children: Children, pods: Pods, scalers: Scalers, refusa
         scalers=scalers.of(owner),
         scalers_below=scalers.on_children(owner, workloads),
     )
+
+
+def _own(pods: tuple[PodSeen, ...], bearer: Bearer | None, made: Iterable[Child]) -> tuple[PodSeen, ...]:
+    """Pods name what made them, never the deployment; but none of ours is older than both it and its workload, which may have
+    been there before it, as when someone took its owner away."""
+    if bearer is None:
+        return pods
+    since = min([bearer.born, *(child.created for child in made if child.workload is not None)])
+    return tuple(pod for pod in pods if pod.created >= since)
 
 
 def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...], refusals: Refusals) -> SetSeen:

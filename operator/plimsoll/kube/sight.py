@@ -22,6 +22,7 @@ from plimsoll.kube.pace import Pace
 from plimsoll.kube.refusals import Refusals
 from plimsoll.kube.scalers import Scalers
 from plimsoll.kube.serving import Pods, serving
+from plimsoll.objects import Bearer
 
 
 class Sight:
@@ -78,9 +79,9 @@ class Sight:
             for part in (self._served, self.children, self.fleet, self.pods, self.scalers, self.refusals)
         )
 
-    def serving(self, owner: str) -> Serving:
-        """What is seen of a deployment (namespace/name)."""
-        return serving(owner, self.children, self.pods, self.scalers, self.refusals)
+    def serving(self, owner: str, bearer: Bearer | None = None) -> Serving:
+        """What is seen of a deployment (namespace/name), or of the one that bears the name now."""
+        return serving(owner, self.children, self.pods, self.scalers, self.refusals, bearer=bearer)
 
     def _serve(self) -> None:
         self._serving = asyncio.create_task(self._serve_others())

@@ -10,12 +10,16 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from plimsoll.kube.times import seconds
+from plimsoll.objects import Bearer
+
 UNREAD: Final = ("managedFields", "selfLink")
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class _Packed(NamedTuple):
-    uid: str
+    bearer: Bearer
+    version: int
     mark: int
     """Of everything but the status, which we write ourselves."""
     body: bytes
@@ -26,7 +30,7 @@ class Resources:
         self._packed: dict[str, _Packed] = {}
 
     def put(self, key: str, body: Mapping[str, Any]) -> bool:
-        """Keep it; whether anything but its status is new."""
+        """Keep it; whether anything but its status is new. What is told late of one that had the name before is nothing."""
         metadata = {name: value for name, value in body["metadata"].items() if name not in UNREAD}
         annotations = metadata.get("annotations")
         if annotations and LAST_APPLIED in annotations:
@@ -35,8 +39,12 @@ class Resources:
         about = {name: value for name, value in metadata.items() if name != "resourceVersion"}
         mark = hash(json.dumps([about, body.get("spec")], sort_keys=True))
         known = self._packed.get(key)
-        self._packed[key] = _Packed(metadata["uid"], mark, _pack(kept))
-        return known is None or known.mark != mark or known.uid != metadata["uid"]
+        bearer = Bearer(metadata["uid"], seconds(metadata.get("creationTimestamp")))
+        version = int(metadata["resourceVersion"])
+        if known is not None and known.bearer.uid != bearer.uid and known.version > version:
+            return False
+        self._packed[key] = _Packed(bearer, version, mark, _pack(kept))
+        return known is None or known.mark != mark or known.bearer.uid != bearer.uid
 
     def put_status(self, key: str, status: Mapping[str, Any]) -> None:
         """What we have just written, before it is seen back."""
@@ -44,11 +52,15 @@ class Resources:
         if known is not None and body is not None:
             self._packed[key] = known._replace(body=_pack({**body, "status": status}))
 
-    def remove(self, key: str, *, uid: str | None = None) -> None:
-        """With a uid only that one: another may bear the name by now."""
+    def remove(self, key: str, *, uid: str | None) -> None:
+        """If it is this one: another may bear the name by now."""
         known = self._packed.get(key)
-        if known is not None and uid in (None, known.uid):
+        if known is not None and known.bearer.uid == uid:
             del self._packed[key]
+
+    def bearer(self, key: str) -> Bearer | None:
+        packed = self._packed.get(key)
+        return None if packed is None else packed.bearer
 
     def get(self, key: str) -> dict[str, Any] | None:
         packed = self._packed.get(key)

@@ -56,7 +56,7 @@ async def turn(world: World, key: str) -> float | None:
         return None
     first = key not in world.looked_at
     since = world.looked_at.setdefault(key, world.now())
-    serving, unsteady = steady(world.cluster.serving(key), world.now())
+    serving, unsteady = steady(world.serving(key), world.now())
     ready = get_condition(deployment.status.conditions, names.READY)
     patience = RESYNC_SECONDS if ready is not None and ready.status == "True" else UNREADY_SECONDS
     # Promises and who waits for the fleet are not remembered over a restart.
@@ -103,7 +103,7 @@ def _seen(
     limits: Limits | None,
 ) -> Seen:
     now = world.now()
-    serving, _ = steady(world.cluster.serving(key), now)
+    serving, _ = steady(world.serving(key), now)
     if kept.plan is None:
         try:
             spec = effective(deployment.spec, deployment.namespace, world.config).spec
@@ -151,7 +151,7 @@ def _remember(world: World, key: str, decision: Decision) -> None:
     else:
         world.gone_since.pop(key, None)
     short = decision.plan.outcome in (Outcome.SHORT, Outcome.DOES_NOT_FIT, Outcome.INVALID)
-    if short or decision.lost or decision.reservations or waits(world.cluster.serving(key)):
+    if short or decision.lost or decision.reservations or waits(world.serving(key)):
         world.hungry.add(key)
     else:
         world.hungry.discard(key)

@@ -23,7 +23,7 @@ from plimsoll.facts.learned import NOTHING, Learned
 from plimsoll.facts.serving import Serving
 from plimsoll.kube.applier import Applied, Owner
 from plimsoll.kube.child import Child
-from plimsoll.objects import Manifest, Ref
+from plimsoll.objects import Bearer, Manifest, Ref
 from plimsoll.planning.budgets import UNLIMITED, Limits, limits_of
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.models import Models
@@ -40,7 +40,7 @@ class Cluster(Protocol):
     """The doors that a turn uses; `handlers` puts the real ones together."""
 
     def children(self, key: str) -> Mapping[Ref, Child]: ...
-    def serving(self, key: str) -> Serving: ...
+    def serving(self, key: str, bearer: Bearer | None) -> Serving: ...
     def inventory(self) -> Inventory: ...
     def reserve(self, reservations: Iterable[Reservation]) -> None: ...
     def capabilities(self) -> Capabilities: ...
@@ -81,6 +81,15 @@ class World:
 
     def capabilities(self) -> Capabilities:
         return self.cluster.capabilities() or NONE
+
+    def serving(self, key: str) -> Serving:
+        """What is seen of the deployment that bears the name now."""
+        return self.cluster.serving(key, self.resources.bearer(key))
+
+    def children(self, key: str) -> dict[Ref, Child]:
+        """Its own, without those that a resource of this name left when it was deleted."""
+        bearer, there = self.resources.bearer(key), self.cluster.children(key)
+        return {ref: child for ref, child in there.items() if bearer is None or child.belongs_to(bearer.uid)}
 
     def promise(self, key: str, reservations: tuple[Reservation, ...]) -> None:
         """What other turns must leave for pods that are not on a node yet."""
@@ -123,7 +132,7 @@ class World:
     async def kept(self, key: str) -> Kept:
         namespace, _, name = key.partition("/")
         ref = plan_ref(namespace, name)
-        child = self.cluster.children(key).get(ref)
+        child = self.children(key).get(ref)
         if child is None:
             return Kept()
         known = self._kept.get(key)
@@ -162,7 +171,7 @@ class World:
     async def revisions(self, key: str) -> dict[str, Revision]:
         """Of all sets that were made and are not gone, by name; those that cannot be read count as absent."""
         found = {}
-        for ref, child in tuple(self.cluster.children(key).items()):
+        for ref, child in self.children(key).items():
             if ref.kind != "ControllerRevision":
                 continue
             known = self._revisions.get(child.uid)

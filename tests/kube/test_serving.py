@@ -1,0 +1,79 @@
+"""Whose sets and pods count as a deployment's when its name is borne a second time."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from plimsoll import names
+from plimsoll.kube.child import read_child
+from plimsoll.kube.children import Children
+from plimsoll.kube.door import Door
+from plimsoll.kube.kinds import DEPLOYMENT
+from plimsoll.kube.refusals import Refusals
+from plimsoll.kube.scalers import Scalers
+from plimsoll.kube.serving import Pods, serving
+from plimsoll.kube.times import seconds
+from plimsoll.objects import Bearer
+
+Object = dict[str, Any]
+KEY = "team/chat"
+FIRST, LATER, LAST = (f"2026-11-21T10:0{minute}:00Z" for minute in range(3))
+LABELS = {
+    names.LABEL_MANAGED_BY: names.MANAGED_BY,
+    names.LABEL_DEPLOYMENT: "chat",
+    names.LABEL_SET: "0a1b2c3d",
+}
+BODY = {"labels": LABELS, "namespace": "team", "resourceVersion": "1"}
+
+
+def workload(owner: str | None, made: str) -> Object:
+    reference = {"apiVersion": names.API_VERSION, "kind": names.KIND, "name": "chat", "controller": True}
+    about = {"name": "chat-0a1b2c3d", "uid": "w", "creationTimestamp": made, **BODY}
+    owners = [{**reference, "uid": owner}] if owner else []
+    return {"metadata": {**about, "ownerReferences": owners}, "spec": {"replicas": 1}}
+
+
+def pod(made: str) -> Object:
+    about = {"name": "chat-0a1b2c3d-x", "uid": "p", "creationTimestamp": made, **BODY}
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": made}
+    return {"metadata": about, "spec": {"nodeName": "n"}, "status": {"conditions": [ready]}}
+
+
+def counted(there: Object | None, pod_made: str, bearer: Bearer | None) -> tuple[int, int]:
+    """Sets and ready replicas that are seen."""
+    door = cast("Door", None)
+    children, pods = Children(door, lambda _: None), Pods(door, lambda _: None)
+    if there is not None:
+        child = read_child(DEPLOYMENT, there)
+        assert child is not None
+        children.seen(child, as_of=None, first=False)
+    pods.put(pod(pod_made))
+    seen = serving(
+        KEY, children, pods, Scalers(door, lambda _: None), Refusals(door, lambda _: None), bearer=bearer
+    )
+    return len(seen.sets), sum(one.ready for one in seen.sets)
+
+
+NOW = Bearer("now", seconds(LATER))
+
+
+@pytest.mark.parametrize(
+    ("there", "pod_made", "bearer", "expected"),
+    [
+        pytest.param(workload("now", LATER), LAST, NOW, (1, 1), id="its own"),
+        pytest.param(workload("before", FIRST), FIRST, NOW, (0, 0), id="all of it is of the one before"),
+        pytest.param(None, FIRST, NOW, (0, 0), id="of the one before only a pod is left"),
+        pytest.param(
+            workload("now", LATER), FIRST, NOW, (1, 0), id="the set is there again, a pod is still left"
+        ),
+        pytest.param(workload(None, FIRST), FIRST, NOW, (1, 1), id="its owner was taken away and comes back"),
+        pytest.param(workload("now", LAST), LATER, NOW, (1, 1), id="the workload was made again by hand"),
+        pytest.param(workload("before", FIRST), FIRST, None, (1, 1), id="nobody asks whose"),
+    ],
+)
+def test_only_what_the_resource_of_today_made_serves_it(
+    there: Object | None, pod_made: str, bearer: Bearer | None, expected: tuple[int, int]
+) -> None:
+    assert counted(there, pod_made, bearer) == expected
