@@ -1,5 +1,6 @@
 """Layouts worked out where memory is not simply a GPU's own: shared devices, and hosts."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -54,3 +55,10 @@ def test_a_cpu_cache_is_whole_gib_as_the_engine_reads_it_and_never_zero(asked, g
     cpu = {"kvCacheSize": asked} if asked else {"memory": f"{11 * 1024 + 1536}Mi"}
     made = planned(deployment(SMALL, workload={"contextTokens": 2048}, topology={"cpu": cpu}), cpu_pool())
     assert made.sets[0].settings.kv_cache_bytes == gib * 2**30
+
+
+@pytest.mark.parametrize(("host", "cores"), [(1, 1), (2, 1), (4, 3), (8, 6), (64, 32), (None, 4)])
+def test_a_replica_on_cpus_asks_for_no_core_that_its_smallest_host_lacks(host, cores):
+    hosts = [replace(cpu_pool(), host_cpus=host), replace(cpu_pool(), key="larger", host_cpus=host and 96)]
+    made = planned(deployment(SMALL, workload=CHAT, topology={"cpu": {}}), *hosts)
+    assert made.sets[0].resources.cpu_millis == cores * 1000

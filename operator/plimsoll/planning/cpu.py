@@ -20,7 +20,10 @@ HOST_PART: Final = 0.8
 """Of a host that one replica may take when nothing is said."""
 MOST_CORES: Final = 32
 """More cores than one memory controller feeds make decoding no faster."""
-LEAST_CORES: Final = 4
+FEWEST_CORES: Final = 4
+"""Where nobody says how many a host has."""
+SMALL_HOST: Final = 8
+"""Below it one core is left to the system, else two; a pod that asks for all of a host's never finds one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +48,17 @@ def cpu_size(task: Task, slot: Slot) -> CpuSize:
         most = max(0, int(slot.hardware.memory_bytes * HOST_PART) - resident) // GIB * GIB
         cache = _whole(fixed) if fixed is not None else min(most, _wanted(task))
         memory = resident + cache
-    hosts = [pool.host_cpus for pool in slot.pools if pool.host_cpus is not None]
-    cores = min(MOST_CORES, max(LEAST_CORES, min(hosts, default=LEAST_CORES) - 2))
-    if asked is not None and asked.cores is not None:
-        cores = asked.cores
+    cores = asked.cores if asked is not None and asked.cores is not None else _cores(slot)
     return CpuSize(cache_bytes=cache, memory_bytes=memory, cores=cores)
+
+
+def _cores(slot: Slot) -> int:
+    """What the smallest host has beside what runs on every host."""
+    hosts = [pool.host_cpus for pool in slot.pools if pool.host_cpus is not None]
+    if not hosts:
+        return FEWEST_CORES
+    least = min(hosts)
+    return max(1, min(MOST_CORES, least - (1 if least < SMALL_HOST else 2)))
 
 
 def _whole(size: str) -> int:

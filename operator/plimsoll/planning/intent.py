@@ -85,6 +85,11 @@ class Intent:
         return self.spec.topology.cpu is not None
 
     @property
+    def cores(self) -> int | None:
+        """What a host must have, where the user says it."""
+        return None if self.spec.topology.cpu is None else self.spec.topology.cpu.cores
+
+    @property
     def device(self) -> str:
         """What a replica runs on, in a word."""
         return "host" if self.on_cpu else "GPU"

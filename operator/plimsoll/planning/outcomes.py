@@ -34,6 +34,7 @@ def no_devices(intent: Intent, inventory: Inventory, products: frozenset[str] | 
             tolerations=topology.tolerations,
             products=products,
             on_cpu=intent.on_cpu,
+            cores=intent.cores,
         )
         if why is not None and why not in reasons:
             reasons.append(why)

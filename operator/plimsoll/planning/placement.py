@@ -92,14 +92,15 @@ def slots(
     tolerations: tuple[Toleration, ...],
     products: frozenset[str] | None,
     on_cpu: bool,
+    cores: int | None = None,
 ) -> tuple[Slot, ...]:
-    """The devices a deployment may use, grouped; `products` are catalogue names and label values."""
+    """The devices a deployment may use, grouped; `products` are catalogue names and label values, `cores` what a host must have."""
     grouped: dict[tuple[object, ...], list[Pool]] = {}
     for pool in pools:
-        if (
-            refusal(pool, selector=selector, tolerations=tolerations, products=products, on_cpu=on_cpu)
-            is None
-        ):
+        why_not = refusal(
+            pool, selector=selector, tolerations=tolerations, products=products, on_cpu=on_cpu, cores=cores
+        )
+        if why_not is None:
             grouped.setdefault(_slot_key(pool), []).append(pool)
     return tuple(_slot(tuple(grouped[key]), selector) for key in sorted(grouped, key=repr))
 
@@ -111,6 +112,7 @@ def refusal(
     tolerations: tuple[Toleration, ...],
     products: frozenset[str] | None,
     on_cpu: bool,
+    cores: int | None = None,
 ) -> str | None:
     """Why a deployment may not use a pool, or None."""
     if not pool_devices(pool):
@@ -122,6 +124,8 @@ def refusal(
         return (
             "topology.cpu asks for CPUs" if on_cpu else "CPUs are used only where topology.cpu asks for them"
         )
+    if cores is not None and pool.host_cpus is not None and pool.host_cpus < cores:
+        return f"its hosts have {pool.host_cpus} cores, topology.cpu.cores asks for {cores}"
     if products is not None and not _is_product(pool, products):
         return f"{pool.gpu.name} is not among topology.gpuProducts"
     for key in sorted(selector):

@@ -81,7 +81,10 @@ def read(
     model = facts.model
     unreadable = _unknown_model(merged, facts)
     if model is None or unreadable is not None:
-        return _stopped(deployment, facts, engine, digest, tuple(filter(None, [unreadable])))
+        # What may not be, or names no GPU, is wrong whatever the model turns out to be.
+        _, unknown = products_of(intent, inventory)
+        trust = check_trust(merged.spec, deployment.namespace, admin, engine)
+        return _stopped(deployment, facts, engine, digest, (*filter(None, [unreadable]), *trust, *unknown))
     if model.architecture.encoder or merged.spec.model.task in POOLING:
         intent = pooled(intent)
     model, findings = as_served(model, merged.spec.quantization.method, engine)
@@ -105,6 +108,7 @@ def read(
         tolerations=topology.tolerations,
         products=products,
         on_cpu=intent.on_cpu,
+        cores=intent.cores,
     )
     found, left_out = with_images(found, merged.spec, engine, config)
     return Reading(
