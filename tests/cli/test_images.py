@@ -57,3 +57,14 @@ def test_images_that_a_resource_names_are_listed_as_they_stand_there(tmp_path: P
     found = listed("-f", str(file))
     assert found["registry.example/own:1"] == "registry.example/own:1"
     assert "registry.example/weights:2" in found
+
+
+def test_the_supervisors_image_is_listed_where_pods_get_it_by_another_name(tmp_path: Path):
+    file = tmp_path / "config.yaml"
+    file.write_text(ADMIN + "runtime: {enabled: true}\n")
+    assert f"plimsoll:{__version__}" in listed("--config", str(file))
+    file.write_text(
+        ADMIN.replace("registry: {", "registry: {runtimeImage: own.example/plimsoll:7, ")
+        + "runtime: {enabled: true}\n"
+    )
+    assert listed("--config", str(file))["own.example/plimsoll:7"] == "own.example/plimsoll:7"

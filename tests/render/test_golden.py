@@ -36,6 +36,12 @@ def test_the_objects_of_a_set(golden, kind):
     golden(GOLDEN / f"{kind}.yaml", "".join(map(shown, objects)))
 
 
+def test_the_objects_of_a_set_whose_engine_is_supervised(golden):
+    admin = config(runtime={"enabled": True}, registry={"mirror": "mirror.example/hub"})
+    objects = on_set(resource(), KINDS["one-gpu"][1], admin=admin)
+    golden(GOLDEN / "supervised.yaml", "".join(map(shown, objects)))
+
+
 def test_what_the_engine_is_told_for_each_preset(golden):
     """As planned on H100: a change of a preset or of planning is a diff here too."""
     told = {}

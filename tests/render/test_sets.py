@@ -263,3 +263,36 @@ def test_without_the_model_s_facts_its_size_follows_from_the_ledger():
 def test_a_source_that_no_pod_could_come_by_is_a_problem_of_the_spec(said, why):
     with pytest.raises(SpecError, match=why):
         frozen(resource(**said), chosen=entry())
+
+
+SUPERVISED = config(runtime={"enabled": True}, registry={"runtimeImage": "own.example/plimsoll:7"})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_under_the_supervisor_the_engine_is_told_the_very_words_that_it_is_told_without(kind):
+    said, chosen = KINDS[kind]
+    admin = (
+        SUPERVISED
+        if kind != "rich"
+        else config(runtime={"enabled": True}, trust={"podPatches": {"allow": ["/spec/hostname"]}})
+    )
+    plain_admin = config(trust={"podPatches": {"allow": ["/spec/hostname"]}})
+    with_it = frozen(resource(**said), chosen=chosen, admin=admin)
+    without = frozen(resource(**said), chosen=chosen, admin=plain_admin)
+    assert with_it.name == without.name
+    for one, other in ((with_it.leader, without.leader), (with_it.worker, without.worker)):
+        if one is None or other is None:
+            assert one is other
+            continue
+        own, bare = engine_of(one), engine_of(other)
+        assert own["command"] == ["python3", "-I", "-S", "/plimsoll/plimsoll_runtime.pyz"]
+        assert own["args"][own["args"].index("--") + 1 :] == [*bare["command"], *bare["args"]]
+        assert {port["name"]: port["containerPort"] for port in own["ports"]}["runtime"] == 8079
+        assert own["image"] == bare["image"]
+        assert [brought["name"] for brought in one["spec"]["initContainers"]] == ["plimsoll"]
+
+
+def test_a_set_that_is_there_keeps_its_pods_when_the_admin_turns_the_supervisor_on():
+    there = frozen(resource())
+    assert Revision.read(there.manifest(owner_of(resource())).body) == there
+    assert frozen(resource(), admin=SUPERVISED).name == there.name

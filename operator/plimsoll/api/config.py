@@ -44,7 +44,9 @@ class Registry(ApiModel):
     pull_secrets: tuple[ObjectName, ...] = listing(
         "Secrets for pulling, in the deployment's namespace.", most=16
     )
-    runtime_image: ImageName | None = field("Image of the supervisor. Not yet used in this release.")
+    runtime_image: ImageName | None = field(
+        "Image that brings the supervisor into engine pods. Absent: the operator's own, plimsoll and its version."
+    )
 
 
 class Network(ApiModel):
@@ -85,6 +87,28 @@ class Restarts(ApiModel):
     )
     canary_limit_seconds: Annotated[Seconds, Field(ge=1)] = owned(
         2700, "When a canary is given up as inconclusive."
+    )
+
+
+class Control(ApiModel):
+    """How live metrics are read, by which replicas and settings are decided."""
+
+    interval_seconds: Annotated[Seconds, Field(ge=1, le=300)] = owned(15, "Time between two decisions.")
+    prometheus_token_file: Annotated[str, Field(min_length=1, max_length=512)] | None = field(
+        "File in the operator's pod with a bearer token for prometheusUrl; read at each decision."
+    )
+    prometheus_ca_file: Annotated[str, Field(min_length=1, max_length=512)] | None = field(
+        "File in the operator's pod with the certificates that prometheusUrl is trusted by. Absent: the system's."
+    )
+
+
+class Runtime(ApiModel):
+    """The supervisor that starts engines, in the engine's own container."""
+
+    enabled: Bool = owned(
+        False,
+        "Whether new sets start their engines through it: failures get a reason, and what a start took is learned from. "
+        "Sets that are there stay as they are.",
     )
 
 
@@ -168,15 +192,16 @@ class OperatorConfig(ApiModel):
     network: Network = group(Network, "How the cluster reaches the outside.")
     trust: Trust = group(Trust, "What resources may name.")
     budgets: tuple[Budget, ...] = listing("Limits and priority by namespace.", most=1024, keys=("namespace",))
-    restarts: Restarts = group(
-        Restarts,
-        "How much Plimsoll may disturb by itself. Not yet used in this release, which disturbs nothing by itself.",
-    )
+    restarts: Restarts = group(Restarts, "How much Plimsoll may disturb by itself.")
+    control: Control = group(Control, "How live metrics are read.")
+    runtime: Runtime = group(Runtime, "The supervisor that starts engines.")
     storage: Storage = group(Storage, "Where weights and caches live when a resource does not say.")
     engines: Engines = group(Engines, "Engine versions, and who moves to the next one.")
     presets: tuple[AdminPreset, ...] = listing("Presets of the admin's own.", most=64, keys=("name",))
     defaults: tuple[NamespaceDefaults, ...] = listing("Values by namespace.", most=256, keys=("namespace",))
-    prometheus_url: Url | None = field("Prometheus that scrapes the engines. Not yet used in this release.")
+    prometheus_url: Url | None = field(
+        "Prometheus that scrapes the engines. Absent: pods of resources with scaling.max or tuning are asked themselves."
+    )
 
 
 class _ByNamespace(Protocol):

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Final
 
 import click
 
-from plimsoll import __version__
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.cli import drawing, inputs
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.engines.sources import scheme_of, sources
-from plimsoll.render.images import engine_images, mirrored
-
-OPERATOR: Final = f"plimsoll:{__version__}"
-"""As the chart's values name it."""
+from plimsoll.render.images import OPERATOR, engine_images, mirrored, runtime_image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +59,12 @@ def needed(admin: OperatorConfig, resources: Iterable[LLMDeployment]) -> tuple[N
 
 def _shared(admin: OperatorConfig) -> Iterator[Needed]:
     yield Needed(image=OPERATOR, pulled=OPERATOR, why="the operator")
+    if admin.runtime.enabled:
+        # Found by its name at the mirror, and so told apart from the one that the chart's values say where to pull.
+        named = admin.registry.runtime_image or OPERATOR
+        pulled = runtime_image(admin)
+        if pulled != OPERATOR:
+            yield Needed(image=named, pulled=pulled, why="the supervisor in engine pods")
     listed: list[str | None] = [one.version for one in admin.engines.versions]
     for each in listed or [admin.engines.default_version]:
         facts = inputs.engine(each)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from plimsoll import __version__
 from plimsoll.api.config import OperatorConfig, Registry
 from plimsoll.api.problems import Problem, SpecError
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
@@ -16,6 +17,8 @@ from plimsoll.planning.plan import PlanSet
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 
 DEFAULT_REGISTRY: Final = "docker.io"
+OPERATOR: Final = f"plimsoll:{__version__}"
+"""As the chart's values name it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,11 @@ def rolled_by_operator(spec: LLMDeploymentSpec, config: OperatorConfig) -> bool:
     if spec.engine.upgrade is not None:
         return spec.engine.upgrade == "operator"
     return spec.engine.version is None and spec.engine.image is None and config.engines.upgrade == "operator"
+
+
+def runtime_image(config: OperatorConfig) -> str:
+    """The image that brings the supervisor into engine pods, as they ask for it."""
+    return config.registry.runtime_image or mirrored(OPERATOR, config.registry)
 
 
 def mirrored(name: str, registry: Registry) -> str:

@@ -1,8 +1,8 @@
-"""The one switch for how a container starts its engine. Without a runtime of ours the engine is started as it is.
+"""The one switch for how a container starts its engine: as it is, or through our supervisor.
 
 No shell ever: a program and its words. Where one program has to run before another (a Ray cluster before the engine in it)
-a few fixed lines of Python, which every engine image has, run the one and become the other. A supervisor takes the place
-of all of this here: an init container brings it, it is the program, and the engine's words follow.
+a few fixed lines of Python, which every engine image has, run the one and become the other. The supervisor is one file that
+an init container brings; it is the program then, and the words that would have been follow.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ for step in steps:
 os.execvp(words[1], words[1:])
 """
 PYTHON: Final = ("python3", "-I", "-S", "-c")
+RUNTIME_FOLDER: Final = "/plimsoll"
+RUNTIME_FILE: Final = "plimsoll_runtime.pyz"
+RUNTIME_PORT: Final = 8079
+RUNTIME_PORT_NAME: Final = "runtime"
+SUPERVISOR: Final = ("python3", "-I", "-S", f"{RUNTIME_FOLDER}/{RUNTIME_FILE}")
 PROGRAM_WORDS: Final = 2
 """`vllm serve`, `ray start`: what of a command line is the program, so that an image's own entry point does not matter."""
 
@@ -34,6 +39,12 @@ PROGRAM_WORDS: Final = 2
 class Start:
     command: tuple[str, ...]
     args: tuple[str, ...]
+
+
+def supervised(start: Start, drain_seconds: int) -> Start:
+    """The same through the supervisor, which gives running answers as long to end as was planned for them."""
+    how = ("serve", "--port", str(RUNTIME_PORT), "--grace", str(drain_seconds), "--")
+    return Start(command=SUPERVISOR, args=(*how, *start.command, *start.args))
 
 
 def start_of(engine: EngineCommand) -> Start:
