@@ -66,6 +66,9 @@ NOW = Bearer("now", seconds(LATER))
         pytest.param(workload("before", FIRST), FIRST, NOW, (0, 0), id="all of it is of the one before"),
         pytest.param(None, FIRST, NOW, (0, 0), id="of the one before only a pod is left"),
         pytest.param(
+            None, LATER, NOW, (0, 0), id="the same, which was made in the second when this one came"
+        ),
+        pytest.param(
             workload("now", LATER), FIRST, NOW, (1, 0), id="the set is there again, a pod is still left"
         ),
         pytest.param(workload(None, FIRST), FIRST, NOW, (1, 1), id="its owner was taken away and comes back"),

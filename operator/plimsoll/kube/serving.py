@@ -164,11 +164,12 @@ def serving(
 
 def _own(pods: tuple[PodSeen, ...], bearer: Bearer | None, made: Iterable[Child]) -> tuple[PodSeen, ...]:
     """Pods name what made them, never the deployment; but none of ours is older than both it and its workload, which may have
-    been there before it, as when someone took its owner away."""
+    been there before it, as when someone took its owner away. Times are whole seconds, and a second is enough for two lives."""
     if bearer is None:
         return pods
-    since = min([bearer.born, *(child.created for child in made if child.workload is not None)])
-    return tuple(pod for pod in pods if pod.created >= since)
+    workloads = [child.created for child in made if child.workload is not None]
+    since = min([bearer.born, *workloads])
+    return tuple(pod for pod in pods if pod.created > since or (workloads and pod.created == since))
 
 
 def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...], refusals: Refusals) -> SetSeen:
