@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SAMPLES = $(filter-out examples/fleet.yaml,$(sort $(wildcard examples/*.yaml)))
 CHECKED = operator/plimsoll $(wildcard tests benchmarks e2e charts)
 # Modules that write generated files; each is run as `python -m`.
-GENERATORS := plimsoll.api.generate plimsoll.kube.rbac
+GENERATORS := plimsoll.api.generate plimsoll.kube.rbac plimsoll.alerts.generate
 
 # Files of measurements are never part of the project; benchmarks take them by path.
 OBSERVATIONS ?=

@@ -1,0 +1,257 @@
+"""Half an hour of metrics in which all is well, and what is changed of it for each alert: to fire, and just not to.
+
+A case says everything that fires then, so that no alert fires beside another unless it should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+POD: Final = 'namespace="team",pod="chat-0a1b2c3d-7c9f8d6b-x2k4p"'
+LLM: Final = 'namespace="plimsoll",pod="plimsoll-0",llm_namespace="team",llm="chat"'
+MINUTES: Final = 40
+AT: Final = "30m"
+
+KV: Final = f"vllm:kv_cache_usage_perc{{{POD}}}"
+RUNNING: Final = f"vllm:num_requests_running{{{POD}}}"
+WAITING: Final = f"vllm:num_requests_waiting{{{POD}}}"
+FINISHED: Final = f'vllm:request_success_total{{{POD},finished_reason="stop"}}'
+PREEMPTIONS: Final = f"vllm:num_preemptions_total{{{POD}}}"
+LEADS: Final = 'plimsoll_leads{namespace="plimsoll",pod="plimsoll-0"}'
+TURNS: Final = 'plimsoll_turns_total{namespace="plimsoll",pod="plimsoll-0"}'
+FAILED: Final = 'plimsoll_turns_failed_total{namespace="plimsoll",pod="plimsoll-0",reason="500"}'
+RESTARTS: Final = f"plimsoll_engine_restarts_total{{{LLM}}}"
+PAUSED: Final = f'plimsoll_condition{{{LLM},type="AutotunePaused"}}'
+PREDICTED: Final = f'plimsoll_predicted_seconds{{{LLM},latency="itl_p99"}}'
+MEASURED: Final = f'plimsoll_kv_tokens{{{LLM},source="measured"}}'
+
+
+def replicas(state: str) -> str:
+    return f'plimsoll_replicas{{{LLM},state="{state}"}}'
+
+
+def slo(latency: str) -> str:
+    return f'plimsoll_slo_seconds{{{LLM},latency="{latency}"}}'
+
+
+def steady(value: float) -> str:
+    return f"{value:g}+0x{MINUTES}"
+
+
+def rising(a_minute: float, start: float = 0) -> str:
+    return f"{start:g}{a_minute:+g}x{MINUTES}"
+
+
+def since(minute: int, before: str, after: str) -> str:
+    """Values that change at a minute, at 30 of which is looked."""
+    return f"{before}x{minute - 1} {after}x{MINUTES - minute}"
+
+
+def histogram(name: str, buckets: Mapping[str, float]) -> dict[str, str]:
+    """Cumulative counts that come every minute."""
+    found = {f'{name}_bucket{{{POD},le="{bound}"}}': rising(count) for bound, count in buckets.items()}
+    return found | {f"{name}_count{{{POD}}}": rising(max(buckets.values()))}
+
+
+def ttft(**buckets: float) -> dict[str, str]:
+    return histogram("vllm:time_to_first_token_seconds", _bounds(buckets))
+
+
+def itl(**buckets: float) -> dict[str, str]:
+    return histogram("vllm:inter_token_latency_seconds", _bounds(buckets))
+
+
+def prompts(**buckets: float) -> dict[str, str]:
+    return histogram("vllm:request_prompt_tokens", _bounds(buckets))
+
+
+def _bounds(buckets: Mapping[str, float]) -> dict[str, float]:
+    """le_0_5 is 0.5, inf is +Inf."""
+    return {
+        "+Inf" if name == "inf" else name.removeprefix("le_").replace("_", "."): count
+        for name, count in buckets.items()
+    }
+
+
+WELL: Final[Mapping[str, str]] = {
+    KV: steady(0.4),
+    RUNNING: steady(4),
+    WAITING: steady(0),
+    FINISHED: rising(60),
+    PREEMPTIONS: steady(0),
+    **ttft(le_0_5=60, le_3=60, le_10=60, inf=60),
+    **itl(le_0_01=3000, le_0_025=6000, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000),
+    **prompts(le_1000=60, le_5000=60, le_10000=60, inf=60),
+    LEADS: steady(1),
+    TURNS: rising(10),
+    FAILED: steady(0),
+    **{
+        replicas(state): steady(0)
+        for state in ("starting", "failed", "waiting_gpus", "waiting_nodes", "waiting_quota")
+    },
+    replicas("wanted"): steady(1),
+    replicas("ready"): steady(1),
+    slo("ttft_p99"): steady(2),
+    slo("itl_p99"): steady(0.1),
+    PREDICTED: steady(0.03),
+    MEASURED: steady(95_000),
+    f'plimsoll_kv_tokens{{{LLM},source="predicted"}}': steady(100_000),
+    f'plimsoll_tensor_parallel{{{LLM},link="pcie"}}': steady(2),
+    PAUSED: steady(0),
+    RESTARTS: steady(0),
+    # Somebody else's engine, which is full and preempts: none of ours.
+    'vllm:kv_cache_usage_perc{namespace="other",pod="vllm-7c9f8d6b-x2k4p"}': steady(1),
+    'vllm:num_preemptions_total{namespace="other",pod="vllm-7c9f8d6b-x2k4p"}': rising(60),
+    'vllm:request_success_total{namespace="other",pod="vllm-7c9f8d6b-x2k4p"}': rising(60),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    about: str
+    change: Mapping[str, str | None] = field(default_factory=dict)
+    """Series that are otherwise than well; None is gone."""
+    fires: frozenset[tuple[str, str]] = frozenset()
+    """Alert and severity."""
+
+    @property
+    def series(self) -> dict[str, str]:
+        changed = {**WELL, **self.change}
+        return {name: values for name, values in changed.items() if values is not None}
+
+
+def case(about: str, change: Mapping[str, str | None], *fires: str) -> Case:
+    """Each that fires as Name, or Name! where it is critical."""
+    return Case(
+        about,
+        change,
+        frozenset(
+            (f"Plimsoll{name.rstrip('!')}", "critical" if name.endswith("!") else "warning") for name in fires
+        ),
+    )
+
+
+NOTHING_OF_ENGINES: Final = {name: None for name in WELL if name.startswith("vllm:") and POD in name}
+
+CASES: Final = (
+    Case("all is well"),
+    case("the pool is full", {KV: steady(0.9)}, "KVPressure"),
+    case("the pool is as full as it may be", {KV: steady(0.85)}),
+    case("the pool has been full for four minutes", {KV: since(27, "0.4", "0.9")}),
+    case("two in a hundred are preempted", {PREEMPTIONS: rising(1.2)}, "Preemption"),
+    case("one in two hundred is preempted", {PREEMPTIONS: rising(0.3)}),
+    case("one in ten is preempted", {PREEMPTIONS: rising(6)}, "Preemption", "Preemption!"),
+    case("all are preempted and none ends", {PREEMPTIONS: rising(6), FINISHED: None}),
+    case("all are preempted, and none has ended for long", {PREEMPTIONS: rising(6), FINISHED: steady(9)}, "Preemption", "Preemption!"),
+    case("one burst of preemptions", {PREEMPTIONS: since(26, "0", "9")}),
+    case("the queue grows", {WAITING: rising(2)}, "QueueGrowth"),
+    case("the queue is long and shrinks", {WAITING: rising(-1, 60)}),
+    case("a short queue grows", {WAITING: rising(0.2)}),
+    case("a queue grows that is short beside what runs", {WAITING: rising(1), RUNNING: steady(400)}),
+    case("first tokens are late", {**ttft(le_0_5=0, le_3=60, le_10=60, inf=60)}, "TTFTOverSLO"),
+    case("first tokens are very late", {**ttft(le_0_5=0, le_3=0, le_10=60, inf=60)}, "TTFTOverSLO", "TTFTOverSLO!"),
+    case("first tokens are late and nothing was promised", {**ttft(le_0_5=0, le_3=60, le_10=60, inf=60), slo("ttft_p99"): None}),
+    case("few first tokens are late", {**ttft(le_0_5=0, le_3=6, le_10=6, inf=6)}),
+    case("gaps are long", {**itl(le_0_01=0, le_0_025=3000, le_0_075=3000, le_0_15=6000, le_0_5=6000, inf=6000)}, "ITLOverSLO"),
+    case(
+        "gaps are very long, and GPUs wait for one another",
+        {**itl(le_0_01=0, le_0_025=0, le_0_075=0, le_0_15=0, le_0_5=6000, inf=6000)},
+        "ITLOverSLO", "ITLOverSLO!", "TensorParallelStall",
+    ),
+    case(
+        "long prompts cut in",
+        {
+            **itl(le_0_01=3000, le_0_025=5800, le_0_075=5800, le_0_15=6000, le_0_5=6000, inf=6000),
+            **prompts(le_1000=0, le_5000=30, le_10000=60, inf=60),
+            slo("itl_p99"): steady(0.2),
+        },
+        "PrefillContention",
+    ),
+    case(
+        "gaps spike and prompts are short",
+        {
+            **itl(le_0_01=3000, le_0_025=5800, le_0_075=5800, le_0_15=6000, le_0_5=6000, inf=6000),
+            slo("itl_p99"): steady(0.2),
+        },
+    ),
+    case(
+        "gaps spike since answers are preempted",
+        {
+            **itl(le_0_01=3000, le_0_025=5800, le_0_075=5800, le_0_15=6000, le_0_5=6000, inf=6000),
+            **prompts(le_1000=0, le_5000=30, le_10000=60, inf=60),
+            slo("itl_p99"): steady(0.2),
+            PREEMPTIONS: rising(1.2),
+        },
+        "Preemption",
+    ),
+    case(
+        "GPUs wait for one another over PCIe",
+        {**itl(le_0_01=0, le_0_025=0, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000)},
+        "TensorParallelStall",
+    ),
+    case(
+        "as slow, over NVLink",
+        {
+            **itl(le_0_01=0, le_0_025=0, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000),
+            f'plimsoll_tensor_parallel{{{LLM},link="pcie"}}': None,
+            f'plimsoll_tensor_parallel{{{LLM},link="nvlink"}}': steady(2),
+        },
+    ),
+    case(
+        "as slow, and the pool is full",
+        {**itl(le_0_01=0, le_0_025=0, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000), KV: steady(0.9)},
+        "KVPressure",
+    ),
+    case("a replica waits for GPUs", {replicas("waiting_gpus"): steady(1)}, "WaitingForGPUs"),
+    case("a replica waits for quota", {replicas("waiting_quota"): steady(2)}, "WaitingForGPUs"),
+    case("a replica has waited for GPUs for a moment", {replicas("waiting_gpus"): since(25, "0", "1")}),
+    case("the pool is smaller than planned", {MEASURED: steady(80_000)}, "PredictionError"),
+    case("the pool is larger than planned", {MEASURED: steady(120_000)}, "PredictionError"),
+    case("nobody has measured the pool", {MEASURED: None}),
+    case("engines crash", {RESTARTS: rising(0.5)}, "CrashLoop!"),
+    case("an engine crashed once", {RESTARTS: since(22, "0", "1")}),
+    case("nobody sees the engines", NOTHING_OF_ENGINES, "MetricsStale"),
+    case("nobody sees the engines, of which none is ready", {**NOTHING_OF_ENGINES, replicas("ready"): steady(0)}),
+    case("retuning has paused", {PAUSED: steady(1)}, "AutotunePaused"),
+    case("nobody speaks of retuning", {PAUSED: None}),
+    case("no operator acts", {LEADS: steady(0)}, "OperatorGone!"),
+    case("no operator is seen", {name: None for name in WELL if name.startswith("plimsoll_")}, "OperatorGone!"),
+    case("another operator acts", {LEADS: steady(0), 'plimsoll_leads{namespace="plimsoll",pod="plimsoll-1"}': steady(1)}),
+    case("a third of the turns fail", {FAILED: rising(3)}, "TurnsFailing"),
+    case("a turn in twenty fails", {FAILED: rising(0.5)}),
+    case("no turn is taken and none fails", {TURNS: steady(5), FAILED: steady(1)}),
+    case(
+        "two operators speak of it for a moment",
+        {KV: steady(0.9), f'plimsoll_replicas{{{LLM.replace("plimsoll-0", "plimsoll-1")},state="ready"}}': steady(1)},
+        "KVPressure",
+    ),
+)  # fmt: skip
+
+
+def tests(rules: str) -> dict[str, Any]:
+    """All cases as promtool reads them. What fires is asked as a query, since what is said is Prometheus' to fill in."""
+    return {
+        "rule_files": [rules],
+        "evaluation_interval": "1m",
+        "group_eval_order": ["plimsoll.records", "plimsoll.alerts"],
+        "tests": [
+            {
+                "name": one.about,
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in one.series.items()],
+                "promql_expr_test": [
+                    {
+                        "expr": 'count by (alertname, severity) (ALERTS{alertstate="firing"})',
+                        "eval_time": AT,
+                        "exp_samples": [
+                            {"labels": f'{{alertname="{alert}",severity="{severity}"}}', "value": 1}
+                            for alert, severity in sorted(one.fires)
+                        ],
+                    }
+                ],
+            }
+            for one in CASES
+        ],
+    }

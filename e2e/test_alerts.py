@@ -1,0 +1,30 @@
+"""The alerts, judged by Prometheus' own programs: each fires when it should, and none when it should not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import alert_cases
+from cluster.metrics import promtool
+from common import ROOT
+from plimsoll.alerts import ALERTS
+
+RULES = ROOT / "charts" / "plimsoll" / "files" / "rules.yaml"
+
+
+def test_the_rules_can_be_read() -> None:
+    said = promtool("check", "rules", "--lint-fatal", RULES)
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+def test_every_alert_fires_when_it_should_and_no_other_does(tmp_path: Path) -> None:
+    file = tmp_path / "tests.json"
+    file.write_text(json.dumps(alert_cases.tests(str(RULES))))
+    said = promtool("test", "rules", file)
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+def test_every_level_of_every_alert_is_seen_to_fire_and_not_to() -> None:
+    levels = {(alert.alert, level.severity) for alert in ALERTS for level in alert.levels}
+    assert set().union(*(one.fires for one in alert_cases.CASES)) == levels

@@ -1,0 +1,40 @@
+"""What an alert is. Each has a module of its own and a page docs/runbooks/NAME.md; `rules` makes the rules of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Severity = Literal["warning", "critical"]
+WHO: Final = "{{ $labels.namespace }}/{{ $labels.llm }}"
+"""The resource, in the words of a template."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """When it fires, and how much that matters. A graver level of the same alert comes after the lighter one."""
+
+    severity: Severity
+    expr: str
+    lasting: str
+    """How long it must hold, as Prometheus writes times."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    name: str
+    summary: str
+    description: str
+    """What it means and what cures it, in a few sentences: read at night, before the runbook is."""
+    levels: tuple[Level, ...]
+    of_resource: bool = True
+    """Whether it is about one LLMDeployment, and so wakes the operator; else about the operator itself."""
+
+    @property
+    def alert(self) -> str:
+        """As Prometheus knows it."""
+        return f"Plimsoll{self.name}"
+
+    @property
+    def runbook(self) -> str:
+        return f"docs/runbooks/{self.name}.md"

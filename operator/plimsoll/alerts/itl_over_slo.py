@@ -1,0 +1,26 @@
+"""Tokens come slower, or with longer gaps, than the resource promises."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.records import ITL, SLO, TTFT_SAMPLES
+from plimsoll.alerts.thresholds import SAMPLES, SLO_ACT
+
+_ENOUGH: Final = f"and on (namespace, llm) {TTFT_SAMPLES} >= {SAMPLES}"
+_LIMIT: Final = f'{SLO}{{latency="itl_p99"}}'
+
+ITL_OVER_SLO: Final = Alert(
+    name="ITLOverSLO",
+    summary=f"The gap between tokens of {WHO} takes longer than promised.",
+    description=(
+        "99 of 100 take up to {{ $value | humanizeDuration }}, which is over the resource's own spec.slo. "
+        "Too many requests run at once, long prompts cut in, or preempted answers stand still: Preemption and PrefillContention tell "
+        "these apart. Fewer sequences (let retuning work: spec.tuning.mode auto), more replicas (spec.scaling.max), or promise less."
+    ),
+    levels=(
+        Level("warning", f"{ITL} > on (namespace, llm) {_LIMIT} {_ENOUGH}", "5m"),
+        Level("critical", f"{ITL} > on (namespace, llm) ({SLO_ACT} * {_LIMIT}) {_ENOUGH}", "5m"),
+    ),
+)

@@ -1,0 +1,19 @@
+"""No operator acts: what serves goes on serving, and nothing changes any more."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.alerts.base import Alert, Level
+from plimsoll.prometheus import own
+
+OPERATOR_GONE: Final = Alert(
+    name="OperatorGone",
+    summary="No Plimsoll operator acts.",
+    description=(
+        "No process that Prometheus sees holds the Lease. Deployments go on serving, but nothing is scaled, rolled out or replaced. "
+        "Look at the operator's pods and their last log lines; if they run, at their PodMonitor."
+    ),
+    levels=(Level("critical", f"absent({own.LEADS.name} == 1)", "5m"),),
+    of_resource=False,
+)

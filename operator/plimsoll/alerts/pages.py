@@ -1,0 +1,111 @@
+"""Pages for people: the list of alerts and thresholds, the operator's metrics, and the head of each runbook.
+
+What a runbook says of cause, check and cure is written by hand below its head, and kept when the head is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from plimsoll.alerts import ALERTS
+from plimsoll.alerts.base import WHO, Alert
+from plimsoll.alerts.records import RECORDS
+from plimsoll.alerts.thresholds import TABLE
+from plimsoll.prometheus import own
+
+MARK: Final = "<!-- Above this line `make generate` writes; below it people do. -->\n"
+SECTIONS: Final = ("Cause", "Check", "Cure")
+SKELETON: Final = "".join(f"\n## {section}\n" for section in SECTIONS)
+
+_ALERTS_HEAD: Final = """\
+# Alerts
+
+Rules for Prometheus, made from [operator/plimsoll/alerts](../operator/plimsoll/alerts): one module an alert. The chart brings them as a PrometheusRule
+with `metrics.rules.enabled` (it needs the CRD of the Prometheus operator); for another Prometheus,
+[files/rules.yaml](../charts/plimsoll/files/rules.yaml) is a rule file as it stands. They need the engines' metrics, found in any way that labels
+series with `namespace` and `pod`, and the operator's own ([metrics](metrics.md)), which carry each resource's `slo` so that one rule serves all.
+
+Alerts about a resource have the labels `namespace` and `llm`. Sent to the operator's webhook ([the operator](operator.md)) they make it look at that
+resource at once; it acts on what it then sees, never on what an alert says.
+
+| alert | severity | lasts | says |
+|---|---|---|---|
+"""
+_TABLE_HEAD: Final = """
+Latency is held against the resource's own `spec.slo`. Everything else stands in one table, `operator/plimsoll/alerts/thresholds.py`:
+
+| threshold | value | meaning |
+|---|---|---|
+"""
+_RECORDS_HEAD: Final = """
+What they are told in is recorded first, one series a resource; dashboards and alerts of your own may use it:
+
+| record | of |
+|---|---|
+"""
+_METRICS_HEAD: Final = """\
+# The operator's own metrics
+
+On port `http` (8080) at `/metrics`; the chart makes a PodMonitor with `metrics.podMonitor.enabled`. Resources are told by the labels `llm_namespace` and
+`llm`, since a scraper writes the operator's own namespace into `namespace`. Only the process that acts speaks of resources, and their series go when
+they go. A figure that is not known has no series; it is never 0.
+
+| metric | type | labels | meaning |
+|---|---|---|---|
+"""
+
+
+def runbook(alert: Alert, before: str = "") -> str:
+    """The page of one alert; what people wrote on it stays."""
+    _, mark, written = before.partition(MARK)
+    body = written if mark else SKELETON
+    severities = ", ".join(f"{level.severity} after {level.lasting}" for level in alert.levels)
+    return (
+        f"# {alert.alert}\n\n{_plain(alert.summary)}\n\n{_plain(alert.description)}\n\n"
+        f"Severity: {severities}. The rule stands in [files/rules.yaml](../../charts/plimsoll/files/rules.yaml), "
+        f"all alerts in [alerts](../alerts.md).\n\n{MARK}{body}"
+    )
+
+
+def _plain(text: str) -> str:
+    """Without the templates, for a page about any resource."""
+    text = text.replace(WHO, "a deployment")
+    while "{{" in text:
+        before, _, rest = text.partition("{{")
+        _, _, after = rest.partition("}}")
+        text = f"{before}N{after}"
+    return text
+
+
+def alerts_page() -> str:
+    return (
+        _ALERTS_HEAD
+        + "".join(_alert_rows())
+        + _TABLE_HEAD
+        + "".join(f"| {name} | {value} | {value.meaning} |\n" for name, value in TABLE.items())
+        + _RECORDS_HEAD
+        + "".join(f"| `{record.name}` | {_sources(record.expr)} |\n" for record in RECORDS)
+    )
+
+
+def _alert_rows() -> Iterator[str]:
+    for alert in ALERTS:
+        for level in alert.levels:
+            page = alert.runbook.removeprefix("docs/")
+            yield f"| [{alert.alert}]({page}) | {level.severity} | {level.lasting} | {_plain(alert.summary)} |\n"
+
+
+def _sources(expr: str) -> str:
+    """The metrics and records that an expression names."""
+    words = "".join(letter if letter.isalnum() or letter in "_:" else " " for letter in expr).split()
+    found = dict.fromkeys(word for word in words if ":" in word.strip(":") or word.startswith("plimsoll_"))
+    return ", ".join(f"`{word}`" for word in found)
+
+
+def metrics_page() -> str:
+    rows = (
+        f"| `{metric.name}` | {metric.kind} | {', '.join(f'`{label}`' for label in metric.labels)} | {metric.text} |\n"
+        for metric in own.ALL
+    )
+    return _METRICS_HEAD + "".join(rows)

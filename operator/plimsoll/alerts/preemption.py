@@ -1,0 +1,23 @@
+"""Running requests are thrown out of the KV pool and computed again: answers stand still in the middle."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.records import PREEMPTED
+from plimsoll.alerts.thresholds import PREEMPTED_ACT, PREEMPTED_WARN
+
+PREEMPTION: Final = Alert(
+    name="Preemption",
+    summary=f"Engines of {WHO} preempt running requests.",
+    description=(
+        "{{ $value | humanizePercentage }} preemptions for each finished request: answers stop for seconds and work is done twice. "
+        "Retuning cures it without a GPU more (spec.tuning.mode: auto, with watermark and maxSequences allowed); "
+        "otherwise allow more replicas (spec.scaling.max) or declare the load as it is (spec.workload)."
+    ),
+    levels=(
+        Level("warning", f"{PREEMPTED} > {PREEMPTED_WARN}", "5m"),
+        Level("critical", f"{PREEMPTED} > {PREEMPTED_ACT}", "5m"),
+    ),
+)

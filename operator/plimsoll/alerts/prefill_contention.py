@@ -1,0 +1,29 @@
+"""Long prompts cut into running answers: most gaps between tokens are short, and some are long."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.records import ITL, ITL_MEDIAN, PREEMPTED, PROMPT, TTFT_SAMPLES
+from plimsoll.alerts.thresholds import LONG_PROMPT, PREEMPTED_WARN, SAMPLES, SPIKE, SPIKE_LEAST
+
+_SPIKES: Final = f"{ITL} > on (namespace, llm) ({SPIKE} * {ITL_MEDIAN}) and {ITL} > {SPIKE_LEAST}"
+
+PREFILL_CONTENTION: Final = Alert(
+    name="PrefillContention",
+    summary=f"Long prompts interrupt running answers of {WHO}.",
+    description=(
+        "One gap between tokens in a hundred lasts {{ $value | humanizeDuration }}, many times the median, and prompts are long, while nothing "
+        "is preempted: prefill and decode share the steps. Promise what users need in spec.slo.itlP99Ms, so that prompts are cut into "
+        "smaller chunks, or serve long prompts by a deployment of their own."
+    ),
+    levels=(
+        Level(
+            "warning",
+            f"{_SPIKES} and on (namespace, llm) {PROMPT} > {LONG_PROMPT} and on (namespace, llm) {TTFT_SAMPLES} >= {SAMPLES} "
+            f"unless on (namespace, llm) {PREEMPTED} > {PREEMPTED_WARN}",
+            "10m",
+        ),
+    ),
+)

@@ -1,0 +1,86 @@
+"""What engines and the operator export, once a resource: recorded by Prometheus, so that alerts read like sentences.
+
+Every record has the labels `namespace` and `llm`. Engines' series are told by their pods' names, which end in the hash of a serving set, so
+that it does not matter who found the pods. All names of metrics come from facts and from the operator's own table; old and new ones count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.facts.engines import engine_facts, listed_versions
+from plimsoll.prometheus import own
+from plimsoll.prometheus.own import Own
+from plimsoll.prometheus.queries import LLM_OF_POD
+from plimsoll.prometheus.vocabulary import vocabulary
+
+WORDS: Final = vocabulary(engine_facts("vllm", version).metrics for version in listed_versions("vllm"))
+WINDOW: Final = "5m"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    name: str
+    expr: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def series(word: str, form: Callable[[str], str] = "{}".format, *, suffix: str = "", match: str = "") -> str:
+    """Of engines, with the label llm; where a pod exports an old name beside a new one only the new one counts."""
+    ours = f'{{pod=~"{LLM_OF_POD}"{match}}}'
+    named = " or on (namespace, pod) ".join(form(f"{name}{suffix}{ours}") for name in WORDS.of(word))
+    return f'label_replace({named}, "llm", "$1", "pod", "{LLM_OF_POD}")'
+
+
+def each(how: str, what: str, *more: str) -> str:
+    """One value a resource."""
+    return f"{how} by ({', '.join(('namespace', 'llm', *more))}) ({what})"
+
+
+def increase(text: str) -> str:
+    return f"increase({text}[{WINDOW}])"
+
+
+def quantile(share: float, word: str) -> str:
+    buckets = each("sum", series(word, lambda text: f"rate({text}[{WINDOW}])", suffix="_bucket"), "le")
+    return f"histogram_quantile({share:g}, {buckets})"
+
+
+def ours(metric: Own, form: str = "{}") -> str:
+    """Of the operator: two pods of it may both export for a moment, hence the maximum."""
+    told = f'label_replace({form.format(metric.name)}, "namespace", "$1", "llm_namespace", "(.+)")'
+    return each("max", told, *(label for label in metric.labels if label not in own.LLM))
+
+
+KV_USAGE: Final = Record("llm:kv_usage:avg", each("avg", series("kvUsage")))
+RUNNING: Final = Record("llm:running:sum", each("sum", series("running")))
+WAITING: Final = Record("llm:waiting:sum", each("sum", series("waiting")))
+FINISHED: Final = Record("llm:finished:increase5m", each("sum", series("requestSuccess", increase)))
+PREEMPTIONS: Final = Record("llm:preemptions:increase5m", each("sum", series("preemptions", increase)))
+PREEMPTED: Final = Record(
+    "llm:preempted:ratio5m", f"{PREEMPTIONS} / on (namespace, llm) clamp_min({FINISHED}, 1)"
+)
+TTFT: Final = Record("llm:ttft_seconds:p99_5m", quantile(0.99, "timeToFirstToken"))
+TTFT_SAMPLES: Final = Record(
+    "llm:ttft:increase5m", each("sum", series("timeToFirstToken", increase, suffix="_count"))
+)
+ITL: Final = Record("llm:itl_seconds:p99_5m", quantile(0.99, "interToken"))
+ITL_MEDIAN: Final = Record("llm:itl_seconds:p50_5m", quantile(0.5, "interToken"))
+PROMPT: Final = Record("llm:prompt_tokens:p95_5m", quantile(0.95, "promptLength"))
+REPLICAS: Final = Record("llm:replicas:max", ours(own.REPLICAS))
+SLO: Final = Record("llm:slo_seconds:max", ours(own.SLO))
+PREDICTED: Final = Record("llm:predicted_seconds:max", ours(own.PREDICTED))
+KV_TOKENS: Final = Record("llm:kv_tokens:max", ours(own.KV_TOKENS))
+TENSOR: Final = Record("llm:tensor_parallel:max", ours(own.TENSOR_PARALLEL))
+CONDITION: Final = Record("llm:condition:max", ours(own.CONDITION))
+RESTARTS: Final = Record("llm:engine_restarts:increase15m", ours(own.RESTARTS, "increase({}[15m])"))
+
+RECORDS: Final = (
+    KV_USAGE, RUNNING, WAITING, FINISHED, PREEMPTIONS, PREEMPTED, TTFT, TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT,
+    REPLICAS, SLO, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS,
+)  # fmt: skip
+"""In the order in which they are computed: one may use those before it."""

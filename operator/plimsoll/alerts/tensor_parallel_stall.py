@@ -1,0 +1,28 @@
+"""GPUs that have only PCIe between them wait for one another in every layer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.records import ITL_MEDIAN, KV_USAGE, PREDICTED, PREEMPTED, TENSOR, TTFT_SAMPLES
+from plimsoll.alerts.thresholds import KV_FULL, PREEMPTED_WARN, SAMPLES, STALL
+
+TENSOR_PARALLEL_STALL: Final = Alert(
+    name="TensorParallelStall",
+    summary=f"GPUs of {WHO} seem to wait for one another over PCIe.",
+    description=(
+        "Half of the gaps between tokens last {{ $value | humanizeDuration }} or more, far longer than planned even for the slowest, though the KV "
+        "pool is not full, and each layer is cut over GPUs without NVLink. Use fewer GPUs a replica (spec.topology.tensor, or a "
+        "quantised model that fits one), pipeline stages in their place (spec.topology.pipeline), or GPUs with NVLink."
+    ),
+    levels=(
+        Level(
+            "warning",
+            f'{ITL_MEDIAN} > on (namespace, llm) ({STALL} * {PREDICTED}{{latency="itl_p99"}}) '
+            f'and on (namespace, llm) {TENSOR}{{link="pcie"}} > 1 and on (namespace, llm) {TTFT_SAMPLES} >= {SAMPLES} '
+            f"unless on (namespace, llm) {PREEMPTED} > {PREEMPTED_WARN} unless on (namespace, llm) {KV_USAGE} > {KV_FULL}",
+            "10m",
+        ),
+    ),
+)

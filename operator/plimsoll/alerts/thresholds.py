@@ -1,0 +1,40 @@
+"""Every number that an alert holds something against, in one table. Limits of latency are not here: they are the resource's own `slo`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    value: float
+    meaning: str
+
+    def __str__(self) -> str:
+        return f"{self.value:g}"
+
+
+KV_FULL: Final = Threshold(0.85, "share of the KV pool in use, mean of the replicas")
+PREEMPTED_WARN: Final = Threshold(0.01, "preemptions for each finished request, to look at")
+PREEMPTED_ACT: Final = Threshold(0.05, "preemptions for each finished request, to act on")
+QUEUE_LEAST: Final = Threshold(8, "waiting requests below which a queue is no matter")
+QUEUE_SHARE: Final = Threshold(0.5, "waiting for each running request below which a queue is no matter")
+SAMPLES: Final = Threshold(50, "requests in 5 minutes below which a 99th percentile says nothing")
+SLO_ACT: Final = Threshold(2, "times the promised latency, from which it is no longer a warning")
+SPIKE: Final = Threshold(
+    5, "times the median gap between tokens that the 99th percentile must be to be a spike"
+)
+SPIKE_LEAST: Final = Threshold(0.1, "seconds that such a gap must last to matter")
+LONG_PROMPT: Final = Threshold(
+    4096, "tokens of the 95th percentile of prompts, from which prefill is suspected"
+)
+STALL: Final = Threshold(1.5, "times the predicted gap between tokens that GPUs joined by PCIe must take")
+PREDICTION: Final = Threshold(0.1, "share by which the KV pool differs from the plan's")
+RESTARTS: Final = Threshold(3, "restarts of engines in 15 minutes")
+FAILING: Final = Threshold(0.1, "share of turns that fail")
+
+TABLE: Final[Mapping[str, Threshold]] = {
+    name: value for name, value in sorted(globals().items()) if isinstance(value, Threshold)
+}

@@ -1,0 +1,26 @@
+"""Users wait longer for the first token than the resource promises."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.records import SLO, TTFT, TTFT_SAMPLES
+from plimsoll.alerts.thresholds import SAMPLES, SLO_ACT
+
+_ENOUGH: Final = f"and on (namespace, llm) {TTFT_SAMPLES} >= {SAMPLES}"
+_LIMIT: Final = f'{SLO}{{latency="ttft_p99"}}'
+
+TTFT_OVER_SLO: Final = Alert(
+    name="TTFTOverSLO",
+    summary=f"The first token of {WHO} takes longer than promised.",
+    description=(
+        "99 of 100 take up to {{ $value | humanizeDuration }}, which is over the resource's own spec.slo. "
+        "Where the queue grows, more replicas are needed (spec.scaling.max). Where it does not, prompts are long: give prefill "
+        "more room (spec.workload.inputTokens as they are, so that the plan is made for them) or promise less."
+    ),
+    levels=(
+        Level("warning", f"{TTFT} > on (namespace, llm) {_LIMIT} {_ENOUGH}", "5m"),
+        Level("critical", f"{TTFT} > on (namespace, llm) ({SLO_ACT} * {_LIMIT}) {_ENOUGH}", "5m"),
+    ),
+)

@@ -1,0 +1,24 @@
+"""Replicas are wanted that no node has room for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.records import REPLICAS
+
+WAITING_FOR_GPUS: Final = Alert(
+    name="WaitingForGPUs",
+    summary=f"Replicas of {WHO} wait for GPUs.",
+    description=(
+        "{{ $value }} replicas have had no place for 10 minutes: GPUs are used by others, cordoned, or a queue or quota holds them. "
+        "`plimsoll doctor NAME` says which. Add nodes, free some, raise the quota, or allow smaller GPUs (spec.topology.gpuProducts)."
+    ),
+    levels=(
+        Level(
+            "warning",
+            f'sum by (namespace, llm) ({REPLICAS}{{state=~"waiting_gpus|waiting_quota"}}) > 0',
+            "10m",
+        ),
+    ),
+)

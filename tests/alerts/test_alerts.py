@@ -1,0 +1,115 @@
+"""Alerts as data: complete, about fields that exist, told in names of metrics that exist, and their files up to date."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from plimsoll.alerts import ALERTS
+from plimsoll.alerts.base import Alert
+from plimsoll.alerts.generate import generated_files
+from plimsoll.alerts.pages import MARK, SECTIONS, runbook
+from plimsoll.alerts.records import RECORDS, WORDS
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.prometheus import own
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "runbooks"
+
+every_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+
+
+def exists(path: str) -> bool:
+    """Whether a resource has such a field, as users spell it."""
+    model: type[BaseModel] | None = LLMDeployment
+    for part in path.split("."):
+        if model is None:
+            return False
+        found = [field for name, field in model.model_fields.items() if part == (field.alias or name)]
+        if not found:
+            return False
+        below = [one for one in _types(found[0].annotation) if isinstance(one, type)]
+        model = next((one for one in below if issubclass(one, BaseModel)), None)
+    return True
+
+
+def _types(annotation: Any) -> list[Any]:
+    inner = [one for part in getattr(annotation, "__args__", ()) for one in _types(part)]
+    return inner or [annotation]
+
+
+@pytest.mark.parametrize("path", generated_files(ROOT))
+def test_a_file_made_from_the_alerts_is_up_to_date(path: str) -> None:
+    assert (ROOT / path).read_text() == generated_files(ROOT)[path], "run `make generate`"
+
+
+def test_alerts_are_sorted_and_each_has_a_name_of_its_own() -> None:
+    assert [alert.name for alert in ALERTS] == sorted({alert.name for alert in ALERTS}, key=str.lower)
+
+
+@every_alert
+def test_levels_rise(alert: Alert) -> None:
+    severities = [level.severity for level in alert.levels]
+    assert severities == sorted(set(severities), reverse=True)
+    assert severities
+
+
+@every_alert
+def test_the_fields_that_an_alert_names_exist(alert: Alert) -> None:
+    named = re.findall(
+        r"\b(?:spec|status)(?:\.[a-zA-Z0-9]+)+", alert.description + (ROOT / alert.runbook).read_text()
+    )
+    assert [path for path in named if not exists(path)] == []
+
+
+@every_alert
+def test_a_runbook_says_cause_check_and_cure(alert: Alert) -> None:
+    _, _, written = (ROOT / alert.runbook).read_text().partition(MARK)
+    titles = re.findall(r"^## (.*)$", written, re.MULTILINE)
+    assert tuple(titles) == SECTIONS
+    bodies = re.split(r"^## .*$", written, flags=re.MULTILINE)[1:]
+    assert [title for title, body in zip(titles, bodies, strict=True) if len(body.split()) < 15] == []
+
+
+def test_no_runbook_is_left_of_an_alert_that_is_gone() -> None:
+    assert {f"docs/runbooks/{page.name}" for page in PAGES.iterdir()} == {alert.runbook for alert in ALERTS}
+
+
+def test_what_is_written_on_a_runbook_stays_when_its_head_is_made_again() -> None:
+    page = runbook(ALERTS[0]) + "\nWhat somebody found.\n"
+    assert runbook(ALERTS[0], page) == page
+
+
+@every_alert
+def test_an_alert_about_a_resource_tells_which(alert: Alert) -> None:
+    assert alert.of_resource == ("$labels.llm" in alert.summary)
+
+
+def test_every_metric_that_rules_name_is_in_the_vocabulary() -> None:
+    histograms = {f"{name}{suffix}" for name in _exported() for suffix in ("_bucket", "_count", "_sum")}
+    known = (
+        _exported() | histograms | {metric.name for metric in own.ALL} | {record.name for record in RECORDS}
+    )
+    exprs = [record.expr for record in RECORDS] + [level.expr for alert in ALERTS for level in alert.levels]
+    named = {
+        word for expr in exprs for word in re.findall(r"\b(?:vllm|llm):[a-z0-9_:]+|\bplimsoll_[a-z_]+", expr)
+    }
+    assert named - known == set()
+    assert len(named) > 20
+
+
+def _exported() -> set[str]:
+    return {name for names in WORDS.names.values() for name in names}
+
+
+def test_the_operators_metrics_keep_the_customs_of_prometheus() -> None:
+    names = [metric.name for metric in own.ALL]
+    assert len(names) == len(set(names))
+    for metric in own.ALL:
+        assert (metric.kind == "counter") == metric.name.endswith("_total"), metric.name
+        assert metric.text.endswith("."), metric.name
+        assert not {"namespace", "pod", "container", "job", "instance"} & set(metric.labels), metric.name
