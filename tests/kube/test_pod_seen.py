@@ -288,3 +288,38 @@ def test_a_pod_of_a_group_says_which_and_at_what_rank(labels: Object, group: int
 
 def test_long_last_words_are_cut() -> None:
     assert len(pod_seen(pod(status(engine({"terminated": end(1, message="x" * 4096)})))).message) == 1000
+
+
+LEFT = (
+    '{"word": "NoKvRoom", "message": "no room for the cache", "remedy": "fewer sequences", "evidence": ["'
+    + "x" * 3000
+    + '"]}'
+)
+
+
+def test_what_a_supervisor_left_is_kept_as_data_and_told_by_its_sentence():
+    seen = pod_seen(pod(status(engine(waiting("CrashLoopBackOff"), last=end(1, message=LEFT), restarts=2))))
+    assert seen.stage is Stage.FAILED
+    assert seen.failure is not None
+    assert (seen.failure.word, seen.failure.remedy) == ("NoKvRoom", "fewer sequences")
+    assert seen.message == "no room for the cache"
+
+
+def test_why_it_ended_stays_known_while_it_starts_again():
+    seen = pod_seen(pod(status(engine(RUNNING, last=end(1, message=LEFT), restarts=1))))
+    assert seen.stage is Stage.LOADING
+    assert seen.failure is not None
+
+
+def test_an_engine_s_own_last_words_are_told_in_one_line():
+    seen = pod_seen(
+        pod(status(engine(waiting("CrashLoopBackOff"), last=end(1, message="\x1b[31ma\x1b[0m\nb"))))
+    )
+    assert (seen.message, seen.failure) == ("a b", None)
+
+
+def test_the_supervisor_s_port_is_seen_where_there_is_one():
+    ports = [{"name": "http", "containerPort": 8000}, {"name": "runtime", "containerPort": 8079}]
+    spec = {"containers": [{"name": "other", "ports": ports}, {"name": "engine", "ports": ports}]}
+    assert pod_seen(pod(status(engine(RUNNING)), spec=spec)).runtime_port == 8079
+    assert pod_seen(pod(status(engine(RUNNING)))).runtime_port is None

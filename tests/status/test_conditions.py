@@ -8,8 +8,11 @@ import pytest
 
 from plimsoll import names
 from plimsoll.api.conditions import REASONS, get_condition
+from plimsoll.api.problems import Problem
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
+from plimsoll.facts.failure import Failure
 from plimsoll.facts.serving import SetSeen, Stage
+from plimsoll.status.pod_words import words_of
 from plimsoll.status.said import conditions_of
 from plimsoll.status.story import Story, Trouble
 from plimsoll.status.told import news, told
@@ -49,6 +52,14 @@ CASES = {
     "replicas move": (
         story(pod(Stage.LOADING), old=(OLD,)),
         {"Ready": ("False", "RollingOut"), "Reconciling": ("True", "RollingOut"), "Degraded": ("False", "Healthy")},
+    ),
+    "a route is asked for and the cluster serves none": (
+        story(pod(), unserved=(Problem("spec.networking.gateway", "", "the cluster serves no HTTPRoute"),)),
+        {"Ready": ("True", "Serving"), "Degraded": ("True", "NotServed")},
+    ),
+    "the cluster does not serve the kind that pods should be made by": (
+        story(pod(Stage.LOADING), unserved=(Problem("spec.topology.groups", "", "the cluster serves no LeaderWorkerSet"),)),
+        {"Ready": ("False", "StartFailed"), "Stalled": ("True", "NotServed")},
     ),
     "it is stopped": (
         story(spec={"replicas": 0}),
@@ -212,3 +223,36 @@ def test_the_longest_message_of_an_engine_is_cut() -> None:
     long = replace(CRASHED, message="x" * 5000)
     status = told(story(long), LLMDeploymentStatus(), NOW)
     assert max(len(condition.message) for condition in status.conditions) <= 2048
+
+
+NO_ROOM = Failure(
+    "NoKvRoom", "weights leave no room for the cache", "fewer sequences: spec.engine.maxSequences"
+)
+
+
+@pytest.mark.parametrize(("restarts", "stalled"), [(1, None), (4, "NoKvRoom")])
+def test_a_supervisor_s_word_is_the_reason_and_its_remedy_the_cure(
+    restarts: int, stalled: str | None
+) -> None:
+    failing = pod(Stage.FAILED, reason="Error", message=NO_ROOM.message, restarts=restarts, failure=NO_ROOM)
+    conditions = {one.type: one for one in conditions_of(story(failing))}
+    ready = conditions[names.READY]
+    assert (ready.status, ready.reason) == ("False", "NoKvRoom")
+    assert NO_ROOM.message in ready.message
+    assert NO_ROOM.remedy in ready.message
+    assert (conditions[names.STALLED].reason if names.STALLED in conditions else None) == stalled
+
+
+def test_a_word_that_is_not_known_is_told_in_the_sentence() -> None:
+    strange = Failure("SomethingNew", "it is new", "ask")
+    failing = pod(Stage.FAILED, reason="Error", restarts=1, failure=strange)
+    ready = next(one for one in conditions_of(story(failing)) if one.type == names.READY)
+    assert ready.reason == "StartFailed"
+    assert "it is new; ask" in ready.message
+
+
+def test_an_eviction_is_not_told_by_how_the_engine_ended_before() -> None:
+    evicted = pod(Stage.FAILED, reason="Evicted", restarts=1, failure=NO_ROOM)
+    words = words_of(evicted)
+    assert words is not None
+    assert words.reason == "Evicted"

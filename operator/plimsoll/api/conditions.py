@@ -30,6 +30,41 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType({
     names.AUTOTUNE_PAUSED: "Retuning failed repeatedly and waits for a person.",
 })  # fmt: skip
 
+FAILURES: Final[Mapping[str, str]] = MappingProxyType({
+    "BadCheckpoint": "The model's files cannot be loaded.",
+    "BadEnvironment": "A variable of the pod stops the engine.",
+    "BadFlag": "The engine refuses its command line.",
+    "BadSetting": "The engine refuses its configuration.",
+    "CudaOutOfMemory": "The GPU's memory ran out while requests were answered.",
+    "DiskFull": "A disk of the pod is full.",
+    "Download": "The model cannot be fetched.",
+    "Driver": "The engine finds no usable GPU driver.",
+    "GatedModel": "The hub does not let the token read the model.",
+    "GpuFault": "The GPU reports a fault.",
+    "GpuMemoryTaken": "Something else uses the GPU's memory.",
+    "GpuTooOld": "The GPU is too old for what is asked of it.",
+    "GraphCapture": "Capturing graphs did not fit beside weights and KV cache.",
+    "Hang": "Requests ran and no token moved.",
+    "HostMemoryTaken": "Something else uses the node's memory.",
+    "HostOutOfMemory": "A process was killed for host memory.",
+    "MissingLibrary": "The image lacks something that the engine needs.",
+    "ModelNotFound": "There is no such model or revision.",
+    "Nccl": "Ranks of a replica cannot speak with one another.",
+    "NoKvRoom": "Weights and working memory leave no room for the KV cache.",
+    "PortTaken": "The engine's port is taken within the pod.",
+    "ProfileOutOfMemory": "The first run of the model did not fit beside its weights.",
+    "RemoteCode": "The model brings code of its own, which is not trusted.",
+    "RequestLongerThanPool": "One request of the context's length is longer than the KV cache.",
+    "SharedMemory": "The memory that workers share is too small.",
+    "StartTimeout": "The engine gave itself up: its workers were not ready in time.",
+    "TooFewGpus": "The container sees fewer GPUs than the plan needs.",
+    "TooManySequences": "More sequences at once are asked for than there is state for.",
+    "UnknownArchitecture": "This release of the engine does not know the model's architecture.",
+    "WeightsDoNotFit": "The weights do not fit into the GPU's memory.",
+    "WorkerLost": "A worker of the engine was lost.",
+})  # fmt: skip
+"""Why engines end, in the words of their supervisor; a word that is not here is told within the sentence."""
+
 REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     names.READY: {
         "Serving": "All wanted replicas serve.",
@@ -44,6 +79,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "InvalidSpec": "The spec contradicts itself, the model or the admin's config.",
         "DoesNotFit": "No layout fits any GPU of the fleet.",
         "StartFailed": "Replicas fail to start.",
+        **FAILURES,
     },
     names.RECONCILING: {
         "Planning": "A plan is being made.",
@@ -60,6 +96,8 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "ModelUnreadable": "The model cannot be read: source, revision or token is wrong.",
         "DoesNotFit": "No layout fits any GPU of the fleet.",
         "Refused": "The API server refuses an object: a quota, a policy or a webhook of the cluster.",
+        **FAILURES,
+        "NotServed": "The cluster does not serve the kind that its pods should be made by; install its CRD.",
     },
     names.FITS: {
         "Fits": "The upper bound of the ledger fits.",
@@ -93,6 +131,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "AdapterFailed": "A LoRA adapter could not be loaded.",
         "SafeRetry": "A smaller setting is in use since a start failed for memory.",
         "EngineRestarts": "Engines die and start again.",
+        "NotServed": "A route was asked for whose kind the cluster does not serve; install its CRD.",
         "Healthy": "Nothing is missing.",
     },
     names.MODEL_FACTS: {
@@ -122,6 +161,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "AtMin": "scaling.min is reached.",
         "GPUsUnavailable": "The fleet has no more GPUs for it.",
         "BudgetExhausted": "The namespace's GPU budget is used up.",
+        "StartFailed": "Replicas fail to start, so no more are asked for.",
         "SetReplicas": "An autoscaler targets the resource, but spec.replicas is absent.",
     },
     names.SLO: {

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from plimsoll.facts.failure import Failure
+
 
 class Stage(StrEnum):
     """How far a pod is, in the order of a start."""
@@ -34,6 +36,10 @@ class PodSeen:
     """The replica's number where a replica has several pods."""
     rank: int = 0
     node: str | None = None
+    scheduled: float | None = None
+    """When it got its node, and with it its GPUs."""
+    address: str = ""
+    """Its IP, once it has one."""
     created: float = 0.0
     """Seconds since the epoch, as all times here."""
     since: float = 0.0
@@ -45,6 +51,10 @@ class PodSeen:
     restarts: int = 0
     exit_code: int | None = None
     """Of the last end of the engine's container."""
+    failure: Failure | None = None
+    """Why the engine ended last, where a supervisor said it."""
+    runtime_port: int | None = None
+    """Where the supervisor tells what it sees; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

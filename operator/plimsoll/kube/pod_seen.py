@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from plimsoll import names
+from plimsoll.facts.failure import plain, read_failure
 from plimsoll.facts.serving import PodSeen, Stage
 from plimsoll.kube.times import seconds
 
 Object = dict[str, Any]
 
 ENGINE: Final = "engine"
+RUNTIME_PORT_NAME: Final = "runtime"
 _GROUP_LABELS: Final = (names.LABEL_GROUP, "leaderworkerset.sigs.k8s.io/group-index")
 _RANK_LABELS: Final = ("leaderworkerset.sigs.k8s.io/worker-index", names.LABEL_RANK)
 """The set's own word first: its leaders are pods of one StatefulSet, whose index counts groups."""
@@ -46,12 +48,16 @@ def pod_seen(pod: Object) -> PodSeen:
         group=_number(labels, _GROUP_LABELS),
         rank=_number(labels, _RANK_LABELS) or 0,
         node=spec.get("nodeName"),
+        scheduled=_scheduled(status),
+        address=status.get("podIP") or "",
         created=seconds(metadata.get("creationTimestamp")),
         since=at.since or _changed(status) or seconds(metadata.get("creationTimestamp")),
         reason=at.reason,
-        message=at.message[:_SAID],
+        message=_said(at.message),
         restarts=int(engine.get("restartCount") or 0),
         exit_code=ended.get("exitCode"),
+        failure=read_failure(ended.get("message") or ""),
+        runtime_port=_runtime_port(spec),
     )
 
 
@@ -82,6 +88,13 @@ def _at(metadata: Object, spec: Object, status: Object, engine: Object) -> _At:
         # The kubelet last said that it is ready; whoever found the node silent says otherwise.
         return _At(Stage.FAILED, changed, NODE_LOST, f"node {spec['nodeName']} does not answer")
     return _At(Stage.LOADING, seconds(running.get("startedAt")), message=ready.get("message") or "")
+
+
+def _scheduled(status: Object) -> float | None:
+    for one in status.get("conditions") or ():
+        if one["type"] == "PodScheduled" and one.get("status") == "True":
+            return seconds(one.get("lastTransitionTime")) or None
+    return None
 
 
 def _changed(status: Object) -> float:
@@ -143,6 +156,21 @@ def _last_end(container: Object) -> Object:
         container.get("lastState") or {}
     ).get("terminated")
     return ended or {}
+
+
+def _said(message: str) -> str:
+    """What a supervisor left is told by its sentence, and the rest as it is."""
+    left = read_failure(message)
+    return plain(message, _SAID) if left is None else left.message
+
+
+def _runtime_port(spec: Object) -> int | None:
+    for container in spec.get("containers") or ():
+        if container.get("name") == ENGINE:
+            for port in container.get("ports") or ():
+                if port.get("name") == RUNTIME_PORT_NAME:
+                    return int(port["containerPort"])
+    return None
 
 
 def _number(labels: dict[str, str], keys: tuple[str, ...]) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from plimsoll.facts.failure import Failure
 from plimsoll.facts.serving import PodSeen, Stage
 
 Waits = Literal["gpus", "nodes", "quota", "nothing"]
@@ -37,6 +38,8 @@ def words_of(pod: PodSeen) -> PodWords | None:
             remedy="see the queue that admits it: kubectl get workloads",
             waits="quota",
         )
+    if pod.failure is not None and pod.stage is not Stage.LEAVING and _ended(pod):
+        return _told(pod, pod.failure)
     if pod.stage is Stage.FAILED:
         return _FAILURES.get(pod.reason, _died)(pod)
     if pod.restarts and pod.stage is not Stage.LEAVING:
@@ -100,6 +103,19 @@ def _evicted(pod: PodSeen) -> PodWords:
         reason="Evicted",
         message=f"{pod.name} was evicted{_said(pod)}",
         remedy="look for pressure on its node: kubectl describe node",
+    )
+
+
+def _ended(pod: PodSeen) -> bool:
+    """Whether the engine's end is what is wrong now; a node that was lost or an eviction came after it."""
+    return pod.stage is not Stage.FAILED or pod.reason not in ("Evicted", "NodeLost")
+
+
+def _told(pod: PodSeen, failure: Failure) -> PodWords:
+    return PodWords(
+        reason=failure.word,
+        message=f"the engine of {pod.name} ended{_times(pod)}: {failure.message}",
+        remedy=failure.remedy,
     )
 
 

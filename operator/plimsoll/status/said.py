@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll import names
-from plimsoll.api.conditions import REASONS, Status
+from plimsoll.api.conditions import FAILURES, REASONS, Status
 from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.planning.plan import Finding, Outcome, Plan, Severity
 from plimsoll.status.pod_words import PodWords, words_of
@@ -27,7 +27,9 @@ FACTS_ORIGIN: Final = (
 )
 
 
-_UNREADY: Final = {"Refused": "StartFailed"}
+PODS_BY: Final = "spec.topology.groups"
+"""Without the kind that this asks for there are no pods; without the others there is only no way in."""
+_UNREADY: Final = {"Refused": "StartFailed", "NotServed": "StartFailed"}
 """Reasons of Stalled that Ready has another word for; all others are the spec's fault."""
 
 
@@ -77,7 +79,7 @@ def _why_not_ready(story: Story) -> tuple[str, str]:
     troubled += story.refused
     failed = next((words for words in troubled if words.waits == "nothing"), None)
     if failed is not None:
-        return "StartFailed", failed.sentence
+        return _reason_of(failed), failed.sentence
     made = _finding(story.plan, "NodeDeclared")
     waits = next((words for words in troubled if words.waits != "nothing"), None)
     if waits is not None:
@@ -120,6 +122,9 @@ class _Stalled:
 
 
 def _why_stalled(story: Story) -> _Stalled | None:
+    for problem in story.unserved:
+        if problem.field == PODS_BY:
+            return _Stalled("NotServed", str(problem))
     for trouble in story.troubles:
         if trouble.stalled:
             return _Stalled(trouble.reason, trouble.message)
@@ -139,10 +144,17 @@ def _why_stalled(story: Story) -> _Stalled | None:
     if untrusted is not None and untrusted.severity is Severity.ERROR:
         return _Stalled("NotTrusted", sentence(untrusted))
     if rollout is not None and rollout.reason in GIVEN_UP:
-        return _Stalled(
-            "StartFailed", f"{rollout.message}; edit the spec, or ask for a new plan by annotation"
-        )
+        words = [words_of(pod) for pod in story.pods]
+        known = next((one for one in words if one is not None and one.reason in FAILURES), None)
+        helps = known.remedy if known is not None else "edit the spec"
+        reason = known.reason if known is not None else "StartFailed"
+        return _Stalled(reason, f"{rollout.message}; {helps}, or ask for a new plan by annotation")
     return None
+
+
+def _reason_of(failed: PodWords) -> str:
+    """The supervisor's own word for it, where it has one that is known."""
+    return failed.reason if failed.reason in FAILURES else "StartFailed"
 
 
 def _fits(story: Story) -> Iterator[Said]:
@@ -203,6 +215,8 @@ def _degraded(story: Story) -> Iterator[Said]:
         yield Said(names.DEGRADED, "True", "FewerReplicas", message)
     elif story.ready and dying is not None:
         yield Said(names.DEGRADED, "True", "EngineRestarts", dying.sentence)
+    elif story.unserved:
+        yield Said(names.DEGRADED, "True", "NotServed", "; ".join(map(str, story.unserved)))
     else:
         yield Said(names.DEGRADED, "False", "Healthy", "nothing is missing of what serves")
 
@@ -240,6 +254,9 @@ def _slo(story: Story) -> Iterator[Said]:
     plan = story.plan
     if plan is None or not plan.sets:
         return
+    if (live := _live(story, names.SLO)) is not None:
+        yield live
+        return
     missed = _finding(plan, "Unattainable")
     if missed is not None or any(one.meets_slo is False for one in plan.sets):
         message = sentence(missed) if missed is not None else "the prediction is above the limits"
@@ -255,9 +272,24 @@ def _scaling(story: Story) -> Iterator[Said]:
     if story.serving.scalers and spec.replicas is None:
         yield Said(names.SCALING, "True", "SetReplicas", set_replicas(story.serving.scalers, story.wanted))
         return
+    limited = _live(story, names.SCALING)
     above = _finding(story.plan, "LoadAboveMax")
-    if above is not None:
+    if limited is not None:
+        yield limited
+    elif above is not None and story.live is None:
         yield Said(names.SCALING, "True", "AtMax", sentence(above))
+
+
+def _metrics(story: Story) -> Iterator[Said]:
+    for kind in (names.METRICS, names.AUTOTUNE_PAUSED):
+        if (live := _live(story, kind)) is not None:
+            yield live
+
+
+def _live(story: Story, kind: str) -> Said | None:
+    """What live metrics say."""
+    found = next((one for one in story.live or () if one.type == kind), None)
+    return None if found is None else Said(found.type, found.status, found.reason, found.message)
 
 
 def _writers(story: Story) -> Iterator[Said]:
@@ -284,7 +316,7 @@ def _lacking(plan: Plan | None) -> Finding | None:
 
 
 RULES: Final[tuple[Callable[[Story], Iterator[Said]], ...]] = (
-    _ready, _reconciling, _stalled, _fits, _placed, _progressing, _degraded, _model_facts, _better, _scaling, _writers, _slo,
+    _ready, _reconciling, _stalled, _fits, _placed, _progressing, _degraded, _model_facts, _better, _scaling, _writers, _slo, _metrics,
 )  # fmt: skip
 
 __all__ = ["PodWords", "Said", "conditions_of", "sentence"]

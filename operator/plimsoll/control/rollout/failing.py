@@ -60,6 +60,8 @@ def look_again(seen: SetSeen, now: float, deadline_seconds: int) -> float | None
 
 def _how(pod: PodSeen) -> str:
     code = f" with exit code {pod.exit_code}" if pod.exit_code is not None else ""
+    if pod.failure is not None:
+        return f"{code}, {pod.failure.word}: {pod.failure.message}"
     reason = f", {pod.reason}" if pod.reason else ""
     said = f": {pod.message}" if pod.message else ""
     return f"{code}{reason}{said}"

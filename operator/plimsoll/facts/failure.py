@@ -1,0 +1,53 @@
+"""Why an engine ended, as its supervisor left it: a word for machines, a sentence and a remedy for people.
+
+What a container leaves behind was written by a pod, so it is held to a form and a length before it is told to anybody; text of
+any other form is the engine's own last words and is none of this.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Final
+
+OUT_OF_MEMORY: Final = frozenset({
+    "CudaOutOfMemory", "GraphCapture", "NoKvRoom", "ProfileOutOfMemory", "RequestLongerThanPool", "TooManySequences",
+    "WeightsDoNotFit",
+})  # fmt: skip
+"""Words of starts that asked more of the GPU than it has: with less they may pass."""
+LONGEST: Final = 600
+_WORD: Final = re.compile(r"[A-Z][A-Za-z]{0,62}")
+_CONTROL: Final = re.compile(
+    r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    word: str
+    """CamelCase, and a condition's reason where it is a known one."""
+    message: str
+    remedy: str
+
+
+def read_failure(text: str) -> Failure | None:
+    """None where it is no supervisor's."""
+    if not text.startswith("{"):
+        return None
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict):
+        return None
+    word, message, remedy = data.get("word"), data.get("message"), data.get("remedy")
+    if not isinstance(word, str) or not isinstance(message, str) or not _WORD.fullmatch(word):
+        return None
+    return Failure(word, plain(message, LONGEST), plain(remedy, LONGEST) if isinstance(remedy, str) else "")
+
+
+def plain(text: str, longest: int) -> str:
+    """In one line, without control characters, and no longer than people read."""
+    clean = " ".join(_CONTROL.sub(" ", text).split())
+    return clean if len(clean) <= longest else clean[: longest - 1] + "…"
