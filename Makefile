@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SAMPLES = $(filter-out examples/fleet.yaml,$(sort $(wildcard examples/*.yaml)))
-CHECKED = operator/plimsoll $(wildcard tests benchmarks e2e charts)
+CHECKED = operator/plimsoll $(wildcard tests benchmarks e2e charts runtime)
 # Modules that write generated files; each is run as `python -m`.
 GENERATORS := plimsoll.api.generate plimsoll.kube.rbac plimsoll.alerts.generate
 
@@ -15,7 +15,7 @@ TRACES ?=
 BENCH_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-down test test-parser e2e lint format generate bench lock clean
+.PHONY: help setup demo demo-down test test-parser e2e lint format generate bench pack lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -95,6 +95,9 @@ define measured
 	@if [ -n "$($(2))" ]; then set -x; $(BIN)/python benchmarks/$(1).py $($(2)) $(BENCH_FLAGS); \
 	else echo "benchmarks/$(1).py not run: give $(2)=FILE ($(3))" >&2; fi
 endef
+
+pack: ## pack the supervisor of engines into dist/plimsoll_runtime.pyz
+	$(PYTHON) runtime/build.py dist/plimsoll_runtime.pyz
 
 lock: ## resolve the dependencies again and write requirements/*.txt with hashes for all platforms
 	@test -x $(VENV)-lock/bin/uv || { $(PYTHON) -m venv $(VENV)-lock && $(VENV)-lock/bin/pip install --quiet uv; }

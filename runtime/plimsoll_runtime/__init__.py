@@ -1,0 +1,9 @@
+"""The engine's supervisor: starts it, follows it, says what it got and why it failed, and lets answers finish before it ends.
+
+Carried into any engine image that has Python 3.9 or later: the standard library is all there is to build on, so nothing
+here imports what is not in it, and nothing of the operator either.
+"""
+
+VERSION = "0.1.0"
+SCHEMA = 1
+"""Of what the side port answers."""

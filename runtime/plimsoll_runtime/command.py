@@ -1,0 +1,85 @@
+"""The command line: `serve` for a container, and what a person or a facts pod asks."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from plimsoll_runtime import VERSION
+from plimsoll_runtime.said import Said
+from plimsoll_runtime.side import Side
+from plimsoll_runtime.supervisor import Options, Supervisor, tell
+
+TERMINATION_LOG = "/dev/termination-log"
+
+
+def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
+    own, argv = _cut(words)
+    told = _parser().parse_args(own)
+    if told.command == "serve":
+        if not argv:
+            tell("serve: the engine's words are missing; they follow `--`")
+            return 2
+        return _serve(told, tuple(argv), environment)
+    return 2
+
+
+def _cut(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Ours, and after the first `--` the engine's."""
+    if "--" not in words:
+        return list(words), []
+    place = list(words).index("--")
+    return list(words[:place]), list(words[place + 1 :])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="plimsoll-runtime", description="Starts an engine and says how it fares.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=VERSION)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    serve = commands.add_parser("serve", help="run the engine whose words follow `--`", allow_abbrev=False)
+    serve.add_argument("--port", type=int, default=8079, help="where /facts and /metrics are (default 8079)")
+    serve.add_argument(
+        "--port-file", type=Path, help="write the port there, which is chosen freely for --port 0"
+    )
+    serve.add_argument(
+        "--grace", type=float, default=25.0, help="seconds between the signal to end and the end (default 25)"
+    )
+    serve.add_argument(
+        "--hang-seconds",
+        type=float,
+        default=300.0,
+        help="requests run and no token moves for so long: the engine is ended (default 300; 0 never)",
+    )
+    serve.add_argument(
+        "--termination-log",
+        type=Path,
+        default=Path(TERMINATION_LOG),
+        help="where the reason of a failure is left",
+    )
+    return parser
+
+
+def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping[str, str]) -> int:
+    said = Said(argv, time.monotonic())
+    options = Options(
+        argv=argv,
+        environment=environment,
+        grace=told.grace,
+        hang=told.hang_seconds,
+        message=told.termination_log,
+    )
+    try:
+        side = Side(said, told.port)
+    except OSError as error:  # an engine that nobody can ask about is better than none
+        tell(f"port {told.port} is not to be had ({error.strerror}): no facts will be told")
+        return Supervisor(options, said).run()
+    if told.port_file is not None:
+        told.port_file.write_text(f"{side.port}", encoding="ascii")
+    try:
+        return Supervisor(options, said).run()
+    finally:
+        side.close()

@@ -1,0 +1,51 @@
+"""The facts as Prometheus reads them. A figure that was not seen is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from plimsoll_runtime.said import STATES
+
+_BYTES = {
+    "weightsBytes": "weights",
+    "consumedBytes": "consumed",
+    "activationBytes": "activation",
+    "nonTorchBytes": "non_torch",
+    "graphsBytes": "graphs",
+    "graphsEstimatedBytes": "graphs_estimated",
+    "kvBytes": "kv",
+}
+
+
+def exposition(facts: Mapping[str, Any]) -> str:
+    return "".join(f"{line}\n" for line in _lines(facts))
+
+
+def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    yield from _head("state", "Of the engine: 1 for the one it is in.")
+    for state in STATES:
+        yield f'plimsoll_runtime_state{{state="{state}"}} {int(state == facts["state"])}'
+    yield from _head("phase_seconds", "How long each phase of the start took, the current one until now.")
+    for phase in facts["phases"]:
+        yield f'plimsoll_runtime_phase_seconds{{phase="{phase["name"]}"}} {phase["seconds"]}'
+    measured = facts["measured"]
+    known = [(word, measured[name]) for name, word in _BYTES.items() if measured[name] is not None]
+    if known:
+        yield from _head("measured_bytes", "Memory of one rank, as the engine says.")
+        for word, value in known:
+            yield f'plimsoll_runtime_measured_bytes{{term="{word}"}} {value}'
+    if measured["kvTokens"] is not None:
+        yield from _head("kv_tokens", "Tokens that the KV cache holds, as the engine says.")
+        yield f"plimsoll_runtime_kv_tokens {measured['kvTokens']}"
+    if measured["compileCache"] is not None:
+        yield from _head("compile_cache_warm", "Whether the compiled model came from the cache.")
+        yield f"plimsoll_runtime_compile_cache_warm {int(measured['compileCache'] == 'warm')}"
+    if facts["failure"] is not None:
+        yield from _head("failure", "Why the engine ended.")
+        yield f'plimsoll_runtime_failure{{word="{facts["failure"]["word"]}"}} 1'
+
+
+def _head(name: str, text: str) -> Iterator[str]:
+    yield f"# HELP plimsoll_runtime_{name} {text}"
+    yield f"# TYPE plimsoll_runtime_{name} gauge"

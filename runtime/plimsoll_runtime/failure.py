@@ -1,0 +1,55 @@
+"""Why an engine is not there, as data: a word for machines, a sentence and a remedy for people, the lines that show it.
+
+The kubelet keeps 4 KiB of what a container leaves in its termination message, so what is said is cut to fit, evidence first.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+MOST_BYTES = 4096
+MOST_EVIDENCE = 5
+MOST_LINE = 300
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+
+
+class Failure(NamedTuple):
+    word: str
+    """CamelCase; a condition's reason."""
+    message: str
+    """One sentence, without a full stop."""
+    remedy: str
+    """What to change: a field of the resource, or a command."""
+    evidence: tuple[str, ...] = ()
+    """Lines of the log."""
+
+    def told(self) -> dict[str, object]:
+        return {
+            "word": self.word,
+            "message": self.message,
+            "remedy": self.remedy,
+            "evidence": list(self.evidence),
+        }
+
+
+def plain(line: str) -> str:
+    """A line of a log as it may stand in a status: no colours, no control characters, no more than people read."""
+    clean = _CONTROL.sub("", line).strip()
+    return clean if len(clean) <= MOST_LINE else clean[: MOST_LINE - 3] + "..."
+
+
+def termination_message(failure: Failure) -> str:
+    """JSON of at most 4 KiB: the evidence shrinks first, the sentence last."""
+    evidence = [plain(line) for line in failure.evidence[:MOST_EVIDENCE]]
+    while True:
+        message, remedy = plain_text(failure.message), plain_text(failure.remedy)
+        text = json.dumps(failure._replace(message=message, remedy=remedy, evidence=tuple(evidence)).told())
+        if len(text.encode()) <= MOST_BYTES:
+            return text
+        evidence.pop()  # a message and a remedy alone, cut as they are, always fit
+
+
+def plain_text(text: str) -> str:
+    return _CONTROL.sub("", text)[:600]

@@ -1,0 +1,44 @@
+"""Whether an engine that says it is well gets anywhere. A function of times and readings.
+
+An engine's /health answers while its workers wait for one another for ever; what proves progress is that its counters move.
+"""
+
+from __future__ import annotations
+
+from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.readings import Reading
+
+
+class Hang:
+    def __init__(self, limit: float) -> None:
+        """`limit` 0: never."""
+        self._limit = limit
+        self._moved: float | None = None
+        self._since: float | None = None
+        self._silent: float | None = None
+
+    def take(self, now: float, reading: Reading | None) -> Failure | None:
+        if self._limit <= 0:
+            return None
+        if reading is None:
+            if self._silent is None:
+                self._silent = now
+            if now - self._silent < self._limit:
+                return None
+            return Failure(
+                "Hang",
+                f"the engine runs and has not answered /metrics for {self._limit:.0f} seconds",
+                "it is started again; if that repeats, report it with the lines around it: kubectl logs --previous",
+            )
+        self._silent = None
+        # An engine that does not count its steps, or has nothing to do, cannot be seen to hang.
+        if reading.moved is None or not reading.running or reading.moved != self._moved:
+            self._moved, self._since = reading.moved, now
+            return None
+        if self._since is None or now - self._since < self._limit:
+            return None
+        return Failure(
+            "Hang",
+            f"{reading.running} requests run and no token has moved for {self._limit:.0f} seconds",
+            "it is started again; if that repeats, look for a stuck worker or collective: kubectl logs --previous",
+        )

@@ -1,0 +1,89 @@
+"""The engine's output: passed on byte by byte as it comes, and read line by line on the way. The last lines are kept.
+
+Passing on comes first: what is read here must never hold the engine up, nor be lost where nobody takes what is passed on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+MOST_LINES = 2000
+MOST_LINE = 2000
+"""Characters of one that are kept; an engine that prints its configuration fills pages with one line."""
+_BREAK = re.compile(rb"[\r\n]+")
+_MOST_REST = 1 << 16
+
+
+class Line(NamedTuple):
+    at: float
+    text: str
+
+
+class Log:
+    """Follows one pipe in a thread of its own until its end."""
+
+    def __init__(self, source: int, sink: int, take: Callable[[str, float], None]) -> None:
+        self._source, self._sink, self._take = source, sink, take
+        self._kept: deque[Line] = deque(maxlen=MOST_LINES)
+        self._lock = threading.Lock()
+        self._open = True
+        self._thread = threading.Thread(target=self._follow, name="log", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def lines(self) -> list[Line]:
+        with self._lock:
+            return list(self._kept)
+
+    def finish(self, seconds: float) -> None:
+        """Until all is read; a descendant of the engine that still holds the pipe is not waited for."""
+        self._thread.join(seconds)
+
+    def _follow(self) -> None:
+        rest = b""
+        while chunk := _read(self._source):
+            self._pass_on(chunk)
+            *whole, rest = _BREAK.split(rest + chunk)
+            if len(rest) > _MOST_REST:
+                whole, rest = [*whole, rest], b""
+            for line in whole:
+                self._keep(line)
+        self._keep(rest)
+        os.close(self._source)
+
+    def _keep(self, raw: bytes) -> None:
+        if not raw.strip():
+            return
+        now, text = time.monotonic(), raw[:_MOST_REST].decode(errors="replace")
+        with self._lock:
+            self._kept.append(Line(now, text[:MOST_LINE]))
+        self._take(text, now)
+
+    def _pass_on(self, chunk: bytes) -> None:
+        view = memoryview(chunk)
+        while self._open and view:
+            written = _write(self._sink, view)
+            # Whoever took it may be gone; the engine is not to end for that.
+            self._open = written > 0
+            view = view[written:]
+
+
+def _write(sink: int, view: memoryview) -> int:
+    try:
+        return os.write(sink, view)
+    except OSError:
+        return 0
+
+
+def _read(source: int) -> bytes:
+    try:
+        return os.read(source, 1 << 16)
+    except OSError:
+        return b""

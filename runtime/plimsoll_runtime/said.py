@@ -1,0 +1,118 @@
+"""What is known of one engine at a moment, shared by the threads that learn it and the one that answers, and how it is told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+
+from plimsoll_runtime import SCHEMA, VERSION
+from plimsoll_runtime.address import without_secrets
+from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.readings import Reading
+from plimsoll_runtime.startup import Startup
+
+PREFLIGHT, FETCHING, STARTING, SERVING, DRAINING, FAILED = (
+    "preflight",
+    "fetching",
+    "starting",
+    "serving",
+    "draining",
+    "failed",
+)
+STATES = (PREFLIGHT, FETCHING, STARTING, SERVING, DRAINING, FAILED)
+
+
+class Said:
+    def __init__(self, argv: Sequence[str], now: float) -> None:
+        self._lock = threading.Lock()
+        self._argv = without_secrets(argv)
+        self._engine = _name(argv)
+        self._state = PREFLIGHT
+        self._startup = Startup(now)
+        self._failure: Failure | None = None
+        self._reading: Reading | None = None
+        self.run = f"{time.time_ns():x}"
+        """Of this start, so that members of a group can tell it from another."""
+
+    @property
+    def state(self) -> str:
+        with self._lock:
+            return self._state
+
+    @property
+    def phase(self) -> str:
+        with self._lock:
+            return self._startup.phase
+
+    @property
+    def served(self) -> bool:
+        with self._lock:
+            return self._startup.ended is not None
+
+    @property
+    def failure(self) -> Failure | None:
+        with self._lock:
+            return self._failure
+
+    @property
+    def reading(self) -> Reading | None:
+        with self._lock:
+            return self._reading
+
+    def enter(self, state: str) -> None:
+        with self._lock:
+            self._state = state
+
+    def line(self, text: str, now: float) -> None:
+        with self._lock:
+            self._startup.take(text, now)
+
+    def read(self, reading: Reading | None) -> None:
+        with self._lock:
+            self._reading = reading
+
+    def serves(self, now: float) -> None:
+        with self._lock:
+            self._startup.served(now)
+            self._state = SERVING
+
+    def fails(self, failure: Failure) -> None:
+        with self._lock:
+            self._failure = failure
+            self._state = FAILED
+
+    def facts(self, now: float) -> dict[str, object]:
+        """The answer of GET /facts."""
+        with self._lock:
+            startup, reading = self._startup, self._reading
+            measured = startup.figures().told()
+            if reading is not None:
+                measured["blocks"] = measured["blocks"] or reading.blocks
+                measured["blockSize"] = reading.block_size
+                measured["kvTokens"] = measured["kvTokens"] or reading.kv_tokens
+            return {
+                "schema": SCHEMA,
+                "runtime": VERSION,
+                "run": self.run,
+                "state": self._state,
+                "phase": startup.text() if self._state == STARTING else self._state,
+                "engine": {"name": self._engine, "version": startup.version},
+                "phases": [phase._asdict() for phase in startup.phases(now)],
+                "progress": None,
+                "measured": measured,
+                "requests": None
+                if reading is None
+                else {"running": reading.running, "waiting": reading.waiting},
+                "failure": None if self._failure is None else self._failure.told(),
+                "argv": self._argv,
+            }
+
+
+def _name(argv: Sequence[str]) -> str | None:
+    """Of the engine, by the program's own name."""
+    for word in argv[:3]:
+        for name in ("vllm", "sglang", "trtllm", "ray"):
+            if name in word.rpartition("/")[2].lower():
+                return name
+    return None

@@ -1,0 +1,89 @@
+"""The side port: what the supervisor knows, for the operator, Prometheus and probes. Read only, and without a name for it no secret."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+from plimsoll_runtime.exposition import exposition
+from plimsoll_runtime.said import FAILED, SERVING, Said
+
+_TIMEOUT = 5.0
+JSON_TYPE, TEXT_TYPE = "application/json", "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Answer(NamedTuple):
+    status: int
+    kind: str
+    body: bytes
+
+
+def answer(said: Said, path: str, now: float) -> Answer:
+    where = path.partition("?")[0]
+    if where == "/facts":
+        return Answer(200, JSON_TYPE, json.dumps(said.facts(now)).encode())
+    if where == "/metrics":
+        return Answer(200, TEXT_TYPE, exposition(said.facts(now)).encode())
+    state = said.state
+    if where == "/healthz":  # of the supervisor and what it watches; not of whether requests may come
+        return Answer(503 if state == FAILED else 200, TEXT_TYPE, f"{state}\n".encode())
+    if where == "/readyz":
+        return Answer(200 if state == SERVING else 503, TEXT_TYPE, f"{state}\n".encode())
+    return Answer(404, TEXT_TYPE, b"/facts, /metrics, /healthz and /readyz are here\n")
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 32
+
+    def __init__(self, address: tuple[str, int], family: int, asked: Callable[[str], Answer]) -> None:
+        self.address_family = family
+        self.asked = asked
+        super().__init__(address, _Handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that went away is nobody's error."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = _TIMEOUT
+    server: _Server
+
+    def do_GET(self) -> None:
+        said = self.server.asked(self.path)
+        self.send_response(said.status)
+        self.send_header("Content-Type", said.kind)
+        self.send_header("Content-Length", str(len(said.body)))
+        self.end_headers()
+        self.wfile.write(said.body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the standard library's name
+        """Probes fill no log."""
+
+
+class Side:
+    """Answers from a thread of its own until it is closed; OSError where the port is not to be had."""
+
+    def __init__(self, said: Said, port: int) -> None:
+        self._server = _listening(port, lambda path: answer(said, path, time.monotonic()))
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.2,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(_TIMEOUT)
+
+
+def _listening(port: int, asked: Callable[[str], Answer]) -> _Server:
+    """For both kinds of addresses where the machine has both."""
+    try:
+        return _Server(("::", port), socket.AF_INET6, asked)
+    except OSError:
+        return _Server(("0.0.0.0", port), socket.AF_INET, asked)  # noqa: S104 - who asks is another pod

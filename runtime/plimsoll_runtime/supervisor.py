@@ -1,0 +1,245 @@
+"""One life of an engine: started, followed, watched, let finish, ended, and its end explained. The only place where all parts meet.
+
+One thread decides, on events that others put into a queue: signals, readings of the engine, the end of a child.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple, Union
+
+from plimsoll_runtime.address import Address, address_of
+from plimsoll_runtime.child import Child, adopt_orphans, end_orphans
+from plimsoll_runtime.drain import Drain, Step
+from plimsoll_runtime.failure import Failure, termination_message
+from plimsoll_runtime.hang import Hang
+from plimsoll_runtime.log import Log
+from plimsoll_runtime.readings import Reading, reading_of
+from plimsoll_runtime.said import DRAINING, SERVING, STARTING, Said
+from plimsoll_runtime.taxonomy import SERVING as WHILE_SERVING
+from plimsoll_runtime.taxonomy import explained
+
+PASSED_ON = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+ENDINGS = (signal.SIGTERM, signal.SIGINT)
+RECENT_SECONDS = 120.0
+"""Of an engine that served, what it said before is of other troubles."""
+LAST_OUTPUT_SECONDS = 2.0
+
+
+class Options(NamedTuple):
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    grace: float = 25.0
+    hang: float = 300.0
+    message: Path | None = None
+    """Where the kubelet looks for a container's last words."""
+
+
+class _Signal(NamedTuple):
+    number: int
+
+
+class _Told(NamedTuple):
+    reading: Reading | None
+    at: float
+
+
+class _ChildEnded(NamedTuple):
+    """Some child has; which, `Child.bury` finds out."""
+
+
+_Event = Union[_Signal, _Told, _ChildEnded]
+
+
+class Supervisor:
+    def __init__(self, options: Options, said: Said) -> None:
+        self.options, self.said = options, said
+        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._address = address_of(options.argv)
+        self._hang = Hang(options.hang)
+        self._drain: Drain | None = None
+        self._stopped = False
+        self._kills = memory_kills()
+
+    def run(self) -> int:
+        """The exit code: the engine's own, or 1 where it never was or was ended for cause."""
+        self._listen()
+        adopt_orphans()
+        try:
+            child = Child(self.options.argv, self.options.environment)
+        except OSError as error:
+            return self._never(error)
+        self.said.enter(STARTING)
+        log = Log(child.output, sys.stdout.fileno(), self.said.line)
+        log.start()
+        watch = _Watch(self._address, self._events, self.said, self.options.hang)
+        watch.start()
+        while child.code is None:
+            self._turn(child)
+        watch.end()
+        child.kill_all()
+        end_orphans(child)
+        log.finish(LAST_OUTPUT_SECONDS)
+        child.bury()
+        return self._ended(child.code, log)
+
+    def _listen(self) -> None:
+        for number in (*PASSED_ON, *ENDINGS):
+            signal.signal(number, self._signalled)
+        signal.signal(signal.SIGCHLD, self._child_ended)
+
+    def _signalled(self, number: int, _frame: FrameType | None) -> None:
+        self._events.put(_Signal(number))
+
+    def _child_ended(self, _number: int, _frame: FrameType | None) -> None:
+        self._events.put(_ChildEnded())
+
+    def _turn(self, child: Child) -> None:
+        try:
+            event: _Event | None = self._events.get(timeout=0.5)
+        except queue.Empty:
+            event = None
+        child.bury()
+        if child.code is not None:
+            return
+        now = time.monotonic()
+        if isinstance(event, _Signal):
+            self._heed(event.number, child, now)
+        elif isinstance(event, _Told):
+            self._hear(event, child)
+        if self._drain is not None and child.code is None:
+            self._go_on(self._drain, child, now)
+
+    def _heed(self, number: int, child: Child, now: float) -> None:
+        if number not in ENDINGS:
+            child.send(number)
+        elif self._drain is None:
+            tell(f"told to end: waits up to {self.options.grace:.0f} s for running answers")
+            self._drain = Drain(now, self.options.grace)
+            self.said.enter(DRAINING)
+        else:  # asked twice: whoever asks is in a hurry
+            self._stop(child)
+
+    def _hear(self, told: _Told, child: Child) -> None:
+        if told.reading is not None and self.said.state == STARTING:
+            self.said.serves(told.at)
+        if self.said.state != SERVING:
+            return
+        failure = self._hang.take(told.at, told.reading)
+        if failure is not None:
+            tell(f"ends the engine: {failure.message}")
+            self.said.fails(failure)
+            child.kill_all()
+
+    def _go_on(self, drain: Drain, child: Child, now: float) -> None:
+        answers = self._address is not None and self.said.served
+        step = drain.step(now, self.said.reading, answers=answers)
+        if step is Step.STOP and not self._stopped:
+            self._stop(child)
+        elif step is Step.KILL:
+            tell("the grace is over")
+            child.kill_all()
+
+    def _stop(self, child: Child) -> None:
+        self._stopped = True
+        child.send(signal.SIGTERM)
+
+    def _never(self, error: OSError) -> int:
+        program = self.options.argv[0]
+        failure = Failure(
+            "NoEngine",
+            f"{program} cannot be started: {error.strerror or error}",
+            "an image that has the engine (spec.engine.image), with the program on its PATH",
+        )
+        self._say(failure)
+        return 127
+
+    def _ended(self, code: int, log: Log) -> int:
+        failure = self.said.failure
+        if failure is None and self._drain is None:
+            failure = self._why(code, log)
+        if failure is None:
+            return code
+        self._say(failure)
+        return code if 0 < code < 128 else 1
+
+    def _why(self, code: int, log: Log) -> Failure:
+        served = self.said.served
+        last = time.monotonic() - RECENT_SECONDS if served else 0.0
+        lines = [line.text for line in log.lines() if line.at >= last]
+        phase = WHILE_SERVING if served else self.said.phase
+        return explained(lines, phase, code, memory_kills=memory_kills() - self._kills)
+
+    def _say(self, failure: Failure) -> None:
+        self.said.fails(failure)
+        tell(f"{failure.word}: {failure.message}. Remedy: {failure.remedy}")
+        if self.options.message is not None:
+            leave(self.options.message, failure)
+
+
+class _Watch(threading.Thread):
+    """Reads the engine's metrics: often until it serves and while it is to end, rarely between."""
+
+    def __init__(
+        self, address: Address | None, events: queue.SimpleQueue[_Event], said: Said, hang: float
+    ) -> None:
+        super().__init__(name="watch", daemon=True)
+        self._rare = min(15.0, hang / 4) if hang > 0 else 15.0
+        self._address, self._events, self._said = address, events, said
+        self._ended = threading.Event()
+
+    def end(self) -> None:
+        self._ended.set()
+
+    def run(self) -> None:
+        address = self._address
+        if address is None:
+            return
+        while not self._ended.is_set():
+            answer = address.get("/metrics", timeout=10.0)
+            reading = reading_of(answer[1]) if answer is not None and answer[0] == 200 else None
+            self._said.read(reading)
+            self._events.put(_Told(reading, time.monotonic()))
+            self._wait()
+
+    def _wait(self) -> None:
+        """A state that changes ends a long pause."""
+        began, state = time.monotonic(), self._said.state
+        while time.monotonic() - began < self._pause() and self._said.state == state:
+            if self._ended.wait(0.1):
+                return
+
+    def _pause(self) -> float:
+        return self._rare if self._said.state == SERVING else 0.5
+
+
+def memory_kills() -> int:
+    """How often the kernel has killed in this container for memory; 0 where that is not to be known."""
+    try:
+        text = Path("/sys/fs/cgroup/memory.events").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    found = [line.split()[1] for line in text.splitlines() if line.startswith("oom_kill ")]
+    return int(found[0]) if found else 0
+
+
+def tell(text: str) -> None:
+    """To people who read the log."""
+    with contextlib.suppress(OSError):
+        os.write(sys.stderr.fileno(), f"plimsoll-runtime: {text}\n".encode())
+
+
+def leave(file: Path, failure: Failure) -> None:
+    try:
+        file.write_text(termination_message(failure), encoding="utf-8")
+    except OSError as error:
+        tell(f"{file} cannot be written: {error.strerror or error}")

@@ -1,0 +1,130 @@
+"""A supervisor as containers run it: the packed file, by a Python of its own, with an engine that tests command."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build import build
+
+ENGINE = Path(__file__).parent / "engine.py"
+PATIENCE = 30.0
+
+
+@pytest.fixture(scope="session")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("runtime") / "plimsoll_runtime.pyz")
+
+
+class Started:
+    """One supervisor with its engine."""
+
+    def __init__(self, packed: Path, folder: Path) -> None:
+        self._packed, self.folder = packed, folder
+        self.message = folder / "termination-log"
+        self.requests = folder / "requests"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+
+    def start(self, *argv: str, own: tuple[str, ...] = (), environment: dict[str, str] | None = None) -> None:
+        words = [sys.executable, "-I", "-S", str(self._packed), "serve"]
+        words += [
+            f"--port-file={self.folder / 'port'}",
+            "--port=0",
+            f"--termination-log={self.message}",
+            *own,
+        ]
+        self.output = (self.folder / "output").open("wb")
+        self.process = subprocess.Popen(
+            [*words, "--", *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=self.output,
+            stderr=subprocess.STDOUT,
+            env={"PATH": os.defpath, **(environment or {})},
+        )
+
+    def engine(self, *words: str, own: tuple[str, ...] = ()) -> None:
+        """With our small engine, on a port that it gets."""
+        told = ["serve", "tiny", f"--port={free_port()}", f"--requests={self.requests}", *words]
+        self.start(sys.executable, str(ENGINE), *told, own=own)
+
+    def said(self) -> str:
+        return (self.folder / "output").read_text()
+
+    def ask(self, path: str) -> tuple[int, str]:
+        while not (self.folder / "port").exists():
+            time.sleep(0.02)
+        url = f"http://127.0.0.1:{(self.folder / 'port').read_text()}{path}"
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = json.loads(self.ask("/facts")[1])
+        return facts
+
+    def until(self, state: str) -> dict[str, Any]:
+        deadline = time.monotonic() + PATIENCE
+        while (facts := self.facts())["state"] != state:
+            assert time.monotonic() < deadline, self.said()
+            time.sleep(0.02)
+        return facts
+
+    def until_said(self, text: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while text not in self.said():
+            assert time.monotonic() < deadline, self.said()
+            time.sleep(0.02)
+
+    def send(self, number: int) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def end(self) -> int:
+        assert self.process is not None
+        return self.process.wait(PATIENCE)
+
+    def failure(self) -> dict[str, Any]:
+        failure: dict[str, Any] = json.loads(self.message.read_text())
+        return failure
+
+    def close(self) -> None:
+        if self.process is not None:
+            if self.process.poll() is None:
+                self.process.send_signal(signal.SIGTERM)
+                self.process.send_signal(signal.SIGTERM)
+                try:
+                    self.process.wait(5)
+                except subprocess.TimeoutExpired:
+                    self.process.kill()
+            self.process.wait()
+            self.output.close()
+
+
+def free_port() -> int:
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.fixture
+def supervised(packed: Path, tmp_path: Path) -> Iterator[Started]:
+    one = Started(packed, tmp_path)
+    yield one
+    one.close()
