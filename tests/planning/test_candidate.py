@@ -62,3 +62,12 @@ def test_a_replica_on_cpus_asks_for_no_core_that_its_smallest_host_lacks(host, c
     hosts = [replace(cpu_pool(), host_cpus=host), replace(cpu_pool(), key="larger", host_cpus=host and 96)]
     made = planned(deployment(SMALL, workload=CHAT, topology={"cpu": {}}), *hosts)
     assert made.sets[0].resources.cpu_millis == cores * 1000
+
+
+@pytest.mark.parametrize(("said", "eager"), [(None, True), (False, False), (True, True)])
+def test_an_engine_on_cpus_compiles_only_where_somebody_says_that_its_image_can(said, eager):
+    asked = deployment(
+        SMALL, workload=CHAT, topology={"cpu": {}}, engine={} if said is None else {"eager": said}
+    )
+    assert planned(asked, cpu_pool()).sets[0].settings.eager is eager
+    assert planned(deployment(SMALL, workload=CHAT), pool()).sets[0].settings.eager is False

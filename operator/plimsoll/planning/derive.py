@@ -63,7 +63,8 @@ def base_settings(
         kv_dtype=dtype,
         block_size=spec.engine.block_tokens,
         prefix_caching=caching,
-        eager=bool(spec.engine.eager),
+        # The image for CPUs has no compiler.
+        eager=on_cpu if spec.engine.eager is None else spec.engine.eager,
         lora=lora_slots(spec),
         speculation=speculation(spec, task.model, task.draft),
         multimodal_items=multimodal_items(spec),

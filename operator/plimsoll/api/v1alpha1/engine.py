@@ -98,7 +98,8 @@ class Engine(ApiModel):
         "Keep the KV of shared prefixes. Absent: on where the model supports it."
     )
     eager: Bool | None = field(
-        "No compilation and no CUDA graphs: starts faster, decodes slower. Absent: false."
+        "No compilation and no CUDA graphs: starts faster, decodes slower. Absent: true on CPUs, whose image has no "
+        "compiler; false elsewhere."
     )
     sleep_mode: Bool | None = field("Let the engine give its GPU memory back while it sleeps. Absent: false.")
     extra_args: tuple[Annotated[str, Field(min_length=1, max_length=2048, pattern=PRINTABLE_SPACE)], ...] = (
