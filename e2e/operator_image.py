@@ -19,4 +19,8 @@ def recipe(folder: Path) -> Recipe:
     shutil.copy(ROOT / "requirements" / "run.txt", folder / "requirements")
     left_out = shutil.ignore_patterns("__pycache__", "*.pyc")
     shutil.copytree(ROOT / "operator" / "plimsoll", folder / "operator" / "plimsoll", ignore=left_out)
+    shutil.copytree(
+        ROOT / "runtime" / "plimsoll_runtime", folder / "runtime" / "plimsoll_runtime", ignore=left_out
+    )
+    shutil.copy(ROOT / "runtime" / "build.py", folder / "runtime")
     return Recipe(name="operator", folder=folder)
