@@ -18,6 +18,7 @@ import kopf
 
 from plimsoll import __version__
 from plimsoll.api.config import OperatorConfig
+from plimsoll.facts.capabilities import NONE
 from plimsoll.facts.resolve import HubAccess, Resolver
 from plimsoll.handlers.connected import Connected
 from plimsoll.handlers.events import registry_of, settings_of
@@ -73,6 +74,7 @@ class Life:
         self._stop = asyncio.Event()
         self._hungry: asyncio.TimerHandle | None = None
         self._selectors: dict[str, Mapping[str, str]] = {}
+        self._served = NONE
 
     def stop(self) -> None:
         """Ask it to end; turns that run are finished."""
@@ -134,6 +136,7 @@ class Life:
             tasks["lease"] = asyncio.create_task(lease.keep())
         try:
             await self.connected.start()
+            self._served = self.connected.capabilities()
             tasks["turns"] = asyncio.create_task(self.wakes.run())
             tasks["kopf"] = asyncio.create_task(self._events(load, stop_kopf))
             self.ready.set()
@@ -226,7 +229,10 @@ class Life:
 
     def _feed(self) -> None:
         self._hungry = None
-        for key in sorted(self.world.hungry):
+        served, before = self.connected.capabilities(), self._served
+        self._served = served
+        # Which objects each of them has depends on the kinds that are served.
+        for key in sorted(self.world.hungry if served == before else self.resources):
             # What it waits for is not among its own objects, so that these say that there is nothing to do.
             self.world.looked_at[key] = 0.0
             self.wakes.wake(key)

@@ -29,6 +29,9 @@ def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: S
     progress = get_condition(status.conditions, names.PROGRESSING)
     if progress is not None and progress.reason in MOVING:
         return False
+    # Whether a kind is served by now is not cached beside what was made without it.
+    if any(condition.reason == "NotServed" for condition in status.conditions):
+        return False
     pinned = plan_ref(deployment.namespace, deployment.name)
     plan = children.get(pinned)
     if plan is None or any(

@@ -32,6 +32,7 @@ from plimsoll.reconcile.rebuild import rebuilt
 from plimsoll.reconcile.settled import settled
 from plimsoll.reconcile.world import World, plan_ref
 from plimsoll.render.revision import Revision
+from plimsoll.render.routing import unserved
 from plimsoll.status.story import Story, Trouble
 from plimsoll.status.told import news, told, unreadable
 
@@ -171,8 +172,12 @@ def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
     scheme = "https" if deployment.spec.networking.tls_secret is not None else "http"
     port = "" if service.port == (443 if scheme == "https" else 80) else f":{service.port}"
     host = f"{service.name or deployment.name}.{deployment.namespace}.svc"
+    spec = effective(deployment.spec, deployment.namespace, seen.config).spec if decision.revisions else None
     return Story(
         deployment=deployment,
+        unserved=()
+        if spec is None
+        else unserved(spec, tuple(decision.revisions.values()), seen.capabilities),
         plan=decision.plan,
         rollout=decision.rollout,
         serving=seen.serving,

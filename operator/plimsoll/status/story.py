@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from plimsoll.api.problems import Problem
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.control.rollout import Rollout
 from plimsoll.facts.serving import PodSeen, Serving, Stage
@@ -34,6 +35,8 @@ class Story:
     entries: Mapping[str, PlanSet] = field(default_factory=dict)
     """What each set is, by name: of the plan, and of older ones that are not gone yet."""
     troubles: tuple[Trouble, ...] = ()
+    unserved: tuple[Problem, ...] = ()
+    """What was asked for whose kind the cluster does not serve."""
     endpoint: str | None = None
     """Where the API answers inside the cluster."""
     external: str | None = None
