@@ -157,3 +157,23 @@ def test_an_api_server_that_comes_back_after_minutes_is_not_waited_for_as_long_a
 
     asyncio.run(main())
     assert (waits[:3], max(waits), len(waits)) == ([1.0, 2.0, 4.0], longest, 40)
+
+
+def test_what_needs_nothing_more_is_not_remembered() -> None:
+    async def main() -> tuple[int, int]:
+        seen: list[str] = []
+
+        async def turn(key: str) -> float | None:
+            seen.append(key)
+            return 3600.0 if key == "stays" else None
+
+        queue = Wakes(turn)
+        queue.wake("stays")
+        for number in range(10):
+            queue.wake(f"gone-{number}")
+        await settle(queue)
+        queue.wake("gone-0")
+        await settle(queue)
+        return len(queue), len(seen)
+
+    assert asyncio.run(main()) == (1, 12)

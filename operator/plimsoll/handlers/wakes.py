@@ -76,6 +76,10 @@ class Wakes:
     def idle(self) -> bool:
         return not self._ready and not self._tasks
 
+    def __len__(self) -> int:
+        """Keys of which anything is remembered."""
+        return len(self._keys)
+
     def wake(self, key: str) -> None:
         """Something about it may have changed."""
         state = self._keys.setdefault(key, _Key())
@@ -94,12 +98,6 @@ class Wakes:
             state.due = due
             heapq.heappush(self._timers, (due, next(self._order), key))
             self._news.set()
-
-    def forget(self, key: str) -> None:
-        """It is gone; what runs ends by itself."""
-        state = self._keys.get(key)
-        if state is not None and not state.running and not state.queued:
-            del self._keys[key]
 
     async def run(self) -> None:
         """Until cancelled; turns that run then are waited for."""
@@ -125,7 +123,7 @@ class Wakes:
         while self._timers:
             due, _, key = self._timers[0]
             state = self._keys.get(key)
-            if state is None or state.due != due:  # forgotten, or another timer was earlier
+            if state is None or state.due != due:  # nothing was left to do, or another timer was earlier
                 heapq.heappop(self._timers)
                 continue
             if due > now:
@@ -173,3 +171,6 @@ class Wakes:
                 self.wake(key)
         elif again is not None:
             self.wake_in(key, again)
+        elif state.due is None:
+            # Nothing is to be done about it, as when it is gone: it is not remembered for ever.
+            del self._keys[key]
