@@ -10,7 +10,8 @@ from pathlib import Path
 from plimsoll_runtime import VERSION
 from plimsoll_runtime.said import Said
 from plimsoll_runtime.side import Side
-from plimsoll_runtime.supervisor import Options, Supervisor, tell
+from plimsoll_runtime.supervisor import Options, Supervisor
+from plimsoll_runtime.words import tell
 
 TERMINATION_LOG = "/dev/termination-log"
 

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from plimsoll_runtime.words import tell
+
 MOST_LINES = 2000
 MOST_LINE = 2000
 """Characters of one that are kept; an engine that prints its configuration fills pages with one line."""
@@ -64,7 +66,10 @@ class Log:
         now, text = time.monotonic(), raw[:_MOST_REST].decode(errors="replace")
         with self._lock:
             self._kept.append(Line(now, text[:MOST_LINE]))
-        self._take(text, now)
+        try:
+            self._take(text, now)
+        except Exception as error:  # noqa: BLE001 - an engine whose output nobody takes stands still
+            tell(f"a line of the engine's log could not be read: {error!r}")
 
     def _pass_on(self, chunk: bytes) -> None:
         view = memoryview(chunk)

@@ -92,7 +92,7 @@ class _Figure(NamedTuple):
 
 
 def _gib(name: str) -> str:
-    return rf"(?P<{name}>-?[\d.]+)\s?Gi?B"
+    return rf"(?P<{name}>-?\d+(?:\.\d+)?)\s?Gi?B"
 
 
 _FIGURES = (
@@ -141,8 +141,8 @@ _FIGURES = (
     ),
     _Figure(re.compile("Available KV cache memory: " + _gib("kv")), ("kv",), min),
     _Figure(re.compile("memory reserved for KV Cache is " + _gib("kv")), ("kv",), min),
-    _Figure(re.compile(r"Explicitly set \((?P<kv>[\d.]+)/[\d.]+\) GiB for KV cache"), ("kv",), min),
-    _Figure(re.compile(r"KV cache size: (?P<kv_tokens>[\d,]+) tokens"), ("kv_tokens",), min),
+    _Figure(re.compile(r"Explicitly set \((?P<kv>\d+(?:\.\d+)?)/[\d.]+\) GiB for KV cache"), ("kv",), min),
+    _Figure(re.compile(r"KV cache size: (?P<kv_tokens>\d[\d,]*) tokens"), ("kv_tokens",), min),
     _Figure(re.compile(r"# \w+ blocks: (?P<blocks>\d+)"), ("blocks",), min),
 )
 _COUNTS = frozenset({"kv_tokens", "blocks"})
@@ -215,7 +215,7 @@ class Startup:
 
     def _measure(self, figure: _Figure, found: re.Match[str]) -> None:
         for field in figure.fields:
-            text = found[field].replace(",", "").rstrip(".")
+            text = found[field].replace(",", "")
             value = int(text) if field in _COUNTS else round(float(text) * GIB)
             earlier: int | None = getattr(self.measured, field)
             joined = value if earlier is None else figure.joined(earlier, value)

@@ -5,8 +5,6 @@ One thread decides, on events that others put into a queue: signals, readings of
 
 from __future__ import annotations
 
-import contextlib
-import os
 import queue
 import signal
 import sys
@@ -20,13 +18,14 @@ from typing import NamedTuple, Union
 from plimsoll_runtime.address import Address, address_of
 from plimsoll_runtime.child import Child, adopt_orphans, end_orphans
 from plimsoll_runtime.drain import Drain, Step
-from plimsoll_runtime.failure import Failure, termination_message
+from plimsoll_runtime.failure import Failure
 from plimsoll_runtime.hang import Hang
 from plimsoll_runtime.log import Log
 from plimsoll_runtime.readings import Reading, reading_of
 from plimsoll_runtime.said import DRAINING, SERVING, STARTING, Said
 from plimsoll_runtime.taxonomy import SERVING as WHILE_SERVING
 from plimsoll_runtime.taxonomy import explained
+from plimsoll_runtime.words import leave, tell
 
 PASSED_ON = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 ENDINGS = (signal.SIGTERM, signal.SIGINT)
@@ -230,16 +229,3 @@ def memory_kills() -> int:
         return 0
     found = [line.split()[1] for line in text.splitlines() if line.startswith("oom_kill ")]
     return int(found[0]) if found else 0
-
-
-def tell(text: str) -> None:
-    """To people who read the log."""
-    with contextlib.suppress(OSError):
-        os.write(sys.stderr.fileno(), f"plimsoll-runtime: {text}\n".encode())
-
-
-def leave(file: Path, failure: Failure) -> None:
-    try:
-        file.write_text(termination_message(failure), encoding="utf-8")
-    except OSError as error:
-        tell(f"{file} cannot be written: {error.strerror or error}")

@@ -1,0 +1,109 @@
+"""Readings of a running engine, when it may be told to end, and when it hangs: functions of times and figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from plimsoll_runtime.drain import Drain, Step
+from plimsoll_runtime.hang import Hang
+from plimsoll_runtime.readings import Reading, reading_of
+
+IDLE, BUSY = Reading(0, 0, 5.0), Reading(2, 1, 5.0)
+UNKNOWN = Reading(None, None, None)
+
+
+def test_requests_of_all_ranks_count_and_the_cache_is_that_of_one():
+    text = """\
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="a \\"b\\" } c"} 2.0
+vllm:num_requests_running{engine="1",model_name="a"} 3.0
+vllm:num_requests_waiting{engine="0"} 1.0
+vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 7.0
+vllm:generation_tokens_total{engine="0"} 1.5e+06
+vllm:iteration_tokens_total_count{engine="0"} 10
+vllm:cache_config_info{block_size="16",engine="0",kv_cache_size_tokens="262144",num_gpu_blocks="2048"} 1.0
+vllm:cache_config_info{block_size="16",engine="1",kv_cache_size_tokens="1",num_gpu_blocks="1"} 1.0
+"""
+    assert reading_of(text) == Reading(5, 1, 1500010.0, blocks=2048, block_size=16, kv_tokens=262144)
+
+
+@pytest.mark.parametrize("text", ["", "python_gc 3\n", "vllm:num_requests_running\n", 'vllm:x{a="b} 3\n'])
+def test_what_an_engine_does_not_say_is_unknown(text):
+    reading = reading_of(text)
+    assert reading.running is None
+    assert reading.idle is None
+    assert reading.moved is None
+
+
+def test_a_cache_without_blocks_is_not_one_of_no_blocks():
+    text = 'vllm:cache_config_info{block_size="16",num_gpu_blocks="None",kv_cache_size_tokens="0"} 1\n'
+    assert reading_of(text)[3:] == (None, 16, None)
+
+
+def test_an_engine_is_told_to_end_when_nobody_waits_and_nobody_has_come_for_a_moment():
+    drain = Drain(100.0, 60.0)
+    assert drain.step(100.0, BUSY, answers=True) is Step.WAIT
+    assert drain.step(110.0, IDLE, answers=True) is Step.WAIT
+    assert drain.step(110.5, BUSY, answers=True) is Step.WAIT
+    assert drain.step(111.0, IDLE, answers=True) is Step.WAIT
+    assert drain.step(112.0, IDLE, answers=True) is Step.STOP
+
+
+def test_long_answers_have_all_of_the_grace_but_what_the_engine_needs_to_end():
+    drain = Drain(0.0, 60.0)
+    assert drain.step(49.9, BUSY, answers=True) is Step.WAIT
+    assert drain.step(50.0, BUSY, answers=True) is Step.STOP
+    assert drain.step(59.0, BUSY, answers=True) is Step.KILL
+
+
+def test_a_short_grace_leaves_a_third_to_the_engine():
+    assert Drain(0.0, 6.0).step(3.9, BUSY, answers=True) is Step.WAIT
+    assert Drain(0.0, 6.0).step(4.0, BUSY, answers=True) is Step.STOP
+
+
+def test_an_engine_that_does_not_serve_yet_is_told_at_once():
+    assert Drain(0.0, 60.0).step(0.0, None, answers=False) is Step.STOP
+
+
+@pytest.mark.parametrize("reading", [None, UNKNOWN])
+def test_an_engine_that_says_nothing_of_itself_ends_in_its_own_way(reading):
+    drain = Drain(0.0, 60.0)
+    assert drain.step(1.0, reading, answers=True) is Step.WAIT
+    assert drain.step(3.0, reading, answers=True) is Step.STOP
+
+
+def test_requests_that_run_without_a_token_for_the_limit_are_a_hang():
+    hang = Hang(300.0)
+    assert hang.take(0.0, BUSY) is None
+    assert hang.take(299.0, BUSY) is None
+    failure = hang.take(300.0, BUSY)
+    assert failure is not None
+    assert failure.word == "Hang"
+    assert failure.message.startswith("2 requests run")
+
+
+@pytest.mark.parametrize(
+    "between",
+    [Reading(2, 1, 6.0), IDLE, UNKNOWN],
+    ids=["a token moved", "nothing ran", "the engine does not say"],
+)
+def test_progress_and_rest_begin_the_time_anew(between):
+    hang = Hang(300.0)
+    hang.take(0.0, BUSY)
+    hang.take(200.0, between)
+    assert hang.take(301.0, BUSY) is None
+
+
+def test_an_engine_that_does_not_even_say_what_it_does_hangs_too():
+    hang = Hang(300.0)
+    assert hang.take(0.0, None) is None
+    assert hang.take(150.0, IDLE) is None
+    assert hang.take(160.0, None) is None
+    assert hang.take(459.0, None) is None
+    assert hang.take(460.0, None) is not None
+
+
+def test_a_limit_of_nothing_watches_nothing():
+    hang = Hang(0.0)
+    hang.take(0.0, BUSY)
+    assert hang.take(1e9, BUSY) is None

@@ -1,0 +1,131 @@
+"""What engines say before they end, and what is made of it. The lines are written after what vLLM, torch and the hub's client print."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll_runtime.failure import MOST_BYTES, Failure, termination_message
+from plimsoll_runtime.taxonomy import RULES, explained
+
+CORE = "(EngineCore pid=24426) ERROR 11-21 20:26:01 [core.py:1510] "
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB. GPU 0 has a total capacity of 79.25 GiB of which"
+    " 1.30 GiB is free."
+)
+VAGUE = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
+LONG = (
+    "ValueError: To serve at least one request with the model's max seq len (4096), (0.02 GiB KV cache is needed, which is"
+    " larger than the available KV cache memory (0.0 GiB). Based on the available memory, the estimated maximum model length"
+    " is 896. Try increasing"
+)
+
+
+@pytest.mark.parametrize(
+    ("word", "phase", "line", "said"),
+    [
+        ("BadFlag", "imports", "vllm: error: unrecognized arguments: --swap-space 4", "--swap-space 4"),
+        ("BadFlag", "imports", "vllm serve: error: argument --max-num-seqs: invalid int value: 'x'", "--max-num-seqs"),
+        ("BadFlag", "imports", "vllm serve: error: ambiguous option: --device could match --device-ids", "--device"),
+        ("BadFlag", "imports", "vllm serve: error: --enable-auto-tool-choice requires --tool-call-parser", "requires"),
+        ("BadEnvironment", "imports", "ValueError: VLLM_PORT 'tcp://10.0.0.7:80' appears to be a URI. This", "tcp://10.0.0.7:80"),
+        ("BadEnvironment", "imports", "ValueError: Unknown vLLM environment variable detected: VLLM_USE_V1", "VLLM_USE_V1"),
+        ("BadSetting", "config", "ValueError: Total number of attention heads (28) must be divisible by tensor parallel size (8).", "28"),
+        ("BadSetting", "config", "  Value error, Unknown quantization method: squeezellm. Must be one of ['awq']", "squeezellm"),
+        ("TooFewGpus", "config", "ValueError: World size (8) is larger than the number of available GPUs (4) in this node.", "8 GPUs"),
+        ("GpuTooOld", "config", "ValueError: The quantization method fp8 is not supported for the current GPU. Minimum capability: 89.", "fp8"),
+        ("UnknownArchitecture", "config", "ValueError: Model architectures ['FooForCausalLM'] are not supported for now. Supported", "Foo"),
+        ("RemoteCode", "config", "ValueError: Please pass the argument `trust_remote_code=True` to allow custom code to be run.", "trusted"),
+        ("ModelNotFound", "config", "OSError: acme/nothing is not a local folder and is not a valid model identifier listed on", "acme"),
+        ("GatedModel", "config", "huggingface_hub.errors.GatedRepoError: 403 Client Error. Cannot access gated repo for url", "token"),
+        ("Download", "weights", "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub', port=443): Max retries exceeded", "hub"),
+        ("Driver", "engine", "RuntimeError: The NVIDIA driver on your system is too old (found version 12040).", "12040"),
+        ("MissingLibrary", "engine", "ImportError: libnuma.so.1: cannot open shared object file: No such file or directory", "libnuma.so.1"),
+        ("GpuMemoryTaken", "engine", "ValueError: Free memory on device cuda:0 (12.5/79.25 GiB) on startup is less than desired GPU memory utilization (0.92, 72.91 GiB).", "12.5 of 79.25"),
+        ("GpuMemoryTaken", "profile", "AssertionError: Error in memory profiling. Initial free memory 70.1 GiB, current free memory 75.0 GiB.", "gave"),
+        ("WeightsDoNotFit", "weights", OOM, "another 1.96 GiB"),
+        ("ProfileOutOfMemory", "profile", OOM, "first run"),
+        ("GraphCapture", "warmup", OOM, "graphs"),
+        ("CudaOutOfMemory", "serving", OOM, "requests were answered"),
+        ("NoKvRoom", "profile", "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`", "no room"),
+        ("NoKvRoom", "profile", "ValueError: Available memory on node 0 (20.1/23.54 GiB) on kv cache allocation is less than requested memory for kv (64.0 GiB).", "64.0 GiB is asked"),
+        ("HostMemoryTaken", "engine", "ValueError: Available memory on node 0 (3.1/23.54 GiB) on startup is less than desired CPU memory utilization (0.92", "3.1 of 23.54"),
+        ("RequestLongerThanPool", "profile", LONG, "4096 tokens needs 0.02 GiB of KV cache, and 0.0 GiB are there; 896 tokens would fit"),
+        ("RequestLongerThanPool", "profile", "ValueError: The model's max seq len (29000) is larger than the maximum number of tokens that can be stored in KV cache (23648).", "23648 tokens would fit"),
+        ("TooManySequences", "profile", "ValueError: max_num_seqs (1024) exceeds available Mamba cache blocks (939). Each", "939"),
+        ("BadCheckpoint", "weights", "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge", "HeaderTooLarge"),
+        ("BadCheckpoint", "weights", "RuntimeError: Cannot find any model weights with `/model`", "/model"),
+        ("DiskFull", "weights", "OSError: [Errno 28] No space left on device: '/cache/hub/blob.incomplete'", "/cache"),
+        ("SharedMemory", "engine", "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that dataloader's workers are out of insufficient shared memory", "share"),
+        ("Nccl", "engine", "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3384, unhandled system error", "NCCL"),
+        ("Nccl", "engine", "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect to (a, 29501).", "29501"),
+        ("StartTimeout", "weights", "TimeoutError: Timed out waiting for engine core processes to start. This is often caused", "in time"),
+        ("PortTaken", "server", "OSError: [Errno 98] Address already in use", "port"),
+        ("WorkerLost", "serving", "ERROR 11-21 [multiproc_executor.py:315] Worker proc VllmWorker-0 died unexpectedly (exit code: -9), shutting down executor.", "VllmWorker-0"),
+        ("GpuFault", "serving", "torch.AcceleratorError: CUDA error: an illegal memory access was encountered", "illegal memory access"),
+        ("HostOutOfMemory", "weights", "RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 6 bytes", "memory ran out"),
+    ],
+)  # fmt: skip
+def test_last_words_become_a_word_a_sentence_and_a_remedy(word, phase, line, said):
+    for text in (line, CORE + line):
+        failure = explained(["INFO all is well", text, VAGUE], phase, 1)
+        assert failure.word == word
+        assert said in failure.message
+        assert failure.remedy
+        assert "{" not in failure.message.replace("{}", "")
+        assert "\n" not in failure.message
+
+
+def test_what_is_said_of_a_line_leaves_out_who_logged_it_where():
+    failure = explained(
+        [CORE + "OSError: acme/x is not a local folder and is not a valid model identifier"], "config", 1
+    )
+    assert failure.message.startswith("there is no such model: OSError: acme/x")
+
+
+def test_a_kernel_that_killed_for_memory_is_believed_before_any_line():
+    failure = explained(["EngineDeadError: EngineCore encountered an issue"], "serving", 137, memory_kills=1)
+    assert failure.word == "HostOutOfMemory"
+
+
+def test_an_end_that_nobody_explains_is_told_with_its_code_its_phase_and_its_last_error():
+    failure = explained(["KeyError: 'x'", "bye"], "weights", 1)
+    assert failure.word == "EngineEnded"
+    assert (
+        failure.message
+        == "the engine ended with exit code 1 in the phase weights of its start: KeyError: 'x'"
+    )
+    assert explained([], "serving", 139).message == "the engine was killed by signal 11 while it served"
+
+
+def test_the_line_that_tells_comes_first_in_the_evidence():
+    lines = ["RuntimeError: first", CORE + LONG, VAGUE]
+    assert (
+        explained(lines, "profile", 1).evidence[0].endswith("Try increasing") is False
+    )  # long lines are cut
+    assert "4096" in explained(lines, "profile", 1).evidence[0]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.word)
+def test_words_are_reasons_that_conditions_may_have(rule):
+    assert rule.word.isalnum()
+    assert rule.word[0].isupper()
+    assert not rule.remedy.endswith(".")
+    assert not rule.message.endswith(".")
+
+
+@given(st.lists(st.text(max_size=3000), max_size=60), st.text(max_size=3000))
+def test_a_termination_message_fits_and_is_json_whatever_an_engine_says(lines, text):
+    failure = explained([*lines, f"vllm: error: unrecognized arguments: {text}"], "imports", 2)
+    told = termination_message(failure)
+    assert len(told.encode()) <= MOST_BYTES
+    assert set(json.loads(told)) == {"word", "message", "remedy", "evidence"}
+
+
+def test_colours_and_control_characters_do_not_reach_the_message():
+    told = termination_message(Failure("Word", "a\x1b[31mb\x07", "r", ("\x1b[1;36m(x)\x1b[0m y",)))
+    assert json.loads(told)["message"] == "ab"
+    assert json.loads(told)["evidence"] == ["(x) y"]
