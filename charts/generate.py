@@ -16,14 +16,16 @@ import yaml
 CHART: Final = Path(__file__).parent / "plimsoll"
 FREE: Final = (
     "config", "resources", "affinity", "commonLabels", "podLabels", "podAnnotations", "nodeSelector",
-    "serviceAccount.annotations", "metrics.podMonitor.labels",
+    "serviceAccount.annotations", "metrics.podMonitor.labels", "webhook.namespaceSelector", "webhook.annotations",
 )  # fmt: skip
 """Maps whose keys are not the chart's to know."""
 CHOICES: Final = {
     "image.pullPolicy": ["Always", "IfNotPresent", "Never"],
     "logLevel": ["debug", "info", "warning", "error"],
+    "webhook.failurePolicy": ["Ignore", "Fail"],
 }
-LEAST: Final = {"replicas": 0}
+LEAST: Final = {"replicas": 0, "webhook.timeoutSeconds": 1}
+MOST: Final = {"webhook.timeoutSeconds": 30}
 TYPES: Final = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
 
 HEAD: Final = """\
@@ -59,6 +61,8 @@ def schema(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
             properties[key]["enum"] = CHOICES[path]
         if path in LEAST:
             properties[key]["minimum"] = LEAST[path]
+        if path in MOST:
+            properties[key]["maximum"] = MOST[path]
         if path == "namespaces":
             properties[key]["items"] = {"type": "string", "minLength": 1}
     return {"type": "object", "additionalProperties": False, "properties": properties}

@@ -16,6 +16,7 @@ import click
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.loading import load_config
 from plimsoll.api.problems import SpecError
+from plimsoll.handlers.admission import WebhookOptions
 from plimsoll.handlers.life import LeaseLost, Life, Options
 from plimsoll.kube.errors import KubeError
 
@@ -56,6 +57,20 @@ class JsonLines(logging.Formatter):
 )
 @click.option("--standalone", is_flag=True, help="Take no Lease: nobody else runs.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, help="Health and metrics; 0 for none.")
+@click.option(
+    "--webhook-port", type=click.IntRange(1, 65535), help="Answer admission reviews here; absent: none."
+)
+@click.option(
+    "--webhook-host",
+    "webhook_hosts",
+    multiple=True,
+    help="Name or address under which the API server calls the webhook; may be repeated.",
+)
+@click.option("--webhook-secret", default="plimsoll-webhook", help="Secret with the webhook's certificate.")
+@click.option(
+    "--webhook-configuration",
+    help="ValidatingWebhookConfiguration that is told of the certificate, which is then made here; absent: others keep both.",
+)
 @click.option("--offline", is_flag=True, help="Never ask a model hub.")
 @click.option("--log-format", type=click.Choice(["json", "text"]), default="json")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
@@ -68,6 +83,10 @@ def main(
     lease_namespace: str | None,
     standalone: bool,
     port: int,
+    webhook_port: int | None,
+    webhook_hosts: tuple[str, ...],
+    webhook_secret: str,
+    webhook_configuration: str | None,
     offline: bool,
     log_format: str,
     log_level: str,
@@ -79,12 +98,29 @@ def main(
         admin = OperatorConfig() if config is None else _config(config)
     except SpecError as error:
         sys.exit("\n".join(map(str, error.problems)))
+    own_namespace = lease_namespace or pod_namespace
+    webhook = None
+    if webhook_port is not None:
+        if own_namespace is None:
+            sys.exit(
+                "--webhook-port: where its Secret lies must be said too: --lease-namespace, or POD_NAMESPACE"
+            )
+        if webhook_configuration is not None and not webhook_hosts:
+            sys.exit("--webhook-configuration: whom the certificate is for must be said too: --webhook-host")
+        webhook = WebhookOptions(
+            port=webhook_port,
+            hosts=webhook_hosts,
+            secret=webhook_secret,
+            configuration=webhook_configuration,
+        )
     options = Options(
         context=context,
         kubeconfig=kubeconfig,
         namespaces=namespaces,
         config=admin,
-        lease_namespace=None if standalone else lease_namespace or pod_namespace,
+        own_namespace=own_namespace,
+        lease_namespace=None if standalone else own_namespace,
+        webhook=webhook,
         identity=f"{socket.gethostname()}-{os.getpid()}",
         port=port or None,
         offline=offline,

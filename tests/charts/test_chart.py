@@ -10,7 +10,7 @@ import yaml
 from charts.generate import CHART, described, generated
 from plimsoll.api.config import OperatorConfig
 from plimsoll.kube.kinds import CHILDREN, NODE, OWNER, POD
-from plimsoll.kube.rbac import PATH, rbac_yaml, rules
+from plimsoll.kube.rbac import PATH, rbac_yaml, rules, webhook_rules
 
 ROOT = CHART.parents[1]
 
@@ -59,6 +59,29 @@ def test_no_rule_has_a_wildcard_and_none_names_secrets_or_a_way_to_more_rights()
         "impersonate",
     }
     assert not {word for word in words if word.startswith("pods/")}
+
+
+@pytest.mark.parametrize(
+    "file", sorted((CHART.parents[1] / "tests/charts/golden").glob("*.yaml")), ids=lambda file: file.stem
+)
+def test_secrets_and_webhook_configurations_may_be_touched_by_name_alone(file: Path) -> None:
+    """Only where the webhook is on, and then one of each."""
+    found = [one for one in yaml.safe_load_all(file.read_text()) if one["kind"] in ("Role", "ClusterRole")]
+    guarded = {"secrets", "validatingwebhookconfigurations"}
+    named = [
+        rule.get("resourceNames") or []
+        for one in found
+        for rule in one["rules"]
+        if guarded & {*rule["resources"]}
+    ]
+    assert all(len(names) == 1 for names in named)
+    assert bool(named) == (file.stem != "default")
+    assert {
+        resource for rules_ in webhook_rules().values() for rule in rules_ for resource in rule["resources"]
+    } == {
+        *guarded,
+        "localsubjectaccessreviews",
+    }
 
 
 @pytest.mark.parametrize("file", sorted((CHART / "ci").glob("*.yaml")), ids=lambda file: Path(file).stem)

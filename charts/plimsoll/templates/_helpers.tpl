@@ -44,3 +44,26 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "plimsoll.config" -}}
 {{- merge (dict "apiVersion" "plimsoll.dev/v1alpha1" "kind" "OperatorConfig") .Values.config | toYaml -}}
 {{- end -}}
+
+{{- define "plimsoll.webhook" -}}
+{{- printf "%s-webhook" (include "plimsoll.fullname" .) -}}
+{{- end -}}
+
+{{/* Objects outside namespaces need a name that no other release has. */}}
+{{- define "plimsoll.webhookConfiguration" -}}
+{{- printf "%s-%s" .Release.Namespace (include "plimsoll.webhook" .) -}}
+{{- end -}}
+
+{{- define "plimsoll.webhookSecret" -}}
+{{- .Values.webhook.existingSecret | default (include "plimsoll.webhook" .) -}}
+{{- end -}}
+
+{{/* The namespaces that are watched, of which the selector may leave some out. */}}
+{{- define "plimsoll.webhookNamespaces" -}}
+{{- $selector := deepCopy .Values.webhook.namespaceSelector -}}
+{{- with .Values.namespaces -}}
+{{- $only := dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" . -}}
+{{- $_ := set $selector "matchExpressions" (append ($selector.matchExpressions | default list) $only) -}}
+{{- end -}}
+{{- with $selector }}{{ toYaml . }}{{ end -}}
+{{- end -}}

@@ -8,7 +8,8 @@ scratch and keeping current give equal values. Pools while they are kept are `gr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -121,12 +122,21 @@ class Fleet:
 
     def select(self, selectors: Iterable[Mapping[str, str]]) -> None:
         """Divide pools by these node selectors from now on; costs one pass over the fleet, if they are other ones."""
-        wanted = _pairs(selectors)
-        if wanted != self._wanted:
-            self._wanted = wanted
-            for present in list(self._present.values()):
-                self.remove_node(present.node.name)
-                self._enter(present.node)
+        self._divide(_pairs(selectors))
+
+    @contextmanager
+    def divided(self, selector: Mapping[str, str]) -> Iterator[None]:
+        """For as long as this is entered, pools are divided by one more selector: for a question about a resource that is not there
+        yet. Costs two passes over the fleet where the selector names what no other does."""
+        before = self._wanted
+        if _pairs([selector]) <= before:
+            yield
+            return
+        self._divide(before | _pairs([selector]))
+        try:
+            yield
+        finally:
+            self._divide(before)
 
     def inventory(self, *, without: Collection[str] = ()) -> Inventory:
         """What is there now. `without` names deployments (namespace/name) whose pods are taken as not there."""
@@ -135,6 +145,13 @@ class Fleet:
         if self._inventory is None:
             self._inventory = self._value(NOBODY)
         return self._inventory
+
+    def _divide(self, wanted: set[Pair]) -> None:
+        if wanted != self._wanted:
+            self._wanted = wanted
+            for present in list(self._present.values()):
+                self.remove_node(present.node.name)
+                self._enter(present.node)
 
     def _slices_on(self, name: str) -> tuple[dra.Slice, ...]:
         return tuple(part for _, part in sorted(self._slices_of.get(name, {}).items()))

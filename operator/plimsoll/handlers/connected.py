@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from plimsoll.api.config import OperatorConfig
@@ -72,6 +73,10 @@ class Connected:
 
     def inventory(self) -> Inventory:
         return self.sight.fleet.fleet.inventory()
+
+    def divided(self, selector: Mapping[str, str]) -> AbstractContextManager[None]:
+        """For a question about a resource that is not there yet: the fleet's pools divided by what it names, for a moment."""
+        return self.sight.fleet.fleet.divided(selector)
 
     def reserve(self, reservations: Iterable[Reservation]) -> None:
         self.sight.fleet.fleet.reserve(reservations)

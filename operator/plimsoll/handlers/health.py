@@ -1,7 +1,7 @@
 """Is it alive, may it be counted on, and what has it done: three paths over HTTP for the kubelet and for Prometheus.
 
-Alive means that the loop turns (it answers), that no watch has been silent for long, and that no turn hangs. A standby that
-waits for the Lease is ready: it is as ready as it can be, and an upgrade must not wait for it.
+Alive means that the loop turns (it answers), that no watch has been silent for long, and that no turn hangs. Ready means that
+it has seen what there is. A standby that waits for the Lease is ready: an upgrade must not wait for it to lead.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class Probe:
     """When the watch that is silent for longest heard something."""
     turns_since: Callable[[], float | None]
     """When the turn that runs for longest began."""
+    unready: Callable[[], str | None]
+    """Why it may not be counted on yet."""
     metrics: Callable[[], Iterator[Metric]]
 
     def ill(self) -> str | None:
@@ -56,7 +58,8 @@ async def serve(probe: Probe, host: str, port: int) -> web.AppRunner:
         return web.Response(text=wrong or "ok", status=503 if wrong else 200)
 
     async def ready(_: web.Request) -> web.Response:
-        return web.Response(text="ok")
+        missing = probe.unready()
+        return web.Response(text=missing or "ok", status=503 if missing else 200)
 
     async def metrics(_: web.Request) -> web.Response:
         text = "".join(exposition(probe.metrics()))

@@ -19,7 +19,9 @@ import kopf
 from plimsoll import __version__
 from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.capabilities import NONE
+from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.resolve import HubAccess, Resolver
+from plimsoll.handlers.admission import Admission, WebhookOptions
 from plimsoll.handlers.connected import Connected
 from plimsoll.handlers.events import registry_of, settings_of
 from plimsoll.handlers.health import Metric, Probe, serve
@@ -28,6 +30,7 @@ from plimsoll.kube.credentials import Access, configuration
 from plimsoll.kube.door import Door
 from plimsoll.kube.lease import CALL_SECONDS, Lease
 from plimsoll.kube.pace import Pace
+from plimsoll.kube.rights import Rights
 from plimsoll.reconcile.models import Models
 from plimsoll.reconcile.resources import Resources
 from plimsoll.reconcile.token import mark_of
@@ -39,6 +42,8 @@ MOVED_SECONDS: Final = 1.0
 """A fleet that changes wakes those that wait for it, at most so often."""
 
 KOPF_SECONDS: Final = 10.0
+REVIEW_SECONDS: Final = 2.0
+"""Of a question about a user's rights, for which somebody waits."""
 
 
 class LeaseLost(RuntimeError):
@@ -57,6 +62,9 @@ class Options:
     """Without the admin's file nothing unusual is trusted."""
     lease_namespace: str | None = None
     """None: no Lease; nobody else may run."""
+    own_namespace: str | None = None
+    """Where what the operator itself needs lies."""
+    webhook: WebhookOptions | None = None
     identity: str = ""
     host: str = "0.0.0.0"  # noqa: S104 - the kubelet and Prometheus ask from outside
     port: int | None = 8080
@@ -71,6 +79,10 @@ class Life:
         self.pace = Pace()
         self.ready = asyncio.Event()
         """All that there is has been seen once, and turns are taken."""
+        self._sees = False
+        self._webhook: asyncio.Task[None] | None = None
+        self._listens: asyncio.Event | None = None
+        self._admission: Admission | None = None
         self._stop = asyncio.Event()
         self._hungry: asyncio.TimerHandle | None = None
         self._selectors: dict[str, Mapping[str, str]] = {}
@@ -115,18 +127,59 @@ class Life:
             if options.port is not None:
                 runner = await serve(self._probe(door, lease), options.host, options.port)
                 stack.push_async_callback(runner.cleanup)
+            if options.webhook is not None:
+                stack.push_async_callback(self.connected.stop)
+                # A user's rights are asked for by a standby too, which may not write; the question stores nothing.
+                asking = await stack.enter_async_context(Door(access, pace=self.pace, seconds=REVIEW_SECONDS))
+                await self._see()
+                self._answer(options.webhook, door, asking, may_write)
+                stack.push_async_callback(_ended, self._webhook)
             if lease is not None and not await self._lead(lease):
                 return
             await self._work(load, lease)
+
+    async def _see(self) -> None:
+        """Before turns are taken, and for a webhook also while another one takes them: whoever is asked must have seen the fleet."""
+        if not self._sees:
+            await self.connected.start()
+            self._sees = True
+
+    def _answer(
+        self, options: WebhookOptions, door: Door, asking: Door, may_write: Callable[[], bool]
+    ) -> None:
+        # Certificates take 9 MB of code that nobody needs without a webhook.
+        from plimsoll.handlers.webhook import Webhook  # noqa: PLC0415
+
+        self._admission = Admission(
+            self.world, Rights(asking), inventory=self._fleet_for, namespaces=self.options.namespaces
+        )
+        webhook = Webhook(
+            self._admission,
+            door,
+            options,
+            namespace=self.options.own_namespace or "default",
+            host=self.options.host,
+            leads=may_write,
+            now=time.time,
+        )
+        self._listens = webhook.listens
+        self._webhook = asyncio.create_task(webhook.run(), name="webhook")
+
+    def _fleet_for(self, key: str, selector: Mapping[str, str]) -> Inventory:
+        with self.connected.divided(selector):
+            return self.world.inventory(key)
 
     async def _lead(self, lease: Lease) -> bool:
         """Whether the Lease was had before the end was asked for."""
         LOG.info("waiting for the Lease as %s", lease.identity)
         got = asyncio.create_task(lease.acquire())
         ended = asyncio.create_task(self._stop.wait())
-        await asyncio.wait({got, ended}, return_when=asyncio.FIRST_COMPLETED)
+        others = {self._webhook} if self._webhook is not None else set()
+        await asyncio.wait({got, ended, *others}, return_when=asyncio.FIRST_COMPLETED)
         for task in (got, ended):
             task.cancel()
+        if self._webhook is not None and self._webhook.done():
+            self._webhook.result()
         return got.done() and not got.cancelled() and lease.held
 
     async def _work(self, load: Callable[[], Any], lease: Lease | None) -> None:
@@ -134,8 +187,10 @@ class Life:
         tasks: dict[str, asyncio.Task[Any]] = {"stop": asyncio.create_task(self._stop.wait())}
         if lease is not None:
             tasks["lease"] = asyncio.create_task(lease.keep())
+        if self._webhook is not None:
+            tasks["webhook"] = self._webhook
         try:
-            await self.connected.start()
+            await self._see()
             self._served = self.connected.capabilities()
             tasks["turns"] = asyncio.create_task(self.wakes.run())
             tasks["kopf"] = asyncio.create_task(self._events(load, stop_kopf))
@@ -149,6 +204,7 @@ class Life:
         finally:
             # Turns are finished first, and kopf ends last: when it ends it cancels what began after it.
             await _ended(tasks.pop("turns", None))
+            await _ended(tasks.pop("webhook", None))
             await self.connected.stop()
             if lease is not None:
                 await _ended(tasks.pop("lease"))
@@ -239,7 +295,7 @@ class Life:
 
     def _probe(self, door: Door, lease: Lease | None) -> Probe:
         def alive_at() -> float:
-            times = [self.connected.sight.alive_at()] if self.ready.is_set() else []
+            times = [self.connected.sight.alive_at()] if self._sees else []
             if lease is not None:
                 times.append(lease.tried_at)
             return min(times, default=self.pace.now())
@@ -250,9 +306,21 @@ class Life:
         return Probe(
             now=self.pace.now,
             alive_at=alive_at,
+            unready=lambda: self._unready(lease),
             turns_since=since,
             metrics=lambda: self._metrics(door, lease),
         )
+
+    def _unready(self, lease: Lease | None) -> str | None:
+        """Why it may not be counted on yet. One that waits for another's Lease may: an upgrade must not wait for it to lead."""
+        waits = lease is not None and not lease.held
+        if lease is not None and waits and not lease.holder:
+            return "the Lease has not been seen yet"
+        if not self.ready.is_set() and not waits:
+            return "what is in the cluster has not been seen yet"
+        if self.options.webhook is not None and (self._listens is None or not self._listens.is_set()):
+            return "the webhook does not listen yet: it has seen too little, or has no certificate"
+        return None
 
     def _metrics(self, door: Door, lease: Lease | None) -> Iterator[Metric]:
         counts = self.wakes.counts
@@ -262,6 +330,17 @@ class Life:
         yield Metric("plimsoll_turn_seconds_total", "counter", "Time in turns.", (("", counts.seconds),))
         yield Metric("plimsoll_turns_waiting", "gauge", "Turns that are due.", (("", self.wakes.waiting),))
         yield Metric("plimsoll_turns_running", "gauge", "Turns under way.", (("", len(counts.running)),))
+        if self._admission is not None:
+            reviews = self._admission.counts
+            yield Metric(
+                "plimsoll_admission_reviews_total",
+                "counter",
+                "Admission requests answered.",
+                tuple((f'answer="{answer}"', count) for answer, count in sorted(reviews.answers.items())),
+            )
+            yield Metric(
+                "plimsoll_admission_seconds_total", "counter", "Time in them.", (("", reviews.seconds),)
+            )
         leads = 1.0 if lease is None or lease.held else 0.0
         yield Metric("plimsoll_leads", "gauge", "Whether this process acts.", (("", leads),))
         yield Metric(

@@ -80,6 +80,15 @@ CRD: Final = Kind(
 )
 LEASE: Final = Kind("coordination.k8s.io/v1", "Lease", "leases")
 EVENT: Final = Kind("events.k8s.io/v1", "Event", "events")
+SECRET: Final = Kind("v1", "Secret", "secrets")
+WEBHOOKS: Final = Kind(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    namespaced=False,
+)
+LOCAL_REVIEW: Final = Kind("authorization.k8s.io/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews")
+"""Only the admission webhook uses these three."""
 
 _BY_NAME: Mapping[tuple[str, str], Kind] = {
     (kind.api_version, kind.name): kind for kind in (*CHILDREN, OWNER, POD, NODE, CRD, LEASE, EVENT)

@@ -19,11 +19,14 @@ from plimsoll.kube.kinds import (
     CRD,
     EVENT,
     LEASE,
+    LOCAL_REVIEW,
     NODE,
     OWNER,
     POD,
     SCALED_OBJECT,
+    SECRET,
     SLICES,
+    WEBHOOKS,
     Kind,
 )
 
@@ -50,6 +53,15 @@ def rules() -> dict[str, list[Rule]]:
     }
 
 
+def webhook_rules() -> dict[str, list[Rule]]:
+    """What the admission webhook needs beside, where it is on. The chart narrows `cluster` and `own` to one object by its name."""
+    return {
+        "cluster": _rules([WEBHOOKS], ("get", "patch")),
+        "namespaced": _rules([LOCAL_REVIEW], ("create",)),
+        "own": _rules([SECRET], ("get", "update")),
+    }
+
+
 def _rules(kinds: Iterable[Kind], verbs: Iterable[str]) -> list[Rule]:
     """One rule a group, in order of the groups."""
     plurals: dict[str, set[str]] = {}
@@ -64,7 +76,7 @@ def _rule(group: str, resources: Iterable[str], verbs: Iterable[str]) -> Rule:
 
 def rbac_yaml() -> str:
     head = "# Generated from the kinds that the operator reads and writes; `make generate` writes it.\n"
-    body: Any = rules()
+    body: Any = {**rules(), "webhook": webhook_rules()}
     return head + yaml.safe_dump(body, sort_keys=False, default_flow_style=None, width=110)
 
 

@@ -1,0 +1,250 @@
+"""The admission webhook: what the API server asks, and the answer. Optional; without it the loop tells the same in conditions.
+
+It changes nothing, so a dry run is asked like any other. What cannot be judged (the API server does not say what the user may do,
+time runs out) is answered as an error, and the webhook's failure policy decides. The verdict itself is `reconcile.admission`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from aiohttp import web
+from pydantic import ValidationError
+
+from plimsoll import names
+from plimsoll.api.defaults import effective
+from plimsoll.api.problems import SpecError, problems_of
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.facts.inventory import Inventory
+from plimsoll.kube.errors import KubeError
+from plimsoll.kube.rights import Rights, User
+from plimsoll.planning.plan import Plan
+from plimsoll.planning.planner import PlanFacts
+from plimsoll.reconcile.admission import Verdict, forbidden, has_errors, judged, newly_named
+from plimsoll.reconcile.decide import Seen, decide
+from plimsoll.reconcile.world import World
+
+LOG: Final = logging.getLogger(__name__)
+PATH: Final = "/validate"
+LONGEST_BODY: Final = 8 * 2**20
+"""Two objects of the largest size that the API server takes, with room."""
+ANSWER_SECONDS: Final = 4.0
+"""The chart gives five; an answer after that is none."""
+MODEL_SECONDS: Final = 1.5
+"""How long a hub is waited for; it goes on being asked, so that the loop finds the answer."""
+REVIEW: Final = "admission.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookOptions:
+    port: int
+    hosts: tuple[str, ...]
+    secret: str
+    configuration: str | None = None
+    """Name of the ValidatingWebhookConfiguration; None where somebody else keeps the certificate and tells the API server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One request, as far as it is read."""
+
+    uid: str
+    user: User
+    deployment: LLMDeployment
+    before: LLMDeployment | None
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the operator's own metrics read."""
+
+    answers: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+
+class Admission:
+    """`inventory` gives the fleet as a deployment (namespace/name) may use it, its pools divided by a node selector."""
+
+    def __init__(
+        self,
+        world: World,
+        rights: Rights,
+        *,
+        inventory: Callable[[str, Mapping[str, str]], Inventory],
+        namespaces: tuple[str, ...] = (),
+    ) -> None:
+        self._world = world
+        self._rights = rights
+        self._inventory = inventory
+        self._namespaces = namespaces
+        self._thinking = ThreadPoolExecutor(1, "admission")
+        self._looking: set[asyncio.Task[PlanFacts]] = set()
+        self.counts = Counts()
+
+    def close(self) -> None:
+        for task in self._looking:
+            task.cancel()
+        self._thinking.shutdown(wait=False, cancel_futures=True)
+
+    async def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The response to an admission request. Raises KubeError and TimeoutError where it cannot be judged."""
+        uid = str(request.get("uid", ""))
+        if not self._concerns(request):
+            return {"uid": uid, "allowed": True}
+        try:
+            asked = _asked(request)
+        except ValidationError as error:
+            # The schema let it through, which knows better: a newer one may be served than the one that is known here.
+            problems = "; ".join(map(str, problems_of(error, LLMDeployment)))
+            return {
+                "uid": uid,
+                "allowed": True,
+                "warnings": [f"not judged, it cannot be read: {problems}"[:250]],
+            }
+        verdict = await self.verdict(asked)
+        return _response(uid, verdict)
+
+    async def verdict(self, asked: Asked) -> Verdict:
+        deployment, before = asked.deployment, asked.before
+        lacking = await self._rights.lacking(
+            asked.user, deployment.namespace, newly_named(deployment, before)
+        )
+        inventory = self._seen_by(deployment)
+        plan = await self._plan(deployment, inventory)
+        stood = None
+        if before is not None and has_errors(plan):
+            stood = await self._plan(before, self._seen_by(before))
+        return judged(
+            plan, inventory, before=stood, rights=forbidden(asked.user.name, deployment.namespace, lacking)
+        )
+
+    async def _plan(self, deployment: LLMDeployment, inventory: Inventory) -> Plan:
+        """As a first turn would have it."""
+        seen = Seen(
+            deployment=deployment,
+            facts=await self._facts(deployment),
+            inventory=inventory,
+            now=self._world.now(),
+            learned=self._world.learned,
+            config=self._world.config,
+            capabilities=self._world.capabilities(),
+        )
+        return (await asyncio.get_running_loop().run_in_executor(self._thinking, decide, seen)).plan
+
+    def _seen_by(self, deployment: LLMDeployment) -> Inventory:
+        try:
+            spec = effective(deployment.spec, deployment.namespace, self._world.config).spec
+        except SpecError:
+            spec = deployment.spec
+        key = f"{deployment.namespace}/{deployment.name}"
+        return self._inventory(key, spec.topology.node_selector)
+
+    async def _facts(self, deployment: LLMDeployment) -> PlanFacts:
+        task = asyncio.create_task(self._world.models.facts(deployment.spec))
+        self._looking.add(task)
+        task.add_done_callback(self._looking.discard)
+        done, _ = await asyncio.wait({task}, timeout=MODEL_SECONDS)
+        if done:
+            return task.result()
+        return PlanFacts(
+            model=None,
+            problem=f"what is known of {deployment.spec.model.source} is still being read, so whether it fits is told later",
+        )
+
+    def _concerns(self, request: Mapping[str, Any]) -> bool:
+        """Creations and edits of the resource itself, where it is watched; never what ends one, nor its status."""
+        kind = request.get("kind") or {}
+        body = request.get("object") or {}
+        return (
+            (kind.get("group"), kind.get("kind")) == (names.GROUP, names.KIND)
+            and request.get("operation") in ("CREATE", "UPDATE")
+            and not request.get("subResource")
+            and not (body.get("metadata") or {}).get("deletionTimestamp")
+            and (not self._namespaces or request.get("namespace") in self._namespaces)
+        )
+
+
+def _asked(request: Mapping[str, Any]) -> Asked:
+    about = request.get("userInfo") or {}
+    user = User(
+        name=str(about.get("username") or ""),
+        uid=str(about.get("uid") or ""),
+        groups=tuple(about.get("groups") or ()),
+        extra=about.get("extra") or {},
+    )
+    body, old = dict(request["object"]), request.get("oldObject")
+    # A name that is still to be generated has its beginning; a namespace stands in the request.
+    metadata = {**body["metadata"], "namespace": request.get("namespace")}
+    metadata.setdefault("name", f"{str(metadata.get('generateName', 'x')).rstrip('-')}")
+    body["metadata"] = metadata
+    before = None
+    if old is not None:
+        try:
+            before = LLMDeployment.observed(old)
+        except ValidationError:
+            before = None
+    return Asked(
+        uid=str(request.get("uid", "")), user=user, deployment=LLMDeployment.observed(body), before=before
+    )
+
+
+def _response(uid: str, verdict: Verdict) -> dict[str, Any]:
+    response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
+    if verdict.warnings:
+        response["warnings"] = list(verdict.warnings)
+    if not verdict.allowed:
+        response["status"] = {
+            "status": "Failure",
+            "code": 403 if verdict.forbidden else 422,
+            "reason": "Forbidden" if verdict.forbidden else "Invalid",
+            "message": "; ".join(verdict.problems),
+        }
+    return response
+
+
+async def serve(admission: Admission, host: str, port: int, context: ssl.SSLContext) -> web.AppRunner:
+    """Answers until its cleanup() is awaited."""
+    counts = admission.counts
+
+    async def validate(request: web.Request) -> web.Response:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        outcome = "error"
+        try:
+            review = await request.json()
+            asked = review.get("request") if isinstance(review, dict) else None
+            if not isinstance(asked, dict) or review.get("apiVersion") != REVIEW:
+                return web.Response(status=400, text=f"no AdmissionReview of {REVIEW} with a request")
+            async with asyncio.timeout(ANSWER_SECONDS):
+                response = await admission.answer(asked)
+            outcome = "allowed" if response["allowed"] else "denied"
+            return web.json_response(
+                {
+                    "apiVersion": REVIEW,
+                    "kind": "AdmissionReview",
+                    "response": response,
+                }
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return web.Response(status=400, text=f"cannot be read: {type(error).__name__}: {error}")
+        except (KubeError, TimeoutError) as error:
+            text = str(error) or f"no verdict within {ANSWER_SECONDS:.0f} s"
+            LOG.warning("a request was not judged: %s", text)
+            return web.Response(status=503, text=text)
+        finally:
+            counts.answers[outcome] += 1
+            counts.seconds += loop.time() - began
+
+    app = web.Application(client_max_size=LONGEST_BODY)
+    app.add_routes([web.post(PATH, validate)])
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, host, port, ssl_context=context).start()
+    return runner

@@ -1,0 +1,82 @@
+"""The webhook's server and its certificate, together, for as long as the process lives: it listens once it has something to show.
+
+A renewed certificate is shown to whoever connects next; connections that are open stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from plimsoll.handlers.admission import Admission, WebhookOptions, serve
+from plimsoll.kube.certificates import Pair
+from plimsoll.kube.door import Door
+from plimsoll.kube.keeping import Keeper, Place
+
+LOG: Final = logging.getLogger(__name__)
+
+
+class Webhook:
+    def __init__(
+        self,
+        admission: Admission,
+        door: Door,
+        options: WebhookOptions,
+        *,
+        namespace: str,
+        host: str,
+        leads: Callable[[], bool],
+        now: Callable[[], float],
+    ) -> None:
+        self._admission = admission
+        self._host = host
+        self._port = options.port
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        place = Place(
+            namespace=namespace,
+            secret=options.secret,
+            hosts=options.hosts,
+            configuration=options.configuration,
+        )
+        self._keeper = Keeper(door, place, self._show, leads=leads, now=now)
+        self.listens = asyncio.Event()
+        self._runner: web.AppRunner | None = None
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            while True:
+                await asyncio.sleep(await self.look())
+        finally:
+            await self.close()
+
+    async def look(self) -> float:
+        """Whether the certificate is due, and what is to be shown; in how many seconds to look again."""
+        pause = await self._keeper.look()
+        if self._runner is None and self._keeper.shown is not None:
+            self._runner = await serve(self._admission, self._host, self._port, self._context)
+            LOG.info("the webhook listens on port %s", self._port)
+            self.listens.set()
+        return pause
+
+    async def close(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+        self._admission.close()
+
+    def _show(self, pair: Pair) -> None:
+        # The library reads files alone; a folder that nobody else may enter, for a moment.
+        with tempfile.TemporaryDirectory(prefix="plimsoll-") as folder:
+            certificate, key = Path(folder, "crt"), Path(folder, "key")
+            certificate.write_text(pair.certificate)
+            key.touch(mode=0o600)
+            key.write_text(pair.key)
+            self._context.load_cert_chain(certificate, key)

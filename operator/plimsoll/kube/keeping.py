@@ -1,0 +1,146 @@
+"""The webhook's certificate in its Secret: every replica reads it there, the one that acts renews it and tells the API server.
+
+Where others keep the Secret (cert-manager, an admin), it is only read. Whatever goes wrong is tried again at the next look;
+what was shown before stays shown meanwhile.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from plimsoll import names
+from plimsoll.kube.certificates import CERTIFICATE, KEY, Kept, Pair, renewed
+from plimsoll.kube.door import Door, Object
+from plimsoll.kube.errors import Conflict, KubeError, NotFound
+from plimsoll.kube.kinds import SECRET, WEBHOOKS
+
+LOG: Final = logging.getLogger(__name__)
+STRATEGIC: Final = "application/strategic-merge-patch+json"
+LOOK_SECONDS: Final = 60.0
+FIRST_SECONDS: Final = 2.0
+"""Between looks as long as there is no certificate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the certificate is kept, and for what it is."""
+
+    namespace: str
+    secret: str
+    hosts: tuple[str, ...]
+    """Names and addresses under which the API server calls."""
+    configuration: str | None
+    """Whose caBundle is kept up to date; None where somebody else keeps Secret and bundle."""
+
+
+class Keeper:
+    def __init__(
+        self,
+        door: Door,
+        place: Place,
+        show: Callable[[Pair], None],
+        *,
+        leads: Callable[[], bool],
+        now: Callable[[], float],
+    ) -> None:
+        """`show` is told what to present, again only when it is another pair; `now` is in seconds since the epoch."""
+        self._door = door
+        self._place = place
+        self._show = show
+        self._leads = leads
+        self._now = now
+        self._told = ""
+        self.shown: Pair | None = None
+
+    async def look(self) -> float:
+        """One look; in how many seconds the next is due."""
+        try:
+            await self._look()
+        except Conflict:
+            return FIRST_SECONDS
+        except (KubeError, ValueError) as error:
+            self._complain(str(error))
+        else:
+            self._told = ""
+        return LOOK_SECONDS if self.shown is not None else FIRST_SECONDS
+
+    async def _look(self) -> None:
+        place = self._place
+        path = SECRET.path(place.namespace, place.secret)
+        try:
+            body = await self._door.get(path)
+        except NotFound:
+            made_by = (
+                "the chart makes an empty one" if place.configuration else "whoever keeps it must make it"
+            )
+            raise ValueError(
+                f"there is no Secret {place.secret} in {place.namespace} for the webhook's certificate; {made_by}"
+            ) from None
+        kept = Kept.read(_text(body.get("data") or {}))
+        if place.configuration is not None and self._leads():
+            kept = await self._renew(path, body, kept, place.configuration)
+        if kept is not None and kept.shown != self.shown:
+            self._show(kept.shown)
+            self.shown = kept.shown
+        if kept is None and place.configuration is None:
+            raise ValueError(
+                f"Secret {place.secret} in {place.namespace} holds no {CERTIFICATE} with its {KEY}"
+            )
+
+    async def _renew(self, path: str, body: Object, kept: Kept | None, configuration: str) -> Kept:
+        if kept is not None and kept.next is not None and await self._tell(configuration, kept.authorities):
+            return kept  # what has only now been told of is shown at a later look
+        wanted = renewed(kept, self._place.hosts, datetime.fromtimestamp(self._now(), UTC))
+        if wanted != kept:
+            await self._door.replace(path, _secret(body, wanted), manager=names.MANAGER_CHILDREN)
+            LOG.info("wrote the webhook's certificate to Secret %s", self._place.secret)
+        await self._tell(configuration, wanted.authorities)
+        return wanted
+
+    async def _tell(self, name: str, authorities: str) -> bool:
+        """Whom the API server trusts; whether it had to be told."""
+        path = WEBHOOKS.path("", name)
+        body = await self._door.get(path)
+        bundle = base64.b64encode(authorities.encode()).decode()
+        stale = [
+            {"name": one["name"], "clientConfig": {"caBundle": bundle}}
+            for one in body.get("webhooks") or ()
+            if (one.get("clientConfig") or {}).get("caBundle") != bundle
+        ]
+        if stale:
+            await self._door.patch(
+                path, {"webhooks": stale}, manager=names.MANAGER_CHILDREN, content=STRATEGIC
+            )
+            LOG.info("told %s whom to trust", name)
+        return bool(stale)
+
+    def _complain(self, text: str) -> None:
+        """Once for as long as it stays so."""
+        if text != self._told:
+            self._told = text
+            LOG.warning("the webhook's certificate: %s", text)
+
+
+def _text(data: Mapping[str, Any]) -> dict[str, str]:
+    try:
+        return {key: base64.b64decode(value).decode() for key, value in data.items()}
+    except (binascii.Error, ValueError) as error:
+        raise ValueError(f"the Secret holds what is no text: {error}") from None
+
+
+def _secret(body: Object, kept: Kept) -> Object:
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in kept.data().items()}
+    about = {key: value for key, value in body["metadata"].items() if key != "managedFields"}
+    return {
+        "apiVersion": SECRET.api_version,
+        "kind": SECRET.name,
+        "metadata": about,
+        "type": body.get("type"),
+        "data": data,
+    }

@@ -1,0 +1,132 @@
+"""May this be let in? The verdict on a resource before it is stored, for the optional admission webhook.
+
+Pure. It asks the same function as a turn does, so what is turned down is what the loop would only tell of in conditions: the
+user hears it at once. An edit is not held responsible for what was wrong before it, and what may heal without an edit (no nodes
+yet, a hub that does not answer, GPUs in use) is a warning. Only the user's own rights are judged nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.api.problems import show
+from plimsoll.api.trust import secrets_of
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.facts.inventory import Inventory
+from plimsoll.planning.plan import Finding, Plan, Severity
+
+LONGEST_WARNING: Final = 250
+"""Clients cut what is longer than 256 bytes."""
+MOST_WARNINGS: Final = 8
+HEALING: Final = frozenset({"ModelUnreadable"})
+"""Errors that may go without an edit."""
+OF_USERS_RIGHTS: Final = frozenset({"NotTrusted", "Forbidden"})
+OF_ADMINS_FILE: Final = ("prices.", "budgets.")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A Secret or a ServiceAccount that a resource hands to its pods."""
+
+    field: str
+    plural: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    forbidden: bool = False
+    """Whether it is a matter of what may be, and not of what can be."""
+
+    @property
+    def allowed(self) -> bool:
+        return not self.problems
+
+
+def newly_named(deployment: LLMDeployment, before: LLMDeployment | None) -> tuple[Named, ...]:
+    """What the user must have a right to: what was named before the edit was somebody's to name then."""
+    known = set() if before is None else {(one.plural, one.name) for one in _named(before)}
+    return tuple(one for one in _named(deployment) if (one.plural, one.name) not in known)
+
+
+def _named(deployment: LLMDeployment) -> Iterator[Named]:
+    for field, name in secrets_of(deployment.spec):
+        yield Named(field, "secrets", name)
+    account = deployment.spec.scheduling.service_account
+    if account is not None:
+        yield Named("spec.scheduling.serviceAccount", "serviceaccounts", account)
+
+
+def forbidden(user: str, namespace: str, lacking: Sequence[Named]) -> tuple[Finding, ...]:
+    """What the user hands on without having a right to it."""
+    return tuple(
+        Finding(
+            severity=Severity.ERROR,
+            reason="Forbidden",
+            message=f"{show(user)} may neither {_RIGHTS[one.plural]} nor create pods in {namespace}, and so may not hand it "
+            f"to a model's pods",
+            field=one.field.removeprefix("spec."),
+            value=show(one.name),
+            remedy=f"the right to {_RIGHTS[one.plural]}, or somebody who has it applies this",
+        )
+        for one in lacking
+    )
+
+
+_RIGHTS: Final = {"secrets": "get this Secret", "serviceaccounts": "impersonate this ServiceAccount"}
+
+
+def judged(
+    plan: Plan, inventory: Inventory, *, before: Plan | None = None, rights: Sequence[Finding] = ()
+) -> Verdict:
+    """`before` is the plan of the resource as it was before the edit, asked for where the new one has errors."""
+    old = set() if before is None else {_mark(found) for found in before.findings}
+    errors = [found for found in plan.findings if found.severity is Severity.ERROR]
+    held = [found for found in errors if not _heals(found, inventory) and _mark(found) not in old]
+    refused = [*rights, *held]
+    told = [found for found in errors if found not in held]
+    told += [
+        found
+        for found in plan.findings
+        if found.severity is Severity.WARNING and not (found.field or "").startswith(OF_ADMINS_FILE)
+    ]
+    return Verdict(
+        problems=tuple(sentence(found) for found in refused),
+        warnings=tuple(_short(sentence(found)) for found in told[:MOST_WARNINGS]),
+        forbidden=any(found.reason in OF_USERS_RIGHTS for found in refused),
+    )
+
+
+def has_errors(plan: Plan) -> bool:
+    return any(found.severity is Severity.ERROR for found in plan.findings)
+
+
+def _heals(found: Finding, inventory: Inventory) -> bool:
+    """A fleet without any node that is known may get some; one with nodes of which none will do is a no."""
+    return found.reason in HEALING or (found.reason == "NoGPUs" and not inventory.pools)
+
+
+def _mark(found: Finding) -> tuple[str, str | None, str | None]:
+    """By what an error is known again, whatever figures are in its message."""
+    return found.reason, found.field, found.value
+
+
+def sentence(found: Finding) -> str:
+    """The field, its value, what is wrong with it, and what helps."""
+    where = ""
+    if found.field and not found.message.startswith(found.field):
+        value = f" ({found.value})" if found.value and found.value not in found.message else ""
+        where = f"spec.{found.field}{value}: "
+    stop = "" if found.message.endswith("?") else "."
+    return f"{where}{found.message}" + (f"{stop} What helps: {found.remedy}" if found.remedy else "")
+
+
+def _short(text: str) -> str:
+    cut = text.encode()
+    if len(cut) <= LONGEST_WARNING:
+        return text
+    return cut[: LONGEST_WARNING - len("…".encode())].decode(errors="ignore") + "…"
