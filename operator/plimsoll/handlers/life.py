@@ -25,6 +25,7 @@ from plimsoll.handlers.admission import Admission, WebhookOptions
 from plimsoll.handlers.connected import Connected
 from plimsoll.handlers.events import registry_of, settings_of
 from plimsoll.handlers.health import Metric, Probe, serve
+from plimsoll.handlers.metrics import control_of
 from plimsoll.handlers.wakes import Wakes
 from plimsoll.kube.credentials import Access, configuration
 from plimsoll.kube.door import Door
@@ -124,6 +125,7 @@ class Life:
                 namespaces=options.namespaces,
             )
             self.world = self._world()
+            self.control = control_of(self.world, self._wake, options.config)
             if options.port is not None:
                 runner = await serve(self._probe(door, lease), options.host, options.port)
                 stack.push_async_callback(runner.cleanup)
@@ -193,6 +195,7 @@ class Life:
             await self._see()
             self._served = self.connected.capabilities()
             tasks["turns"] = asyncio.create_task(self.wakes.run())
+            tasks["control"] = asyncio.create_task(self.control.run())
             tasks["kopf"] = asyncio.create_task(self._events(load, stop_kopf))
             self.ready.set()
             LOG.info("Plimsoll %s takes turns", __version__)
@@ -203,6 +206,7 @@ class Life:
                     raise LeaseLost("the Lease is lost") if name == "lease" else RuntimeError(f"{name} ended")
         finally:
             # Turns are finished first, and kopf ends last: when it ends it cancels what began after it.
+            await _ended(tasks.pop("control", None))
             await _ended(tasks.pop("turns", None))
             await _ended(tasks.pop("webhook", None))
             await self.connected.stop()
@@ -341,6 +345,16 @@ class Life:
             yield Metric(
                 "plimsoll_admission_seconds_total", "counter", "Time in them.", (("", reviews.seconds),)
             )
+        yield Metric(
+            "plimsoll_control_ticks_total", "counter", "Ticks of control.", (("", self.control.ticks),)
+        )
+        yield Metric(
+            "plimsoll_control_seconds_total", "counter", "Time in them.", (("", self.control.seconds),)
+        )
+        reached = 1.0 if self.control.reachable else 0.0
+        yield Metric(
+            "plimsoll_metrics_reachable", "gauge", "Whether metrics could be asked for.", (("", reached),)
+        )
         leads = 1.0 if lease is None or lease.held else 0.0
         yield Metric("plimsoll_leads", "gauge", "Whether this process acts.", (("", leads),))
         yield Metric(

@@ -7,15 +7,15 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
-from plimsoll.planning import codec
 from plimsoll.planning.budgets import UNLIMITED
 from plimsoll.planning.candidate import Candidate, attains, hosts_of, load_of, predictor, settled
+from plimsoll.planning.changed import set_digest
 from plimsoll.planning.choice import ROUNDING, Chosen, Demand, Option, replicas_for
 from plimsoll.planning.cost import cost_of
 from plimsoll.planning.intent import Intent
 from plimsoll.planning.load import Performance
 from plimsoll.planning.placement import spread
-from plimsoll.planning.plan import SCHEMA, Alternative, Origin, PlanSet, Value
+from plimsoll.planning.plan import Alternative, Origin, PlanSet, Value
 from plimsoll.planning.sequences import queue_limit
 from plimsoll.planning.task import Task
 from plimsoll.planning.values import counted, explained
@@ -58,18 +58,16 @@ def build_set(task: Task, candidate: Candidate, replicas: int, concurrency: int,
             concurrency
         )
     hardware, engine = candidate.slot.hardware, task.engine
-    identity = (
-        SCHEMA,
-        replace(hardware, price_per_hour=None),
-        candidate.layout,
-        engine.name,
-        engine.version,
-        settings,
-        candidate.resources,
-    )
     has_target = task.intent.has_target
     return PlanSet(
-        digest=codec.digest(identity),
+        digest=set_digest(
+            hardware,
+            candidate.layout,
+            settings,
+            candidate.resources,
+            engine=engine.name,
+            version=engine.version,
+        ),
         hardware=hardware,
         layout=candidate.layout,
         settings=settings,

@@ -101,6 +101,15 @@ def demand_of(intent: Intent, limits: Limits) -> Demand:
     return Demand(amount=float(count), unit="replicas", least=count, most=count, limits=limits)
 
 
+def more_of(demand: Demand, least: int, most: int | None) -> Demand:
+    """The same with more replicas at least, within the user's own bound."""
+    least = least if most is None else min(least, most)
+    if demand.unit != "replicas":
+        return replace(demand, least=max(demand.least, least))
+    count = max(demand.least, least)
+    return replace(demand, amount=float(count), least=count, most=count)
+
+
 def capacity(candidate: Candidate, demand: Demand) -> float:
     if demand.unit == "concurrency":
         return float(candidate.most)

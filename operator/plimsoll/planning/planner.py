@@ -19,7 +19,7 @@ from plimsoll.planning.assemble import alternatives, build_set, build_sets
 from plimsoll.planning.budgets import Limits, claim_of, limits_of
 from plimsoll.planning.candidate import unfitting
 from plimsoll.planning.checks import products_of
-from plimsoll.planning.choice import ROUNDING, Chosen, Demand, choose, demand_of, replicas_for
+from plimsoll.planning.choice import ROUNDING, Chosen, Demand, choose, demand_of, more_of, replicas_for
 from plimsoll.planning.context_length import LEAST_SHORTENED, shortened
 from plimsoll.planning.cost import rescaled, total_cost
 from plimsoll.planning.intent import Intent
@@ -71,8 +71,12 @@ def plan(
     pinned: Plan | None = None,
     event: Event | None = None,
     limits: Limits | None = None,
+    wished: int | None = None,
 ) -> Plan:
     """`limits` is what others of the namespace leave of its budget; None is the whole budget of the config.
+
+    `wished` is the number of replicas that live traffic asks for, in place of the declared load; a new plan gets as many at
+    least, since what one of its own replicas carries is yet to be seen.
 
     `config` is None where no admin's config is known: its defaults hold, but what it would have to allow is only told.
     """
@@ -86,7 +90,7 @@ def plan(
             return undisturbed(pinned, deployment.spec.replicas, reading.findings)
         return _still_served(pinned, nothing, deployment.spec.replicas)
     bounds = limits if limits is not None else limits_of(deployment.namespace, config)
-    fresh = _fresh(reading, reading.task, inventory, bounds)
+    fresh = _fresh(reading, reading.task, inventory, bounds, wished or 0)
     ground = Ground(reading.slots, reading.owner)
     holdable = pinned is not None and all(ground.could_hold(chosen) for chosen in pinned.sets)
     why = replacing(pinned, fresh.spec_digest, event, holdable=holdable)
@@ -95,7 +99,7 @@ def plan(
     if why is not None or pinned is None:
         return replace(fresh, pinning=why)
     demand = demand_of(reading.task.intent, bounds)
-    wanted = wanted_of(pinned, demand, reading.task.intent)
+    wanted = wanted_of(pinned, demand, reading.task.intent, wished)
     stands = kept(pinned, fresh, wanted=wanted, ground=ground, limits=demand.limits)
     # The fresh plan's words about its own sets are not true of those that stay.
     findings = [f for f in fresh.findings if f.reason not in OF_SETS or f.severity is Severity.ERROR]
@@ -117,12 +121,14 @@ def _still_served(pinned: Plan, nothing: Plan, fixed: int | None) -> Plan:
     )
 
 
-def _fresh(reading: Reading, task: Task, inventory: Inventory, limits: Limits) -> Plan:
+def _fresh(reading: Reading, task: Task, inventory: Inventory, limits: Limits, at_least: int) -> Plan:
     if not reading.slots:
         products, _ = products_of(task.intent, inventory)
         missing = no_devices(task.intent, inventory, products)
         return _ended(reading, Outcome.DOES_NOT_FIT, *reading.findings, missing)
     demand = demand_of(task.intent, limits)
+    if at_least > demand.least and task.intent.bounds.fixed is None:
+        demand = more_of(demand, at_least, task.intent.bounds.most)
     money = all(slot.price is not None for slot in reading.slots)
     task, weighed, findings = _weighed(reading, task, demand, money=money)
     findings = (*findings, *fleet_findings(inventory, task.intent, demand, money=money))
@@ -262,10 +268,13 @@ def _nearest(task: Task, weighed: Weighed) -> PlanSet | None:
     return build_set(task, unfitting(task, slot, shape, layout), 0, 1, "")
 
 
-def wanted_of(pinned: Plan, demand: Demand, intent: Intent) -> int:
+def wanted_of(pinned: Plan, demand: Demand, intent: Intent, wished: int | None = None) -> int:
     """Replicas that the pinned sets need for today's demand, further ones as the first set's."""
-    if intent.bounds.fixed is not None:
-        return intent.bounds.fixed
+    bounds = intent.bounds
+    if bounds.fixed is not None:
+        return bounds.fixed
+    if wished is not None:
+        return max(bounds.least, wished if bounds.most is None else min(wished, bounds.most))
     left, wanted = demand.amount, 0
     for chosen in pinned.sets:
         count = min(chosen.replicas, _carrying(chosen, demand, left))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -38,9 +38,16 @@ class Asked:
 
 class Prometheus:
     def __init__(
-        self, url: str, *, deadline_s: float = DEADLINE_S, headers: Mapping[str, str] | None = None
+        self,
+        url: str,
+        *,
+        deadline_s: float = DEADLINE_S,
+        headers: Callable[[], Mapping[str, str]] = dict,
+        ca_file: str | None = None,
     ) -> None:
-        self._url, self._deadline, self._headers = url.rstrip("/"), deadline_s, dict(headers or {})
+        """`headers` are asked for at each question: a token is renewed while the program runs."""
+        self._url, self._deadline = url.rstrip("/"), deadline_s
+        self._headers, self._ca_file = headers, ca_file
         self._threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="prometheus")
         self._own = threading.local()
         self._under_way: set[asyncio.Future[Rows]] = set()
@@ -81,7 +88,9 @@ class Prometheus:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _one(self, query: str) -> Rows:
-        rows: Any = self._client().custom_query(query, timeout=self._deadline)
+        client = self._client()
+        client.headers = dict(self._headers())
+        rows: Any = client.custom_query(query, timeout=self._deadline)
         if not isinstance(rows, list):
             raise TypeError(f"an instant vector was expected, not a {type(rows).__name__}")
         return rows
@@ -94,12 +103,13 @@ class Prometheus:
             session.trust_env = False
             client = PrometheusConnect(
                 url=self._url,
-                headers=self._headers,
                 session=session,
                 retry=Retry(total=0),
                 timeout=self._deadline,
                 method="POST",
             )
+            if self._ca_file is not None:
+                client.ssl_verification = self._ca_file
             self._own.client = client
         return client
 

@@ -16,6 +16,7 @@ from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.control.rollout import Rollout, Rules, move, rules_of
+from plimsoll.control.rollout.beside import Beside, move_beside
 from plimsoll.control.rollout.moves import Target, Wanted
 from plimsoll.facts.capabilities import NONE, Capabilities
 from plimsoll.facts.engines import engine_facts
@@ -29,6 +30,8 @@ from plimsoll.planning.pinning import Event, spec_digest
 from plimsoll.planning.placement import room
 from plimsoll.planning.plan import Finding, Outcome, Plan, PlanSet, Severity
 from plimsoll.planning.planner import PlanFacts, plan
+from plimsoll.reconcile.changing import Changed, adopted, change_of
+from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.token import token_of
 from plimsoll.render.revision import Revision
@@ -60,6 +63,8 @@ class Seen:
     """Names the release and the admin's config: a change of either makes every turn look at everything again."""
     gone_since: float | None = None
     """Since when nothing could hold the pinned plan."""
+    direction: Direction | None = None
+    """What the control loop says; None: nothing yet, so that what it said last stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +93,7 @@ class Decision:
 def decide(seen: Seen) -> Decision:
     deployment, admin = seen.deployment, seen.config
     asked = deployment.metadata.annotations.get(names.ANNOTATION_REPLAN, "")
+    seen = _directed(seen)
     spec = _effective(deployment, admin)
     pinned = _standing(seen, spec)
     event = _event(seen, asked)
@@ -102,7 +108,10 @@ def decide(seen: Seen) -> Decision:
         pinned=pinned,
         event=event,
         limits=seen.limits,
+        wished=_wished(seen, spec),
     )
+    if seen.direction is not None and seen.direction.reason and made.sets:
+        made = replace(made, replicas_reason=seen.direction.reason)
     lost = any(found.reason == "HardwareGone" for found in made.findings)
     if not made.sets:
         return Decision(plan=made, kept=_kept(seen, made, asked, settled=False), lost=lost)
@@ -115,9 +124,23 @@ def decide(seen: Seen) -> Decision:
     except SpecError as error:
         return Decision(plan=_refused(made, error), kept=seen.kept, lost=lost)
     wanted = [Wanted(name, chosen.replicas) for name, chosen in zip(revisions, made.sets, strict=True)]
-    rollout = move(wanted, seen.serving, _rules(seen, spec, made.sets[0], revisions), seen.now)
+    rules = _rules(seen, spec, made.sets[0], revisions)
+    trial = _trial(seen, made, admin)
+    if trial is None:
+        rollout = move(wanted, seen.serving, rules, seen.now)
+    else:
+        tried, change = trial
+        beside = Beside(
+            tried=tried.name,
+            serves=tuple(revisions)[change.place],
+            replicas=change.effect.replicas,
+            surge=change.effect.surge,
+        )
+        rollout = move_beside(wanted, beside, seen.serving, rules, seen.now)
     kept = _kept(seen, made, asked, settled=rollout.settled)
     existing = {**seen.revisions, **revisions}
+    if trial is not None:
+        existing[trial[0].name] = trial[0]
     there = {target.name: existing[target.name] for target in rollout.targets if target.name in existing}
     return Decision(
         plan=made,
@@ -228,6 +251,39 @@ def _workloads(
     )
 
 
+def _directed(seen: Seen) -> Seen:
+    """With what control remembers, and a change that it found good as part of the pinned plan."""
+    kept = seen.kept
+    if seen.direction is not None:
+        kept = replace(kept, control=seen.direction.record)
+    if kept.control is not None and kept.plan is not None:
+        kept = replace(kept, plan=adopted(kept.plan, kept.control.retune))
+    return seen if kept == seen.kept else replace(seen, kept=kept)
+
+
+def _wished(seen: Seen, spec: LLMDeploymentSpec | None) -> int | None:
+    """Replicas that live traffic asks for, where they are decided so. Until control speaks, those that it asked for last, and
+    where that is lost too, those that are there: what serves is never cut down to what was declared."""
+    if spec is None or spec.replicas is not None or spec.scaling.max is None:
+        return None
+    record = seen.kept.control
+    if record is not None and record.replicas is not None:
+        return record.replicas
+    there = sum(one.replicas for one in seen.serving.sets if not one.failed)
+    return there or None
+
+
+def _trial(seen: Seen, made: Plan, admin: OperatorConfig) -> tuple[Revision, Changed] | None:
+    """The set that a retune tries beside the plan's own."""
+    if seen.kept.control is None:
+        return None
+    change = change_of(made, seen.kept.control.retune)
+    if change is None or change.effect.adopt:
+        return None
+    (revision,) = _revisions(seen, replace(made, sets=(change.entry,)), admin).values()
+    return revision, change
+
+
 def _effective(deployment: LLMDeployment, admin: OperatorConfig) -> LLMDeploymentSpec | None:
     """None where the spec names a preset that does not exist, which the plan says."""
     try:
@@ -260,7 +316,12 @@ def _kept(seen: Seen, made: Plan, asked: str, *, settled: bool) -> Kept:
     left = seen.kept.plan
     previous = left if left is not None and left.spec_digest != made.spec_digest else seen.kept.previous
     # Why it was made or kept is this turn's to tell; kept with it, each plan would be written twice.
-    return Kept(plan=replace(made, pinning=None), previous=None if settled else previous, asked=asked)
+    return Kept(
+        plan=replace(made, pinning=None),
+        previous=None if settled else previous,
+        asked=asked,
+        control=seen.kept.control,
+    )
 
 
 def _revisions(seen: Seen, made: Plan, admin: OperatorConfig) -> dict[str, Revision]:

@@ -1,7 +1,7 @@
 """The pinned plan as it is kept in the cluster: whole, in one ConfigMap that the resource owns.
 
-Beside it stand the plan that it replaced, so that a change of mind on the way finds the sets that still serve, and what
-a person asked for last. A ConfigMap that cannot be read counts as lost: the plan is rebuilt from the sets' revisions.
+Beside it stand the plan that it replaced, so that a change of mind on the way finds the sets that still serve, what
+a person asked for last, and what control remembers. A ConfigMap that cannot be read counts as lost: the plan is rebuilt from the sets' revisions.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from plimsoll import names
+from plimsoll.control.record import Record
+from plimsoll.planning import codec
 from plimsoll.planning.codec import CodecError
 from plimsoll.planning.plan import Plan
 
 PREVIOUS_KEY: Final = "previous.json"
 ASKED_KEY: Final = "replan"
+CONTROL_KEY: Final = "control.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +29,16 @@ class Kept:
     """The last plan of another spec, as long as any of its sets is there."""
     asked: str = ""
     """The value of the annotation that asked for a new plan, when it was last answered."""
+    control: Record | None = None
+    """What control decided and remembers; None: nothing yet."""
 
     def beside(self) -> dict[str, str]:
         """What stands beside the plan in the ConfigMap's data."""
         data = {ASKED_KEY: self.asked} if self.asked else {}
         if self.previous is not None:
             data[PREVIOUS_KEY] = self.previous.to_bytes().decode()
+        if self.control is not None:
+            data[CONTROL_KEY] = codec.canonical(self.control).decode()
         return data
 
     @classmethod
@@ -40,6 +47,7 @@ class Kept:
             plan=_plan(data.get(names.PLAN_KEY)),
             previous=_plan(data.get(PREVIOUS_KEY)),
             asked=str(data.get(ASKED_KEY) or ""),
+            control=_record(data.get(CONTROL_KEY)),
         )
 
 
@@ -49,5 +57,15 @@ def _plan(text: object) -> Plan | None:
         return None
     try:
         return Plan.from_data(json.loads(text))
+    except (CodecError, ValueError):
+        return None
+
+
+def _record(text: object) -> Record | None:
+    """An empty memory is a safe one, so one that cannot be read counts as none."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return codec.decode(Record, json.loads(text))
     except (CodecError, ValueError):
         return None

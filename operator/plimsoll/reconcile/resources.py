@@ -62,6 +62,11 @@ class Resources:
         packed = self._packed.get(key)
         return None if packed is None else packed.bearer
 
+    def mark(self, key: str) -> int | None:
+        """Another where anything but the status is another."""
+        packed = self._packed.get(key)
+        return None if packed is None else packed.mark
+
     def get(self, key: str) -> dict[str, Any] | None:
         packed = self._packed.get(key)
         if packed is None:

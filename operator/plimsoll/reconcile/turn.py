@@ -58,11 +58,17 @@ async def turn(world: World, key: str) -> float | None:
     first = key not in world.looked_at
     since = world.looked_at.setdefault(key, world.now())
     serving, unsteady = steady(world.serving(key), world.now())
+    world.measured.look(key, serving)
     ready = get_condition(deployment.status.conditions, names.READY)
     patience = RESYNC_SECONDS if ready is not None and ready.status == "True" else UNREADY_SECONDS
     # Promises and who waits for the fleet are not remembered over a restart.
     rested = world.now() - since < patience and not (first and waits(serving))
-    if rested and settled(deployment, world.cluster.children(key), serving, world.mark):
+    if (
+        rested
+        and not world.asks(key)
+        and not world.measured.news(key)
+        and settled(deployment, world.cluster.children(key), serving, world.mark)
+    ):
         _still_hungry(world, key, deployment)
         return patience if unsteady is None else min(patience, unsteady)
     world.looked_at[key] = world.now()
@@ -72,8 +78,11 @@ async def turn(world: World, key: str) -> float | None:
     seen, decision = await _decide(world, key, deployment)
     applied = await _apply(world, deployment, decision)
     world.wrote(key, decision.kept, decision.revisions, applied.written)
-    _remember(world, key, decision)
-    await _tell(world, deployment, _story(seen, decision, applied), body)
+    _remember(world, key, seen, decision)
+    world.measured.learn(key, seen, decision)
+    reports = world.measured.reports.of(key)
+    await _tell(world, deployment, replace(_story(seen, decision, applied), reports=reports), body)
+    world.measured.told(key, reports)
     again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), unsteady, patience]
     if not applied.complete:
         again.append(RETRY_SECONDS)
@@ -125,6 +134,7 @@ def _seen(
         capabilities=world.capabilities(),
         mark=world.mark,
         gone_since=world.gone_since.get(key),
+        direction=world.directions.get(key),
     )
 
 
@@ -146,7 +156,9 @@ async def _apply(world: World, deployment: LLMDeployment, decision: Decision) ->
     return applied
 
 
-def _remember(world: World, key: str, decision: Decision) -> None:
+def _remember(world: World, key: str, seen: Seen, decision: Decision) -> None:
+    if seen.direction is not None:
+        world.directed[key] = seen.direction
     if decision.lost:
         world.gone_since.setdefault(key, world.now())
     else:
@@ -186,6 +198,8 @@ def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
         endpoint=f"{scheme}://{host}{port}" if decision.rollout is not None else None,
         model_names=served_names(deployment.spec.model),
         config_map=plan_ref(deployment.namespace, deployment.name).name if decision.kept.plan else None,
+        control=decision.kept.control,
+        live=None if seen.direction is None else seen.direction.told,
         image=None if lead is None else lead.image,
     )
 

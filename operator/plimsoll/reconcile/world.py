@@ -19,13 +19,15 @@ from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.facts.capabilities import NONE, Capabilities
 from plimsoll.facts.groups import Reservation
 from plimsoll.facts.inventory import Inventory
-from plimsoll.facts.learned import NOTHING, Learned
+from plimsoll.facts.learned import Learned
 from plimsoll.facts.serving import Serving
 from plimsoll.kube.applier import Applied, Owner
 from plimsoll.kube.child import Child
 from plimsoll.objects import Bearer, Manifest, Ref
 from plimsoll.planning.budgets import UNLIMITED, Limits, limits_of
+from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.measured import Measured
 from plimsoll.reconcile.models import Models
 from plimsoll.reconcile.resources import Resources
 from plimsoll.render.revision import Revision, RevisionUnreadable
@@ -62,7 +64,8 @@ class World:
     config: OperatorConfig
     mark: str = ""
     """Names the release and the admin's config."""
-    learned: Learned = NOTHING
+    measured: Measured = field(default_factory=Measured)
+    """What engines reported, and what was learned from it."""
     thinking: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "plan"))
     """Where decisions are made. They wait for nothing, so more threads would only take turns at one interpreter."""
     deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -73,6 +76,10 @@ class World:
     """When a deployment was last looked at in full, or seen first."""
     hungry: set[str] = field(default_factory=set)
     """Deployments that a change of the fleet may help."""
+    directions: dict[str, Direction] = field(default_factory=dict)
+    """What the control loop says of each deployment now."""
+    directed: dict[str, Direction] = field(default_factory=dict)
+    """What of it was last done."""
     _promised: dict[str, tuple[Reservation, ...]] = field(default_factory=dict)
     _revisions: OrderedDict[str, Revision] = field(default_factory=OrderedDict)
     """By uid: what they hold never changes."""
@@ -81,6 +88,10 @@ class World:
 
     def capabilities(self) -> Capabilities:
         return self.cluster.capabilities() or NONE
+
+    @property
+    def learned(self) -> Learned:
+        return self.measured.known
 
     def serving(self, key: str) -> Serving:
         """What is seen of the deployment that bears the name now."""
@@ -121,12 +132,20 @@ class World:
                 left = left if stands is None else left.after(stands.sets)
         return left
 
+    def asks(self, key: str) -> bool:
+        """Whether control says something that was not done yet."""
+        said = self.directions.get(key)
+        return said is not None and said is not self.directed.get(key)
+
     def forget(self, key: str) -> None:
         """The deployment is gone; its children go by their owner reference."""
         self.promise(key, ())
+        self.measured.forget(key)
         self.gone_since.pop(key, None)
         self.looked_at.pop(key, None)
         self.hungry.discard(key)
+        self.directions.pop(key, None)
+        self.directed.pop(key, None)
         self._kept.pop(key, None)
 
     async def kept(self, key: str) -> Kept:

@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 
 from plimsoll.api.problems import Problem
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.control.decision import Told
+from plimsoll.control.record import Record
 from plimsoll.control.rollout import Rollout
-from plimsoll.facts.serving import PodSeen, Serving, Stage
+from plimsoll.facts.report import Report
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.plan import Plan, PlanSet
 from plimsoll.status.pod_words import PodWords
 from plimsoll.status.refusals import refusal_words
@@ -41,13 +44,28 @@ class Story:
     """Where the API answers inside the cluster."""
     external: str | None = None
     model_names: tuple[str, ...] = ()
+    reports: Mapping[str, Report] = field(default_factory=dict)
+    """What engines told of their starts, by their pods' uid."""
     config_map: str | None = None
     image: str | None = None
+    control: Record | None = None
+    """What control decided and remembers."""
+    live: tuple[Told, ...] | None = None
+    """Conditions that it tells; None: it has not looked yet."""
 
     @property
     def wanted(self) -> int:
         """Replicas that should serve now."""
         return self.plan.replicas_wanted if self.plan is not None else 0
+
+    @property
+    def lead(self) -> tuple[PlanSet, SetSeen | None] | None:
+        """The plan's first set, and what is seen of it."""
+        if self.plan is None or not self.plan.sets:
+            return None
+        chosen = self.plan.sets[0]
+        name = next((name for name, entry in self.entries.items() if entry.digest == chosen.digest), "")
+        return chosen, self.serving.set_named(name)
 
     @property
     def on_plan(self) -> int:

@@ -17,6 +17,8 @@ from plimsoll.api.v1alpha1.status import (
     SetStatus,
 )
 from plimsoll.facts.serving import Stage
+from plimsoll.status.live import live_status
+from plimsoll.status.measured import accuracy_of, progress_of
 from plimsoll.status.pod_words import words_of
 from plimsoll.status.refusals import refusal_words
 from plimsoll.status.said import conditions_of
@@ -31,6 +33,9 @@ OURS: Final = frozenset({
     names.AUTOSCALER_CONFLICT,
 })  # fmt: skip
 """Conditions that a turn decides; those of others stay as they are."""
+
+LIVE: Final = frozenset({names.METRICS, names.AUTOTUNE_PAUSED})
+"""Those that the control loop decides: until it has looked they stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,8 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
     generation = story.deployment.metadata.generation
     conditions: tuple[Condition, ...] = before.conditions
     said = conditions_of(story)
-    for kind in OURS - {one.type for one in said}:
+    ours = OURS if story.live is None else OURS | LIVE
+    for kind in ours - {one.type for one in said}:
         conditions = drop_condition(conditions, kind)
     for one in said:
         conditions = set_condition(
@@ -70,9 +76,13 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
         "selector": f"{names.LABEL_DEPLOYMENT}={story.deployment.name},{names.LABEL_LEADER}=true",
         "replica_status": _replicas(story),
     }
+    changes["progress"] = progress_of(story.serving, story.reports)
     if story.plan is not None:
         same = before.plan is not None and before.plan.digest == story.plan.digest
         pinned_at = before.plan.pinned_at if same and before.plan is not None else now
+        measured = None if story.lead is None else accuracy_of(*story.lead, story.reports)
+        # What was measured stays told while the plan does, whether or not anybody tells it again.
+        changes["accuracy"] = measured or (before.accuracy if same else None)
         changes["plan"] = plan_status(story.plan, config_map=story.config_map, pinned_at=pinned_at)
         changes["engine"] = EngineStatus(
             name=story.plan.engine or None, version=story.plan.engine_version or None, image=story.image
@@ -81,6 +91,8 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
         changes["endpoint"] = Endpoint(
             url=story.endpoint, external_url=story.external, model_names=story.model_names
         )
+    if story.control is not None:
+        changes |= live_status(story.control)
     kept = {name: getattr(before, name) for name in before.model_fields_set if name not in changes}
     return LLMDeploymentStatus.model_validate({**kept, **{k: v for k, v in changes.items() if v is not None}})
 
@@ -168,8 +180,12 @@ _WORTH_TELLING: Final = {
     names.BETTER_PLAN: "True",
     names.SCALING: "False",
     names.AUTOSCALER_CONFLICT: "False",
+    names.METRICS: "True",
+    names.AUTOTUNE_PAUSED: "False",
 }
 
 
-_ONLY_CHANGES: Final = frozenset({names.BETTER_PLAN, names.PROGRESSING, names.READY})
+_ONLY_CHANGES: Final = frozenset({
+    names.BETTER_PLAN, names.PROGRESSING, names.READY, names.METRICS, names.AUTOTUNE_PAUSED,
+})  # fmt: skip
 """How these stand at first is no decision; a burst of creations would be a third longer for telling it."""

@@ -113,6 +113,16 @@ class TuningStep(ApiModel):
     deadline: Timestamp | None = field("When it is given up.")
 
 
+class ScalingStep(ApiModel):
+    """One change of the number of replicas that live traffic asked for."""
+
+    at: Timestamp = Field(description="When it was decided.")
+    before: Count = Field(description="Replicas before.")
+    after: Count = Field(description="Replicas after.")
+    reason: Word = Field(description="Why, in one stable word.")
+    message: Text = Field(description="Why, with the figures that decided.")
+
+
 class Endpoint(ApiModel):
     """Where the API answers."""
 
@@ -188,5 +198,8 @@ class LLMDeploymentStatus(ApiModel):
     adapters: tuple[AdapterStatus, ...] = listing("LoRA adapters.", most=64, keys=("name",))
     observed: ObservedWorkload | None = field("Traffic as measured.")
     accuracy: Accuracy | None = field("Predicted against measured.")
+    scaling_history: tuple[ScalingStep, ...] = listing(
+        "Last changes of the number of replicas by live traffic, newest first.", most=5, atomic=True
+    )
     last_scale_time: Timestamp | None = field("When the number of replicas last changed.")
     safe_retry: Bool | None = field("A smaller setting is in use since a start failed for memory.")

@@ -39,7 +39,7 @@ def advance(scene: Scene, memory: RetuneMemory) -> Turned:
         turned = _dropped(scene, memory, memory.step)
     else:
         turned = _going(scene, memory, memory.step)
-    return replace(turned, told=(_paused(turned.memory), *turned.told))
+    return replace(turned, told=(paused(turned.memory), *turned.told))
 
 
 def _kept(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
@@ -282,7 +282,8 @@ def _ended(
     )
 
 
-def _paused(memory: RetuneMemory) -> Told:
+def paused(memory: RetuneMemory) -> Told:
+    """Whether retuning is on, as a condition."""
     if memory.paused_at is not None:
         message = f"{memory.failures} retunes failed in a row; look at the history, then set the annotation {names.ANNOTATION_RESET}"
         return Told(type=names.AUTOTUNE_PAUSED, status="True", reason="RepeatedFailure", message=message)

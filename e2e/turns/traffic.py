@@ -1,0 +1,93 @@
+"""Load on replicas that no engine serves: what each would publish under it, moved on while a test watches.
+
+Requests take as long as a replica is busy with others, as engines' do, so that half the replicas look twice as full.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self
+
+from cluster.api import Object
+from cluster.metrics import MetricsServer
+from cluster.metrics.pages import Page
+
+EVERY_S: Final = 0.2
+SLOTS: Final = 64
+BLOCKS: Final = 4096
+BLOCK: Final = 16
+LENGTH_BOUNDS: Final = ("100", "200", "500", "1000", "2000", "5000", "+Inf")
+
+
+class Traffic:
+    """`pods` says which are ready; use it with `with`."""
+
+    def __init__(self, server: MetricsServer, pods: Callable[[], list[Object]]) -> None:
+        self._server, self._pods = server, pods
+        self.inflight = 0.0
+        """Requests of all replicas together."""
+        self.seconds = 2.0
+        """That each of them takes."""
+        self.preempted: Callable[[Object], float] = lambda pod: 0.0  # noqa: ARG005
+        """For each finished request of a pod."""
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="traffic")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        last = time.monotonic()
+        while not self._end.wait(EVERY_S):
+            now = time.monotonic()
+            self._move(now - last)
+            last = now
+
+    def _move(self, passed: float) -> None:
+        pods = [pod for pod in self._pods() if is_ready(pod)]
+        for pod in pods:
+            each = self.inflight / len(pods)
+            running = min(each, SLOTS)
+            page = self._server.page(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+            _publish(page, running, each - running)
+            done = passed * running / self.seconds
+            page.add("vllm:request_success_total", done, finished_reason="stop")
+            page.add("vllm:num_preemptions_total", done * self.preempted(pod))
+            page.add("vllm:prompt_tokens_total", 300 * done)
+            page.add("vllm:generation_tokens_total", 600 * done)
+            for name, bounds, value in (
+                ("vllm:time_to_first_token_seconds", ("0.1", "0.5", "1", "5", "+Inf"), 0.3),
+                ("vllm:inter_token_latency_seconds", ("0.01", "0.05", "0.1", "0.5", "+Inf"), 0.02),
+                ("vllm:e2e_request_latency_seconds", ("1", "2", "5", "10", "+Inf"), 1.5),
+                ("vllm:request_prompt_tokens", LENGTH_BOUNDS, 300.0),
+                ("vllm:request_generation_tokens", LENGTH_BOUNDS, 600.0),
+            ):
+                _count(page, name, bounds, value, done)
+
+
+def _publish(page: Page, running: float, waiting: float) -> None:
+    page.set("vllm:num_requests_running", running)
+    page.set("vllm:num_requests_waiting", waiting)
+    page.set("vllm:kv_cache_usage_perc", min(1.0, running / SLOTS))
+    page.set("vllm:cache_config_info", 1.0, num_gpu_blocks=str(BLOCKS), block_size=str(BLOCK))
+
+
+def _count(page: Page, name: str, bounds: tuple[str, ...], value: float, count: float) -> None:
+    for bound in bounds:
+        page.add(f"{name}_bucket", count if value <= float(bound) else 0.0, le=bound)
+    page.add(f"{name}_sum", count * value)
+
+
+def is_ready(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

@@ -1,0 +1,61 @@
+"""What control keeps of one deployment, so that a restart forgets nothing: beside the pinned plan, in the same object.
+
+Small and bounded. It is written when something was decided, and now and then for what was learned meanwhile; an effect on
+replicas follows only from a record that is stored, so that a crash between two writes resumes or undoes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from plimsoll.control.memory import Memory
+from plimsoll.control.retune.steps import RetuneMemory
+from plimsoll.control.workload import Observed
+
+ACTS_KEPT: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """One thing that was done, and why."""
+
+    at: float
+    what: str
+    """scale, or a retune's setting."""
+    before: str
+    after: str
+    reason: str
+    """One stable word."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """The value of an annotation, and when it was seen to change."""
+
+    value: str
+    at: float
+    """0 where it was there before anybody looked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    replicas: int | None = None
+    """Last decided; None: nothing was, and the declared load stands."""
+    memory: Memory = field(default_factory=Memory)
+    retune: RetuneMemory = field(default_factory=RetuneMemory)
+    observed: Observed = field(default_factory=Observed)
+    acts: tuple[Act, ...] = ()
+    """Newest first."""
+    noted: Mapping[str, Noted] = field(default_factory=dict)
+    """By annotation: those that ask for something by changing."""
+    busy_at: float | None = None
+    """When somebody last asked, as far as gateway and engines say; None: nobody has looked."""
+
+    def with_act(self, act: Act) -> Record:
+        return replace(self, acts=(act, *self.acts)[:ACTS_KEPT])
+
+
+EMPTY: Final = Record()

@@ -1,0 +1,38 @@
+"""The control loop with its door to metrics, as the admin's file says: a Prometheus with its credentials, or the pods themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.prometheus.client import Prometheus
+from plimsoll.prometheus.fleet import FleetMetrics
+from plimsoll.prometheus.vocabulary import Vocabulary
+from plimsoll.reconcile.controlling import Control
+from plimsoll.reconcile.sources import ByPods, ByPrometheus, Source
+from plimsoll.reconcile.world import World
+
+
+def control_of(world: World, wake: Callable[[str], None], config: OperatorConfig) -> Control:
+    return Control(world, source_of(config), wake, interval_s=float(config.control.interval_seconds))
+
+
+def source_of(config: OperatorConfig) -> Source:
+    if config.prometheus_url is None:
+        return ByPods()
+    control = config.control
+    client = Prometheus(
+        config.prometheus_url,
+        deadline_s=min(10.0, max(1.0, float(control.interval_seconds))),
+        headers=lambda: _headers(control.prometheus_token_file),
+        ca_file=control.prometheus_ca_file,
+    )
+    return ByPrometheus(FleetMetrics(client, Vocabulary({})), client)
+
+
+def _headers(file: str | None) -> Mapping[str, str]:
+    """A token is renewed in its file while the program runs."""
+    if file is None:
+        return {}
+    return {"Authorization": f"Bearer {Path(file).read_text('utf-8').strip()}"}

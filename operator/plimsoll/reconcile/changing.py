@@ -1,0 +1,64 @@
+"""A retune's effect on sets: the set that it tries beside the one that serves, and the plan that holds it once it is good.
+
+A step names the set that it is about by the digest of its entry in the plan, so that a plan made anew ends it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from plimsoll.control.retune import Effect, RetuneMemory, effect_of
+from plimsoll.control.retune.scene import applied
+from plimsoll.planning.changed import changed_set
+from plimsoll.planning.plan import Plan, PlanSet
+
+SETTINGS: Final = {"watermark": "watermark_permille", "maxSequences": "max_num_seqs"}
+"""What is changed of a set as it is planned, by its name in EngineSettings; other settings need a ledger of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    entry: PlanSet
+    """The set that is tried, without replicas."""
+    place: int
+    """Of the set that serves, in the plan."""
+    effect: Effect
+
+
+def change_of(plan: Plan, retune: RetuneMemory) -> Changed | None:
+    """None where no retune has an effect, or the plan has no set any more that it could be about."""
+    effect = effect_of(retune)
+    if effect is None or retune.step is None or effect.setting not in SETTINGS:
+        return None
+    place = next((i for i, one in enumerate(plan.sets) if one.digest == effect.set), None)
+    if place is None:
+        return None
+    return Changed(_entry(plan, plan.sets[place], effect, retune.step.why), place, effect)
+
+
+def adopted(plan: Plan, retune: RetuneMemory) -> Plan:
+    """With the change, where it was found good."""
+    change = change_of(plan, retune)
+    if change is None or not change.effect.adopt:
+        return plan
+    sets = list(plan.sets)
+    served = sets[change.place]
+    sets[change.place] = replace(
+        change.entry, replicas=served.replicas, placements=served.placements, cost=served.cost
+    )
+    return replace(plan, sets=tuple(sets))
+
+
+def _entry(plan: Plan, served: PlanSet, effect: Effect, why: str) -> PlanSet:
+    settings, _ = applied(served.settings, served.layout, effect.setting, effect.value)
+    entry = changed_set(
+        served,
+        settings,
+        field=SETTINGS[effect.setting],
+        value=effect.value,
+        why=why,
+        engine=plan.engine,
+        version=plan.engine_version,
+    )
+    return replace(entry, replicas=0, placements=())

@@ -1,0 +1,222 @@
+"""The control loop: every few seconds one look at the whole fleet's metrics, one decision for each deployment, and a wake for
+those whose decision changes something.
+
+What is decided is remembered here and handed to turns, which do it and keep it. All of it can be lost at any time: a tick
+after a restart goes on from what turns have kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pydantic import ValidationError
+
+from plimsoll import names
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.control.decision import Told
+from plimsoll.control.law import Law
+from plimsoll.control.record import Record
+from plimsoll.control.rollout.failing import steady
+from plimsoll.control.samples import Window
+from plimsoll.kube.errors import KubeError
+from plimsoll.reconcile.direction import Direction
+from plimsoll.reconcile.judging import Case, Judged, Tick, judged
+from plimsoll.reconcile.situations import leaders
+from plimsoll.reconcile.sources import Asked, Looked, Source
+from plimsoll.reconcile.subject import Subject, subject_of
+from plimsoll.reconcile.world import World, plan_ref
+
+LOG: Final = logging.getLogger(__name__)
+STORE_S: Final = 1800.0
+"""What was only learned is stored so often: a restart then forgets half an hour of it at most."""
+PATIENCE_S: Final = 60.0
+"""Metrics that have been missing for less are not told of: a replica that has just come is scraped a moment later."""
+AT_A_TIME: Final = 64
+"""Deployments that are looked at before turns get the loop again."""
+TELLS: Final = frozenset({names.METRICS, names.SCALING, names.SLO, names.AUTOTUNE_PAUSED})
+
+
+@dataclass(slots=True)
+class _Known:
+    subject: Subject
+    mark: tuple[object, ...]
+    """Of the resource and of the pinned plan that it was made from."""
+    record: Record
+    stored: Record
+    stored_at: float
+    missing_since: float | None = None
+
+
+class Control:
+    def __init__(
+        self, world: World, source: Source, wake: Callable[[str], None], *, interval_s: float
+    ) -> None:
+        self._world = world
+        self._source = source
+        self._wake = wake
+        self._interval_s = interval_s
+        self._law = Law(tick_s=interval_s)
+        self._window = Window()
+        self._known: dict[str, _Known] = {}
+        self.ticks = 0
+        self.seconds = 0.0
+        """That all ticks took."""
+        self.reachable = True
+
+    async def run(self) -> None:
+        """Until cancelled; a tick that fails is told and the next one comes."""
+        clock = asyncio.get_running_loop().time
+        try:
+            while True:
+                begun = clock()
+                try:
+                    await self.tick()
+                except Exception:
+                    LOG.exception("a tick of the control loop failed")
+                took = clock() - begun
+                self.seconds += took
+                await asyncio.sleep(max(0.2 * self._interval_s, self._interval_s - took))
+        finally:
+            self._source.close()
+
+    async def tick(self) -> None:
+        world, now = self._world, self._world.now()
+        cases = await self._cases(now)
+        asked = [
+            Asked(case.subject, tuple(pods[0] for pods in leaders(case.serving).values()))
+            for case in cases.values()
+        ]
+        looked = await self._looked(now, asked)
+        self.reachable = looked.reachable
+        self._window = self._window.add(now, looked.samples)
+        tick = Tick(
+            now=now,
+            number=self.ticks,
+            window=self._window,
+            looked=looked,
+            inventory=world.cluster.inventory(),
+            config=world.config,
+            law=self._law,
+        )
+        self.ticks += 1
+        found = await asyncio.to_thread(judged, tick, cases)
+        for key, each in found.items():
+            self._hand(key, each, now)
+
+    async def _looked(self, now: float, asked: list[Asked]) -> Looked:
+        try:
+            return await self._source.look(now, asked)
+        except Exception:
+            LOG.exception("metrics could not be read")
+            return Looked(reachable=False)
+
+    async def _cases(self, now: float) -> dict[str, Case]:
+        world, found = self._world, {}
+        for place, key in enumerate(world.resources):
+            if place % AT_A_TIME == AT_A_TIME - 1:
+                await asyncio.sleep(0)
+            known = await self._current(key, now)
+            if known is not None and self._source.covers(known.subject):
+                serving, _ = steady(world.serving(key), now)
+                found[key] = Case(subject=known.subject, record=known.record, serving=serving)
+            elif world.directions.pop(key, None) is not None:
+                self._wake(key)
+        for key in [key for key in self._known if key not in world.resources]:
+            del self._known[key]
+            world.directions.pop(key, None)
+        return found
+
+    async def _current(self, key: str, now: float) -> _Known | None:
+        """What is known of it, made again where it changed; the last where it cannot be read now."""
+        world, known = self._world, self._known.get(key)
+        child = world.cluster.children(key).get(plan_ref(*key.split("/", 1)))
+        if child is None:
+            return known
+        mark = (world.resources.mark(key), child.uid, child.version)
+        if known is not None and known.mark == mark:
+            return known
+        body = world.resources.get(key)
+        if body is None:
+            return None
+        try:
+            deployment = LLMDeployment.observed(body)
+            subject = subject_of(deployment, await world.kept(key), world.config)
+        except (ValidationError, KubeError):
+            return known
+        if subject is None:
+            self._known.pop(key, None)
+            return None
+        if known is None or known.subject.metadata.uid != subject.metadata.uid:
+            known = _Known(subject, mark, subject.record, subject.record, now)
+            self._known[key] = known
+        known.subject, known.mark = subject, mark
+        return known
+
+    def _hand(self, key: str, found: Judged, now: float) -> None:
+        known = self._known.get(key)
+        if known is None:
+            return
+        known.record = found.record
+        before = self._world.directions.get(key)
+        told = self._told(known, found, before, now)
+        if found.news:
+            self._world.cluster.announce(known.subject.metadata, found.news)
+        store = _matters(found.record, known.stored) or now - known.stored_at >= STORE_S
+        if store:
+            known.stored, known.stored_at = found.record, now
+        # What is learned in between is not handed on: each would be a write.
+        record = replace(known.stored, replicas=found.record.replicas)
+        moved = before is None or store or before.record.replicas != record.replicas
+        after = Direction(
+            record=record,
+            reason=found.reason if moved else before.reason if before is not None else "",
+            told=told,
+        )
+        if before is not None and not store and after.mark == before.mark:
+            return
+        self._world.directions[key] = after
+        if before is None and not store and _as_told(after, known.subject):
+            self._world.directed[key] = after
+            return
+        self._wake(key)
+
+    def _told(self, known: _Known, found: Judged, before: Direction | None, now: float) -> tuple[Told, ...]:
+        told = {one.type: one for one in found.told}
+        metrics = told.get(names.METRICS)
+        if metrics is None or metrics.reason != "Missing":
+            known.missing_since = None
+        else:
+            known.missing_since = now if known.missing_since is None else known.missing_since
+            if now - known.missing_since < PATIENCE_S:
+                del told[names.METRICS]
+                told |= {one.type: one for one in before.told if one.type == names.METRICS} if before else {}
+        return tuple(told[kind] for kind in sorted(told))
+
+
+def _matters(record: Record, stored: Record) -> bool:
+    """Whether something was decided, or asked for by a person, that a restart must not forget."""
+    new, old = record.retune, stored.retune
+    return (
+        (record.replicas, record.acts, record.noted) != (stored.replicas, stored.acts, stored.noted)
+        or (new.past, new.paused_at, new.planned) != (old.past, old.paused_at, old.planned)
+        or _step(record) != _step(stored)
+    )
+
+
+def _step(record: Record) -> tuple[object, ...] | None:
+    step = record.retune.step
+    return None if step is None else (step.id, step.phase, step.rolled)
+
+
+def _as_told(direction: Direction, subject: Subject) -> bool:
+    """Whether cluster and status are already so, as an operator that starts finds them."""
+    there = {one for one in subject.told if one[0] in TELLS}
+    now = {(one.type, one.status, one.reason) for one in direction.told}
+    wished = direction.record.replicas
+    same = wished is None or wished == subject.replicas
+    lost = {kind for kind, _, _ in there} - {kind for kind, _, _ in now} - {names.SLO, names.SCALING}
+    return same and now <= there and not lost

@@ -1,0 +1,231 @@
+"""What is seen of one deployment, in the words of the control law: replicas by set, what the fleet has room for, what is busy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.control.record import Record
+from plimsoll.control.signals import Signals
+from plimsoll.control.situation import Replica, ReplicaState, Role, ServingSet, Situation, Zero
+from plimsoll.facts.inventory import Inventory, Pool
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.planning.layout import Layout, Shape
+from plimsoll.planning.placement import room
+from plimsoll.planning.plan import Hardware
+from plimsoll.reconcile.subject import Planned, Subject
+
+PROVISION_S = 300.0
+"""Until a node of a declared class is there, where the admin does not say."""
+_WORST = (
+    Stage.LEAVING,
+    Stage.FAILED,
+    Stage.UNSCHEDULED,
+    Stage.GATED,
+    Stage.PULLING,
+    Stage.LOADING,
+    Stage.READY,
+)
+
+
+def leaders(serving: Serving) -> Mapping[tuple[str, str], tuple[PodSeen, ...]]:
+    """Pods that answer for a replica that is ready, by set and replica."""
+    return {
+        (seen.name, pods[0].uid): pods
+        for seen in serving.sets
+        for pods in _replicas(seen)
+        if _stage(seen, pods) is Stage.READY
+    }
+
+
+def live(serving: Serving, names: Iterable[str] | None = None) -> dict[str, str]:
+    """UIDs by name of the leaders of ready replicas; of some sets, or of all."""
+    chosen = None if names is None else set(names)
+    return {
+        pods[0].name: pods[0].uid
+        for (name, _), pods in leaders(serving).items()
+        if chosen is None or name in chosen
+    }
+
+
+def replicas_of(seen: SetSeen, *, node_coming: bool) -> tuple[Replica, ...]:
+    return tuple(_replica(seen, pods, node_coming=node_coming) for pods in _replicas(seen))
+
+
+def _replicas(seen: SetSeen) -> Iterator[tuple[PodSeen, ...]]:
+    """Pods of each replica, the leader first; of one whose leader is not there yet nothing can be told."""
+    if seen.pods_per_replica == 1:
+        for pod in seen.pods:
+            yield (pod,)
+        return
+    groups: dict[int | None, list[PodSeen]] = {}
+    for pod in seen.pods:
+        groups.setdefault(pod.group, []).append(pod)
+    for number in sorted(groups, key=lambda number: -1 if number is None else number):
+        pods = sorted(groups[number], key=lambda pod: (pod.rank, pod.created, pod.name))
+        yield tuple(pods)
+
+
+def _stage(seen: SetSeen, pods: tuple[PodSeen, ...]) -> Stage:
+    staying = [pod for pod in pods if pod.stage is not Stage.LEAVING]
+    if not staying:
+        return Stage.LEAVING
+    worst = min((pod.stage for pod in staying), key=_WORST.index)
+    return Stage.LOADING if worst is Stage.READY and len(staying) < seen.pods_per_replica else worst
+
+
+def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> Replica:
+    stage = _stage(seen, pods)
+    states = {
+        Stage.LEAVING: ReplicaState.LEAVING,
+        Stage.FAILED: ReplicaState.FAILED,
+        Stage.UNSCHEDULED: ReplicaState.NODE_COMING if node_coming else ReplicaState.UNSCHEDULABLE,
+        Stage.GATED: ReplicaState.NODE_COMING,
+        Stage.READY: ReplicaState.READY,
+    }
+    scheduled = [pod.scheduled for pod in pods]
+    return Replica(
+        id=pods[0].uid,
+        state=states.get(stage, ReplicaState.STARTING),
+        since=max(pod.since for pod in pods),
+        created=min(pod.created for pod in pods),
+        scheduled=None if None in scheduled else max(at for at in scheduled if at is not None),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where replicas of one kind find room."""
+
+    key: str
+    """The same for all sets that share this room."""
+    replicas: int
+    """That find devices, on nodes that could be made too."""
+    provision_s: float
+    """Until a node is made, where one would have to be."""
+    declared: bool
+
+
+class Grounds:
+    """Room by kind of replica, counted once a tick."""
+
+    def __init__(self, inventory: Inventory, config: OperatorConfig) -> None:
+        self._inventory = inventory
+        self._provision = {
+            one.name: float(PROVISION_S if one.provision_seconds is None else one.provision_seconds)
+            for one in config.node_classes
+        }
+        self._known: dict[tuple[object, ...], Ground] = {}
+        self._free: dict[str, float] = {}
+        self.gpus = sum((pool.nodes * pool.devices_per_node / pool.sharing for pool in inventory.pools), 0.0)
+
+    def of(self, hardware: Hardware, shape: Shape, layout: Layout) -> Ground:
+        kind = (hardware.gpu, hardware.partition, hardware.sharing, hardware.via_dra,
+                tuple(sorted(hardware.selector.items())), shape, layout)  # fmt: skip
+        found = self._known.get(kind)
+        if found is None:
+            found = self._known[kind] = self._ground(hardware, shape, layout)
+        return found
+
+    def _ground(self, hardware: Hardware, shape: Shape, layout: Layout) -> Ground:
+        pools = [pool for pool in self._inventory.pools if _takes(pool, hardware)]
+        there = sum(room(_without_declared(pool), shape, layout) for pool in pools)
+        declared = [pool for pool in pools if pool.declared_nodes]
+        waits = [self._provision.get(pool.node_class or "", PROVISION_S) for pool in declared]
+        return Ground(
+            key=f"{','.join(pool.key for pool in pools)} by {shape.devices}",
+            replicas=sum(room(pool, shape, layout) for pool in pools),
+            provision_s=min(waits, default=0.0) if not there else 0.0,
+            declared=bool(declared),
+        )
+
+    def for_set(self, planned: Planned) -> Ground:
+        ground = self.of(planned.hardware, planned.shape, planned.layout)
+        self._free[ground.key] = ground.replicas * planned.gpus
+        return ground
+
+    def free(self) -> Mapping[str, float]:
+        """GPUs that replicas of the sets that were asked about would find, by their ground."""
+        return dict(self._free)
+
+
+def _takes(pool: Pool, hardware: Hardware) -> bool:
+    labels = {**pool.labels, **pool.pins}
+    return (
+        pool.gpu.name == hardware.gpu
+        and pool.partition == hardware.partition
+        and pool.sharing == hardware.sharing
+        and pool.via_dra == hardware.via_dra
+        and all(labels.get(name) == value for name, value in hardware.selector.items())
+    )
+
+
+def _without_declared(pool: Pool) -> Pool:
+    return replace(pool, declared_nodes=0) if pool.declared_nodes else pool
+
+
+def serving_sets(subject: Subject, serving: Serving, grounds: Grounds) -> tuple[ServingSet, ...]:
+    """The plan's sets. What a rollout still moves away from, and what a retune tries, counts with the first: the load is
+    shared by all of them."""
+    found = []
+    ours = {planned.name for planned in subject.sets}
+    for place, planned in enumerate(subject.sets):
+        ground = grounds.for_set(planned)
+        seen = [one for one in serving.sets if one.name == planned.name]
+        if place == 0:
+            seen += [one for one in serving.sets if one.name not in ours]
+        found.append(serving_set(planned, seen, ground))
+    return tuple(found)
+
+
+def serving_set(planned: Planned, seen: Iterable[SetSeen], ground: Ground) -> ServingSet:
+    return ServingSet(
+        name=planned.name,
+        pool=ground.key,
+        capacity=planned.capacity,
+        replicas=tuple(replica for one in seen for replica in replicas_of(one, node_coming=ground.declared)),
+        wanted=planned.replicas,
+        product=planned.product,
+        gpus=planned.gpus,
+        price_per_hour=planned.price_per_hour,
+        provision_s=ground.provision_s,
+    )
+
+
+def busy_of(subject: Subject, serving: Serving) -> str | None:
+    """What else moves replicas, in words."""
+    ours = {planned.name for planned in subject.sets}
+    tried = None if subject.changed is None else subject.changed.name
+    moving = [one for one in serving.sets if one.name not in ours and one.name != tried]
+    if any(one.replicas or one.pods for one in moving):
+        return "a rollout"
+    return None
+
+
+def situation_of(
+    subject: Subject,
+    record: Record,
+    serving: Serving,
+    signals: Signals,
+    grounds: Grounds,
+    *,
+    zero: Zero | None,
+) -> Situation:
+    role = Role(
+        sets=serving_sets(subject, serving, grounds),
+        signals=signals,
+        bounds=subject.bounds,
+    )
+    busy = busy_of(subject, serving)
+    step = record.retune.step
+    return Situation(
+        name=subject.key,
+        roles=(role,),
+        slo=subject.slo,
+        zero=zero if subject.autoscaled else None,
+        priority=subject.priority,
+        up_window_s=subject.up_window_s,
+        down_window_s=subject.down_window_s,
+        busy=busy if busy is not None else "a retune" if step is not None else None,
+    )

@@ -1,0 +1,109 @@
+"""Where live metrics come from: one Prometheus for the whole fleet, or the pods' own pages where none is configured.
+
+A source that fails is a source that says nothing: what that means for replicas is the control law's to decide.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from plimsoll.control.joining import joined
+from plimsoll.facts.engines import engine_profile
+from plimsoll.facts.histograms import Histogram
+from plimsoll.facts.pod_sample import PodSample
+from plimsoll.facts.serving import PodSeen
+from plimsoll.prometheus.fleet import FleetMetrics
+from plimsoll.prometheus.pods import Page, scrape
+from plimsoll.prometheus.vocabulary import Vocabulary, vocabulary
+from plimsoll.reconcile.subject import Subject
+
+LOG: Final = logging.getLogger(__name__)
+ENGINE_PORT: Final = 8000
+MOST_PAGES: Final = 500
+"""Pods that are asked themselves at one tick; beyond that a Prometheus is needed, and it is said."""
+
+PodKey = tuple[str, str]
+"""Namespace and name; of histograms namespace and set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    samples: tuple[PodSample, ...] = ()
+    """Of the leaders that live, by UID."""
+    histograms: Mapping[PodKey, Mapping[str, Histogram]] | None = None
+    """Summed by set already; None where they are in the samples."""
+    reachable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One deployment, with the leaders of its ready replicas."""
+
+    subject: Subject
+    leaders: tuple[PodSeen, ...] = field(default=())
+
+
+class Source(Protocol):
+    def covers(self, subject: Subject) -> bool: ...
+    async def look(self, now: float, asked: Sequence[Asked]) -> Looked: ...
+    def close(self) -> None: ...
+
+
+class ByPrometheus:
+    def __init__(self, metrics: FleetMetrics, close: Closes) -> None:
+        self._metrics = metrics
+        self._close = close
+
+    def covers(self, subject: Subject) -> bool:  # noqa: ARG002 - all of them cost one set of questions
+        return True
+
+    async def look(self, now: float, asked: Sequence[Asked]) -> Looked:
+        self._metrics.speaks(words_of(asked))
+        read, reachable = await self._metrics.look(now)
+        pods = {
+            (each.subject.key.partition("/")[0], pod.name): pod.uid for each in asked for pod in each.leaders
+        }
+        return Looked(samples=joined(read.samples, pods), histograms=read.histograms, reachable=reachable)
+
+    def close(self) -> None:
+        self._close.close()
+
+
+class ByPods:
+    """Only of those that ask for something live: it is a connection a pod."""
+
+    def covers(self, subject: Subject) -> bool:
+        return subject.autoscaled or subject.tuning_asked
+
+    async def look(self, now: float, asked: Sequence[Asked]) -> Looked:
+        pages = [
+            Page(pod.uid, f"{'https' if each.subject.tls else 'http'}://{_host(pod.address)}:{ENGINE_PORT}{engine_profile(each.subject.engine.name).metrics_path}")
+            for each in asked
+            for pod in each.leaders
+            if pod.address
+        ]  # fmt: skip
+        if len(pages) > MOST_PAGES:
+            LOG.warning("%d pods would have to be asked for metrics: set prometheusUrl", len(pages))
+            return Looked(reachable=False)
+        found = await scrape(pages, words_of(asked), now=now)
+        return Looked(samples=found.samples)
+
+    def close(self) -> None:
+        """Nothing stays open between two looks."""
+
+
+class Closes(Protocol):
+    def close(self) -> None: ...
+
+
+def words_of(asked: Iterable[Asked]) -> Vocabulary:
+    """Of all engines and versions in use."""
+    engines = {(each.subject.engine.name, each.subject.engine.version): each.subject.engine for each in asked}
+    return vocabulary(engines[key].metrics for key in sorted(engines))
+
+
+def _host(address: str) -> str:
+    return f"[{address}]" if ":" in address else address

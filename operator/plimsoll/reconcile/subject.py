@@ -1,0 +1,197 @@
+"""What the control loop knows of one deployment between its turns: bounds, promises, consent, and its planned sets in short.
+
+Made again only when the resource or its pinned plan changed, so that a tick over thousands of them reads no plan and checks no
+spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from plimsoll import names
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.defaults import effective
+from plimsoll.api.problems import SpecError
+from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.control.capacity import capacity_of
+from plimsoll.control.record import EMPTY, Record
+from plimsoll.control.retune import Consent, Knobs
+from plimsoll.control.retune.scene import knobs_of
+from plimsoll.control.situation import Bounds, Capacity, Slo
+from plimsoll.facts.engines import EngineFacts, EngineNotPlannedError, UnknownEngineError, engine_facts
+from plimsoll.planning.budgets import claim_of, priority_of
+from plimsoll.planning.layout import Layout, Shape
+from plimsoll.planning.pinning import spec_digest
+from plimsoll.planning.plan import Hardware, PlanSet
+from plimsoll.reconcile.changing import change_of
+from plimsoll.reconcile.kept import Kept
+from plimsoll.render.sets import set_name
+
+UP_WINDOW_S = 30.0
+ZERO_AFTER_S = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A set of the pinned plan."""
+
+    name: str
+    digest: str
+    """Of its entry in the plan."""
+    replicas: int
+    capacity: Capacity
+    knobs: Knobs
+    hardware: Hardware
+    shape: Shape
+    layout: Layout
+    product: str
+    gpus: float
+    price_per_hour: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asleep:
+    """Scaling to no replica, as it is asked for."""
+
+    query: str | None
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    key: str
+    """namespace/name."""
+    metadata: ObjectMeta
+    fixed: int | None
+    least: int
+    most: int | None
+    paused: bool
+    slo: Slo
+    up_window_s: float
+    down_window_s: float | None
+    zero: Asleep | None
+    consent: Consent
+    tuning_asked: bool
+    """Whether spec.tuning says anything."""
+    priority: int
+    spec: str
+    """Digest of what planning reads."""
+    engine: EngineFacts
+    sets: tuple[Planned, ...]
+    changed: Planned | None
+    """The set that a retune tries."""
+    tls: bool
+    record: Record
+    """As it is stored."""
+    told: tuple[tuple[str, str, str], ...]
+    """Conditions as status had them when this was made: type, status, reason."""
+
+    @property
+    def autoscaled(self) -> bool:
+        return self.fixed is None and self.most is not None
+
+    @property
+    def replicas(self) -> int:
+        return sum(each.replicas for each in self.sets)
+
+    @property
+    def bounds(self) -> Bounds:
+        pause = "spec.paused is true" if self.paused else None
+        if self.autoscaled and self.most is not None:
+            return Bounds(min=self.least, max=self.most, pause=pause)
+        count = self.replicas if self.fixed is None else self.fixed
+        return Bounds(min=count, max=max(1, count), fixed=count, pause=pause)
+
+
+def subject_of(deployment: LLMDeployment, kept: Kept, config: OperatorConfig) -> Subject | None:
+    """None where nothing is planned, or the spec cannot be what it is."""
+    plan = kept.plan
+    if plan is None or not plan.sets:
+        return None
+    try:
+        spec = effective(deployment.spec, deployment.namespace, config).spec
+        engine = engine_facts(plan.engine, plan.engine_version)
+        sets = tuple(_planned(deployment, each, engine, config) for each in plan.sets)
+        record = kept.control or EMPTY
+        tried = change_of(plan, record.retune)
+        changed = None if tried is None else _planned(deployment, tried.entry, engine, config)
+    except (SpecError, UnknownEngineError, EngineNotPlannedError):
+        return None
+    return _subject(deployment, spec, engine, sets=sets, changed=changed, record=record, config=config)
+
+
+def _subject(
+    deployment: LLMDeployment,
+    spec: LLMDeploymentSpec,
+    engine: EngineFacts,
+    *,
+    sets: tuple[Planned, ...],
+    changed: Planned | None,
+    record: Record,
+    config: OperatorConfig,
+) -> Subject:
+    scaling = spec.scaling
+    zero = scaling.zero
+    least = scaling.min if scaling.min is not None else 0 if zero is not None else 1
+    down = scaling.down_window_seconds
+    return Subject(
+        key=f"{deployment.namespace}/{deployment.name}",
+        metadata=deployment.metadata,
+        fixed=deployment.spec.replicas,
+        least=least,
+        most=scaling.max,
+        paused=deployment.spec.paused is True,
+        slo=Slo(ttft_p99_s=_seconds(spec.slo.ttft_p99_ms), itl_p99_s=_seconds(spec.slo.itl_p99_ms)),
+        up_window_s=UP_WINDOW_S if scaling.up_window_seconds is None else float(scaling.up_window_seconds),
+        down_window_s=None if down is None else float(down),
+        zero=None
+        if zero is None
+        else Asleep(query=zero.wake.query, after_s=float(zero.after_seconds or ZERO_AFTER_S)),
+        consent=Consent.of(spec.tuning),
+        tuning_asked=bool(deployment.spec.tuning.model_fields_set),
+        priority=priority_of(deployment.namespace, config),
+        spec=spec_digest(spec),
+        engine=engine,
+        sets=sets,
+        changed=changed,
+        tls=spec.networking.tls_secret is not None,
+        record=record,
+        told=tuple((one.type, one.status, one.reason) for one in deployment.status.conditions),
+    )
+
+
+def _planned(
+    deployment: LLMDeployment, chosen: PlanSet, engine: EngineFacts, config: OperatorConfig
+) -> Planned:
+    claim = claim_of(chosen)
+    return Planned(
+        name=set_name(deployment, chosen, facts=engine, config=config),
+        digest=chosen.digest,
+        replicas=chosen.replicas,
+        capacity=capacity_of(chosen),
+        knobs=knobs_of(chosen),
+        hardware=chosen.hardware,
+        shape=chosen.shape,
+        layout=chosen.layout,
+        product=claim.product,
+        gpus=float(claim.gpus),
+        price_per_hour=None if claim.price is None else float(claim.price),
+    )
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def annotations_of(metadata: ObjectMeta) -> Mapping[str, str]:
+    """Those that ask for something by changing."""
+    return {
+        name: metadata.annotations[name]
+        for name in (names.ANNOTATION_RESET, names.ANNOTATION_WAKE)
+        if name in metadata.annotations
+    }
+
+
+__all__ = ["Asleep", "Planned", "Subject", "annotations_of", "subject_of"]

@@ -1,0 +1,84 @@
+"""What control keeps, in the fields of status: when and why the number of replicas changed, retunes, the traffic as it was seen."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from plimsoll.api.v1alpha1.status import ScalingStep, TuningStep
+from plimsoll.control.record import Record
+from plimsoll.control.retune import Past, Phase, Step
+from plimsoll.control.workload import status_of
+from plimsoll.status.summary import cut
+
+SCALINGS_TOLD: Final = 5
+RETUNES_TOLD: Final = 10
+SHORT: Final = 63
+State = Literal[
+    "Planned", "Canary", "Judging", "Rolling", "Verifying", "Done", "RollingBack", "Failed", "DryRun"
+]
+
+
+def live_status(record: Record) -> dict[str, Any]:
+    """Fields that are to change; those of which nothing is known are left out, and one that is over is None."""
+    scalings = [act for act in record.acts if act.what == "scale"]
+    found: dict[str, Any] = {
+        "scaling_history": tuple(
+            ScalingStep(
+                at=timestamp(act.at),
+                before=int(act.before),
+                after=int(act.after),
+                reason=act.reason,
+                message=cut(act.message),
+            )
+            for act in scalings[:SCALINGS_TOLD]
+        ),
+        "tuning_history": tuple(past_step(past) for past in _past(record)[:RETUNES_TOLD]),
+        "tuning": None if record.retune.step is None else step_of(record.retune.step),
+    }
+    if scalings:
+        found["last_scale_time"] = timestamp(scalings[0].at)
+    if record.observed.since is not None and record.observed.requests >= 1:
+        seen = status_of(record.observed)
+        found["observed"] = seen.model_copy(update={"since": timestamp(record.observed.since)})
+    return found
+
+
+def _past(record: Record) -> tuple[Past, ...]:
+    suggested = record.retune.suggested
+    return record.retune.past if suggested is None else (suggested, *record.retune.past)
+
+
+def step_of(step: Step) -> TuningStep:
+    return TuningStep(
+        id=step.id,
+        setting=step.setting,
+        before=step.before[:SHORT],
+        after=step.after[:SHORT],
+        state=_state(step.phase),
+        reason=cut(f"{step.why}; {step.said}" if step.said else step.why),
+        started_at=timestamp(step.began),
+        deadline=timestamp(step.deadline),
+    )
+
+
+def past_step(past: Past) -> TuningStep:
+    return TuningStep(
+        id=past.id,
+        setting=past.setting,
+        before=past.before[:SHORT],
+        after=past.after[:SHORT],
+        state="DryRun" if past.outcome is Phase.PLANNED else _state(past.outcome),
+        reason=cut(past.reason),
+        started_at=timestamp(past.began),
+        finished_at=timestamp(past.ended),
+    )
+
+
+def _state(phase: Phase) -> State:
+    word: State = phase.value
+    return word
+
+
+def timestamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
