@@ -1,0 +1,37 @@
+"""`python -m standin [OPTIONS] serve MODEL FLAGS...`: a stand-in engine with the command line of `vllm serve`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from standin.process import Fate, run
+from standin.start import NEWEST
+
+
+def main(args: list[str]) -> int:
+    place = args.index("serve") if "serve" in args else len(args)
+    parser = argparse.ArgumentParser(prog="python -m standin", description=__doc__)
+    parser.add_argument("--version", default=NEWEST, help=f"of vLLM (default: {NEWEST})")
+    parser.add_argument(
+        "--gpu", help="size the cache by the memory ledger on this GPU, for a model of the catalogue"
+    )
+    parser.add_argument("--start-seconds", type=float, default=0.0, help="until it listens")
+    for name, what in (("crash", "ends with 1"), ("oom", "is killed"), ("hang", "moves no token")):
+        parser.add_argument(f"--{name}-after", type=float, metavar="SECONDS", help=f"it {what}")
+    chosen = parser.parse_args(args[:place])
+    if place == len(args):
+        parser.error("say `serve MODEL`, with vLLM's own flags behind it")
+    fate = Fate(
+        version=chosen.version,
+        gpu=chosen.gpu,
+        start_s=chosen.start_seconds,
+        crash_s=chosen.crash_after,
+        oom_s=chosen.oom_after,
+        hang_s=chosen.hang_after,
+    )
+    return run(args[place + 1 :], fate)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
