@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from plimsoll_runtime import VERSION
+from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.nvml import devices
+from plimsoll_runtime.preflight import Need, PlanUnreadable, need_of, see, settled, with_argv
 from plimsoll_runtime.said import Said
 from plimsoll_runtime.side import Side
 from plimsoll_runtime.supervisor import Options, Supervisor
 from plimsoll_runtime.words import tell
 
 TERMINATION_LOG = "/dev/termination-log"
+MEMORY_SECONDS = 20.0
+"""Until the driver has taken back what an engine before this one had."""
 
 
 def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -47,6 +53,9 @@ def _parser() -> argparse.ArgumentParser:
         "--port-file", type=Path, help="write the port there, which is chosen freely for --port 0"
     )
     serve.add_argument(
+        "--plan", type=Path, help="a JSON file that says what the plan counts on: GPUs, memory, disks"
+    )
+    serve.add_argument(
         "--grace", type=float, default=25.0, help="seconds between the signal to end and the end (default 25)"
     )
     serve.add_argument(
@@ -74,13 +83,46 @@ def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping
         message=told.termination_log,
     )
     try:
+        need = with_argv(_plan(told.plan), argv, environment)
+    except (OSError, ValueError) as error:
+        tell(f"--plan {told.plan}: {error}")
+        return 2
+    try:
         side = Side(said, told.port)
     except OSError as error:  # an engine that nobody can ask about is better than none
         tell(f"port {told.port} is not to be had ({error.strerror}): no facts will be told")
-        return Supervisor(options, said).run()
+        return _run(options, said, need)
     if told.port_file is not None:
         told.port_file.write_text(f"{side.port}", encoding="ascii")
     try:
-        return Supervisor(options, said).run()
+        return _run(options, said, need)
     finally:
         side.close()
+
+
+def _run(options: Options, said: Said, need: Need) -> int:
+    """What does not fit is said before an engine is started that would find it out minutes later."""
+    found = _look(need, said)
+    supervisor = Supervisor(options, said)
+    return supervisor.run() if not found else supervisor.refuse(found[0])
+
+
+def _look(need: Need, said: Said) -> list[Failure]:
+    until = time.monotonic() + MEMORY_SECONDS
+
+    def wait() -> bool:
+        time.sleep(1.0)
+        return time.monotonic() < until
+
+    seen, found = settled(need, lambda: see(need, devices()), wait)
+    said.sees(seen.devices)
+    return found
+
+
+def _plan(file: Path | None) -> Need:
+    if file is None:
+        return Need()
+    body = json.loads(file.read_text(encoding="utf-8"))
+    if not isinstance(body, dict):
+        raise PlanUnreadable("it must be a JSON object")
+    return need_of(body)

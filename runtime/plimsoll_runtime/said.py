@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from plimsoll_runtime import SCHEMA, VERSION
 from plimsoll_runtime.address import without_secrets
 from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.nvml import Devices
 from plimsoll_runtime.readings import Reading
 from plimsoll_runtime.startup import Startup
 
@@ -32,6 +33,7 @@ class Said:
         self._startup = Startup(now)
         self._failure: Failure | None = None
         self._reading: Reading | None = None
+        self._devices: Devices | None = None
         self.run = f"{time.time_ns():x}"
         """Of this start, so that members of a group can tell it from another."""
 
@@ -72,6 +74,10 @@ class Said:
         with self._lock:
             self._reading = reading
 
+    def sees(self, devices: Devices | None) -> None:
+        with self._lock:
+            self._devices = devices
+
     def serves(self, now: float) -> None:
         with self._lock:
             self._startup.served(now)
@@ -104,6 +110,7 @@ class Said:
                 "requests": None
                 if reading is None
                 else {"running": reading.running, "waiting": reading.waiting},
+                "devices": None if self._devices is None else self._devices.told(),
                 "failure": None if self._failure is None else self._failure.told(),
                 "argv": self._argv,
             }

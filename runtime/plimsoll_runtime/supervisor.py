@@ -91,6 +91,11 @@ class Supervisor:
         child.bury()
         return self._ended(child.code, log)
 
+    def refuse(self, failure: Failure) -> int:
+        """Instead of a run."""
+        self._say(failure)
+        return 1
+
     def _listen(self) -> None:
         for number in (*PASSED_ON, *ENDINGS):
             signal.signal(number, self._signalled)

@@ -1,0 +1,166 @@
+"""The GPUs that this container sees: NVIDIA's by the driver's own library, AMD's by what the kernel says of them.
+
+None means that nothing is known, which is not the same as no GPU: without library and driver there is nobody to ask.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+LIBRARY = "libnvidia-ml.so.1"
+_TEXT = 96
+_NVLINK, _OK = 2, 0
+_AMD = "0x1002"
+
+
+class Gpu(NamedTuple):
+    name: str
+    total: int
+    free: int
+    capability: tuple[int, int] | None = None
+    """CUDA's; None for other vendors."""
+
+    def told(self) -> dict[str, object]:
+        capability = None if self.capability is None else "{}.{}".format(*self.capability)
+        return {
+            "name": self.name,
+            "totalBytes": self.total,
+            "freeBytes": self.free,
+            "capability": capability,
+        }
+
+
+class Devices(NamedTuple):
+    gpus: tuple[Gpu, ...]
+    driver: str | None = None
+    nvlink: bool | None = None
+    """Whether all of them reach one another by NVLink; None where that is not known or there is one only."""
+
+    def told(self) -> dict[str, object]:
+        return {"gpus": [gpu.told() for gpu in self.gpus], "driver": self.driver, "nvlink": self.nvlink}
+
+
+class NvmlError(Exception):
+    pass
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+def devices() -> Devices | None:
+    try:
+        library = ctypes.CDLL(LIBRARY)
+    except OSError:
+        return amd_devices()
+    try:
+        return nvidia_devices(library)
+    except (NvmlError, AttributeError):  # a library without a driver, or older than all that is asked
+        return None
+
+
+def nvidia_devices(library: Any) -> Devices:
+    """`library` is NVML, or what behaves like it."""
+    _call(library.nvmlInit_v2)
+    try:
+        whole = _handles(library)
+        parts = [part for handle in whole for part in _parts(library, handle)]
+        chosen = parts or whole
+        return Devices(
+            gpus=tuple(_gpu(library, handle) for handle in chosen),
+            driver=_text(library.nvmlSystemGetDriverVersion),
+            nvlink=None if parts or len(whole) < 2 else _all_linked(library, whole),
+        )
+    finally:
+        library.nvmlShutdown()
+
+
+def _call(function: Any, *arguments: Any) -> None:
+    code = function(*arguments)
+    if code != _OK:
+        raise NvmlError(f"{getattr(function, '__name__', 'nvml')} answers {code}")
+
+
+def _text(function: Any, *arguments: Any) -> str:
+    buffer = ctypes.create_string_buffer(_TEXT)
+    _call(function, *arguments, buffer, ctypes.c_uint(_TEXT))
+    return buffer.value.decode(errors="replace")
+
+
+def _handles(library: Any) -> list[ctypes.c_void_p]:
+    count = ctypes.c_uint()
+    _call(library.nvmlDeviceGetCount_v2, ctypes.byref(count))
+    found = []
+    for index in range(count.value):
+        handle = ctypes.c_void_p()
+        _call(library.nvmlDeviceGetHandleByIndex_v2, ctypes.c_uint(index), ctypes.byref(handle))
+        found.append(handle)
+    return found
+
+
+def _parts(library: Any, handle: ctypes.c_void_p) -> Iterator[ctypes.c_void_p]:
+    """Of a GPU that is cut (MIG), those that this container sees."""
+    current, pending, most = ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
+    if library.nvmlDeviceGetMigMode(handle, ctypes.byref(current), ctypes.byref(pending)) != _OK:
+        return
+    if not current.value:
+        return
+    if library.nvmlDeviceGetMaxMigDeviceCount(handle, ctypes.byref(most)) != _OK:
+        return
+    for index in range(most.value):
+        part = ctypes.c_void_p()
+        if (
+            library.nvmlDeviceGetMigDeviceHandleByIndex(handle, ctypes.c_uint(index), ctypes.byref(part))
+            == _OK
+        ):
+            yield part
+
+
+def _gpu(library: Any, handle: ctypes.c_void_p) -> Gpu:
+    memory, major, minor = _Memory(), ctypes.c_int(), ctypes.c_int()
+    _call(library.nvmlDeviceGetMemoryInfo, handle, ctypes.byref(memory))
+    code = library.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor))
+    return Gpu(
+        name=_text(library.nvmlDeviceGetName, handle),
+        total=memory.total,
+        free=memory.free,
+        capability=(major.value, minor.value) if code == _OK else None,
+    )
+
+
+def _all_linked(library: Any, handles: list[ctypes.c_void_p]) -> bool | None:
+    for place, one in enumerate(handles):
+        for other in handles[place + 1 :]:
+            status = ctypes.c_int()
+            code = library.nvmlDeviceGetP2PStatus(one, other, ctypes.c_int(_NVLINK), ctypes.byref(status))
+            if code != _OK:
+                return None
+            if status.value != _OK:
+                return False
+    return True
+
+
+def amd_devices(root: Path = Path("/")) -> Devices | None:
+    """Those whose device file is in this container; the kernel's own folders show all of the machine."""
+    found = []
+    for node in sorted((root / "dev/dri").glob("renderD*")):
+        folder = root / "sys/class/drm" / node.name / "device"
+        try:
+            if (folder / "vendor").read_text().strip() != _AMD:
+                continue
+            total = int((folder / "mem_info_vram_total").read_text())
+            used = int((folder / "mem_info_vram_used").read_text())
+        except (OSError, ValueError):
+            continue
+        found.append(Gpu(name=_amd_name(folder), total=total, free=total - used))
+    return Devices(tuple(found)) if found else None
+
+
+def _amd_name(folder: Path) -> str:
+    try:
+        return (folder / "product_name").read_text().strip() or "AMD GPU"
+    except OSError:
+        return "AMD GPU"

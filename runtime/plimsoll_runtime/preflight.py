@@ -1,0 +1,287 @@
+"""Whether a machine is what the plan counts on, before anything is loaded: what is seen, what is needed, where they differ.
+
+Seeing does I/O, judging does not. Only what is certain ends a start; what cannot be seen from here is left to the engine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from plimsoll_runtime.address import number_of, value_of
+from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.nvml import Devices
+
+GIB = 1 << 30
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the container's own mount
+LEAST_SHARED = 128 << 20
+"""A queue between workers is 160 MiB, of which not all is used at once; Kubernetes gives 64 MiB where nobody asks for more."""
+SLACK_PERMILLE = 20
+"""By which memory may miss what a catalogue says of it: drivers keep some of it."""
+DEFAULT_UTILIZATION = 0.92
+
+
+class Need(NamedTuple):
+    """What the plan counts on; None where nothing is asked."""
+
+    gpus: int | None = None
+    product: str | None = None
+    gpu_bytes: int | None = None
+    """In all, of each."""
+    utilization: float | None = None
+    """Share of each that has to be free."""
+    capability: tuple[int, int] | None = None
+    shared_bytes: int | None = None
+    host_bytes: int | None = None
+    disks: tuple[tuple[str, int], ...] = ()
+    writable: tuple[str, ...] = ()
+
+
+class Seen(NamedTuple):
+    """None where it cannot be seen."""
+
+    devices: Devices | None = None
+    shared_bytes: int | None = None
+    host_bytes: int | None = None
+    disks: Mapping[str, int] = {}
+    """Free bytes by folder."""
+    unwritable: Mapping[str, str] = {}
+    """Folders, and what the system said."""
+
+
+class PlanUnreadable(ValueError):
+    """The plan's file; the message names the field, the value and what would be right."""
+
+
+_FIELDS: Mapping[str, tuple[str, type]] = {
+    "gpus": ("gpus", int),
+    "product": ("product", str),
+    "gpuBytes": ("gpu_bytes", int),
+    "utilizationPermille": ("utilization", int),
+    "capability": ("capability", str),
+    "sharedMemoryBytes": ("shared_bytes", int),
+    "hostMemoryBytes": ("host_bytes", int),
+    "diskBytes": ("disks", dict),
+    "writable": ("writable", list),
+}
+
+
+def need_of(body: Mapping[str, Any]) -> Need:
+    """From the plan's JSON. Fields that are not known here are a newer operator's, and pass."""
+    found: dict[str, Any] = {}
+    for name, (field, kind) in _FIELDS.items():
+        value = body.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise PlanUnreadable(f"{name} is {value!r}; it must be a JSON {kind.__name__}")
+        found[field] = value
+    if "utilization" in found:
+        found["utilization"] /= 1000
+    if "capability" in found:
+        found["capability"] = _capability(found["capability"])
+    if "disks" in found:
+        found["disks"] = tuple(sorted((str(path), int(size)) for path, size in found["disks"].items()))
+    if "writable" in found:
+        found["writable"] = tuple(map(str, found["writable"]))
+    return Need(**found)
+
+
+def _capability(text: str) -> tuple[int, int]:
+    major, _, minor = text.partition(".")
+    if not (major.isdecimal() and minor.isdecimal()):
+        raise PlanUnreadable(f"capability is {text!r}; it must read like 9.0")
+    return int(major), int(minor)
+
+
+def with_argv(need: Need, argv: Sequence[str], environment: Mapping[str, str]) -> Need:
+    """What the engine's own words ask for, where the plan does not say it."""
+    ranks = _ranks(argv)
+    on_cpu = "VLLM_CPU_KVCACHE_SPACE" in environment or environment.get("VLLM_TARGET_DEVICE") == "cpu"
+    found: dict[str, Any] = {}
+    if need.shared_bytes is None and ranks > 1 and not on_cpu:
+        found["shared_bytes"] = LEAST_SHARED
+    if on_cpu:
+        asked = environment.get("VLLM_CPU_KVCACHE_SPACE", "")
+        if need.host_bytes is None and asked.isdecimal():
+            found["host_bytes"] = int(asked) * GIB
+        return need._replace(**found)
+    if need.gpus is None:
+        found["gpus"] = ranks
+    if need.utilization is None and value_of(argv, "--device-ids") is None:
+        found["utilization"] = _utilization(argv)
+    return need._replace(**found)
+
+
+def _ranks(argv: Sequence[str]) -> int:
+    """In this pod."""
+    tensor = number_of(argv, "--tensor-parallel-size", "-tp") or 1
+    pipeline = number_of(argv, "--pipeline-parallel-size", "-pp") or 1
+    data = number_of(argv, "--data-parallel-size-local", "-dpl")
+    if data is None:
+        data = number_of(argv, "--data-parallel-size", "-dp") or 1
+    nodes = number_of(argv, "--nnodes", "-n") or 1
+    if value_of(argv, "--distributed-executor-backend") == "ray":
+        return 1  # the others are where Ray finds them
+    return max(1, tensor * pipeline * data // nodes)
+
+
+def _utilization(argv: Sequence[str]) -> float:
+    text = value_of(argv, "--gpu-memory-utilization", "--device-memory-utilization")
+    try:
+        return float(text) if text is not None else DEFAULT_UTILIZATION
+    except ValueError:
+        return DEFAULT_UTILIZATION
+
+
+def misfits(need: Need, seen: Seen) -> list[Failure]:
+    """The first is the one to tell."""
+    found = [] if seen.devices is None else _gpu_misfits(need, seen.devices)
+    if (
+        need.shared_bytes is not None
+        and seen.shared_bytes is not None
+        and seen.shared_bytes < need.shared_bytes
+    ):
+        found.append(
+            Failure(
+                "SharedMemory",
+                f"{SHARED_MEMORY} holds {_mib(seen.shared_bytes)} MiB, and the workers need {_mib(need.shared_bytes)}",
+                "a larger memory-backed volume there (spec.podPatches); Kubernetes gives 64 MiB without one",
+            )
+        )
+    if need.host_bytes is not None and seen.host_bytes is not None and seen.host_bytes < need.host_bytes:
+        found.append(
+            Failure(
+                "HostMemoryTaken",
+                f"{_gib(need.host_bytes)} GiB of the machine's memory are needed, and {_gib(seen.host_bytes)} are there",
+                "a larger memory limit (spec.topology.cpu.memory, or spec.podPatches), or a smaller KV cache",
+            )
+        )
+    for path, size in need.disks:
+        free = seen.disks.get(path)
+        if free is not None and free < size:
+            message = f"{path} has {_gib(free)} GiB free, and {_gib(size)} are needed"
+            found.append(Failure("DiskFull", message, "a larger spec.storage.weights or spec.storage.cache"))
+    for path in sorted(seen.unwritable):
+        message = f"{path} cannot be written: {seen.unwritable[path]}"
+        remedy = (
+            "a volume there that the pod's user may write: spec.storage.cache, or fsGroup by spec.podPatches"
+        )
+        found.append(Failure("NotWritable", message, remedy))
+    return found
+
+
+def _gpu_misfits(need: Need, devices: Devices) -> list[Failure]:
+    found, gpus = [], devices.gpus
+    if need.gpus is not None and len(gpus) < need.gpus:
+        message = f"the plan needs {need.gpus} GPUs, and this container sees {len(gpus)}"
+        remedy = "check the pod's GPU request and the device plugin: kubectl describe node"
+        found.append(Failure("TooFewGpus", message, remedy))
+    for place, gpu in enumerate(gpus[: need.gpus]):
+        about = f"GPU {place} ({gpu.name})"
+        if need.product is not None and not _same(need.product, gpu.name):
+            message = f"{about} is not the {need.product} that the plan counts on"
+            found.append(Failure("WrongGpu", message, "check the labels of the node: kubectl describe node"))
+        if need.gpu_bytes is not None and gpu.total * 1000 < need.gpu_bytes * (1000 - SLACK_PERMILLE):
+            message = f"{about} has {_gib(gpu.total)} GiB, and the plan counts on {_gib(need.gpu_bytes)}"
+            found.append(Failure("WrongGpu", message, "check the labels of the node: kubectl describe node"))
+        if need.capability is not None and gpu.capability is not None and gpu.capability < need.capability:
+            said, wanted = "{}.{}".format(*gpu.capability), "{}.{}".format(*need.capability)
+            message = f"{about} has compute capability {said}, and the plan needs {wanted}"
+            found.append(Failure("GpuTooOld", message, "a newer class of GPU: spec.topology.gpuProducts"))
+        if need.utilization is not None and gpu.free * 1000 < gpu.total * need.utilization * (
+            1000 - SLACK_PERMILLE
+        ):
+            message = (
+                f"only {_gib(gpu.free)} of {_gib(gpu.total)} GiB of {about} are free, and the engine takes"
+                f" {_gib(round(gpu.total * need.utilization))}"
+            )
+            remedy = "end what else uses this GPU (nvidia-smi on the node), or lower spec.memory.utilizationPercent"
+            found.append(Failure("GpuMemoryTaken", message, remedy))
+    return found
+
+
+def _same(product: str, name: str) -> bool:
+    """H100 is in NVIDIA H100 80GB HBM3; words are compared, not letters, so that A10 is not in A100."""
+    said = name.upper().replace("-", " ").split()
+    return all(word in said for word in product.upper().replace("-", " ").split())
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:.1f}"
+
+
+def _mib(size: int) -> int:
+    return size >> 20
+
+
+def settled(need: Need, seen: Callable[[], Seen], wait: Callable[[], bool]) -> tuple[Seen, list[Failure]]:
+    """Memory that is taken may be an earlier engine's, whose end takes the driver a moment; `wait` says how long that may be."""
+    while True:
+        now = seen()
+        found = misfits(need, now)
+        if not found or found[0].word != "GpuMemoryTaken" or not wait():
+            return now, found
+
+
+def see(need: Need, devices: Devices | None) -> Seen:
+    """What there is of what is needed; `devices` are asked for elsewhere, since that may take seconds."""
+    unwritable = {}
+    for path in (tempfile.gettempdir(), *need.writable):
+        refused = _refused(Path(path))
+        if refused is not None:
+            unwritable[path] = refused
+    return Seen(
+        devices=devices,
+        shared_bytes=_size(SHARED_MEMORY),
+        host_bytes=host_memory(),
+        disks={path: free for path, _ in need.disks if (free := _free(path)) is not None},
+        unwritable=unwritable,
+    )
+
+
+def _refused(folder: Path) -> str | None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"x")
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _size(path: str) -> int | None:
+    try:
+        return shutil.disk_usage(path).total
+    except OSError:
+        return None
+
+
+def _free(path: str) -> int | None:
+    folder = Path(path)
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None
+
+
+def host_memory(root: Path = Path("/")) -> int | None:
+    """What this container may take: its limit, or the machine's memory where it has none."""
+    found = []
+    for name in ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = (root / name).read_text().strip()
+        except OSError:
+            continue
+        if text.isdecimal():
+            found.append(int(text))
+    with contextlib.suppress(OSError, ValueError):
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(found) if found else None

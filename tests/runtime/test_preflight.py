@@ -1,0 +1,288 @@
+"""What a machine is against what a plan counts on, on drivers that tests make up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plimsoll_runtime.nvml import Devices, Gpu, NvmlError, amd_devices, nvidia_devices
+from plimsoll_runtime.preflight import (
+    GIB,
+    Need,
+    PlanUnreadable,
+    Seen,
+    host_memory,
+    misfits,
+    need_of,
+    see,
+    settled,
+    with_argv,
+)
+
+H100 = Gpu("NVIDIA H100 80GB HBM3", 80 * GIB, 79 * GIB, (9, 0))
+
+
+class Library:
+    """NVML's calling convention: values by reference, 0 for well."""
+
+    def __init__(self, gpus, *, parts=None, unlinked=()):
+        self.gpus, self.parts, self.unlinked = gpus, parts or {}, set(unlinked)
+        self.open = 0
+
+    def nvmlInit_v2(self):  # noqa: N802
+        self.open += 1
+        return 0
+
+    def nvmlShutdown(self):  # noqa: N802
+        self.open -= 1
+        return 0
+
+    def nvmlDeviceGetCount_v2(self, count):  # noqa: N802
+        count._obj.value = len(self.gpus)
+        return 0
+
+    def nvmlDeviceGetHandleByIndex_v2(self, index, handle):  # noqa: N802
+        handle._obj.value = index.value + 1
+        return 0
+
+    def nvmlSystemGetDriverVersion(self, buffer, size):  # noqa: N802
+        buffer.value = b"580.65.06"
+        return 0
+
+    def nvmlDeviceGetMigMode(self, handle, current, pending):  # noqa: N802
+        current._obj.value = int(handle.value - 1 in self.parts)
+        return 0
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, handle, most):  # noqa: N802
+        most._obj.value = 7
+        return 0
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle, index, part):  # noqa: N802
+        if index.value >= self.parts[handle.value - 1]:
+            return 6  # not found
+        part._obj.value = handle.value
+        return 0
+
+    def nvmlDeviceGetMemoryInfo(self, handle, memory):  # noqa: N802
+        gpu = self.gpus[handle.value - 1]
+        memory._obj.total, memory._obj.free = gpu.total, gpu.free
+        return 0
+
+    def nvmlDeviceGetCudaComputeCapability(self, handle, major, minor):  # noqa: N802
+        major._obj.value, minor._obj.value = self.gpus[handle.value - 1].capability
+        return 0
+
+    def nvmlDeviceGetName(self, handle, buffer, size):  # noqa: N802
+        buffer.value = self.gpus[handle.value - 1].name.encode()
+        return 0
+
+    def nvmlDeviceGetP2PStatus(self, one, other, kind, status):  # noqa: N802
+        status._obj.value = int((one.value - 1, other.value - 1) in self.unlinked)
+        return 0
+
+
+def test_the_drivers_library_says_what_there_is():
+    library = Library([H100, H100])
+    assert nvidia_devices(library) == Devices((H100, H100), "580.65.06", nvlink=True)
+    assert library.open == 0
+
+
+def test_a_pair_without_a_link_is_seen():
+    assert nvidia_devices(Library([H100] * 3, unlinked=[(0, 2)])).nvlink is False
+
+
+def test_of_a_gpu_that_is_cut_the_parts_count():
+    found = nvidia_devices(Library([H100], parts={0: 2}))
+    assert len(found.gpus) == 2
+    assert found.nvlink is None
+
+
+def test_a_driver_that_does_not_answer_is_no_machine_without_gpus(monkeypatch):
+    library = Library([])
+    monkeypatch.setattr(library, "nvmlDeviceGetCount_v2", lambda count: 999)
+    with pytest.raises(NvmlError, match="999"):
+        nvidia_devices(library)
+    assert library.open == 0
+
+
+def test_names_for_the_driver_are_those_of_the_real_library():
+    named = {name for name in vars(Library) if name.startswith("nvml")}
+    source = Path(nvidia_devices.__code__.co_filename).read_text()
+    assert all(f"library.{name}" in source for name in named)
+
+
+def test_amds_are_those_whose_device_file_is_here(tmp_path: Path):
+    for name, vendor in (("renderD128", "0x1002"), ("renderD129", "0x1002"), ("renderD130", "0x10de")):
+        folder = tmp_path / "sys/class/drm" / name / "device"
+        folder.mkdir(parents=True)
+        (folder / "vendor").write_text(f"{vendor}\n")
+        (folder / "mem_info_vram_total").write_text(f"{192 * GIB}\n")
+        (folder / "mem_info_vram_used").write_text(f"{1 * GIB}\n")
+    (tmp_path / "dev/dri").mkdir(parents=True)
+    (tmp_path / "dev/dri/renderD129").touch()
+    (tmp_path / "dev/dri/renderD130").touch()
+    assert amd_devices(tmp_path) == Devices((Gpu("AMD GPU", 192 * GIB, 191 * GIB),))
+    assert amd_devices(tmp_path / "nowhere") is None
+
+
+@pytest.mark.parametrize(
+    ("need", "seen", "word", "said"),
+    [
+        (
+            Need(gpus=8),
+            Seen(devices=Devices((H100,) * 4)),
+            "TooFewGpus",
+            "needs 8 GPUs, and this container sees 4",
+        ),
+        (Need(gpus=1), Seen(devices=Devices(())), "TooFewGpus", "sees 0"),
+        (Need(product="A100"), Seen(devices=Devices((H100,))), "WrongGpu", "GPU 0 (NVIDIA H100"),
+        (Need(product="H10"), Seen(devices=Devices((H100,))), "WrongGpu", "H10"),
+        (Need(gpu_bytes=141 * GIB), Seen(devices=Devices((H100,))), "WrongGpu", "has 80.0 GiB"),
+        (
+            Need(capability=(10, 0)),
+            Seen(devices=Devices((H100,))),
+            "GpuTooOld",
+            "9.0, and the plan needs 10.0",
+        ),
+        (
+            Need(utilization=0.92),
+            Seen(devices=Devices((H100._replace(free=60 * GIB),))),
+            "GpuMemoryTaken",
+            "only 60.0 of 80.0 GiB",
+        ),
+        (Need(shared_bytes=1 << 30), Seen(shared_bytes=64 << 20), "SharedMemory", "holds 64 MiB"),
+        (Need(host_bytes=64 * GIB), Seen(host_bytes=16 * GIB), "HostMemoryTaken", "64.0 GiB of"),
+        (Need(disks=(("/w", 9 * GIB),)), Seen(disks={"/w": GIB}), "DiskFull", "/w has 1.0 GiB free"),
+        (
+            Need(),
+            Seen(unwritable={"/c": "Read-only file system"}),
+            "NotWritable",
+            "/c cannot be written: Read-only",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_said_with_both_figures(need, seen, word, said):
+    failure = misfits(need, seen)[0]
+    assert failure.word == word
+    assert said in failure.message
+    assert failure.remedy
+
+
+@pytest.mark.parametrize(
+    ("need", "seen"),
+    [
+        (Need(gpus=1, product="H100", utilization=0.92, gpu_bytes=80 * GIB), Seen(devices=Devices((H100,)))),
+        (Need(gpus=2), Seen(devices=Devices((H100,) * 8))),
+        (Need(gpus=8, shared_bytes=1, host_bytes=1, disks=(("/w", 1),)), Seen()),
+        # A driver keeps some memory for itself.
+        (Need(gpu_bytes=80 * GIB, utilization=0.99), Seen(devices=Devices((H100._replace(total=79 * GIB, free=78 * GIB),)))),
+    ],
+)  # fmt: skip
+def test_what_fits_or_cannot_be_seen_passes(need, seen):
+    assert misfits(need, seen) == []
+
+
+def test_memory_that_an_earlier_engine_still_holds_is_waited_for():
+    looks = iter([Seen(devices=Devices((H100._replace(free=GIB),))), Seen(devices=Devices((H100,)))])
+    _, found = settled(Need(utilization=0.9), lambda: next(looks), lambda: True)
+    assert found == []
+
+
+def test_but_not_for_ever():
+    taken = Seen(devices=Devices((H100._replace(free=GIB),)))
+    waits = iter([True, True, False])
+    _, found = settled(Need(utilization=0.9), lambda: taken, lambda: next(waits))
+    assert found[0].word == "GpuMemoryTaken"
+    assert list(waits) == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "gpus"),
+    [
+        ("vllm serve m", 1),
+        ("vllm serve m --tensor-parallel-size 4 --pipeline-parallel-size=2", 8),
+        ("vllm serve m -tp 8 --nnodes 2 --node-rank 1", 4),
+        ("vllm serve m -dp 16 --data-parallel-size-local 8", 8),
+        ("vllm serve m -tp 16 --distributed-executor-backend ray", 1),
+    ],
+)
+def test_how_many_gpus_a_pod_needs_is_read_from_the_engines_words(argv, gpus):
+    assert with_argv(Need(), argv.split(), {}).gpus == gpus
+
+
+def test_workers_that_share_need_shared_memory():
+    assert with_argv(Need(), ["vllm", "serve", "m", "-tp", "2"], {}).shared_bytes
+    assert with_argv(Need(), ["vllm", "serve", "m"], {}).shared_bytes is None
+
+
+def test_an_engine_on_cpus_needs_no_gpu_but_its_cache():
+    need = with_argv(Need(), ["vllm", "serve", "m", "-tp", "2"], {"VLLM_CPU_KVCACHE_SPACE": "4"})
+    assert need == Need(host_bytes=4 * GIB)
+
+
+def test_the_plan_goes_before_what_words_suggest():
+    assert with_argv(Need(gpus=2, utilization=0.5), ["vllm", "serve", "m", "-tp", "8"], {})[:4] == (
+        2,
+        None,
+        None,
+        0.5,
+    )
+
+
+def test_a_plan_is_read():
+    need = need_of({
+        "gpus": 8, "product": "H100", "gpuBytes": 5, "utilizationPermille": 920, "capability": "9.0",
+        "sharedMemoryBytes": 6, "hostMemoryBytes": 7, "diskBytes": {"/b": 2, "/a": 1}, "writable": ["/c"], "newer": 1,
+    })  # fmt: skip
+    assert need == Need(8, "H100", 5, 0.92, (9, 0), 6, 7, (("/a", 1), ("/b", 2)), ("/c",))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"gpus": "8"}, "gpus is '8'"),
+        ({"gpus": True}, "gpus is True"),
+        ({"capability": "nine"}, "capability is 'nine'"),
+    ],
+)
+def test_a_plan_that_cannot_be_read_names_the_field(body, said):
+    with pytest.raises(PlanUnreadable, match=said):
+        need_of(body)
+
+
+def test_this_machine_is_seen(tmp_path: Path):
+    folder = tmp_path / "kept" / "here"
+    seen = see(Need(disks=((str(tmp_path / "x"), 1),), writable=(str(folder),)), None)
+    assert folder.is_dir()
+    assert seen.unwritable == {}
+    assert seen.disks[str(tmp_path / "x")] > 0
+
+
+def test_a_folder_that_is_a_file_cannot_be_written(tmp_path: Path):
+    (tmp_path / "file").touch()
+    assert list(see(Need(writable=(str(tmp_path / "file"),)), None).unwritable) == [str(tmp_path / "file")]
+
+
+def test_the_least_limit_on_memory_counts(tmp_path: Path):
+    (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
+    (tmp_path / "sys/fs/cgroup/memory.max").write_text("4096\n")
+    assert host_memory(tmp_path) == 4096
+    (tmp_path / "sys/fs/cgroup/memory.max").write_text("max\n")
+    assert (host_memory(tmp_path) or 0) > 4096
+
+
+def test_a_machine_that_does_not_fit_starts_no_engine(supervised, tmp_path: Path):
+    plan = tmp_path / "plan.json"
+    plan.write_text(f'{{"hostMemoryBytes": {1 << 60}}}')
+    supervised.engine("--say=I was started", own=(f"--plan={plan}",))
+    assert supervised.end() == 1
+    assert supervised.failure()["word"] == "HostMemoryTaken"
+    assert "I was started" not in supervised.said()
+
+
+def test_a_plan_that_is_no_json_is_an_error_of_the_command_line(supervised, tmp_path: Path):
+    plan = tmp_path / "plan.json"
+    plan.write_text("{")
+    supervised.engine(own=(f"--plan={plan}",))
+    assert supervised.end() == 2
