@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
-from cluster import Cluster
 from cluster.metrics import MetricsServer, Prometheus
 from common import eventually
 from plimsoll import names
@@ -65,7 +63,7 @@ def test_replicas_follow_the_load_within_their_bounds_and_stay_while_nobody_can_
         prom.processes.kill("prometheus")
         assert place.says("MetricsAvailable", "False", "PrometheusUnreachable")
         traffic.inflight = 8
-        operator.stop()
+        operator.stop(signal.SIGKILL)
         operator.start()
         ticks = operator.metric("plimsoll_control_ticks_total")
         assert eventually(lambda: operator.metric("plimsoll_control_ticks_total") >= ticks + 5)
@@ -75,3 +73,32 @@ def test_replicas_follow_the_load_within_their_bounds_and_stay_while_nobody_can_
         status = place.get()["status"]
         assert status["scalingHistory"][0]["reason"] == "LoadFell"
         assert status["scalingHistory"][-1]["reason"] in {"LoadRose", "Panic"}
+
+
+def test_a_setting_is_tried_on_one_replica_and_taken_back_where_it_does_not_help_and_kept_where_it_does(
+    place: Desk, tmp_path: Path
+) -> None:
+    quick = {"canarySeconds": 2, "canaryRequests": 5, "canaryLimitSeconds": 60}
+    with watched(place, tmp_path, restarts=quick) as (traffic, _, operator):
+        traffic.inflight, traffic.seconds = 120, 0.5
+        traffic.preempted = lambda pod: 0.3  # noqa: ARG005
+        place.apply(**{**SCALED, "scaling": {}, "replicas": 2})
+        assert place.says("Ready", "True", "Serving")
+        (served,) = place.deployments()
+        assert eventually(lambda: place.get()["status"].get("tuning", {}).get("state") == "Judging")
+        assert place.deployments()[served] == 2, "the canary comes beside those that serve"
+        (tried,) = set(place.deployments()) - {served}
+        assert place.deployments()[tried] == 1
+        assert "--watermark" in str(place.items("apps/v1/deployments"))
+        operator.stop(signal.SIGKILL)
+        operator.start()
+        assert eventually(lambda: place.deployments() == {served: 2})
+        (past,) = place.get()["status"]["tuningHistory"]
+        assert (past["setting"], past["state"]) == ("watermark", "Failed")
+        assert "no gain" in past["reason"]
+        traffic.preempted = lambda pod: 0.3 if pod["metadata"]["name"].startswith(served) else 0.0
+        assert eventually(lambda: served not in place.deployments())
+        assert list(place.deployments().values()) == [2]
+        assert place.says("Ready", "True", "Serving")
+        assert "--max-num-seqs=30" in str(place.items("apps/v1/deployments")).replace("', '", "=")
+        assert eventually(lambda: place.get()["status"]["tuningHistory"][0]["state"] == "Done")

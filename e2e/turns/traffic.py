@@ -17,7 +17,7 @@ from cluster.metrics.pages import Page
 
 EVERY_S: Final = 0.2
 SLOTS: Final = 64
-BLOCKS: Final = 4096
+BLOCKS: Final = 1024
 BLOCK: Final = 16
 LENGTH_BOUNDS: Final = ("100", "200", "500", "1000", "2000", "5000", "+Inf")
 

@@ -40,7 +40,8 @@ from plimsoll.reconcile.subject import Planned, Subject, annotations_of
 from plimsoll.status.told import News
 
 SLOWER: Final = 4
-"""Ticks between two looks at a deployment's traffic and settings: those change by the minute."""
+"""Ticks between two looks at a deployment's traffic and settings in a large fleet: those change by the minute."""
+LARGE: Final = 200
 ROLE: Final = "serve"
 SCALING: Final = frozenset({names.METRICS, names.SCALING, names.SLO})
 
@@ -116,10 +117,11 @@ def judged(tick: Tick, cases: Mapping[str, Case]) -> dict[str, Judged]:
         law=tick.law,
     )
     found, retuning = {}, _retuning(cases)
+    slower = SLOWER if len(cases) > LARGE else 1
     for place, decision in enumerate(decisions):
         case = cases[decision.name]
         scaled = _scaled(tick, case, decision)
-        if (place + tick.number) % SLOWER == 0:
+        if (place + tick.number) % slower == 0:
             scaled = _slowly(tick, case, scaled, signals[decision.name], retuning)
         found[decision.name] = scaled
     return found
