@@ -1,4 +1,5 @@
-"""The part of `make demo` that needs a cluster: one of 200 simulated nodes, the operator on it, and resources that come to serve.
+"""The part of `make demo` that needs a cluster: one of 200 simulated nodes, the operator on it, resources that come to serve, and
+at its end a token of a real engine, from a real node where this machine can have one.
 
 Each step is shown as the command a person would type. The cluster stays; `make demo-down` ends it.
 """
@@ -12,8 +13,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import first_token
 from cluster.__main__ import main as cluster
 from cluster.binaries import Places
+from cluster.binaries.progress import Progress
 from cluster.standing import Standing
 
 ROOT: Final = Path(__file__).parent.parent
@@ -29,11 +32,19 @@ FITS: Final = (0, 2)
 """It fits, or it does not: both are answers of the planner."""
 
 
-def main() -> int:
-    if failed := cluster(["up", "--name", NAME, "--fleet", FLEET, "--operator"]):
-        return failed
+def main(*, real: bool = True) -> int:
+    """`real`: with an engine, whose image takes minutes and gigabytes the first time."""
     environ = dict(os.environ)  # noqa: TID251 - a person's own
-    standing = Standing(Places.of(environ).cache / "clusters" / NAME)
+    places, progress = Places.of(environ), Progress(sys.stderr)
+    unavailable = first_token.prepare(places, progress) if real else "not asked for"
+    up = ["up", "--name", NAME, "--fleet", FLEET, "--operator"]
+    failed = cluster(up if unavailable else [*up, "--real-node"])
+    if failed and not unavailable:  # a container may be root and yet have no right to namespaces
+        unavailable = "it does not start on this machine, see above"
+        failed = cluster(up)
+    if failed:
+        return failed
+    standing = Standing(places.cache / "clusters" / NAME)
     about = standing.read()
     if about is None:
         print(f"the cluster ended; see {standing.holder_log}", file=sys.stderr)
@@ -62,9 +73,26 @@ def main() -> int:
     shown("kubectl", "patch", "llm", "chat", "-n", "support", "--type=merge", "-p", wrong, answers=(1,))
     shown("plimsoll", "plan", "--context", "--config", str(standing.config), "-f", chat, answers=FITS)
     shown("kubectl", "get", "pods,services", "-n", "support")
+    if not unavailable:
+        print(
+            "\nAll those pods are simulated, as their GPUs are. This one is not: a real node, a real engine, a tiny model."
+        )
+        shown("kubectl", "apply", "--server-side", "-f", str(first_token.storage(standing.folder)))
+        shown("kubectl", "apply", "--server-side", "-f", str(first_token.RESOURCE.relative_to(ROOT)))
+        shown("kubectl", "wait", "--for=condition=Ready", "llm/hello", "-n", "hello", "--timeout=600s")
+        shown("kubectl", "get", "llm,pods,services", "-n", "hello")
+        where = ["kubectl", "get", "service", "hello", "-n", "hello", "-o", "jsonpath={.spec.clusterIP}"]
+        address = subprocess.run(where, env=environ, check=True, capture_output=True, text=True).stdout
+        first_token.ask(f"http://{address}")
+    elif real:
+        print(
+            f"\nNo real node here: {unavailable}\nThe same engine as a plain process, with the words of the same plan:"
+        )
+        if why := first_token.by_process(standing.folder, places, progress):
+            print(f"Nor can the engine run as a process here: {why}")
     print(
         f"""
-The cluster and the operator stay; its nodes are simulated, its API server is real. To look further:
+The cluster and the operator stay; its GPU nodes are simulated, its API server is real. To look further:
   export KUBECONFIG={about["kubeconfig"]}
   kubectl describe llm chat -n support          conditions, plan, events
   kubectl scale llm chat -n support --replicas=3

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+from pathlib import Path
 
 import pytest
+import yaml
 
 import demo
+import first_token
+import models
 from cluster.__main__ import main as command
+from cluster.binaries import Places
+from cluster.binaries.progress import Progress
 
 
 def test_the_demonstration_may_be_run_twice(
@@ -16,9 +24,9 @@ def test_the_demonstration_may_be_run_twice(
     monkeypatch.setattr("demo.NAME", f"demo-{os.getpid()}")  # not the one that a person has up
     monkeypatch.setattr("demo.FLEET", "h100")
     try:
-        assert demo.main() == 0
+        assert demo.main(real=False) == 0
         first = capfd.readouterr()
-        assert demo.main() == 0
+        assert demo.main(real=False) == 0
         second = capfd.readouterr()
     finally:
         command(["down", "--name", demo.NAME])
@@ -31,3 +39,34 @@ def test_the_demonstration_may_be_run_twice(
         assert "min must not be above max" in said.err
         assert "FITS  support/chat" in said.out
         assert "make demo-down" in said.out
+
+
+@pytest.mark.real_node
+@pytest.mark.real_engine
+def test_the_demonstration_ends_with_a_token_of_a_real_engine(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("demo.NAME", f"demo-{os.getpid()}")
+    monkeypatch.setattr("demo.FLEET", "h100")
+    try:
+        assert demo.main() == 0
+    finally:
+        command(["down", "--name", demo.NAME])
+    said = capfd.readouterr().out
+    assert "llmdeployment.plimsoll.dev/hello condition met" in said
+    assert "12 tokens, from tiny" in said
+
+
+@pytest.mark.real_engine
+def test_without_a_node_the_engine_is_a_process_behind_the_same_plan(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    places = Places.of(os.environ)  # noqa: TID251 - the session's own
+    assert first_token.by_process(tmp_path, places, Progress(sys.stderr)) is None
+    assert "12 tokens, from tiny" in capfd.readouterr().out
+
+
+def test_the_model_that_the_resource_describes_is_the_one_that_is_made() -> None:
+    resource = yaml.safe_load(first_token.RESOURCE.read_text())
+    described = json.loads(resource["spec"]["model"]["architecture"]["config"])
+    assert described == json.loads(models.dense().files["config.json"])
