@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "images": ("images", "List the images that a cluster needs, for mirrors without a way out."),
     "snapshot": ("snapshot", "Write all that a plan needs of a cluster into one file."),
     "doctor": ("doctor", "What keeps deployments in a cluster from serving, and what cures it."),
+    "history": ("history", "What was decided on live traffic for a deployment, when and why."),
     "simulate": ("simulate", "Replay traffic against a plan, in virtual time, before anything is deployed."),
     "bench": ("bench", "Send load to an endpoint and measure what its users would see."),
     "ramp": ("ramp", "Raise the load on an endpoint until more stops paying, and say what stops it."),

@@ -1,0 +1,112 @@
+"""`plimsoll history`: what was decided on live traffic for one deployment, when, and why, from what the operator keeps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+from rich.console import RenderableType
+
+from plimsoll import names
+from plimsoll.cli.drawing import facts, show, table
+from plimsoll.cli.errors import BadInput, printable
+from plimsoll.cli.fleets import CURRENT
+from plimsoll.cli.output import output_option, print_data
+from plimsoll.control.record import Act, Record
+from plimsoll.reconcile.kept import Kept
+from plimsoll.status.live import past_step, step_of, timestamp
+
+
+@click.command("history")
+@click.argument("name")
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="Only this namespace. Default: all of them.")
+@click.option(
+    "--context",
+    is_flag=False,
+    flag_value=CURRENT,
+    default=CURRENT,
+    metavar="[KUBECONTEXT]",
+    help="The cluster, by its context. Default: the current one.",
+)
+@output_option
+def history_command(*, name: str, namespace: str | None, context: str, output: str) -> None:
+    """Decisions on live traffic for the LLMDeployment NAME, newest first: replicas and settings, each with its reason.
+
+    From what the operator keeps beside the pinned plan, the last 50 of them; needs the right to list ConfigMaps.
+
+    \b
+    Examples:
+      plimsoll history chat -n team-a
+      kubectl plimsoll history chat -o json
+    """
+    from plimsoll.kube.reader import ClusterUnreadable  # noqa: PLC0415 - the client loads for a second
+    from plimsoll.kube.remembered import read_kept  # noqa: PLC0415
+
+    try:
+        found = read_kept(context or None, namespace, name)
+    except ClusterUnreadable as error:
+        raise BadInput(f"--context{f' {context}' if context else ''}: {error}") from None
+    if not found:
+        where = f"in namespace {namespace}" if namespace else "in any namespace"
+        raise BadInput(f"NAME: no plan of an {names.KIND} {name!r} is kept {where}")
+    records = {key: Kept.from_data(data).control for key, data in found.items()}
+    if output == "text":
+        for key, record in records.items():
+            show(_parts(key, record))
+    else:
+        print_data({key: _data(record) for key, record in records.items()}, output)
+
+
+def _parts(key: str, record: Record | None) -> Iterator[RenderableType]:
+    if record is None:
+        click.echo(f"{key}: nothing was decided on live traffic yet")
+        return
+    click.echo(key)
+    step = record.retune.step
+    now = []
+    if record.replicas is not None:
+        now.append(("replicas", str(record.replicas)))
+    if step is not None:
+        now.append(("retune", f"{step.setting} {step.before} to {step.after}, {step.phase.value}"))
+    if record.retune.paused_at is not None:
+        now.append(("paused", f"since {timestamp(record.retune.paused_at)}: retunes failed repeatedly"))
+    if now:
+        yield facts(now)
+    if not record.acts:
+        click.echo("  nothing was decided on live traffic yet")
+        return
+    rows = [
+        (
+            timestamp(act.at),
+            act.what,
+            printable(f"{act.before} → {act.after}"),
+            act.reason,
+            printable(act.message),
+        )
+        for act in record.acts
+    ]
+    yield table(("when", "what", "change", "reason", "why"), rows, left=(0, 1, 2, 3, 4), fold=4)
+
+
+def _data(record: Record | None) -> dict[str, Any]:
+    if record is None:
+        return {"replicas": None, "decisions": [], "retune": None, "retunes": []}
+    step = record.retune.step
+    return {
+        "replicas": record.replicas,
+        "decisions": [_act(act) for act in record.acts],
+        "retune": None if step is None else step_of(step).to_dict(),
+        "retunes": [past_step(past).to_dict() for past in record.retune.past],
+    }
+
+
+def _act(act: Act) -> dict[str, str]:
+    return {
+        "at": timestamp(act.at),
+        "what": act.what,
+        "before": act.before,
+        "after": act.after,
+        "reason": act.reason,
+        "message": act.message,
+    }

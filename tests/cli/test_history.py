@@ -1,0 +1,81 @@
+"""`plimsoll history` against a server that answers lists: a table for people, data for programs."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll import names
+from plimsoll.control.record import Act, Record
+from plimsoll.reconcile.kept import Kept
+from tests.cli.running import plimsoll
+from tests.kube.api_server import Api, serving
+from tests.render.building import plan_of, resource
+
+MAPS = "/api/v1/configmaps"
+RECORD = Record(
+    replicas=4,
+    acts=(
+        Act(at=1_800_000_060.0, what="scale", before="1", after="4", reason="LoadRose", message="1 to 4 replicas: 3.7 by requests"),
+    ),
+)  # fmt: skip
+
+
+def kept(record: Record | None, name: str = "chat") -> dict[str, Any]:
+    whole = Kept(plan=plan_of(resource()), control=record)
+    assert whole.plan is not None
+    return {
+        "metadata": {
+            "name": f"{name}-plan",
+            "namespace": "team-a",
+            "labels": {names.LABEL_DEPLOYMENT: name},
+        },
+        "data": {**whole.beside(), names.PLAN_KEY: whole.plan.to_bytes().decode()},
+    }
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Api]:
+    with serving(tmp_path) as server:
+        server.lists[MAPS] = [kept(RECORD), kept(None, "other")]
+        yield server
+
+
+def test_each_decision_is_a_row_with_its_reason(cluster: Api) -> None:
+    ran = plimsoll("history", "chat")
+    assert ran.code == 0, ran.err
+    assert "team-a/chat" in ran.out
+    assert "1 → 4" in ran.out
+    assert "LoadRose" in ran.out
+    assert "3.7 by requests" in ran.out
+
+
+def test_programs_get_the_same_as_data(cluster: Api) -> None:
+    ran = plimsoll("history", "chat", "-o", "json")
+    (found,) = json.loads(ran.out).values()
+    assert found["replicas"] == 4
+    assert found["decisions"][0]["reason"] == "LoadRose"
+    assert found["decisions"][0]["at"] == "2027-01-15T08:01:00Z"
+
+
+def test_where_nothing_was_decided_it_is_said(cluster: Api) -> None:
+    assert "nothing was decided" in plimsoll("history", "other").out
+    cluster.lists[MAPS] = [kept(replace(RECORD, acts=()))]
+    assert "nothing was decided" in plimsoll("history", "chat").out
+
+
+def test_a_name_that_is_not_there_is_an_error_that_says_so(cluster: Api) -> None:
+    cluster.lists["/api/v1/namespaces/team-b/configmaps"] = []
+    ran = plimsoll("history", "nobody", "-n", "team-b")
+    assert (ran.code, ran.out) == (3, "")
+    assert "nobody" in ran.err
+
+
+def test_a_cluster_that_lets_nobody_look_is_an_error(cluster: Api) -> None:
+    cluster.lists[MAPS] = 403
+    ran = plimsoll("history", "chat")
+    assert ran.code == 3
+    assert "403" in ran.err
