@@ -21,6 +21,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.capabilities import NONE
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.resolve import HubAccess, Resolver
+from plimsoll.handlers import telemetry
 from plimsoll.handlers.admission import Admission, WebhookOptions
 from plimsoll.handlers.connected import Connected
 from plimsoll.handlers.events import registry_of, settings_of
@@ -32,6 +33,7 @@ from plimsoll.kube.door import Door
 from plimsoll.kube.lease import CALL_SECONDS, Lease
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.rights import Rights
+from plimsoll.prometheus import own
 from plimsoll.reconcile.models import Models
 from plimsoll.reconcile.resources import Resources
 from plimsoll.reconcile.token import mark_of
@@ -327,45 +329,19 @@ class Life:
         return None
 
     def _metrics(self, door: Door, lease: Lease | None) -> Iterator[Metric]:
-        counts = self.wakes.counts
-        yield Metric("plimsoll_deployments", "gauge", "LLMDeployments seen.", (("", len(self.resources)),))
-        yield Metric("plimsoll_turns_total", "counter", "Turns taken.", (("", counts.turns),))
-        yield Metric("plimsoll_turns_failed_total", "counter", "Turns that failed.", (("", counts.failed),))
-        yield Metric("plimsoll_turn_seconds_total", "counter", "Time in turns.", (("", counts.seconds),))
-        yield Metric("plimsoll_turns_waiting", "gauge", "Turns that are due.", (("", self.wakes.waiting),))
-        yield Metric("plimsoll_turns_running", "gauge", "Turns under way.", (("", len(counts.running)),))
+        leads = lease is None or lease.held
+        yield telemetry.single(own.LEADS, float(leads))
+        yield telemetry.single(own.DEPLOYMENTS, len(self.resources))
+        yield from telemetry.process()
+        yield from telemetry.turns(self.wakes.counts, waiting=self.wakes.waiting)
+        yield from telemetry.control(self.control)
         if self._admission is not None:
-            reviews = self._admission.counts
-            yield Metric(
-                "plimsoll_admission_reviews_total",
-                "counter",
-                "Admission requests answered.",
-                tuple((f'answer="{answer}"', count) for answer, count in sorted(reviews.answers.items())),
-            )
-            yield Metric(
-                "plimsoll_admission_seconds_total", "counter", "Time in them.", (("", reviews.seconds),)
-            )
-        yield Metric(
-            "plimsoll_control_ticks_total", "counter", "Ticks of control.", (("", self.control.ticks),)
-        )
-        yield Metric(
-            "plimsoll_control_seconds_total", "counter", "Time in them.", (("", self.control.seconds),)
-        )
-        reached = 1.0 if self.control.reachable else 0.0
-        yield Metric(
-            "plimsoll_metrics_reachable", "gauge", "Whether metrics could be asked for.", (("", reached),)
-        )
-        leads = 1.0 if lease is None or lease.held else 0.0
-        yield Metric("plimsoll_leads", "gauge", "Whether this process acts.", (("", leads),))
-        yield Metric(
-            "plimsoll_api_calls_total",
-            "counter",
-            "Calls to the API server.",
-            tuple(
-                (f'verb="{verb}",resource="{resource}",code="{code}"', count)
-                for (verb, resource, code), count in sorted(door.calls.count.items())
-            ),
-        )
+            yield from telemetry.reviews(self._admission.counts)
+        yield from telemetry.calls(door.calls.count)
+        if leads and self.ready.is_set():
+            # Of what there is only the one speaks that acts.
+            yield from telemetry.fleet(self.connected.inventory())
+            yield from telemetry.deployments(self.world.books)
 
 
 async def _ended(task: asyncio.Task[Any] | None) -> None:

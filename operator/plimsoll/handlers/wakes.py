@@ -10,13 +10,14 @@ import asyncio
 import heapq
 import logging
 import time
-from collections import deque
+from bisect import bisect_left
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
-from plimsoll.kube.errors import KubeError
+from plimsoll.kube.errors import KubeError, Refused
 
 LOG: Final = logging.getLogger(__name__)
 FIRST_BACKOFF: Final = 1.0
@@ -24,6 +25,8 @@ LONGEST_BACKOFF: Final = 300.0
 LONGEST_WITHOUT_ANSWER: Final = 30.0
 """An API server that was away for minutes must not be waited for as long again once it is back."""
 AT_ONCE: Final = 16
+LONGER: Final = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+"""Seconds that turns are told apart by: a look that finds nothing to do takes one millisecond, a plan a tenth of a second."""
 
 
 @dataclass(slots=True)
@@ -44,6 +47,17 @@ class Counts:
     failed: int = 0
     seconds: float = 0.0
     running: dict[str, float] = field(default_factory=dict)
+    failures: Counter[str] = field(default_factory=Counter)
+    """By reason: the API server's status, how it did not answer, or Bug."""
+    took: list[int] = field(default_factory=lambda: [0] * (len(LONGER) + 1))
+    """Turns that took up to each of LONGER and more than the one before, and those that took longer than all."""
+
+
+def _reason(error: Exception) -> str:
+    """In a word of which there are few."""
+    if isinstance(error, Refused):
+        return str(error.status)
+    return type(error).__name__ if isinstance(error, KubeError) else "Bug"
 
 
 class Wakes:
@@ -146,6 +160,7 @@ class Wakes:
             again = await self._turn(key)
         except Exception as error:
             self.counts.failed += 1
+            self.counts.failures[_reason(error)] += 1
             state.failures += 1
             passes = isinstance(error, KubeError) and error.passes
             longest = LONGEST_WITHOUT_ANSWER if passes else LONGEST_BACKOFF
@@ -160,7 +175,9 @@ class Wakes:
         finally:
             del self.counts.running[key]
             self.counts.turns += 1
-            self.counts.seconds += self._clock() - began
+            took = self._clock() - began
+            self.counts.seconds += took
+            self.counts.took[bisect_left(LONGER, took)] += 1
             state.running = False
             self._news.set()
         if state.again:

@@ -38,6 +38,20 @@ TURNS_RUNNING: Final = Own("plimsoll_turns_running", "gauge", "Turns under way."
 API_CALLS: Final = Own(
     "plimsoll_api_calls_total", "counter", "Calls to the API server.", ("verb", "resource", "code")
 )
+ADMISSION_REVIEWS: Final = Own(
+    "plimsoll_admission_reviews_total",
+    "counter",
+    "Admission requests answered, where the webhook is on.",
+    ("answer",),
+)
+ADMISSION_SECONDS: Final = Own("plimsoll_admission_seconds_total", "counter", "Time in them.")
+CONTROL_TICKS: Final = Own(
+    "plimsoll_control_ticks_total", "counter", "Looks at live metrics, each of the whole fleet."
+)
+CONTROL_SECONDS: Final = Own("plimsoll_control_seconds_total", "counter", "Time in them.")
+METRICS_REACHABLE: Final = Own(
+    "plimsoll_metrics_reachable", "gauge", "Whether the source of live metrics answered last time: 1 or 0."
+)
 PLANS: Final = Own(
     "plimsoll_plans_total",
     "counter",
@@ -109,7 +123,8 @@ CPU_SECONDS: Final = Own("process_cpu_seconds_total", "counter", "Processor time
 MEMORY: Final = Own("process_resident_memory_bytes", "gauge", "Memory of this process.")
 
 ALL: Final = (
-    INFO, LEADS, DEPLOYMENTS, TURNS, TURNS_FAILED, TURN_SECONDS, TURNS_WAITING, TURNS_RUNNING, API_CALLS, PLANS, DECISIONS,
-    ALERTS_RECEIVED, POOL_DEVICES, REPLICAS, DEVICES, SLO, PREDICTED, KV_TOKENS, TENSOR_PARALLEL, CONDITION, RESTARTS,
+    INFO, LEADS, DEPLOYMENTS, TURNS, TURNS_FAILED, TURN_SECONDS, TURNS_WAITING, TURNS_RUNNING, API_CALLS,
+    ADMISSION_REVIEWS, ADMISSION_SECONDS, CONTROL_TICKS, CONTROL_SECONDS, METRICS_REACHABLE, PLANS, DECISIONS, ALERTS_RECEIVED,
+    POOL_DEVICES, REPLICAS, DEVICES, SLO, PREDICTED, KV_TOKENS, TENSOR_PARALLEL, CONDITION, RESTARTS,
     CPU_SECONDS, MEMORY,
 )  # fmt: skip

@@ -70,6 +70,7 @@ async def turn(world: World, key: str) -> float | None:
         and settled(deployment, world.cluster.children(key), serving, world.mark)
     ):
         _still_hungry(world, key, deployment)
+        world.books.note(deployment, deployment.status, serving, world.config)
         return patience if unsteady is None else min(patience, unsteady)
     world.looked_at[key] = world.now()
     if not deployment.status.conditions and not world.models.knows(deployment.spec):
@@ -99,6 +100,7 @@ async def _decide(world: World, key: str, deployment: LLMDeployment) -> tuple[Se
         seen = _seen(world, key, deployment, facts=facts, kept=kept, revisions=revisions, limits=limits)
         decision = await asyncio.get_running_loop().run_in_executor(world.thinking, decide, seen)
         world.promise(key, decision.reservations)
+    world.books.planned(decision.plan)
     return seen, decision
 
 
@@ -227,6 +229,7 @@ def _troubles(applied: Applied) -> list[Trouble]:
 async def _tell(world: World, deployment: LLMDeployment, story: Story, body: Mapping[str, Any]) -> None:
     before = deployment.status
     after = told(story, before, _text(world.now()))
+    world.books.note(deployment, after, story.serving, world.config)
     if after != before:
         key = f"{deployment.namespace}/{deployment.name}"
         if not await world.cluster.tell(deployment.metadata, after, body):
@@ -235,7 +238,9 @@ async def _tell(world: World, deployment: LLMDeployment, story: Story, body: Map
             world.forget(key)
             return
         world.resources.put_status(key, after.to_dict())
-        world.cluster.announce(deployment.metadata, news(before.conditions, after.conditions))
+        found = news(before.conditions, after.conditions)
+        world.books.decided(found)
+        world.cluster.announce(deployment.metadata, found)
 
 
 async def _tell_unreadable(world: World, body: Mapping[str, Any], error: ValidationError) -> None:

@@ -25,6 +25,7 @@ from plimsoll.kube.applier import Applied, Owner
 from plimsoll.kube.child import Child
 from plimsoll.objects import Bearer, Manifest, Ref
 from plimsoll.planning.budgets import UNLIMITED, Limits, limits_of
+from plimsoll.reconcile.books import Books
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.measured import Measured
@@ -76,6 +77,8 @@ class World:
     """When a deployment was last looked at in full, or seen first."""
     hungry: set[str] = field(default_factory=set)
     """Deployments that a change of the fleet may help."""
+    books: Books = field(default_factory=Books)
+    """What the operator's own metrics tell."""
     directions: dict[str, Direction] = field(default_factory=dict)
     """What the control loop says of each deployment now."""
     directed: dict[str, Direction] = field(default_factory=dict)
@@ -144,6 +147,7 @@ class World:
         self.gone_since.pop(key, None)
         self.looked_at.pop(key, None)
         self.hungry.discard(key)
+        self.books.forget(key)
         self.directions.pop(key, None)
         self.directed.pop(key, None)
         self._kept.pop(key, None)

@@ -1,0 +1,169 @@
+"""What the operator's own metrics tell of each deployment: a few figures, kept from its last turn and gone with it.
+
+A scrape must not read ten thousand resources, so turns leave here what they know anyway.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from plimsoll.api.conditions import REASONS
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.defaults import effective
+from plimsoll.api.problems import SpecError
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, PlanStatus
+from plimsoll.api.v1alpha1.workload import SLO
+from plimsoll.facts.gpus import LinkKind, UnknownGpu, gpu_named
+from plimsoll.facts.serving import Serving, Stage
+from plimsoll.planning.plan import Plan
+from plimsoll.status.told import News
+
+OTHER: Final = "Other"
+"""In place of a word that is not in our tables: what pods say of themselves must not make series without end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Of one deployment. What is not known is None or left out."""
+
+    replicas: tuple[tuple[str, int], ...] = ()
+    """By state."""
+    devices: int | None = None
+    slo: tuple[tuple[str, float], ...] = ()
+    """Seconds by latency."""
+    predicted: tuple[tuple[str, float], ...] = ()
+    kv_tokens: tuple[tuple[str, int], ...] = ()
+    """By source."""
+    tensor: int | None = None
+    link: str = ""
+    conditions: tuple[tuple[str, bool], ...] = ()
+    restarts: int = 0
+
+
+@dataclass(slots=True)
+class _Known:
+    uid: str
+    generation: int | None
+    slo: SLO
+    restarts: int = 0
+    seen: dict[str, int] = field(default_factory=dict)
+    """Restarts by pod."""
+    figures: Figures = field(default_factory=Figures)
+
+
+class Books:
+    def __init__(self) -> None:
+        self._known: dict[str, _Known] = {}
+        self.plans: Counter[tuple[str, str]] = Counter()
+        """By why and what came of it; those that were kept are not counted."""
+        self.decisions: Counter[tuple[str, str]] = Counter()
+        """By condition and reason."""
+
+    def __iter__(self) -> Iterator[tuple[str, Figures]]:
+        """By key, sorted; what changes meanwhile does not matter."""
+        return iter([(key, known.figures) for key, known in sorted(self._known.items())])
+
+    def note(
+        self,
+        deployment: LLMDeployment,
+        status: LLMDeploymentStatus,
+        serving: Serving,
+        config: OperatorConfig,
+    ) -> None:
+        """How it stands after a turn."""
+        key = f"{deployment.namespace}/{deployment.name}"
+        uid, generation = deployment.metadata.uid or "", deployment.metadata.generation
+        known = self._known.get(key)
+        if known is None or (known.uid, known.generation) != (uid, generation):
+            kept = known if known is not None and known.uid == uid else _Known(uid, generation, SLO())
+            kept.generation, kept.slo = generation, _slo(deployment, config)
+            known = self._known[key] = kept
+        pods = [pod for seen in serving.sets for pod in seen.pods]
+        known.restarts += sum(max(0, pod.restarts - known.seen.get(pod.uid, 0)) for pod in pods)
+        known.seen = {pod.uid: pod.restarts for pod in pods if pod.restarts}
+        known.figures = _figures(status, serving, known.slo, known.restarts)
+
+    def planned(self, plan: Plan) -> None:
+        if plan.pinning is None or not plan.pinning.kept:
+            reason = OTHER if plan.pinning is None else plan.pinning.reason
+            self.plans[reason, str(plan.outcome)] += 1
+
+    def decided(self, news: Iterable[News]) -> None:
+        for one in news:
+            reason = one.reason if one.reason in REASONS.get(one.about, {}) else OTHER
+            self.decisions[one.about if one.about in REASONS else OTHER, reason] += 1
+
+    def forget(self, key: str) -> None:
+        self._known.pop(key, None)
+
+
+def _slo(deployment: LLMDeployment, config: OperatorConfig) -> SLO:
+    try:
+        return effective(deployment.spec, deployment.namespace, config).spec.slo
+    except SpecError:
+        return deployment.spec.slo
+
+
+def _figures(status: LLMDeploymentStatus, serving: Serving, slo: SLO, restarts: int) -> Figures:
+    plan, counted = status.plan, status.replica_status
+    replicas: tuple[tuple[str, int], ...] = ()
+    if counted is not None:
+        leaders = [pod for seen in serving.sets for pod in seen.pods if pod.rank == 0]
+        replicas = (
+            ("failed", sum(pod.stage is Stage.FAILED for pod in leaders)),
+            ("ready", counted.ready or 0),
+            ("starting", counted.starting or 0),
+            ("waiting_gpus", counted.waiting_for_gpus or 0),
+            ("waiting_nodes", counted.waiting_for_nodes or 0),
+            ("waiting_quota", counted.waiting_for_quota or 0),
+            ("wanted", counted.wanted or 0),
+        )
+    devices = None
+    if plan is not None and plan.gpus_per_replica is not None and counted is not None:
+        devices = plan.gpus_per_replica * (counted.wanted or 0)
+    tensor, link = (None, "") if plan is None else _joined(plan)
+    measured = None if status.accuracy is None else status.accuracy.kv_tokens_measured
+    return Figures(
+        replicas=replicas,
+        devices=devices,
+        slo=_seconds(ttft_p99=slo.ttft_p99_ms, itl_p99=slo.itl_p99_ms),
+        predicted=()
+        if plan is None
+        else _seconds(ttft_p99=plan.predicted_ttft_ms, itl_p99=plan.predicted_itl_ms),
+        kv_tokens=tuple(
+            (source, tokens)
+            for source, tokens in (("measured", measured), ("predicted", plan.kv_tokens if plan else None))
+            if tokens is not None
+        ),
+        tensor=tensor,
+        link=link,
+        conditions=tuple(
+            (one.type, one.status == "True")
+            for one in sorted(status.conditions, key=lambda one: one.type)
+            if one.status != "Unknown"
+        ),
+        restarts=restarts,
+    )
+
+
+def _seconds(**milliseconds: int | None) -> tuple[tuple[str, float], ...]:
+    return tuple((name, value / 1000) for name, value in sorted(milliseconds.items()) if value is not None)
+
+
+def _joined(plan: PlanStatus) -> tuple[int | None, str]:
+    """GPUs over which a layer is cut, and what joins them; a fabric that is too small for all of them does not."""
+    found = re.match(r"tp(\d+)", plan.layout or "")
+    if found is None:
+        return None, ""
+    tensor = int(found[1])
+    try:
+        link = gpu_named((plan.gpu or "").split(", ")[0]).link
+    except UnknownGpu:
+        return tensor, "unknown"
+    within = tensor <= link.domain or link.kind in (LinkKind.PCIE, LinkKind.HOST)
+    return tensor, str(link.kind if within else LinkKind.PCIE)

@@ -1,0 +1,62 @@
+"""The operator's own page of metrics: only what the table lists, in the form that Prometheus reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from plimsoll.facts.gpus import gpu_named
+from plimsoll.facts.inventory import Inventory, Pool
+from plimsoll.handlers import telemetry
+from plimsoll.handlers.health import Metric, exposition
+from plimsoll.handlers.wakes import LONGER, Counts
+from plimsoll.prometheus import own
+from plimsoll.reconcile.books import Books
+
+
+def page(metrics: Iterable[Metric]) -> list[str]:
+    return [
+        line
+        for text in exposition(iter(metrics))
+        for line in text.splitlines()
+        if not line.startswith(("# HELP", "# TYPE"))
+    ]
+
+
+def test_a_label_is_escaped_and_a_large_figure_keeps_its_digits() -> None:
+    told = telemetry.metric(own.KV_TOKENS, [(("team", 'a"b\\c\nd', "measured"), 1_234_567_890)])
+    assert page([told]) == [
+        'plimsoll_kv_tokens{llm_namespace="team",llm="a\\"b\\\\c\\nd",source="measured"} 1234567890'
+    ]
+
+
+def test_a_histogram_of_turns_is_cumulative_and_ends_in_all_of_them() -> None:
+    counts = Counts(seconds=1.5)
+    counts.took[0], counts.took[-1] = 3, 1
+    lines = page(telemetry.turns(counts, waiting=0))
+    assert 'plimsoll_turn_seconds_bucket{le="0.001"} 3' in lines
+    assert f'plimsoll_turn_seconds_bucket{{le="{LONGER[-1]:g}"}} 3' in lines
+    assert lines[-3:] == [
+        'plimsoll_turn_seconds_bucket{le="+Inf"} 4',
+        "plimsoll_turn_seconds_sum 1.5",
+        "plimsoll_turn_seconds_count 4",
+    ]
+
+
+def test_devices_of_a_pool_are_free_held_or_others() -> None:
+    pool = Pool(
+        key="p", gpu=gpu_named("L40S-48GB"), memory_bytes=1, resource="nvidia.com/gpu", devices_per_node=8,
+        free={8: 2, 3: 1, 0: 1}, held={"team/chat": 4},
+    )  # fmt: skip
+    values = {line.partition('state="')[2]: line for line in page(telemetry.fleet(Inventory(pools=(pool,))))}
+    assert sorted(values) == ['free"} 19', 'held"} 4', 'others"} 9']
+
+
+def test_every_metric_is_one_of_the_table() -> None:
+    told = [
+        *telemetry.process(),
+        *telemetry.turns(Counts(), waiting=0),
+        *telemetry.fleet(Inventory(pools=())),
+        *telemetry.deployments(Books()),
+    ]
+    table = {metric.name: (metric.kind, metric.text) for metric in own.ALL}
+    assert {one.name: (one.kind, one.text) for one in told}.items() <= table.items()

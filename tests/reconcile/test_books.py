@@ -1,0 +1,125 @@
+"""What turns leave for the operator's own metrics: bounded words, nothing unknown told as zero, and nothing of what is gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.reconcile.books import OTHER, Books, Figures
+from plimsoll.status.told import News
+
+CONFIG = OperatorConfig()
+STATUS = LLMDeploymentStatus.model_validate({
+    "conditions": [
+        {"type": kind, "status": status, "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        for kind, status in (("Ready", "True"), ("Degraded", "False"), ("MetricsAvailable", "Unknown"))
+    ],
+    "replicaStatus": {"wanted": 3, "ready": 1, "waitingForGpus": 2, "starting": 0},
+    "plan": {
+        "digest": "d", "layout": "tp2", "gpu": "L40S-48GB", "gpusPerReplica": 2, "kvTokens": 1000,
+        "predictedTtftMs": 500, "predictedItlMs": 25,
+    },
+})  # fmt: skip
+
+
+def deployment(uid: str = "u", **spec: Any) -> LLMDeployment:
+    return LLMDeployment.observed(
+        {
+            "metadata": {"name": "chat", "namespace": "team", "uid": uid, "generation": 1},
+            "spec": {"model": {"source": "hf://Qwen/Qwen3-8B"}, **spec},
+        }
+    )
+
+
+def serving(**restarts: int) -> Serving:
+    pods = tuple(PodSeen(name=uid, uid=uid, stage=Stage.READY, restarts=n) for uid, n in restarts.items())
+    return Serving(sets=(SetSeen(name="chat-0a1b2c3d", replicas=1, pods=pods),))
+
+
+def figures(books: Books) -> Figures:
+    ((key, found),) = books
+    assert key == "team/chat"
+    return found
+
+
+def noted(status: LLMDeploymentStatus = STATUS, **spec: Any) -> Figures:
+    books = Books()
+    books.note(deployment(**spec), status, Serving(), CONFIG)
+    return figures(books)
+
+
+def test_a_status_becomes_figures() -> None:
+    found = noted(slo={"ttftP99Ms": 2000})
+    assert dict(found.replicas)["wanted"] == 3
+    assert dict(found.replicas)["waiting_gpus"] == 2
+    assert found.devices == 6
+    assert found.slo == (("ttft_p99", 2.0),)
+    assert dict(found.predicted) == {"ttft_p99": 0.5, "itl_p99": 0.025}
+    assert (found.tensor, found.link) == (2, "pcie")
+
+
+def test_what_is_not_known_is_left_out_and_never_zero() -> None:
+    assert dict(noted().kv_tokens) == {"predicted": 1000}
+    assert dict(noted().conditions) == {"Ready": True, "Degraded": False}
+    nothing = noted(LLMDeploymentStatus())
+    assert nothing == Figures()
+
+
+@pytest.mark.parametrize(
+    ("gpu", "layout", "link"),
+    [
+        ("H100-SXM-80GB", "tp8", "nvlink"),
+        ("H100-SXM-80GB, L40S-48GB", "tp4-pp2", "nvlink"),
+        ("L40S-48GB", "tp4", "pcie"),
+        ("H100-SXM-80GB", "tp16", "pcie"),
+        ("Made-Up-9000", "tp2", "unknown"),
+    ],
+)
+def test_what_joins_the_gpus_of_a_layer_is_told_by_the_catalogue(gpu: str, layout: str, link: str) -> None:
+    plan = STATUS.plan
+    assert plan is not None
+    status = STATUS.model_copy(update={"plan": plan.model_copy(update={"gpu": gpu, "layout": layout})})
+    assert noted(status).link == link
+
+
+def test_the_promise_is_the_effective_one() -> None:
+    config = OperatorConfig.model_validate(
+        {"defaults": [{"namespace": "team", "spec": {"slo": {"itlP99Ms": 50}}}]}
+    )
+    books = Books()
+    books.note(deployment(slo={"ttftP99Ms": 2000}), STATUS, Serving(), config)
+    assert dict(figures(books).slo) == {"ttft_p99": 2.0, "itl_p99": 0.05}
+
+
+def test_restarts_count_on_when_pods_are_replaced() -> None:
+    books = Books()
+    for seen in (serving(a=1), serving(a=3, b=0), serving(b=2), serving(b=2)):
+        books.note(deployment(), STATUS, seen, CONFIG)
+    assert figures(books).restarts == 5
+
+
+def test_another_resource_of_the_same_name_begins_anew() -> None:
+    books = Books()
+    books.note(deployment("u"), STATUS, serving(a=3), CONFIG)
+    books.note(deployment("v"), STATUS, serving(b=1), CONFIG)
+    assert figures(books).restarts == 1
+
+
+def test_nothing_is_left_of_what_is_gone() -> None:
+    books = Books()
+    books.note(deployment(), STATUS, serving(a=3), CONFIG)
+    books.forget("team/chat")
+    assert list(books) == []
+
+
+def test_a_word_that_is_not_ours_makes_no_series_of_its_own() -> None:
+    books = Books()
+    told = News("Warning", "Ready", "Starting", "m")
+    books.decided([told, replace(told, reason="0xdeadbeef"), replace(told, about="0xdeadbeef")])
+    assert dict(books.decisions) == {("Ready", "Starting"): 1, ("Ready", OTHER): 1, (OTHER, OTHER): 1}
