@@ -48,6 +48,8 @@ MANAGER_CHILDREN: Final = "plimsoll"
 MANAGER_STATUS: Final = "plimsoll-status"
 LEASE: Final = "plimsoll-operator"
 LEARNED: Final = "plimsoll-learned"
+LEARNED_SEED: Final = "plimsoll-learned-seed"
+LEARNED_KEY: Final = "learned.json"
 PLAN_KEY: Final = "plan.json"
 """Of the ConfigMap that holds a deployment's pinned plan whole."""
 

@@ -141,5 +141,5 @@ def test_no_residual_leaves_what_was_seen_or_its_bound(offs):
 def test_what_was_learned_of_a_model_is_forgotten_by_its_name():
     known = taught(Learned(), [*lessons(start(1.0)), *lessons(start(1.0, model="Qwen/Qwen3-0.6B"))])
     left = forgotten(known, words=["qwen3-32b", "h100"])
-    assert {residual.name for residual in left.residuals} == {lookup("Qwen/Qwen3-0.6B").source}
+    assert {residual.name for residual in left.residuals} == {situation("Qwen/Qwen3-0.6B")["model"].source}
     assert forgotten(known, words=[]) == Learned()

@@ -26,10 +26,13 @@ from plimsoll.handlers.admission import Admission, WebhookOptions
 from plimsoll.handlers.connected import Connected
 from plimsoll.handlers.events import registry_of, settings_of
 from plimsoll.handlers.health import Metric, Probe, serve
+from plimsoll.handlers.learning import Learning
 from plimsoll.handlers.metrics import control_of
 from plimsoll.handlers.wakes import Wakes
 from plimsoll.kube.credentials import Access, configuration
 from plimsoll.kube.door import Door
+from plimsoll.kube.engine_reports import EngineReports
+from plimsoll.kube.learned_store import LearnedStore
 from plimsoll.kube.lease import CALL_SECONDS, Lease
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.rights import Rights
@@ -127,6 +130,7 @@ class Life:
                 namespaces=options.namespaces,
             )
             self.world = self._world()
+            self.learning = self._learning(door)
             self.control = control_of(self.world, self._wake, options.config)
             if options.port is not None:
                 runner = await serve(self._probe(door, lease), options.host, options.port)
@@ -196,6 +200,8 @@ class Life:
         try:
             await self._see()
             self._served = self.connected.capabilities()
+            await self.learning.load()
+            tasks["learning"] = asyncio.create_task(self.learning.run())
             tasks["turns"] = asyncio.create_task(self.wakes.run())
             tasks["control"] = asyncio.create_task(self.control.run())
             tasks["kopf"] = asyncio.create_task(self._events(load, stop_kopf))
@@ -210,6 +216,7 @@ class Life:
             # Turns are finished first, and kopf ends last: when it ends it cancels what began after it.
             await _ended(tasks.pop("control", None))
             await _ended(tasks.pop("turns", None))
+            await _ended(tasks.pop("learning", None))
             await _ended(tasks.pop("webhook", None))
             await self.connected.stop()
             if lease is not None:
@@ -241,6 +248,14 @@ class Life:
 
     async def _turn(self, key: str) -> float | None:
         return await turn(self.world, key)
+
+    def _learning(self, door: Door) -> Learning:
+        reports = EngineReports(self._wake, self.pace)
+        self.world.measured.reports, self.world.measured.began = reports, time.time()
+        place = self.options.own_namespace
+        return Learning(
+            self.world.measured, reports, None if place is None else LearnedStore(door, place)
+        )
 
     def _world(self) -> World:
         options = self.options

@@ -22,6 +22,8 @@ class Kind:
     namespaced: bool = True
     optional: bool = False
     """Its API may be missing."""
+    lasts: bool = False
+    """It is there for as long as its owner, with which it goes: never deleted by itself."""
 
     @property
     def group(self) -> str:
@@ -46,14 +48,15 @@ LEADER_WORKER_SET: Final = Kind(
 WORKLOADS: Final = (DEPLOYMENT, STATEFUL_SET, LEADER_WORKER_SET)
 """What makes pods."""
 CONTROLLER_REVISION: Final = Kind("apps/v1", "ControllerRevision", "controllerrevisions")
+CONFIG_MAP: Final = Kind("v1", "ConfigMap", "configmaps")
 CHILDREN: Final = (
     *WORKLOADS,
     CONTROLLER_REVISION,
-    Kind("v1", "ConfigMap", "configmaps"),
+    CONFIG_MAP,
     Kind("v1", "Service", "services"),
     Kind("v1", "ServiceAccount", "serviceaccounts"),
     Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
-    Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", lasts=True),
     Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
     Kind("networking.k8s.io/v1", "Ingress", "ingresses"),
     Kind("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes", optional=True),

@@ -16,6 +16,7 @@ from plimsoll.kube.kinds import (
     AUTOSCALER,
     CHILDREN,
     CLAIMS,
+    CONFIG_MAP,
     CRD,
     EVENT,
     LEASE,
@@ -46,10 +47,15 @@ def rules() -> dict[str, list[Rule]]:
             *_rules([OWNER], SEE),
             _rule(OWNER.group, [f"{OWNER.plural}/status"], ["patch"]),
             *_rules([POD, AUTOSCALER, SCALED_OBJECT, *CLAIMS[:1]], SEE),
-            *_rules(CHILDREN, WRITE),
+            *_rules([kind for kind in CHILDREN if not kind.lasts], WRITE),
+            *_rules([kind for kind in CHILDREN if kind.lasts], [verb for verb in WRITE if verb != "delete"]),
             *_rules([EVENT], ("create", "patch", *SEE)),
         ],
-        "own": _rules([LEASE], ("create", "get", "update")),
+        "own": [
+            *_rules([LEASE], ("create", "get", "update")),
+            # What was learned, where the operator's own namespace is none of those that are watched.
+            *_rules([CONFIG_MAP], ("create", "get", "update")),
+        ],
     }
 
 

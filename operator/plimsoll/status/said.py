@@ -8,8 +8,10 @@ from typing import Final
 
 from plimsoll import names
 from plimsoll.api.conditions import FAILURES, REASONS, Status
+from plimsoll.api.v1alpha1.status import Accuracy
 from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.planning.plan import Finding, Outcome, Plan, Severity
+from plimsoll.status.measured import accuracy_of
 from plimsoll.status.pod_words import PodWords, words_of
 from plimsoll.status.scaler_words import conflict, set_replicas
 from plimsoll.status.story import Story
@@ -80,7 +82,8 @@ def _why_not_ready(story: Story) -> tuple[str, str]:
     failed = next((words for words in troubled if words.waits == "nothing"), None)
     if failed is not None:
         return _reason_of(failed), failed.sentence
-    made = _finding(story.plan, "NodeDeclared")
+    unseen = _finding(story.plan, "NodesUnseen")
+    made = _finding(story.plan, "NodeDeclared") if unseen is None else None
     waits = next((words for words in troubled if words.waits != "nothing"), None)
     if waits is not None:
         if waits.waits == "quota":
@@ -172,9 +175,18 @@ def _fits(story: Story) -> Iterator[Said]:
         unknown_gpu = error is not None and error.reason == "UnknownGPU"
         message = sentence(error) if error is not None else "nothing was planned"
         yield Said(kind, "Unknown", "UnknownGPU" if unknown_gpu else "NotPlanned", message)
+    elif (measured := story.lead and accuracy_of(*story.lead, story.reports)) is not None:
+        yield Said(kind, "True", "Measured", _measured(measured))
     else:
         tight = plan.outcome is Outcome.TIGHT
         yield Said(kind, "True", "Tight" if tight else "Fits", reason_of or plan.choice)
+
+
+def _measured(found: Accuracy) -> str:
+    return (
+        f"the engine reports a cache of {found.kv_tokens_measured:,} tokens; {found.kv_tokens_predicted:,} were predicted "
+        f"({found.error_percent}%)"
+    )
 
 
 def _placed(story: Story) -> Iterator[Said]:
@@ -190,7 +202,9 @@ def _placed(story: Story) -> Iterator[Said]:
         reason = lacking.reason if lacking.reason in REASONS[kind] else "NoGPUs"
         yield Said(kind, "False", reason, sentence(lacking))
     elif made is not None:
-        yield Said(kind, "True", "NodeDeclared", sentence(made))
+        unseen = _finding(plan, "NodesUnseen")
+        # Whether a node is to be made, or is there, is not known where none is seen.
+        yield Said(kind, "True", "NodeDeclared", sentence(made if unseen is None else unseen))
     elif plan.sets:
         where = ", ".join(f"{one.replicas} x {one.layout} on {one.hardware}" for one in plan.sets)
         yield Said(kind, "True", "Placed", where)

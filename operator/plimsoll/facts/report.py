@@ -1,0 +1,115 @@
+"""What an engine's supervisor tells of its start: how far it is, and what memory it got.
+
+Read from a pod, so every figure is held to a range and a form; one that is missing or makes no sense is not told, never zero.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from plimsoll.facts.failure import plain
+
+SCHEMA: Final = 1
+MOST_REPORT: Final = 64 * 1024
+"""Bytes of a report; argv is the longest of it."""
+_LONGEST_WORD: Final = 63
+_MOST_BYTES: Final = 2**50
+_MOST_TOKENS: Final = 2**40
+
+
+class ReportUnreadable(ValueError):
+    """An answer that is no report of a supervisor of this release."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetching:
+    """Bytes of the model so far."""
+
+    done: int
+    total: int | None = None
+    rate: int | None = None
+    """Bytes a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    state: str
+    """preflight, fetching, starting, serving, draining, failed."""
+    phase: str = ""
+    fetching: Fetching | None = None
+    start_seconds: int | None = None
+    """All phases of the start together."""
+    weights_bytes: int | None = None
+    activation_bytes: int | None = None
+    graphs_bytes: int | None = None
+    kv_bytes: int | None = None
+    kv_tokens: int | None = None
+    blocks: int | None = None
+    block_size: int | None = None
+    cold: bool | None = None
+    """Whether kernels were compiled during the start; None where nobody said."""
+
+    @property
+    def serves(self) -> bool:
+        return self.state in ("serving", "draining")
+
+
+def read_report(text: bytes) -> Report:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ReportUnreadable(f"it is no JSON: {error}") from None
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA or not isinstance(data.get("state"), str):
+        raise ReportUnreadable(f'it is no object with "schema": {SCHEMA} and a "state"')
+    measured = _mapping(data.get("measured"))
+    return Report(
+        state=plain(data["state"], _LONGEST_WORD),
+        phase=_word(data.get("phase")),
+        fetching=_fetching(_mapping(data.get("progress"))),
+        start_seconds=_seconds(data.get("phases")),
+        weights_bytes=_count(measured.get("weightsBytes"), _MOST_BYTES),
+        activation_bytes=_count(measured.get("activationBytes"), _MOST_BYTES),
+        graphs_bytes=_count(measured.get("graphsBytes"), _MOST_BYTES),
+        kv_bytes=_count(measured.get("kvBytes"), _MOST_BYTES),
+        kv_tokens=_count(measured.get("kvTokens"), _MOST_TOKENS),
+        blocks=_count(measured.get("blocks"), _MOST_TOKENS),
+        block_size=_count(measured.get("blockSize"), _MOST_TOKENS),
+        cold={"cold": True, "warm": False}.get(_word(measured.get("compileCache"))),
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _word(value: object) -> str:
+    return plain(value, _LONGEST_WORD) if isinstance(value, str) else ""
+
+
+def _count(value: object, most: int) -> int | None:
+    """A figure above nothing; what was never seen is told as null, or as nothing at all."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return round(value) if 1 <= value <= most else None
+
+
+def _fetching(progress: Mapping[str, Any]) -> Fetching | None:
+    done = _count(progress.get("bytes"), _MOST_BYTES)
+    if done is None:
+        return None
+    return Fetching(
+        done=done,
+        total=_count(progress.get("of"), _MOST_BYTES),
+        rate=_count(progress.get("rate"), _MOST_BYTES),
+    )
+
+
+def _seconds(phases: object) -> int | None:
+    if not isinstance(phases, list):
+        return None
+    each = [_count(_mapping(one).get("seconds"), 10**6) or 0 for one in phases[:256]]
+    return sum(each) or None

@@ -1,0 +1,102 @@
+"""Keeps what starts teach: read before the first turn, written soon after it changed, by the process that acts alone.
+
+A person may take entries out of the kept object at any time, which counts from then on; so does an admin's seed. Nothing here
+ever ends the process: what cannot be read or written is tried again, and plans are made with what is known meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+from plimsoll import names
+from plimsoll.facts.learned import NOTHING, Learned, LearnedError, export_learned, import_learned, merged
+from plimsoll.kube.engine_reports import EngineReports
+from plimsoll.kube.errors import Conflict, KubeError
+from plimsoll.kube.learned_store import LearnedStore, Stored
+from plimsoll.reconcile.measured import Measured
+
+LOG: Final = logging.getLogger(__name__)
+SOON_SECONDS: Final = 5.0
+"""Starts come in bursts; they are written together."""
+LOOK_SECONDS: Final = 60.0
+"""Between two looks at what a person or an admin may have changed."""
+
+
+class Learning:
+    def __init__(self, measured: Measured, reports: EngineReports, store: LearnedStore | None) -> None:
+        """Without a store what was learned ends with the process."""
+        self._measured = measured
+        self._reports = reports
+        self._store = store
+        self._read = False
+        self._version = ""
+        self._seed = ""
+
+    async def load(self) -> None:
+        """What was learned before, so that the first plans know it."""
+        with suppress(KubeError):
+            await self._look()
+
+    async def run(self) -> None:
+        """Until cancelled, which writes what is not written yet."""
+        asking = asyncio.create_task(self._reports.run(), name="ask engines")
+        try:
+            while True:
+                # Not by wait_for, which forgets that it was cancelled where something was learned at the same time.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await self._measured.changed.wait()
+                    await asyncio.sleep(SOON_SECONDS)
+                await self._keep()
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+            if self._measured.changed.is_set():
+                await self._keep(last=True)
+
+    async def _keep(self, *, last: bool = False) -> None:
+        if self._store is None:
+            self._measured.changed.clear()
+            return
+        try:
+            await self._look()
+            if self._measured.changed.is_set():
+                self._measured.changed.clear()
+                self._version = await self._store.write(export_learned(self._measured.own), self._version)
+        except Conflict:
+            # Whoever wrote meanwhile is read at the next look.
+            self._measured.changed.set()
+            LOG.info("%s was changed by somebody else", names.LEARNED)
+        except KubeError as error:
+            self._measured.changed.set()
+            LOG.warning("what was learned cannot be kept now: %s", error)
+            if not last:
+                await asyncio.sleep(LOOK_SECONDS)
+
+    async def _look(self) -> None:
+        """Takes over what others changed."""
+        if self._store is None:
+            return
+        seed, stored = await self._store.read_seed(), await self._store.read()
+        own = self._measured.own
+        if stored.version != self._version or not self._read:
+            # At first, what was learned since the start is added; later, what a person left is the truth.
+            there = _learned(stored, names.LEARNED)
+            own = merged(own, there) if not self._read else there
+            self._version, self._read = stored.version, True
+        if own is not self._measured.own or seed.version != self._seed:
+            self._seed = seed.version
+            self._measured.know(own, _learned(seed, names.LEARNED_SEED))
+
+
+def _learned(stored: Stored, name: str) -> Learned:
+    if stored.text is None:
+        return NOTHING
+    try:
+        return import_learned(stored.text)
+    except LearnedError as error:
+        LOG.warning("ConfigMap %s cannot be read and counts as empty: %s", name, error)
+        return NOTHING

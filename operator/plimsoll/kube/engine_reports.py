@@ -1,0 +1,167 @@
+"""Asks the supervisors of serving pods what they see: while an engine starts now and then, once it serves a last time.
+
+Nobody waits for an answer: a turn says which pods there are and takes what has been told so far. Asking is bounded in number,
+in time and in bytes, a pod that does not answer is asked more and more rarely, and one that has told all is asked no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+import aiohttp
+
+from plimsoll.facts.report import MOST_REPORT, Report, ReportUnreadable, read_report
+from plimsoll.facts.serving import PodSeen, Serving, Stage
+from plimsoll.kube.pace import Pace
+
+AT_ONCE: Final = 16
+ANSWER_SECONDS: Final = 4.0
+STARTING_SECONDS: Final = 15.0
+RARELY_SECONDS: Final = 60.0
+"""Between two looks at an engine that starts: at first, and when it takes long."""
+LOOKS: Final = 4
+"""At an engine that serves and has not told what its cache is: not all of them do."""
+LONGEST_SECONDS: Final = 600.0
+"""Between two attempts at a pod that does not answer."""
+PATH: Final = "/facts"
+
+
+@dataclass(slots=True)
+class _Pod:
+    key: str
+    url: str
+    restarts: int
+    looks: int = 0
+    failures: int = 0
+    done: bool = False
+    report: Report | None = None
+
+
+class EngineReports:
+    """`wake` is told the deployment (namespace/name) of a pod that told something new."""
+
+    def __init__(self, wake: Callable[[str], None], pace: Pace | None = None) -> None:
+        self._wake = wake
+        self._pace = pace or Pace()
+        self._pods: dict[str, dict[str, _Pod]] = {}
+        """By deployment and uid."""
+        self._due: list[tuple[float, int, str, str]] = []
+        self._order = count()
+        self._news = asyncio.Event()
+        self._asking: set[asyncio.Task[None]] = set()
+        self.failures = 0
+
+    def look(self, key: str, serving: Serving) -> None:
+        """The pods of a deployment as they are now; those that are new are asked, those that are gone are forgotten."""
+        known = self._pods.get(key, {})
+        found: dict[str, _Pod] = {}
+        for pod in (pod for seen in serving.sets for pod in seen.pods):
+            url = _url(pod)
+            if url is None:
+                continue
+            before = known.get(pod.uid)
+            if before is not None and (before.restarts, before.url) == (pod.restarts, url):
+                found[pod.uid] = before
+            else:
+                found[pod.uid] = _Pod(key, url, pod.restarts)
+                self._ask_at(self._pace.now(), key, pod.uid)
+        if found:
+            self._pods[key] = found
+        else:
+            self._pods.pop(key, None)
+
+    def forget(self, key: str) -> None:
+        self._pods.pop(key, None)
+
+    def of(self, key: str) -> Mapping[str, Report]:
+        """By the pod's uid, what was told since its engine's last start."""
+        return {
+            uid: pod.report for uid, pod in sorted(self._pods.get(key, {}).items()) if pod.report is not None
+        }
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        connector = aiohttp.TCPConnector(limit=AT_ONCE, force_close=True)
+        timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session:
+            try:
+                while True:
+                    self._news.clear()
+                    wait = self._start(session)
+                    # Not by wait_for, which forgets that it was cancelled where the news come at the same time.
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(wait):
+                            await self._news.wait()
+            finally:
+                for task in self._asking:
+                    task.cancel()
+                await asyncio.gather(*self._asking, return_exceptions=True)
+
+    def _start(self, session: aiohttp.ClientSession) -> float | None:
+        """Asks those whose time has come; in how many seconds the next one's comes."""
+        now = self._pace.now()
+        while self._due and len(self._asking) < AT_ONCE:
+            due, _, key, uid = self._due[0]
+            if due > now:
+                return due - now
+            heapq.heappop(self._due)
+            pod = self._pods.get(key, {}).get(uid)
+            if pod is not None and not pod.done:
+                task = asyncio.create_task(self._ask(session, uid, pod), name=f"facts of {key}")
+                self._asking.add(task)
+                task.add_done_callback(self._answered)
+        return None
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._asking.discard(task)
+        self._news.set()
+
+    async def _ask(self, session: aiohttp.ClientSession, uid: str, pod: _Pod) -> None:
+        try:
+            report = await _read(session, pod.url)
+        except (aiohttp.ClientError, TimeoutError, OSError, ReportUnreadable):
+            self.failures += 1
+            pod.failures += 1
+            again = self._pace.backoff(pod.failures, first=STARTING_SECONDS, most=LONGEST_SECONDS)
+            self._ask_at(self._pace.now() + again, pod.key, uid)
+            return
+        pod.failures = 0
+        pod.looks = 1 if report.serves and not (pod.report and pod.report.serves) else pod.looks + 1
+        pod.done = report.serves and (report.kv_tokens is not None or pod.looks >= LOOKS)
+        if not pod.done:
+            self._ask_at(self._pace.now() + min(RARELY_SECONDS, pod.looks * STARTING_SECONDS), pod.key, uid)
+        # A pod that went away or started anew meanwhile has another place there.
+        if report != pod.report and self._pods.get(pod.key, {}).get(uid) is pod:
+            pod.report = report
+            self._wake(pod.key)
+
+    def _ask_at(self, due: float, key: str, uid: str) -> None:
+        heapq.heappush(self._due, (due, next(self._order), key, uid))
+        self._news.set()
+
+
+def _url(pod: PodSeen) -> str | None:
+    """None where nobody answers yet, or any more, or where another pod speaks for the replica."""
+    told = pod.stage in (Stage.LOADING, Stage.READY)
+    if pod.runtime_port is None or not pod.address or not told or pod.rank != 0:
+        return None
+    host = f"[{pod.address}]" if ":" in pod.address else pod.address
+    return f"http://{host}:{pod.runtime_port}{PATH}"
+
+
+async def _read(session: aiohttp.ClientSession, url: str) -> Report:
+    async with session.get(url, allow_redirects=False) as answer:
+        if answer.status != 200:
+            raise ReportUnreadable(f"it answers {answer.status}")
+        text = await answer.content.read(MOST_REPORT + 1)
+        while len(text) <= MOST_REPORT and (more := await answer.content.read(MOST_REPORT + 1 - len(text))):
+            text += more
+    if len(text) > MOST_REPORT:
+        raise ReportUnreadable(f"it is longer than {MOST_REPORT} bytes")
+    return read_report(text)

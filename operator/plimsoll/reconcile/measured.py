@@ -1,0 +1,135 @@
+"""What engines reported of their starts, on its way to two places: the status of their deployment, and the ledger of all.
+
+A start teaches once. One that was over before this process began has likely taught another process, so it teaches only what
+nobody knows yet. Reading reports and keeping what was learned are others' work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from plimsoll.facts.engines import engine_facts
+from plimsoll.facts.gpus import UnknownGpu, gpu_named
+from plimsoll.facts.learned import NOTHING, Learned, Residual, merged, taught
+from plimsoll.facts.report import Report
+from plimsoll.facts.serving import PodSeen, Serving
+from plimsoll.planning.lessons import Start, lessons
+from plimsoll.planning.plan import PlanSet
+from plimsoll.reconcile.decide import Decision, Seen
+
+LOG: Final = logging.getLogger(__name__)
+
+
+class Reports(Protocol):
+    def look(self, key: str, serving: Serving) -> None: ...
+    def of(self, key: str) -> Mapping[str, Report]: ...
+    def forget(self, key: str) -> None: ...
+
+
+class _Nobody:
+    """Where no engine is asked."""
+
+    def look(self, key: str, serving: Serving) -> None: ...
+    def of(self, key: str) -> Mapping[str, Report]:  # noqa: ARG002
+        return {}
+
+    def forget(self, key: str) -> None: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Measured:
+    reports: Reports = field(default_factory=_Nobody)
+    began: float = 0.0
+    """When this process did, in seconds since the epoch."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a start has taught something."""
+    own: Learned = NOTHING
+    seed: Learned = NOTHING
+    known: Learned = NOTHING
+    """Both together: what plans are made with."""
+    _taught: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By deployment, restarts of the pods (by uid) that have taught."""
+    _told: dict[str, tuple[tuple[str, Report], ...]] = field(default_factory=dict)
+
+    def know(self, own: Learned, seed: Learned) -> None:
+        self.own, self.seed, self.known = own, seed, merged(own, seed)
+
+    def look(self, key: str, serving: Serving) -> None:
+        self.reports.look(key, serving)
+
+    def news(self, key: str) -> bool:
+        """Whether engines have told something since status was."""
+        return self._told.get(key, ()) != tuple(self.reports.of(key).items())
+
+    def told(self, key: str, reports: Mapping[str, Report]) -> None:
+        """These have reached the status."""
+        if reports:
+            self._told[key] = tuple(reports.items())
+        else:
+            self._told.pop(key, None)
+
+    def forget(self, key: str) -> None:
+        self.reports.forget(key)
+        self._taught.pop(key, None)
+        self._told.pop(key, None)
+
+    def learn(self, key: str, seen: Seen, decision: Decision) -> None:
+        """From the starts of a deployment that have not taught yet."""
+        before, now = self._taught.get(key, {}), {}
+        entries = {name: revision.entry for name, revision in seen.revisions.items()}
+        entries |= {name: revision.entry for name, revision in decision.revisions.items()}
+        reports = self.reports.of(key)
+        for set_ in seen.serving.sets:
+            for pod in set_.pods:
+                report, entry = reports.get(pod.uid), entries.get(set_.name)
+                if report is None or not report.serves or entry is None:
+                    continue
+                now[pod.uid] = pod.restarts
+                if before.get(pod.uid) != pod.restarts:
+                    self._teach(key, pod, tuple(lessons_of(seen, decision, entry, report)))
+        if now:
+            self._taught[key] = now
+        else:
+            self._taught.pop(key, None)
+
+    def _teach(self, key: str, pod: PodSeen, found: tuple[Residual, ...]) -> None:
+        if pod.since < self.began:
+            found = tuple(one for one in found if self.own.find(one.term, one.key) is None)
+        if not found:
+            return
+        self.know(taught(self.own, found), self.seed)
+        self.changed.set()
+        LOG.info(
+            "learned from the start of %s: %s",
+            pod.name,
+            ", ".join(f"{one.term} {one.bytes / 2**20:+.0f} MiB ({one.key.flags})" for one in found),
+            extra={"deployment": key},
+        )
+
+
+def lessons_of(seen: Seen, decision: Decision, entry: PlanSet, report: Report) -> Iterator[Residual]:
+    """Nothing where model or GPU are not known, or where another model was planned for than is known now."""
+    model, planned = seen.facts.model, decision.plan.model_digest
+    if model is None or (planned and planned != model.digest):
+        return
+    engine = seen.facts.engine or engine_facts(decision.plan.engine, decision.plan.engine_version)
+    try:
+        gpu = gpu_named(entry.hardware.gpu)
+    except UnknownGpu:
+        return
+    start = Start(
+        model=model,
+        gpu=gpu,
+        layout=entry.layout,
+        engine=engine,
+        settings=entry.settings,
+        device_bytes=entry.hardware.memory_bytes,
+        kv_bytes=report.kv_bytes,
+        weights_bytes=report.weights_bytes,
+        cold=report.cold is True,
+    )
+    yield from lessons(start)

@@ -1,0 +1,157 @@
+"""What was learned over the life of processes: read first, written soon, and a person's hand counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from plimsoll.facts.learned import Learned, LearnedKey, Residual, export_learned, import_learned, learned
+from plimsoll.handlers.learning import Learning
+from plimsoll.kube.engine_reports import EngineReports
+from plimsoll.kube.errors import Conflict, Unreachable
+from plimsoll.kube.learned_store import LearnedStore, Stored
+from plimsoll.reconcile.measured import Measured
+from tests.kube.virtual import run
+
+
+def entry(model: str, size: int = 100) -> Residual:
+    key = LearnedKey(model=model, gpu="H100", engine="vllm-0.33.0", flags="tp1")
+    return Residual(key=key, term="activation", bytes=size, half_width=1, starts=1)
+
+
+class Store:
+    """The kept object and the admin's seed."""
+
+    def __init__(self, own: Learned | None = None, seed: Learned | None = None) -> None:
+        self.text = None if own is None else export_learned(own)
+        self.seed = None if seed is None else export_learned(seed)
+        self.version = 1 if own is not None else 0
+        self.writes = 0
+        self.broken = False
+
+    async def read(self) -> Stored:
+        if self.broken:
+            raise Unreachable("no route")
+        return Stored(self.text, str(self.version) if self.version else "")
+
+    async def read_seed(self) -> Stored:
+        return Stored(self.seed, "" if self.seed is None else "7")
+
+    async def write(self, text: str, version: str) -> str:
+        if version != (str(self.version) if self.version else ""):
+            raise Conflict(409, {})
+        self.text, self.version = text, self.version + 1
+        self.writes += 1
+        return str(self.version)
+
+    def edit(self, value: Learned) -> None:
+        """As a person does."""
+        self.text, self.version = export_learned(value), self.version + 1
+
+
+class Nobody:
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+
+Told = Callable[[Measured, Store, Learning], Awaitable[None]]
+
+
+def living(store: Store, main: Told) -> None:
+    async def all_of_it() -> None:
+        measured = Measured()
+        learning = Learning(measured, cast(EngineReports, Nobody()), cast(LearnedStore, store))
+        await learning.load()
+        task = asyncio.create_task(learning.run())
+        try:
+            await main(measured, store, learning)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    run(all_of_it())
+
+
+def teach(measured: Measured, *entries: Residual) -> None:
+    measured.know(learned([*measured.own.residuals, *entries]), measured.seed)
+    measured.changed.set()
+
+
+def kept(store: Store) -> set[str]:
+    return set() if store.text is None else {one.key.model for one in import_learned(store.text).residuals}
+
+
+def test_what_is_kept_and_the_seed_are_known_before_the_first_turn() -> None:
+    async def main(measured: Measured, store: Store, _: Any) -> None:
+        assert {one.key.model for one in measured.known.residuals} == {"a", "b"}
+        assert {one.key.model for one in measured.own.residuals} == {"a"}
+
+    living(Store(learned([entry("a")]), learned([entry("b")])), main)
+
+
+def test_a_burst_of_starts_is_written_together_and_soon() -> None:
+    async def main(measured: Measured, store: Store, _: Any) -> None:
+        teach(measured, entry("a"))
+        await asyncio.sleep(1)
+        teach(measured, entry("b"))
+        await asyncio.sleep(10)
+        assert (kept(store), store.writes) == ({"a", "b"}, 1)
+        await asyncio.sleep(600)
+        assert store.writes == 1
+
+    living(Store(), main)
+
+
+def test_what_a_person_takes_out_is_forgotten_and_stays_so() -> None:
+    async def main(measured: Measured, store: Store, _: Any) -> None:
+        store.edit(learned([entry("b")]))
+        await asyncio.sleep(130)
+        assert {one.key.model for one in measured.known.residuals} == {"b"}
+        teach(measured, entry("c"))
+        await asyncio.sleep(130)
+        assert kept(store) == {"b", "c"}
+        store.text, store.version = None, 0
+        await asyncio.sleep(130)
+        assert not measured.known.residuals
+
+    living(Store(learned([entry("a"), entry("b")])), main)
+
+
+def test_a_store_that_cannot_be_read_at_first_loses_nothing() -> None:
+    store = Store(learned([entry("a")]))
+    store.broken = True
+
+    async def main(measured: Measured, store: Store, _: Any) -> None:
+        teach(measured, entry("b"))
+        await asyncio.sleep(30)
+        assert kept(store) == {"a"}
+        store.broken = False
+        await asyncio.sleep(300)
+        assert kept(store) == {"a", "b"}
+
+    living(store, main)
+
+
+def test_text_that_nobody_can_read_counts_as_nothing() -> None:
+    store = Store(learned([entry("a")]))
+    store.text = "{"
+
+    async def main(measured: Measured, store: Store, _: Any) -> None:
+        assert not measured.known.residuals
+        teach(measured, entry("b"))
+        await asyncio.sleep(30)
+        assert kept(store) == {"b"}
+
+    living(store, main)
+
+
+def test_what_was_learned_last_is_written_when_the_process_ends() -> None:
+    store = Store()
+
+    async def main(measured: Measured, store: Store, _: Any) -> None:
+        await asyncio.sleep(1)
+        teach(measured, entry("a"))
+
+    living(store, main)
+    assert kept(store) == {"a"}

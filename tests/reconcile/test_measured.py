@@ -1,0 +1,138 @@
+"""Starts that teach: once each, the model that was planned for, and never twice over a restart of the operator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from plimsoll.facts.engines import engine_facts
+from plimsoll.facts.learned import NOTHING, Learned, learned
+from plimsoll.facts.model import Certainty
+from plimsoll.facts.models import lookup
+from plimsoll.facts.report import Report
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.planning.planner import PlanFacts
+from plimsoll.reconcile.decide import Decision, Seen, decide
+from plimsoll.reconcile.measured import Measured
+from tests.planning.asking import inventory, pool
+from tests.render.building import resource
+
+KEY, GIB = "team-a/chat", 2**30
+
+
+class Told:
+    def __init__(self, **reports: Report) -> None:
+        self.reports = reports
+
+    def look(self, key: str, serving: Serving) -> None: ...
+
+    def of(self, key: str) -> dict[str, Report]:
+        return self.reports
+
+    def forget(self, key: str) -> None:
+        self.reports = {}
+
+
+def turned(known: Learned = NOTHING, **pod: Any) -> tuple[Seen, Decision]:
+    """A deployment that serves its plan."""
+    asked = resource("Qwen/Qwen3-8B")
+    facts = PlanFacts(model=lookup("Qwen/Qwen3-8B"), engine=engine_facts("vllm"))
+    seen = Seen(deployment=asked, inventory=inventory(pool()), facts=facts, now=100.0, learned=known)
+    first = decide(seen)
+    name = next(iter(first.revisions))
+    made = PodSeen(name="p", uid="u0", stage=Stage.READY, **{"since": 50.0, **pod})
+    serving = Serving(sets=(SetSeen(name=name, replicas=1, pods=(made,)),))
+    seen = replace(seen, serving=serving, revisions=first.revisions, kept=first.kept)
+    return seen, decide(seen)
+
+
+def report(decision: Decision, less_gib: float = 2.0, **others: Any) -> Report:
+    left = decision.plan.sets[0].ledger.left.mid
+    return Report(state="serving", kv_bytes=round(left - less_gib * GIB), kv_tokens=1, **others)
+
+
+def taught_of(measured: Measured) -> dict[str, int]:
+    return {one.key.flags: one.bytes for one in measured.own.residuals}
+
+
+def test_a_start_teaches_once_and_the_next_plan_knows_it():
+    seen, decision = turned()
+    measured = Measured(reports=Told(u0=report(decision)), began=10.0)
+    measured.learn(KEY, seen, decision)
+    once = measured.own
+    measured.learn(KEY, seen, decision)
+    assert measured.own == once
+    assert measured.changed.is_set()
+    assert all(bytes_ == pytest.approx(2 * GIB, abs=4) for bytes_ in taught_of(measured).values())
+    _, after = turned(measured.known)
+    term = after.plan.sets[0].ledger.term("activation")
+    assert term.certainty is Certainty.LEARNED
+    assert decision.plan.sets[0].ledger.left.mid - after.plan.sets[0].ledger.left.mid == pytest.approx(
+        2 * GIB, rel=0.05
+    )
+
+
+def test_the_engine_s_next_start_teaches_again():
+    seen, decision = turned()
+    measured = Measured(reports=Told(u0=report(decision)), began=10.0)
+    measured.learn(KEY, seen, decision)
+    again, decided = turned(restarts=1)
+    measured.learn(KEY, again, decided)
+    assert {one.starts for one in measured.own.residuals} == {2}
+
+
+def test_a_start_from_before_this_process_teaches_only_what_nobody_knows():
+    seen, decision = turned()
+    first = Measured(reports=Told(u0=report(decision)), began=10.0)
+    first.learn(KEY, seen, decision)
+    after_restart = Measured(reports=Told(u0=report(decision, less_gib=9)), began=1000.0)
+    after_restart.know(first.own, NOTHING)
+    after_restart.learn(KEY, seen, decision)
+    assert after_restart.own == first.own
+    empty = Measured(reports=Told(u0=report(decision)), began=1000.0)
+    empty.learn(KEY, seen, decision)
+    assert empty.own == first.own
+
+
+def test_a_model_that_was_not_planned_for_teaches_nothing():
+    seen, decision = turned()
+    other = replace(seen, facts=replace(seen.facts, model=lookup("Qwen/Qwen3-0.6B")))
+    measured = Measured(reports=Told(u0=report(decision)), began=10.0)
+    measured.learn(KEY, other, decision)
+    measured.learn(KEY, replace(seen, facts=replace(seen.facts, model=None)), decision)
+    assert measured.own == NOTHING
+
+
+@pytest.mark.parametrize("state", ["preflight", "fetching", "starting", "failed"])
+def test_a_start_that_is_not_over_teaches_nothing(state: str):
+    seen, decision = turned()
+    measured = Measured(reports=Told(u0=replace(report(decision), state=state)), began=10.0)
+    measured.learn(KEY, seen, decision)
+    assert measured.own == NOTHING
+
+
+def test_a_seed_is_known_but_never_written_as_one_s_own():
+    seen, decision = turned()
+    source = Measured(reports=Told(u0=report(decision)), began=10.0)
+    source.learn(KEY, seen, decision)
+    measured = Measured()
+    measured.know(NOTHING, learned(source.own.residuals))
+    assert measured.known == source.own
+    assert measured.own == NOTHING
+
+
+def test_there_is_news_until_status_has_told_it():
+    _seen, decision = turned()
+    told = Told()
+    measured = Measured(reports=told)
+    assert not measured.news(KEY)
+    told.reports = {"u0": report(decision)}
+    assert measured.news(KEY)
+    measured.told(KEY, told.of(KEY))
+    assert not measured.news(KEY)
+    told.reports = {}
+    assert measured.news(KEY)
+    measured.told(KEY, {})
+    assert not measured.news(KEY)

@@ -1,0 +1,90 @@
+"""Predicted against measured, and starts on their way, as status tells them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from plimsoll import names
+from plimsoll.api.conditions import get_condition
+from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, Progress
+from plimsoll.facts.report import Fetching, Report
+from plimsoll.facts.serving import Stage
+from plimsoll.status.story import Story
+from plimsoll.status.told import told
+from tests.status.stories import NOW, pod, story
+
+BEFORE = LLMDeploymentStatus()
+
+
+def telling(*pods, **reports: Report) -> Story:
+    made = story(*pods)
+    assert made.plan is not None
+    return replace(made, entries={"chat-aaaa": made.plan.sets[0]}, reports=reports)
+
+
+def predicted(made: Story) -> int:
+    assert made.plan is not None
+    capacity = made.plan.sets[0].ledger.capacity
+    assert capacity is not None
+    return int(capacity.tokens.mid)
+
+
+def test_the_smallest_cache_is_held_against_what_was_predicted():
+    made = telling(pod(), pod(number=1))
+    tokens = predicted(made)
+    made = replace(
+        made,
+        reports={
+            "0": Report(state="serving", kv_tokens=tokens),
+            "1": Report(state="serving", kv_tokens=round(tokens / 1.1)),
+        },
+    )
+    status = told(made, BEFORE, NOW)
+    assert status.accuracy is not None
+    assert (status.accuracy.kv_tokens_predicted, status.accuracy.error_percent) == (tokens, "10.0")
+    fits = get_condition(status.conditions, names.FITS)
+    assert fits is not None
+    assert (fits.status, fits.reason) == ("True", "Measured")
+    assert "(10.0%)" in fits.message
+
+
+def test_a_cache_that_is_told_in_blocks_alone_counts_as_well():
+    made = telling(pod())
+    assert made.plan is not None
+    capacity = made.plan.sets[0].ledger.capacity
+    assert capacity is not None
+    blocks = Report(state="serving", blocks=int(capacity.blocks.mid), block_size=capacity.block_size)
+    status = told(replace(made, reports={"0": blocks}), BEFORE, NOW)
+    assert status.accuracy is not None
+    assert status.accuracy.error_percent == "0.0"
+
+
+def test_an_engine_that_tells_nothing_of_its_cache_is_not_said_to_have_none():
+    status = told(telling(pod(), **{"0": Report(state="serving")}), BEFORE, NOW)
+    assert status.accuracy is None
+
+
+def test_what_was_measured_stays_told_while_its_plan_does():
+    made = telling(pod())
+    first = told(
+        replace(made, reports={"0": Report(state="serving", kv_tokens=predicted(made))}), BEFORE, NOW
+    )
+    silent = told(made, first, NOW)
+    assert silent.accuracy == first.accuracy
+    assert first.plan is not None
+    other = first.model_copy(update={"plan": first.plan.model_copy(update={"digest": "other"})})
+    assert told(made, other, NOW).accuracy is None
+
+
+def test_the_start_that_is_furthest_from_its_end_is_told():
+    loading = (pod(Stage.LOADING), pod(Stage.LOADING, number=1))
+    made = telling(
+        *loading,
+        **{
+            "0": Report(state="starting", phase="compile"),
+            "1": Report(state="fetching", phase="download", fetching=Fetching(done=30, total=90, rate=20)),
+        },
+    )
+    status = told(made, BEFORE, NOW)
+    assert status.progress == Progress(step="download", bytes_done=30, bytes_total=90, seconds_left=3)
+    assert told(telling(pod()), status, NOW).progress is None
