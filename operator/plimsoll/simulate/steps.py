@@ -15,7 +15,7 @@ from plimsoll.facts.gpus import Gpu
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.performance import Replica
 from plimsoll.planning.plan import PlanSet
-from plimsoll.planning.rates import committed_rates
+from plimsoll.planning.rates import Rates, committed_rates
 from plimsoll.planning.roofline import Cost, decode_step, prompt
 
 BELIEF_IS_OFF: Final = 0.2
@@ -62,9 +62,14 @@ class Limits:
         return self.blocks * self.block_size
 
 
-def step_times(replica: Replica, *, prompt_tokens: int, context: float) -> StepTimes:
-    """The planner's belief about a replica; slopes are taken at the lengths that it will mostly see."""
-    rates = committed_rates(replica.classes)
+def step_times(
+    replica: Replica, *, prompt_tokens: int, context: float, rates: Rates | None = None
+) -> StepTimes:
+    """The planner's belief about a replica; slopes are taken at the lengths that it will mostly see.
+
+    `rates` are the product's where none are given.
+    """
+    rates = rates or committed_rates(replica.classes)
     work = replica.work
     most = replica.settings.max_num_seqs * work.layout.data
 
