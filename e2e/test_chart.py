@@ -30,7 +30,6 @@ NOT_ALWAYS: Final[dict[Right, str]] = {
     ): "goes with its owner; by itself where the user's file is not asked for any more",
     ("", "serviceaccounts", "delete"): "goes with its owner; by itself where the user names another one",
     ("", "services", "delete"): "goes with its owner; by itself where the user names it anew",
-    ("policy", "poddisruptionbudgets", "delete"): "goes with its owner",
     ("monitoring.coreos.com", "podmonitors", "delete"): "goes with its owner",
     **{(kind.group, kind.plural, "get"): "looked at where its name is taken" for kind in CHILDREN},
 }

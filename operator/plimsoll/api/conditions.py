@@ -114,7 +114,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "NoFreeGPUs": "The GPUs are there, but used by others.",
         "BudgetExhausted": "The namespace's GPU budget is used up.",
         "Outranked": "Deployments of higher priority take the last GPUs.",
-        "NodeDeclared": "A declared node class could hold it; a node is being made.",
+        "NodeDeclared": "A declared node class could hold it; a node is being made, or nodes may not be seen.",
         "GroupHalfScheduled": "Some pods of a group have nodes, others have not.",
         "NotPlanned": "Nothing was planned; Stalled says why.",
     },
@@ -154,6 +154,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "Fresh": "Metrics are there.",
         "Missing": "Too few replicas have fresh metrics.",
         "PrometheusUnreachable": "Prometheus does not answer.",
+        "QueryRefused": "Prometheus refuses spec.scaling.zero.wake.query.",
     },
     names.SCALING: {
         "WithinBounds": "Nothing limits.",

@@ -37,7 +37,11 @@ class Fleet:
     """
 
     def __init__(
-        self, config: OperatorConfig | None = None, *, selectors: Iterable[Mapping[str, str]] = ()
+        self,
+        config: OperatorConfig | None = None,
+        *,
+        selectors: Iterable[Mapping[str, str]] = (),
+        sees_nodes: bool = True,
     ) -> None:
         self._config = config or OperatorConfig()
         self._parser = NodeParser(self._config.node_classes)
@@ -53,6 +57,7 @@ class Fleet:
         self._reservations: tuple[Reservation, ...] = ()
         self._wanted = _pairs(selectors)
         self._pods_seen = False
+        self._sees_nodes = sees_nodes
         self._inventory: Inventory | None = None
 
     def add_node(self, node: Mapping[str, Any]) -> None:
@@ -226,6 +231,7 @@ class Fleet:
             pools=tuple(pools[key] for key in sorted(pools)),
             problems=tuple(sorted(problems, key=lambda item: (item.node, item.reason, item.message))),
             free_is_assumed=not self._pods_seen,
+            nodes_unseen=not self._sees_nodes,
         )
 
     def _declare(self, one: NodeClass, pools: dict[str, Pool]) -> None:

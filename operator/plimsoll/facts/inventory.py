@@ -99,3 +99,5 @@ class Inventory:
     problems: tuple[InventoryProblem, ...] = ()
     free_is_assumed: bool = False
     """True where pods were not seen: free is then allocatable, and every answer says so."""
+    nodes_unseen: bool = False
+    """True where nodes may not be read: all there is are the nodes that the admin declares, and every answer says so."""

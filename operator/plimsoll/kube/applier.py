@@ -18,7 +18,7 @@ from plimsoll.kube.child import Child, controller_of
 from plimsoll.kube.children import Children
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.errors import Conflict, Invalid, KubeError
-from plimsoll.kube.kinds import WORKLOADS, path_of
+from plimsoll.kube.kinds import WORKLOADS, kind_of, path_of
 from plimsoll.objects import Manifest, Ref
 
 NO_VERSION: Final = "1"
@@ -124,7 +124,9 @@ class Applier:
         else:
             await self._write_all(owner, workloads, have, applied)
         if prune and not applied.passing and not applied.held:
-            stay = {one.ref for one in wanted} | {ref for ref, child in have.items() if child.set in spared}
+            stay = {one.ref for one in wanted} | {
+                ref for ref, child in have.items() if child.set in spared or kind_of(ref).lasts
+            }
             await self._prune(owner, stay, have, applied)
         applied.sort()
         return applied

@@ -45,12 +45,12 @@ class FleetSeen:
         pace: Pace | None = None,
         namespaces: Iterable[str] = (),
     ) -> None:
-        self.fleet = Fleet(config)
+        self._sees_nodes = not tuple(namespaces)
+        self.fleet = Fleet(config, sees_nodes=self._sees_nodes)
         self.version = 0
         self.unread: dict[str, str] = {}
         """Objects that are not counted, since they cannot be understood, and why."""
         self._moved = moved
-        self._sees_nodes = not tuple(namespaces)
         self._watchers = Watchers(door, pace or Pace())
         self._settling: asyncio.TimerHandle | None = None
         self._last: Inventory | None = None

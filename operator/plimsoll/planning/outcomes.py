@@ -22,6 +22,11 @@ OF_SETS: Final = frozenset(
 )
 """Reasons that speak of the sets of one plan."""
 
+_UNSEEN: Final = (
+    "the operator watches namespaces alone and sees no nodes; it counts on the node classes of the admin's config, and takes "
+    "their nodes as free"
+)
+
 
 def no_devices(intent: Intent, inventory: Inventory, products: frozenset[str] | None) -> Finding:
     """No pool may be used: why the largest ones were refused."""
@@ -38,7 +43,10 @@ def no_devices(intent: Intent, inventory: Inventory, products: frozenset[str] | 
         )
         if why is not None and why not in reasons:
             reasons.append(why)
-    if not inventory.pools:
+    if not inventory.pools and inventory.nodes_unseen:
+        message = "the operator watches namespaces alone and sees no nodes, and the admin's config declares no node classes"
+        remedy = "nodeClasses in the admin's config, or an operator that watches the whole cluster"
+    elif not inventory.pools:
         message = "the inventory holds no GPU nodes, present or declared"
         if inventory.problems:
             first = inventory.problems[0]
@@ -281,7 +289,16 @@ def fleet_findings(
 ) -> tuple[Finding, ...]:
     """What is not known of the fleet that the choice would want to know."""
     found = []
-    if inventory.free_is_assumed:
+    if inventory.nodes_unseen:
+        found.append(
+            Finding(
+                severity=Severity.INFO,
+                reason="NodesUnseen",
+                message=_UNSEEN,
+                remedy="an operator that watches the whole cluster, which may read nodes",
+            )
+        )
+    elif inventory.free_is_assumed:
         found.append(
             Finding(
                 severity=Severity.INFO,
