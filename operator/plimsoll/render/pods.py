@@ -32,7 +32,9 @@ from plimsoll.render.volumes import RUNTIME_VOLUME, volumes
 
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
 CLAIM_TEMPLATE: Final = "resourceClaimTemplateName"
-COPIES: Final = ("cp", f"/opt/plimsoll/{RUNTIME_FILE}", f"{RUNTIME_FOLDER}/")
+RUNTIME_TARGET: Final = "/shared"
+"""Where the init container finds the volume: its own folder of that name holds the file."""
+COPIES: Final = ("cp", f"{RUNTIME_FOLDER}/{RUNTIME_FILE}", f"{RUNTIME_TARGET}/")
 """What the image of the supervisor does in an engine's pod before the engine starts."""
 OURS: Final = "PLIMSOLL_"
 """Variables that only we set."""
@@ -94,7 +96,7 @@ def pod_template(
         ports=_ports(leads=leads, runs_supervised=runs_supervised),
         runtime_image=runtime_image(told.config) if runs_supervised else None,
         runtime_copies=COPIES,
-        runtime_mounts=[{"name": RUNTIME_VOLUME, "mountPath": RUNTIME_FOLDER}],
+        runtime_mounts=[{"name": RUNTIME_VOLUME, "mountPath": RUNTIME_TARGET}],
         resources=placing.resources(chosen),
         # Memory that a network card reads must not be paged out.
         capabilities={"drop": ["ALL"], **({"add": ["IPC_LOCK"]} if rdma else {})},
