@@ -9,6 +9,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.prometheus.client import Prometheus
 from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.vocabulary import Vocabulary
+from plimsoll.prometheus.wakes import WakeQueries
 from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.sources import ByPods, ByPrometheus, Source
 from plimsoll.reconcile.world import World
@@ -28,7 +29,7 @@ def source_of(config: OperatorConfig) -> Source:
         headers=lambda: _headers(control.prometheus_token_file),
         ca_file=control.prometheus_ca_file,
     )
-    return ByPrometheus(FleetMetrics(client, Vocabulary({})), client)
+    return ByPrometheus(FleetMetrics(client, Vocabulary({})), WakeQueries(client), client)
 
 
 def _headers(file: str | None) -> Mapping[str, str]:

@@ -20,6 +20,10 @@ from urllib3.util.retry import Retry
 
 from plimsoll.prometheus.answers import Rows
 
+NO_ANSWER: Final = "no answer in time"
+NO_CONNECTION: Final = "no connection"
+PASSING: Final = frozenset({NO_ANSWER, NO_CONNECTION})
+"""Errors that say nothing of the question."""
 THREADS: Final = 4
 DEADLINE_S: Final = 10.0
 
@@ -57,8 +61,7 @@ class Prometheus:
         if not questions:
             return Asked(answers={}, errors={})
         if len(self._under_way) >= THREADS:
-            busy = f"{len(self._under_way)} earlier questions are not answered yet"
-            return Asked(answers={}, errors=dict.fromkeys(questions, busy))
+            return Asked(answers={}, errors=dict.fromkeys(questions, NO_ANSWER))
         loop = asyncio.get_running_loop()
         asked = {
             about: loop.run_in_executor(self._threads, self._one, text) for about, text in questions.items()
@@ -72,7 +75,7 @@ class Prometheus:
             if not future.done():
                 # What has not begun never will; what has begun ends by its own deadline, and nobody waits for it.
                 future.cancel()
-                errors[about] = f"no answer within {self._deadline:g} s"
+                errors[about] = NO_ANSWER
             elif (error := future.exception()) is not None:
                 errors[about] = _words(error)
             else:
@@ -116,9 +119,9 @@ class Prometheus:
 
 def _words(error: BaseException) -> str:
     if isinstance(error, requests.Timeout):
-        return "no answer in time"
+        return NO_ANSWER
     if isinstance(error, requests.ConnectionError):
-        return "no connection"
+        return NO_CONNECTION
     if isinstance(error, PrometheusApiClientException):
         return str(error)[:300]
     return f"{type(error).__name__}: {error}"[:300]

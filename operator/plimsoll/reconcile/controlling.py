@@ -123,7 +123,9 @@ class Control:
             if known is not None and self._source.covers(known.subject):
                 serving, _ = steady(world.serving(key), now)
                 found[key] = Case(subject=known.subject, record=known.record, serving=serving)
-            elif world.directions.pop(key, None) is not None:
+            elif known is not None and key in world.directions and world.directions[key].told:
+                # Nobody looks at it any more: what was told of it is taken back.
+                world.directions[key] = Direction(record=replace(known.stored, replicas=None))
                 self._wake(key)
         for key in [key for key in self._known if key not in world.resources]:
             del self._known[key]

@@ -30,8 +30,8 @@ from plimsoll.planning.pinning import Event, spec_digest
 from plimsoll.planning.placement import room
 from plimsoll.planning.plan import Finding, Outcome, Plan, PlanSet, Severity
 from plimsoll.planning.planner import PlanFacts, plan
-from plimsoll.reconcile.changing import Changed, adopted, change_of
-from plimsoll.reconcile.direction import Direction
+from plimsoll.reconcile.changing import Changed, change_of
+from plimsoll.reconcile.direction import Direction, kept_by, wished
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.token import token_of
 from plimsoll.render.revision import Revision
@@ -93,7 +93,7 @@ class Decision:
 def decide(seen: Seen) -> Decision:
     deployment, admin = seen.deployment, seen.config
     asked = deployment.metadata.annotations.get(names.ANNOTATION_REPLAN, "")
-    seen = _directed(seen)
+    seen = replace(seen, kept=kept_by(seen.kept, seen.direction))
     spec = _effective(deployment, admin)
     pinned = _standing(seen, spec)
     event = _event(seen, asked)
@@ -108,7 +108,7 @@ def decide(seen: Seen) -> Decision:
         pinned=pinned,
         event=event,
         limits=seen.limits,
-        wished=_wished(seen, spec),
+        wished=wished(spec, seen.kept, seen.serving),
     )
     if seen.direction is not None and seen.direction.reason and made.sets:
         made = replace(made, replicas_reason=seen.direction.reason)
@@ -249,28 +249,6 @@ def _workloads(
         if target.name in there
         for one in workload(there[target.name], owner, target.replicas, target.groups)
     )
-
-
-def _directed(seen: Seen) -> Seen:
-    """With what control remembers, and a change that it found good as part of the pinned plan."""
-    kept = seen.kept
-    if seen.direction is not None:
-        kept = replace(kept, control=seen.direction.record)
-    if kept.control is not None and kept.plan is not None:
-        kept = replace(kept, plan=adopted(kept.plan, kept.control.retune))
-    return seen if kept == seen.kept else replace(seen, kept=kept)
-
-
-def _wished(seen: Seen, spec: LLMDeploymentSpec | None) -> int | None:
-    """Replicas that live traffic asks for, where they are decided so. Until control speaks, those that it asked for last, and
-    where that is lost too, those that are there: what serves is never cut down to what was declared."""
-    if spec is None or spec.replicas is not None or spec.scaling.max is None:
-        return None
-    record = seen.kept.control
-    if record is not None and record.replicas is not None:
-        return record.replicas
-    there = sum(one.replicas for one in seen.serving.sets if not one.failed)
-    return there or None
 
 
 def _trial(seen: Seen, made: Plan, admin: OperatorConfig) -> tuple[Revision, Changed] | None:

@@ -6,10 +6,14 @@ quiet deployment is left alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.control.decision import Told
 from plimsoll.control.record import EMPTY, Record
+from plimsoll.facts.serving import Serving
+from plimsoll.reconcile.changing import adopted
+from plimsoll.reconcile.kept import Kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,3 +31,22 @@ class Direction:
         step = self.record.retune.step
         state = None if step is None else (step.id, step.phase, step.rolled)
         return self.record.replicas, state, tuple((one.type, one.status, one.reason) for one in self.told)
+
+
+def kept_by(kept: Kept, direction: Direction | None) -> Kept:
+    """With what control remembers now, and a change that it found good as part of the pinned plan."""
+    record = kept.control if direction is None else direction.record
+    if record is None:
+        return kept
+    plan = kept.plan if kept.plan is None else adopted(kept.plan, record.retune)
+    return replace(kept, control=record, plan=plan)
+
+
+def wished(spec: LLMDeploymentSpec | None, kept: Kept, serving: Serving) -> int | None:
+    """Replicas that live traffic asks for, where they are decided so. Until control speaks, those that it asked for last, and
+    where that is lost too, those that are there: what serves is never cut down to what was declared."""
+    if spec is None or spec.replicas is not None or spec.scaling.max is None:
+        return None
+    if kept.control is not None and kept.control.replicas is not None:
+        return kept.control.replicas
+    return sum(one.replicas for one in serving.sets if not one.failed) or None

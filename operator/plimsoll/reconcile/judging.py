@@ -53,8 +53,6 @@ class Case:
     subject: Subject
     record: Record
     serving: Serving
-    waiting: float | None = None
-    """What the gateway's query says, where there is one and it was answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +79,10 @@ class Tick:
     def __post_init__(self) -> None:
         object.__setattr__(self, "grounds", Grounds(self.inventory, self.config))
 
+    def waiting(self, case: Case) -> float | None:
+        """What the gateway's query says, where there is one and it was answered."""
+        return self.looked.woken.waiting.get(case.subject.key)
+
     def signals(self, case: Case, sets: Sequence[str] | None = None) -> Signals:
         """Of some sets' replicas, or of all."""
         space = case.subject.key.partition("/")[0]
@@ -93,7 +95,7 @@ class Tick:
             now=self.now,
             live=live(case.serving, sets).values(),
             reachable=self.looked.reachable,
-            gateway=case.waiting,
+            gateway=self.waiting(case),
             latencies=summed,
         )
 
@@ -151,12 +153,13 @@ def _zero(tick: Tick, case: Case, signals: Signals) -> Zero | None:
     if asked is None:
         return None
     noted = case.record.noted.get(names.ANNOTATION_WAKE)
-    silent = asked.query is not None and case.waiting is None
+    waiting = tick.waiting(case)
+    silent = asked.query is not None and waiting is None
     busy = case.record.busy_at
     idle = None if silent or busy is None or not signals.reachable else max(0.0, tick.now - busy)
     return Zero(
         after_s=asked.after_s,
-        waiting=case.waiting,
+        waiting=waiting,
         woken_at=None if noted is None or not noted.at else noted.at,
         idle_s=idle,
     )
@@ -166,7 +169,11 @@ def _busy_at(tick: Tick, case: Case, signals: Signals) -> float:
     """When somebody last asked: by the gateway's count, the wake annotation, and the engines' own."""
     noted = case.record.noted.get(names.ANNOTATION_WAKE)
     last = max(case.record.busy_at or tick.now, noted.at if noted is not None else 0.0)
-    asked = (case.waiting or 0.0) > 0 or (signals.inflight or 0.0) > 0 or (signals.sum("recently") or 0.0) > 0
+    asked = (
+        (tick.waiting(case) or 0.0) > 0
+        or (signals.inflight or 0.0) > 0
+        or (signals.sum("recently") or 0.0) > 0
+    )
     return tick.now if asked else last
 
 
@@ -202,6 +209,10 @@ def _scaled(tick: Tick, case: Case, decision: Decision) -> Judged:
         news = (News("Normal", "Scale", role.reason, role.message),)
     told = [one for one in decision.conditions if one.type in SCALING]
     told += [one for one in _tuned(tick, case, record) if one.type not in {each.type for each in told}]
+    if (refused := tick.looked.woken.refused.get(subject.key)) is not None:
+        said = f"spec.scaling.zero.wake.query is refused, so it neither sleeps nor wakes by it: {refused}"
+        told = [one for one in told if one.type != names.METRICS]
+        told.append(Told(type=names.METRICS, status="False", reason="QueryRefused", message=said))
     return Judged(
         record=replace(record, replicas=role.replicas), told=tuple(told), reason=role.message, news=news
     )

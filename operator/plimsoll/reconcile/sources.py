@@ -18,6 +18,7 @@ from plimsoll.facts.serving import PodSeen
 from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.pods import Page, scrape
 from plimsoll.prometheus.vocabulary import Vocabulary, vocabulary
+from plimsoll.prometheus.wakes import WakeQueries, Woken
 from plimsoll.reconcile.subject import Subject
 
 LOG: Final = logging.getLogger(__name__)
@@ -25,6 +26,7 @@ ENGINE_PORT: Final = 8000
 MOST_PAGES: Final = 500
 """Pods that are asked themselves at one tick; beyond that a Prometheus is needed, and it is said."""
 
+NOBODY: Final = Woken()
 PodKey = tuple[str, str]
 """Namespace and name; of histograms namespace and set."""
 
@@ -36,6 +38,8 @@ class Looked:
     histograms: Mapping[PodKey, Mapping[str, Histogram]] | None = None
     """Summed by set already; None where they are in the samples."""
     reachable: bool = True
+    woken: Woken = NOBODY
+    """What gateways say of deployments that may sleep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +57,9 @@ class Source(Protocol):
 
 
 class ByPrometheus:
-    def __init__(self, metrics: FleetMetrics, close: Closes) -> None:
+    def __init__(self, metrics: FleetMetrics, wakes: WakeQueries, close: Closes) -> None:
         self._metrics = metrics
+        self._wakes = wakes
         self._close = close
 
     def covers(self, subject: Subject) -> bool:  # noqa: ARG002 - all of them cost one set of questions
@@ -63,10 +68,15 @@ class ByPrometheus:
     async def look(self, now: float, asked: Sequence[Asked]) -> Looked:
         self._metrics.speaks(words_of(asked))
         read, reachable = await self._metrics.look(now)
+        sleepers = {each.subject.key: each.subject.zero for each in asked if each.subject.autoscaled}
+        queries = {key: zero.query for key, zero in sleepers.items() if zero is not None and zero.query}
+        woken = await self._wakes.look(queries) if queries and reachable else NOBODY
         pods = {
             (each.subject.key.partition("/")[0], pod.name): pod.uid for each in asked for pod in each.leaders
         }
-        return Looked(samples=joined(read.samples, pods), histograms=read.histograms, reachable=reachable)
+        return Looked(
+            samples=joined(read.samples, pods), histograms=read.histograms, reachable=reachable, woken=woken
+        )
 
     def close(self) -> None:
         self._close.close()

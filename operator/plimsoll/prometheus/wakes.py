@@ -1,0 +1,105 @@
+"""What gateways say of deployments that may sleep: all their wake queries in one question, so that many cost no more than one.
+
+The queries are users' own. One that Prometheus refuses would spoil the answer for all: those it is among are then asked one by
+one, a few a tick, and whoever is refused alone is left out until it is written anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from plimsoll.prometheus.client import PASSING
+from plimsoll.prometheus.fleet import Asks
+
+LABEL: Final = "plimsoll_deployment"
+ALONE_MOST: Final = 4
+TOGETHER: Final = "wakes"
+CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Woken:
+    waiting: Mapping[str, float] = field(default_factory=dict)
+    """Requests that wait, or whatever else the query counts, by deployment; one that nobody answers for is not there."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Why a query cannot be asked, by deployment."""
+
+
+class WakeQueries:
+    def __init__(self, source: Asks) -> None:
+        self._source = source
+        self._good: dict[str, str] = {}
+        self._bad: dict[str, tuple[str, str]] = {}
+        """The query, and why it is refused."""
+
+    async def look(self, queries: Mapping[str, str]) -> Woken:
+        """By deployment (namespace/name)."""
+        self._good = {key: text for key, text in self._good.items() if queries.get(key) == text}
+        self._bad = {key: each for key, each in self._bad.items() if queries.get(key) == each[0]}
+        unknown = [key for key in sorted(queries) if key not in self._good and key not in self._bad]
+        for key in unknown:
+            if not is_closed(queries[key]):
+                self._bad[key] = queries[key], "its brackets or quotes are not closed"
+        alone = [key for key in unknown if key not in self._bad][:ALONE_MOST]
+        questions = {key: _one(key, queries[key]) for key in alone}
+        if self._good:
+            questions[TOGETHER] = " or ".join(_one(key, text) for key, text in sorted(self._good.items()))
+        if not questions:
+            return self._woken([])
+        asked = await self._source.ask(questions)
+        for key in alone:
+            if key in asked.answers:
+                self._good[key] = queries[key]
+            elif (why := asked.errors.get(key, "")) not in PASSING:
+                self._bad[key] = queries[key], why
+        if TOGETHER in asked.errors and asked.errors[TOGETHER] not in PASSING:
+            # One of them has become wrong, as a type error in a metric that has only now appeared.
+            self._good = {}
+        return self._woken([row for rows in asked.answers.values() for row in rows])
+
+    def _woken(self, rows: Sequence[Mapping[str, Any]]) -> Woken:
+        found = {}
+        for row in rows:
+            try:
+                key, value = row["metric"][LABEL], float(row["value"][1])
+            except (KeyError, IndexError, TypeError, ValueError):
+                continue
+            if math.isfinite(value):
+                found[key] = value
+        return Woken(
+            waiting=dict(sorted(found.items())),
+            refused={key: why for key, (_, why) in sorted(self._bad.items())},
+        )
+
+
+def _one(key: str, query: str) -> str:
+    """A line of its own, since a query may end in a comment."""
+    return f'label_replace(sum((\n{query}\n)), "{LABEL}", "{key}", "", "")'
+
+
+def is_closed(query: str) -> bool:
+    """Whether it stays inside brackets that are put around it: nobody's query reaches into another's answer."""
+    open_: list[str] = []
+    quote = ""
+    escaped = False
+    for char in query:
+        if quote:
+            if escaped:
+                escaped = False
+            elif char == "\\" and quote not in "`#":
+                escaped = True
+            elif (char == "\n") if quote == "#" else (char == quote):
+                quote = ""
+        elif char in "\"'`#":
+            quote = char
+        elif char in CLOSERS:
+            open_.append(CLOSERS[char])
+        elif char in CLOSERS.values() and (not open_ or open_.pop() != char):
+            return False
+    return not open_ and quote in ("", "#")
+
+
+__all__ = ["WakeQueries", "Woken", "is_closed"]

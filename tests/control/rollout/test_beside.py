@@ -1,0 +1,62 @@
+"""A set that is tried beside the one that serves: how many run with the change, and how many without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from plimsoll.control.rollout import Rules
+from plimsoll.control.rollout.beside import Beside, move_beside
+from plimsoll.control.rollout.moves import Wanted
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+
+NOW = 1000.0
+
+
+def there(name: str, ready: int, replicas: int | None = None) -> SetSeen:
+    pods = tuple(PodSeen(name=f"{name}-{n}", uid=f"{name}{n}", stage=Stage.READY) for n in range(ready))
+    return SetSeen(name=name, replicas=ready if replicas is None else replicas, pods=pods)
+
+
+def moved(count: int, *sets: SetSeen, surge: bool, total: int = 3) -> dict[str, int]:
+    beside = Beside(tried="b", serves="a", replicas=count, surge=surge)
+    rollout = move_beside([Wanted("a", total)], beside, Serving(sets=sets), Rules(), NOW)
+    assert all(target.planned for target in rollout.targets)
+    assert rollout.failed == ()
+    return {target.name: target.replicas for target in rollout.targets}
+
+
+@pytest.mark.parametrize(
+    ("count", "ready", "surge", "expected"),
+    [
+        (1, 0, True, {"a": 3, "b": 1}),
+        (1, 1, True, {"a": 3, "b": 1}),
+        (2, 2, True, {"a": 2, "b": 2}),
+        (3, 2, True, {"a": 1, "b": 3}),
+        (3, 3, True, {"a": 0, "b": 3}),
+        (1, 0, False, {"a": 2, "b": 1}),
+        (3, 2, False, {"a": 0, "b": 3}),
+        (0, 1, True, {"a": 3, "b": 0}),
+    ],
+    ids=str,
+)
+def test_one_comes_first_where_there_is_room_and_one_goes_first_where_there_is_none(
+    count: int, ready: int, surge: bool, expected: dict[str, int]
+) -> None:
+    assert moved(count, there("a", 3), there("b", ready), surge=surge) == expected
+
+
+def test_what_was_taken_back_is_gone_once_its_pods_are() -> None:
+    assert moved(0, there("a", 3), SetSeen(name="b", replicas=0), surge=True) == {"a": 3}
+
+
+def test_a_tried_set_that_dies_is_no_failure_of_the_plan() -> None:
+    dying = SetSeen(
+        name="b",
+        replicas=1,
+        pods=(PodSeen(name="b-0", uid="b0", stage=Stage.FAILED, restarts=9),),
+    )
+    assert moved(1, there("a", 3), dying, surge=True) == {"a": 3, "b": 1}
+
+
+def test_replicas_that_are_added_meanwhile_are_added_to_what_serves() -> None:
+    assert moved(1, there("a", 3), there("b", 1), surge=False, total=5) == {"a": 4, "b": 1}

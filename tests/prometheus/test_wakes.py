@@ -1,0 +1,89 @@
+"""Wake queries: asked together, kept apart, and a wrong one harms nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from plimsoll.prometheus.client import NO_CONNECTION, Asked
+from plimsoll.prometheus.wakes import ALONE_MOST, LABEL, TOGETHER, WakeQueries, Woken, is_closed
+
+
+class Gateway:
+    """Answers 3 for whoever asks, and refuses what holds the word wrong."""
+
+    def __init__(self) -> None:
+        self.asked: list[Mapping[str, str]] = []
+        self.down = False
+
+    async def ask(self, questions: Mapping[str, str]) -> Asked:
+        self.asked.append(questions)
+        answers, errors = {}, {}
+        for about, text in questions.items():
+            if self.down:
+                errors[about] = NO_CONNECTION
+            elif "wrong" in text:
+                errors[about] = "400: parse error"
+            else:
+                keys = [part.split('"')[0] for part in text.split(f'"{LABEL}", "')[1:]]
+                answers[about] = [{"metric": {LABEL: key}, "value": [0, "3"]} for key in keys]
+        return Asked(answers=answers, errors=errors)
+
+
+def looked(wakes: WakeQueries, queries: Mapping[str, str], times: int = 1) -> Woken:
+    found = Woken()
+    for _ in range(times):
+        found = asyncio.run(wakes.look(queries))
+    return found
+
+
+def test_many_are_one_question_once_each_is_known_to_be_good() -> None:
+    gateway = Gateway()
+    wakes = WakeQueries(gateway)
+    queries = {f"team/chat-{n}": f'queue{{n="{n}"}}' for n in range(10)}
+    found = looked(wakes, queries, 4)
+    assert found.waiting == dict.fromkeys(sorted(queries), 3.0)
+    assert list(gateway.asked[-1]) == [TOGETHER]
+    assert max(map(len, gateway.asked)) <= ALONE_MOST + 1
+
+
+def test_a_refused_query_is_told_and_the_others_are_answered_as_before() -> None:
+    gateway = Gateway()
+    wakes = WakeQueries(gateway)
+    found = looked(wakes, {"team/a": "queue", "team/b": "wrong("[:-1]}, 2)
+    assert found.waiting == {"team/a": 3.0}
+    assert found.refused == {"team/b": "400: parse error"}
+    assert looked(wakes, {"team/a": "queue", "team/b": "mended"}, 2).waiting == {"team/a": 3.0, "team/b": 3.0}
+
+
+def test_an_outage_blames_no_query() -> None:
+    gateway = Gateway()
+    wakes = WakeQueries(gateway)
+    gateway.down = True
+    found = looked(wakes, {"team/a": "queue"})
+    assert (found.waiting, found.refused) == ({}, {})
+    gateway.down = False
+    assert looked(wakes, {"team/a": "queue"}, 2).waiting == {"team/a": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("query", "closed"),
+    [
+        ('sum(queue{name="a)"}) > 0', True),
+        ("queue # a comment (", True),
+        ("queue)) or label_replace((vector(1)", False),
+        ('queue{a="', False),
+        ("queue{a='\\''}", True),
+        ("sum(queue", False),
+        ("sum(queue]", False),
+        ("queue # ' \n)", False),
+        ("`\\`)", False),
+    ],
+)
+def test_no_query_leaves_the_brackets_around_it(query: str, closed: bool) -> None:
+    assert is_closed(query) is closed
+    if not closed:
+        found = looked(WakeQueries(Gateway()), {"team/a": query})
+        assert "team/a" in found.refused

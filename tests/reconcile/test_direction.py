@@ -1,0 +1,182 @@
+"""What control says reaches what should be there: replicas within bounds, a change that is tried, kept or taken back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.control.record import Record
+from plimsoll.control.retune import Phase, RetuneMemory, Step
+from plimsoll.control.retune.figures import Figures
+from plimsoll.facts.serving import Serving
+from plimsoll.reconcile.decide import Decision, Seen, decide
+from plimsoll.reconcile.direction import Direction
+from plimsoll.reconcile.kept import Kept
+from tests.planning.asking import deployment
+from tests.reconcile.test_decide import after, read_back, seen
+
+AUTO = {"scaling": {"min": 1, "max": 4}}
+
+
+def targets(found: Decision) -> dict[str, int]:
+    assert found.rollout is not None
+    return {target.name: target.replicas for target in found.rollout.targets}
+
+
+def directed(asked: Seen, replicas: int | None, retune: RetuneMemory | None = None) -> Seen:
+    record = Record(replicas=replicas, retune=retune or RetuneMemory())
+    return replace(asked, direction=Direction(record=record, reason="so it is"))
+
+
+@pytest.mark.parametrize(("wish", "there"), [(1, 1), (3, 3), (9, 4), (0, 1)])
+def test_replicas_are_those_that_control_says_within_the_bounds(wish: int, there: int) -> None:
+    asked = seen(spec=AUTO)
+    found = decide(directed(after(decide(asked), asked), wish))
+    assert list(targets(found).values()) == [there]
+    assert found.plan.replicas_reason == "so it is"
+
+
+@pytest.mark.parametrize("spec", [{"replicas": 2, **AUTO}, {"scaling": {"min": 2}}])
+def test_what_a_person_fixed_is_not_controls_to_change(spec: dict[str, object]) -> None:
+    asked = seen(spec=spec)
+    found = decide(directed(after(decide(asked), asked), 4))
+    assert list(targets(found).values()) == [2]
+
+
+def test_a_deployment_goes_to_no_replica_only_where_that_is_asked_for() -> None:
+    zero = {"scaling": {"max": 4, "zero": {"wake": {"annotation": True}}}}
+    asked = seen(spec=zero)
+    found = decide(directed(after(decide(asked), asked), 0))
+    assert list(targets(found).values()) == [0]
+    assert found.plan.replicas_wanted == 0
+
+
+def test_what_control_said_last_stands_until_it_speaks_again() -> None:
+    asked = seen(spec=AUTO)
+    said = directed(after(decide(asked), asked), 3)
+    first = decide(said)
+    data = {**first.kept.beside(), "plan.json": first.kept.plan.to_bytes().decode()}  # type: ignore[union-attr]
+    restarted = replace(after(first, asked), kept=Kept.from_data(data), direction=None)
+    assert restarted.kept.control is not None
+    assert list(targets(decide(restarted)).values()) == [3]
+
+
+def test_where_all_is_lost_what_serves_stands() -> None:
+    asked = seen(spec=AUTO)
+    first = decide(directed(after(decide(asked), asked), 3))
+    lost = replace(after(first, asked), kept=Kept(plan=first.kept.plan), direction=None)
+    assert list(targets(decide(lost)).values()) == [3]
+
+
+def test_a_raised_minimum_counts_at_once() -> None:
+    asked = seen(spec=AUTO)
+    first = decide(directed(after(decide(asked), asked), 1))
+    raised = replace(after(first, asked), deployment=deployment(scaling={"min": 3, "max": 4}))
+    assert list(targets(decide(raised)).values()) == [3]
+
+
+def test_an_edit_moves_as_many_replicas_as_the_traffic_needs() -> None:
+    asked = seen(spec=AUTO)
+    first = decide(directed(after(decide(asked), asked), 4))
+    edited = deployment(**AUTO, workload={"contextTokens": 8192})
+    found = decide(replace(after(first, asked), deployment=edited))
+    assert found.plan.replicas_wanted == 4
+    assert found.plan.sets[0].digest != first.plan.sets[0].digest
+
+
+def step(plan_set: str, phase: Phase, before: str, *, rolled: int = 1, surge: bool = True) -> RetuneMemory:
+    return RetuneMemory(
+        step=Step(
+            id="maxSequences-1", set=plan_set, setting="maxSequences", before=before, after="17",
+            symptom="preemptions", why="too many run", phase=phase, began=1.0, since=1.0, deadline=2.0,
+            replicas=2, surge=surge, spec="s", baseline=Figures(), rolled=rolled,
+        )
+    )  # fmt: skip
+
+
+@pytest.fixture
+def served() -> tuple[Seen, Decision]:
+    asked = seen(spec={"replicas": 2})
+    first = decide(asked)
+    return after(first, asked), first
+
+
+@pytest.mark.parametrize(
+    ("phase", "rolled", "surge", "counts"),
+    [
+        (Phase.PLANNED, 0, True, (2, None)),
+        (Phase.CANARY, 1, True, (2, 1)),
+        (Phase.CANARY, 1, False, (1, 1)),
+        (Phase.JUDGING, 1, True, (2, 1)),
+        (Phase.ROLLING, 2, True, (1, 2)),
+        (Phase.ROLLING_BACK, 0, True, (2, None)),
+    ],
+)
+def test_the_record_alone_says_how_many_run_with_a_change(
+    served: tuple[Seen, Decision], phase: Phase, rolled: int, surge: bool, counts: tuple[int, int | None]
+) -> None:
+    asked, first = served
+    (name,) = first.revisions
+    chosen = first.plan.sets[0]
+    retune = step(chosen.digest, phase, str(chosen.settings.max_num_seqs), rolled=rolled, surge=surge)
+    found = decide(directed(asked, None, retune))
+    old, new = counts
+    there = targets(found)
+    assert there.pop(name) == old
+    assert list(there.values()) == ([] if new is None else [new])
+    if new is not None:
+        (tried,) = set(found.revisions) - {name}
+        assert found.revisions[tried].entry.settings.max_num_seqs == 17
+        assert "17" in found.revisions[tried].leader["spec"]["containers"][0]["args"]
+    assert [one.digest for one in found.plan.sets] == [chosen.digest]
+
+
+def test_a_good_change_becomes_the_pinned_plan(served: tuple[Seen, Decision]) -> None:
+    asked, first = served
+    chosen = first.plan.sets[0]
+    rolled = step(chosen.digest, Phase.VERIFYING, str(chosen.settings.max_num_seqs), rolled=2)
+    all_with = decide(directed(asked, None, rolled))
+    assert rolled.step is not None
+    done = replace(rolled, step=replace(rolled.step, phase=Phase.DONE))
+    found = decide(directed(after(all_with, asked), None, done))
+    (now,) = found.plan.sets
+    assert (now.settings.max_num_seqs, now.replicas) == (17, 2)
+    assert found.kept.plan is not None
+    assert found.kept.plan.sets[0].digest == now.digest != chosen.digest
+    (name,) = [name for name, one in found.revisions.items() if one.entry.digest == now.digest]
+    assert targets(found)[name] == 2
+    # The next turn has only the plan to go by.
+    again = decide(replace(after(found, asked), direction=None))
+    assert targets(again)[name] == 2
+
+
+def test_a_crash_with_a_change_on_its_way_goes_on_as_it_was_written_down(
+    served: tuple[Seen, Decision],
+) -> None:
+    asked, first = served
+    chosen = first.plan.sets[0]
+    retune = step(chosen.digest, Phase.JUDGING, str(chosen.settings.max_num_seqs))
+    found = decide(directed(asked, None, retune))
+    again = decide(replace(after(found, asked), direction=None))
+    assert targets(again) == targets(found)
+    assert set(read_back(again)) == set(read_back(found))
+
+
+def test_an_edit_of_the_spec_ends_what_was_tried(served: tuple[Seen, Decision]) -> None:
+    asked, first = served
+    chosen = first.plan.sets[0]
+    retune = step(chosen.digest, Phase.JUDGING, str(chosen.settings.max_num_seqs))
+    found = decide(directed(asked, None, retune))
+    edited = replace(after(found, asked), deployment=deployment(replicas=2, workload={"contextTokens": 8192}))
+    moving = decide(edited)
+    assert moving.rollout is not None
+    planned = {target.name for target in moving.rollout.targets if target.planned}
+    assert not planned & set(found.revisions)
+
+
+def test_nothing_is_tried_for_a_deployment_that_has_nothing_yet() -> None:
+    asked = seen(spec=AUTO)
+    retune = step("unknown", Phase.CANARY, "1")
+    found = decide(directed(replace(asked, serving=Serving()), 2, retune))
+    assert list(targets(found).values()) == [2]
