@@ -9,6 +9,7 @@ import pytest
 from plimsoll.control.record import Record
 from plimsoll.control.retune import Phase, RetuneMemory, Step
 from plimsoll.control.retune.figures import Figures
+from plimsoll.control.workload import Lengths, Observed
 from plimsoll.facts.serving import Serving
 from plimsoll.reconcile.decide import Decision, Seen, decide
 from plimsoll.reconcile.direction import Direction
@@ -173,6 +174,23 @@ def test_an_edit_of_the_spec_ends_what_was_tried(served: tuple[Seen, Decision]) 
     assert moving.rollout is not None
     planned = {target.name for target in moving.rollout.targets if target.planned}
     assert not planned & set(found.revisions)
+
+
+def test_traffic_that_would_make_another_plan_is_told_and_changes_nothing() -> None:
+    asked = seen(spec={"workload": {"concurrency": 4}})
+    first = decide(asked)
+    far = Observed(
+        since=0.0, at=90_000.0, prompt=Lengths(p50=6000, p95=20_000, p99=30_000),
+        output=Lengths(p50=900, p95=2000, p99=4000), requests=50_000.0, peak_rate=40.0, peak_inflight=900.0,
+    )  # fmt: skip
+    told = replace(after(first, asked), direction=Direction(record=Record(observed=far)))
+    found = decide(told)
+    assert found.better is not None
+    assert (found.better.type, found.better.reason) == ("BetterPlanAvailable", "WorkloadDiffers")
+    assert "concurrency 900" in found.better.message
+    assert [one.digest for one in found.plan.sets] == [one.digest for one in first.plan.sets]
+    near = replace(far, prompt=None, output=None, peak_inflight=4.0)
+    assert decide(replace(told, direction=Direction(record=Record(observed=near)))).better is None
 
 
 def test_nothing_is_tried_for_a_deployment_that_has_nothing_yet() -> None:

@@ -15,6 +15,7 @@ from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.control.decision import Told
 from plimsoll.control.rollout import Rollout, Rules, move, rules_of
 from plimsoll.control.rollout.beside import Beside, move_beside
 from plimsoll.control.rollout.moves import Target, Wanted
@@ -33,6 +34,7 @@ from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.reconcile.changing import Changed, change_of
 from plimsoll.reconcile.direction import Direction, kept_by, wished
 from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.observing import better
 from plimsoll.reconcile.token import token_of
 from plimsoll.render.revision import Revision
 from plimsoll.render.sets import freeze, owner_of, set_name, workload
@@ -82,6 +84,8 @@ class Decision:
     look_again_seconds: float | None = None
     lost: bool = False
     """Nothing could hold the pinned plan."""
+    better: Told | None = None
+    """What to declare, where the traffic that is seen would make another plan."""
     prune: bool = True
     """Whether what is not among the manifests is to go."""
     spared: frozenset[str] = frozenset()
@@ -151,6 +155,7 @@ def decide(seen: Seen) -> Decision:
         reservations=_reservations(seen, made, rollout, revisions),
         look_again_seconds=rollout.look_again_seconds,
         lost=lost,
+        better=_better(seen, spec, made) if rollout.settled else None,
         spared=frozenset(
             one.name[-names.SET_HASH_LENGTH :]
             for one in seen.serving.sets
@@ -249,6 +254,20 @@ def _workloads(
         if target.name in there
         for one in workload(there[target.name], owner, target.replicas, target.groups)
     )
+
+
+def _better(seen: Seen, spec: LLMDeploymentSpec, made: Plan) -> Told | None:
+    def anew(deployment: LLMDeployment) -> Plan:
+        return plan(
+            deployment,
+            seen.inventory,
+            seen.facts,
+            learned=seen.learned,
+            config=seen.config,
+            limits=seen.limits,
+        )
+
+    return better(seen.deployment, spec.workload, seen.kept.control, made, anew)
 
 
 def _trial(seen: Seen, made: Plan, admin: OperatorConfig) -> tuple[Revision, Changed] | None:

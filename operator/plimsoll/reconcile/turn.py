@@ -202,6 +202,7 @@ def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
         config_map=plan_ref(deployment.namespace, deployment.name).name if decision.kept.plan else None,
         control=decision.kept.control,
         live=None if seen.direction is None else seen.direction.told,
+        better=decision.better,
         image=None if lead is None else lead.image,
     )
 

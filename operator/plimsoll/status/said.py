@@ -255,6 +255,9 @@ def _better(story: Story) -> Iterator[Said]:
     pinning = story.plan.pinning if story.plan is not None else None
     if pinning is None or not story.plan or not story.plan.sets:
         return
+    if (declare := story.better) is not None:
+        yield Said(declare.type, declare.status, declare.reason, declare.message)
+        return
     if pinning.better is None:
         yield Said(names.BETTER_PLAN, "False", "None", "the pinned plan is the best one known")
         return

@@ -52,6 +52,8 @@ class Story:
     """What control decided and remembers."""
     live: tuple[Told, ...] | None = None
     """Conditions that it tells; None: it has not looked yet."""
+    better: Told | None = None
+    """What to declare, where the traffic that is seen would make another plan."""
 
     @property
     def wanted(self) -> int:

@@ -1,0 +1,36 @@
+"""Would the traffic as it is seen have made another plan? Then the user is told what to declare; nothing is changed by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.workload import Workload
+from plimsoll.control.decision import Told
+from plimsoll.control.record import Record
+from plimsoll.control.workload import better_declaration
+from plimsoll.planning.plan import Plan
+
+
+def better(
+    deployment: LLMDeployment,
+    declared: Workload,
+    record: Record | None,
+    pinned: Plan,
+    plan: Callable[[LLMDeployment], Plan],
+) -> Told | None:
+    """`plan` plans a deployment anew, as if nothing ran yet. Where another plan is better with the traffic that is declared,
+    that is told already."""
+    if (
+        record is None
+        or pinned.pinning is None
+        or not pinned.pinning.kept
+        or pinned.pinning.better is not None
+    ):
+        return None
+
+    def replan(workload: Workload) -> Plan:
+        spec = deployment.spec.model_copy(update={"workload": workload})
+        return plan(deployment.model_copy(update={"spec": spec}))
+
+    return better_declaration(record.observed, declared, pinned, replan)
