@@ -72,7 +72,10 @@ def address_of(argv: Sequence[str]) -> Address | None:
 
 
 def is_server(argv: Sequence[str]) -> bool:
-    return "serve" in argv[:5] or any(word.endswith("api_server") for word in argv[:5])
+    if any(word.endswith("api_server") for word in argv[:5]) or "serve" in argv[:5]:
+        return True
+    # Behind another program that runs first.
+    return any(one.endswith("vllm") and other == "serve" for one, other in zip(argv, argv[1:]))
 
 
 def without_secrets(argv: Sequence[str]) -> list[str]:

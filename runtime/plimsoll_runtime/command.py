@@ -10,6 +10,7 @@ from pathlib import Path
 
 from plimsoll_runtime import VERSION
 from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.group import Members, place_of
 from plimsoll_runtime.nvml import devices
 from plimsoll_runtime.preflight import Need, PlanUnreadable, need_of, see, settled, with_argv
 from plimsoll_runtime.said import Said
@@ -50,6 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="run the engine whose words follow `--`", allow_abbrev=False)
     serve.add_argument("--port", type=int, default=8079, help="where /facts and /metrics are (default 8079)")
     serve.add_argument(
+        "--leader-port", type=int, help="the same of the leader of a group, where it is not --port"
+    )
+    serve.add_argument(
         "--port-file", type=Path, help="write the port there, which is chosen freely for --port 0"
     )
     serve.add_argument(
@@ -75,12 +79,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping[str, str]) -> int:
     said = Said(argv, time.monotonic())
+    place = place_of(argv, told.leader_port or told.port)
+    members = Members(place.size) if place is not None and place.leads else None
     options = Options(
         argv=argv,
         environment=environment,
         grace=told.grace,
         hang=told.hang_seconds,
         message=told.termination_log,
+        place=place,
     )
     try:
         need = with_argv(_plan(told.plan), argv, environment)
@@ -88,22 +95,22 @@ def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping
         tell(f"--plan {told.plan}: {error}")
         return 2
     try:
-        side = Side(said, told.port)
+        side = Side(said, told.port, members)
     except OSError as error:  # an engine that nobody can ask about is better than none
         tell(f"port {told.port} is not to be had ({error.strerror}): no facts will be told")
-        return _run(options, said, need)
+        return _run(options, said, members, need)
     if told.port_file is not None:
         told.port_file.write_text(f"{side.port}", encoding="ascii")
     try:
-        return _run(options, said, need)
+        return _run(options, said, members, need)
     finally:
         side.close()
 
 
-def _run(options: Options, said: Said, need: Need) -> int:
+def _run(options: Options, said: Said, members: Members | None, need: Need) -> int:
     """What does not fit is said before an engine is started that would find it out minutes later."""
     found = _look(need, said)
-    supervisor = Supervisor(options, said)
+    supervisor = Supervisor(options, said, members)
     return supervisor.run() if not found else supervisor.refuse(found[0])
 
 

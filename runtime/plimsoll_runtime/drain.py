@@ -51,3 +51,9 @@ class Drain:
         if self._quiet_since is None:
             self._quiet_since = now
         return Step.STOP if now - self._quiet_since >= QUIET_SECONDS else Step.WAIT
+
+    def follow(self, now: float, *, leader_there: bool) -> Step:
+        """For a member that answers nobody itself: without it the leader's answers would be cut, so it goes last."""
+        if now >= self.kill_at:
+            return Step.KILL
+        return Step.WAIT if leader_there and now < self._began + self._grace - self.room / 2 else Step.STOP

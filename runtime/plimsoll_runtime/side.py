@@ -1,4 +1,4 @@
-"""The side port: what the supervisor knows, for the operator, Prometheus and probes. Read only, and without a name for it no secret."""
+"""The side port: what the supervisor knows, for the operator, Prometheus and probes. And where the members of a group report."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
 from plimsoll_runtime.exposition import exposition
+from plimsoll_runtime.group import MOST_REPORT, Members, report_of
 from plimsoll_runtime.said import FAILED, SERVING, Said
 
 _TIMEOUT = 5.0
@@ -21,6 +22,10 @@ class Answer(NamedTuple):
     status: int
     kind: str
     body: bytes
+
+
+Asked = Callable[[str], Answer]
+Heard = Callable[[bytes, str], Answer]
 
 
 def answer(said: Said, path: str, now: float) -> Answer:
@@ -37,13 +42,27 @@ def answer(said: Said, path: str, now: float) -> Answer:
     return Answer(404, TEXT_TYPE, b"/facts, /metrics, /healthz and /readyz are here\n")
 
 
+def heard(said: Said, members: Members | None, text: bytes, sender: str, now: float) -> Answer:
+    """A member of this leader's group reports."""
+    report = report_of(text)
+    if members is None or report is None:
+        return Answer(400, TEXT_TYPE, b"no report of a member, or nobody leads here\n")
+    failure = said.failure
+    body = {
+        "accepted": members.take(report, sender, now),
+        "run": said.run,
+        "failure": None if failure is None else failure.told(),
+    }
+    return Answer(200, JSON_TYPE, json.dumps(body).encode())
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 32
 
-    def __init__(self, address: tuple[str, int], family: int, asked: Callable[[str], Answer]) -> None:
+    def __init__(self, address: tuple[str, int], family: int, asked: Asked, told: Heard) -> None:
         self.address_family = family
-        self.asked = asked
+        self.asked, self.told = asked, told
         super().__init__(address, _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -55,7 +74,16 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        said = self.server.asked(self.path)
+        self._say(self.server.asked(self.path))
+
+    def do_POST(self) -> None:
+        length = self.headers.get("Content-Length", "")
+        if self.path != "/member" or not length.isdecimal() or int(length) > MOST_REPORT:
+            self._say(Answer(404, TEXT_TYPE, b"members report at /member\n"))
+            return
+        self._say(self.server.told(self.rfile.read(int(length)), self.client_address[0]))
+
+    def _say(self, said: Answer) -> None:
         self.send_response(said.status)
         self.send_header("Content-Type", said.kind)
         self.send_header("Content-Length", str(len(said.body)))
@@ -69,8 +97,12 @@ class _Handler(BaseHTTPRequestHandler):
 class Side:
     """Answers from a thread of its own until it is closed; OSError where the port is not to be had."""
 
-    def __init__(self, said: Said, port: int) -> None:
-        self._server = _listening(port, lambda path: answer(said, path, time.monotonic()))
+    def __init__(self, said: Said, port: int, members: Members | None = None) -> None:
+        self._server = _listening(
+            port,
+            lambda path: answer(said, path, time.monotonic()),
+            lambda text, sender: heard(said, members, text, sender, time.monotonic()),
+        )
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.2,), daemon=True)
         self._thread.start()
@@ -81,9 +113,9 @@ class Side:
         self._thread.join(_TIMEOUT)
 
 
-def _listening(port: int, asked: Callable[[str], Answer]) -> _Server:
+def _listening(port: int, asked: Asked, told: Heard) -> _Server:
     """For both kinds of addresses where the machine has both."""
     try:
-        return _Server(("::", port), socket.AF_INET6, asked)
+        return _Server(("::", port), socket.AF_INET6, asked, told)
     except OSError:
-        return _Server(("0.0.0.0", port), socket.AF_INET, asked)  # noqa: S104 - who asks is another pod
+        return _Server(("0.0.0.0", port), socket.AF_INET, asked, told)  # noqa: S104 - who asks is another pod

@@ -19,6 +19,7 @@ from plimsoll_runtime.address import Address, address_of
 from plimsoll_runtime.child import Child, adopt_orphans, end_orphans
 from plimsoll_runtime.drain import Drain, Step
 from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.group import REPORT_SECONDS, Leader, Members, Place, Report, ask_leader
 from plimsoll_runtime.hang import Hang
 from plimsoll_runtime.log import Log
 from plimsoll_runtime.readings import Reading, reading_of
@@ -41,6 +42,7 @@ class Options(NamedTuple):
     hang: float = 300.0
     message: Path | None = None
     """Where the kubelet looks for a container's last words."""
+    place: Place | None = None
 
 
 class _Signal(NamedTuple):
@@ -56,23 +58,32 @@ class _ChildEnded(NamedTuple):
     """Some child has; which, `Child.bury` finds out."""
 
 
-_Event = Union[_Signal, _Told, _ChildEnded]
+class _Over(NamedTuple):
+    """The group is, for this member."""
+
+    failure: Failure
+
+
+_Event = Union[_Signal, _Told, _ChildEnded, _Over]
 
 
 class Supervisor:
-    def __init__(self, options: Options, said: Said) -> None:
-        self.options, self.said = options, said
+    def __init__(self, options: Options, said: Said, members: Members | None = None) -> None:
+        self.options, self.said, self._members = options, said, members
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
         self._address = address_of(options.argv)
         self._hang = Hang(options.hang)
         self._drain: Drain | None = None
         self._stopped = False
         self._kills = memory_kills()
+        self._companion: _Companion | None = None
 
     def run(self) -> int:
         """The exit code: the engine's own, or 1 where it never was or was ended for cause."""
         self._listen()
         adopt_orphans()
+        if not self._join():
+            return 0
         try:
             child = Child(self.options.argv, self.options.environment)
         except OSError as error:
@@ -85,11 +96,32 @@ class Supervisor:
         while child.code is None:
             self._turn(child)
         watch.end()
+        if self._companion is not None:
+            self._companion.end()
         child.kill_all()
         end_orphans(child)
         log.finish(LAST_OUTPUT_SECONDS)
         child.bury()
         return self._ended(child.code, log)
+
+    def _join(self) -> bool:
+        """A member starts its engine when its leader has it; False where it is told to end before."""
+        place = self.options.place
+        if place is None or place.leads:
+            return True
+        tell(f"rank {place.rank} of {place.size} waits for its leader {place.leader}")
+        while True:
+            answer = ask_leader(place, Report(place.rank, self.said.run))
+            if answer is not None and answer.accepted and answer.failure is None:
+                self._companion = _Companion(place, answer.run, self._events, self.said)
+                self._companion.start()
+                return True
+            try:
+                event = self._events.get(timeout=1.0)
+            except queue.Empty:
+                continue
+            if isinstance(event, _Signal) and event.number in ENDINGS:
+                return False
 
     def refuse(self, failure: Failure) -> int:
         """Instead of a run."""
@@ -120,6 +152,11 @@ class Supervisor:
             self._heed(event.number, child, now)
         elif isinstance(event, _Told):
             self._hear(event, child)
+        elif isinstance(event, _Over) and self._drain is None:
+            self._end(event.failure, child)
+        lost = None if self._members is None else self._members.lost(now)
+        if lost is not None and self._drain is None and self.said.failure is None:
+            self._end(lost, child)
         if self._drain is not None and child.code is None:
             self._go_on(self._drain, child, now)
 
@@ -140,13 +177,20 @@ class Supervisor:
             return
         failure = self._hang.take(told.at, told.reading)
         if failure is not None:
-            tell(f"ends the engine: {failure.message}")
-            self.said.fails(failure)
-            child.kill_all()
+            self._end(failure, child)
+
+    def _end(self, failure: Failure, child: Child) -> None:
+        """For cause."""
+        tell(f"ends the engine: {failure.message}")
+        self.said.fails(failure)
+        child.kill_all()
 
     def _go_on(self, drain: Drain, child: Child, now: float) -> None:
-        answers = self._address is not None and self.said.served
-        step = drain.step(now, self.said.reading, answers=answers)
+        if self._companion is not None:
+            step = drain.follow(now, leader_there=self._companion.leader_there)
+        else:
+            answers = self._address is not None and self.said.served
+            step = drain.step(now, self.said.reading, answers=answers)
         if step is Step.STOP and not self._stopped:
             self._stop(child)
         elif step is Step.KILL:
@@ -188,6 +232,11 @@ class Supervisor:
         tell(f"{failure.word}: {failure.message}. Remedy: {failure.remedy}")
         if self.options.message is not None:
             leave(self.options.message, failure)
+        place = self.options.place
+        if self._companion is not None and place is not None:
+            ask_leader(place, Report(place.rank, self.said.run, failure), timeout=2.0)
+        elif self._members is not None and self._members.joined:
+            time.sleep(2 * REPORT_SECONDS)  # the side port tells all members why, when they next report
 
 
 class _Watch(threading.Thread):
@@ -224,6 +273,29 @@ class _Watch(threading.Thread):
 
     def _pause(self) -> float:
         return self._rare if self._said.state == SERVING else 0.5
+
+
+class _Companion(threading.Thread):
+    """Reports to the leader as long as this member lives, and says when the group is over."""
+
+    def __init__(self, place: Place, run: str, events: queue.SimpleQueue[_Event], said: Said) -> None:
+        super().__init__(name="companion", daemon=True)
+        self._place, self._events, self._said = place, events, said
+        self._leader = Leader(time.monotonic(), run)
+        self._ended = threading.Event()
+        self.leader_there = True
+
+    def end(self) -> None:
+        self._ended.set()
+
+    def run(self) -> None:
+        while not self._ended.wait(REPORT_SECONDS):
+            answer = ask_leader(self._place, Report(self._place.rank, self._said.run))
+            self.leader_there = answer is not None
+            failure = self._leader.take(answer, time.monotonic())
+            if failure is not None:
+                self._events.put(_Over(failure))
+                return
 
 
 def memory_kills() -> int:

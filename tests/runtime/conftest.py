@@ -64,15 +64,24 @@ class Started:
         return (self.folder / "output").read_text()
 
     def ask(self, path: str) -> tuple[int, str]:
-        while not (self.folder / "port").exists():
+        deadline = time.monotonic() + PATIENCE
+        while not (port := self._port()):
+            assert time.monotonic() < deadline, self.said()
             time.sleep(0.02)
-        url = f"http://127.0.0.1:{(self.folder / 'port').read_text()}{path}"
+        url = f"http://127.0.0.1:{port}{path}"
         try:
             with urllib.request.urlopen(url, timeout=10) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read().decode()
+
+    def _port(self) -> str:
+        """Empty until it is known."""
+        try:
+            return (self.folder / "port").read_text()
+        except FileNotFoundError:
+            return ""
 
     def facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = json.loads(self.ask("/facts")[1])
@@ -128,3 +137,15 @@ def supervised(packed: Path, tmp_path: Path) -> Iterator[Started]:
     one = Started(packed, tmp_path)
     yield one
     one.close()
+
+
+@pytest.fixture
+def supervised_two(packed: Path, tmp_path: Path) -> Iterator[tuple[Started, Started]]:
+    """A leader and a member; each with a folder of its own."""
+    both = []
+    for name in ("leader", "member"):
+        (tmp_path / name).mkdir()
+        both.append(Started(packed, tmp_path / name))
+    yield both[0], both[1]
+    for one in reversed(both):
+        one.close()

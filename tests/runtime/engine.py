@@ -66,7 +66,11 @@ def main():
     parser.add_argument("--hangs", action="store_true")
     parser.add_argument("--deaf", action="store_true")
     parser.add_argument("--worker", action="store_true")
+    for flag in ("--nnodes", "--node-rank", "--master-addr"):
+        parser.add_argument(flag)
+    parser.add_argument("--headless", action="store_true")
     told = parser.parse_args()
+    say(f"pid {os.getpid()}")
     for line in told.say:
         say(line)
     if told.worker:

@@ -1,0 +1,179 @@
+"""A replica over several pods: who is who, and how one lost member ends them all, so that they start again as one.
+
+Members report to rank 0's side port, whose answers tell them of it. A run is one life of a supervisor: a group is made of the same runs
+from its start to its end, and whoever comes back with another run finds the group over and waits for the next one.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from plimsoll_runtime.address import number_of, value_of
+from plimsoll_runtime.failure import Failure
+
+REPORT_SECONDS = 2.0
+SILENT_SECONDS = 20.0
+"""Without a word a member is lost: longer than a busy machine keeps a thread waiting, shorter than collectives time out."""
+MOST_REPORT = 16384
+
+
+class Place(NamedTuple):
+    """Of a pod in its replica."""
+
+    rank: int
+    size: int
+    leader: str
+    port: int
+    """Of the leader's supervisor."""
+
+    @property
+    def leads(self) -> bool:
+        return self.rank == 0
+
+
+def place_of(argv: Sequence[str], port: int) -> Place | None:
+    """By the engine's own words; None where a replica is one pod."""
+    size, leader = number_of(argv, "--nnodes", "-n") or 1, value_of(argv, "--master-addr")
+    rank = number_of(argv, "--node-rank", "-r")
+    if size == 1 or leader is None or rank is None:
+        return None
+    return Place(rank=rank, size=size, leader=leader, port=port)
+
+
+class Report(NamedTuple):
+    """What a member says of itself."""
+
+    rank: int
+    run: str
+    failure: Failure | None = None
+
+
+class Members:
+    """Those that report to this leader. Used by several threads."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._runs: dict[int, tuple[str, str]] = {}
+        """Run and address by rank."""
+        self._heard: dict[int, float] = {}
+        self._broken: Failure | None = None
+
+    def take(self, report: Report, sender: str, now: float) -> bool:
+        """Whether the member is of this group. An address that is not the member's own ends nobody's group."""
+        with self._lock:
+            if not 0 < report.rank < self._size:
+                return False
+            if self._broken is not None:
+                return False
+            known = self._runs.setdefault(report.rank, (report.run, sender))
+            if known[1] != sender:
+                return False
+            if known[0] != report.run:
+                self._broken = _lost(report.rank, "was started again")
+                return False
+            self._heard[report.rank] = now
+            if report.failure is not None:
+                self._broken = _lost(report.rank, "ended", report.failure)
+            return True
+
+    def lost(self, now: float) -> Failure | None:
+        """Why the group is over."""
+        with self._lock:
+            if self._broken is None:
+                for rank in sorted(self._heard):
+                    if now - self._heard[rank] > SILENT_SECONDS:
+                        self._broken = _lost(rank, f"has not been heard of for {SILENT_SECONDS:.0f} seconds")
+                        break
+            return self._broken
+
+    @property
+    def joined(self) -> int:
+        with self._lock:
+            return len(self._runs)
+
+
+def _lost(rank: int, how: str, why: Failure | None = None) -> Failure:
+    said = "" if why is None else f": {why.word}: {why.message}"
+    remedy = "the replica starts again as one; kubectl get pods -o wide shows the node of that rank"
+    return Failure(
+        "MemberLost",
+        f"rank {rank} of this replica {how}{said}",
+        remedy if why is None else why.remedy,
+        () if why is None else why.evidence,
+    )
+
+
+class Answer(NamedTuple):
+    """Of the leader to a member."""
+
+    accepted: bool
+    run: str
+    failure: Failure | None
+
+
+def ask_leader(place: Place, report: Report, timeout: float = 5.0) -> Answer | None:
+    """None where nobody answers as a supervisor does."""
+    body = {"rank": report.rank, "run": report.run}
+    if report.failure is not None:
+        body["failure"] = report.failure.told()
+    connection = http.client.HTTPConnection(place.leader, place.port, timeout=timeout)
+    try:
+        connection.request("POST", "/member", json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        said = json.loads(answer.read())
+        return Answer(bool(said["accepted"]), str(said["run"]), _failure(said.get("failure")))
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        return None
+    finally:
+        connection.close()
+
+
+def report_of(text: bytes) -> Report | None:
+    try:
+        body = json.loads(text)
+        return Report(int(body["rank"]), str(body["run"])[:64], _failure(body.get("failure")))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _failure(body: Mapping[str, Any] | None) -> Failure | None:
+    """Of another pod: text, and not too much of it."""
+    if not body:
+        return None
+    evidence = tuple(str(line)[:300] for line in list(body.get("evidence") or ())[:5])
+    return Failure(str(body["word"])[:64], str(body["message"])[:600], str(body["remedy"])[:600], evidence)
+
+
+class Leader:
+    """What a member knows of its leader. A function of answers and times."""
+
+    def __init__(self, now: float, run: str) -> None:
+        self._run, self._heard = run, now
+
+    def take(self, answer: Answer | None, now: float) -> Failure | None:
+        """Why this member has to end."""
+        if answer is None:
+            if now - self._heard <= SILENT_SECONDS:
+                return None
+            return Failure(
+                "LeaderLost",
+                f"rank 0 of this replica has not answered for {SILENT_SECONDS:.0f} seconds",
+                "the replica starts again as one; kubectl get pods -o wide shows the node of rank 0",
+            )
+        self._heard = now
+        if answer.failure is not None:
+            why = answer.failure
+            message = f"this replica is over: {why.word}: {why.message}"
+            return Failure("GroupEnded", message, why.remedy, why.evidence)
+        if answer.run != self._run or not answer.accepted:
+            return Failure(
+                "GroupEnded",
+                "this replica is over: rank 0 started again or does not know this member",
+                "the replica starts again as one; the reason is rank 0's: kubectl logs --previous",
+            )
+        return None

@@ -1,0 +1,163 @@
+"""Replicas over several pods: they start with their leader, end together, and say one reason."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.group import (
+    SILENT_SECONDS,
+    Answer,
+    Leader,
+    Members,
+    Place,
+    Report,
+    place_of,
+    report_of,
+)
+from tests.runtime.conftest import Started
+
+WHY = Failure("NoKvRoom", "no room", "more GPUs", ("a line",))
+
+
+@pytest.mark.parametrize(
+    ("argv", "place"),
+    [
+        (
+            "vllm serve m --nnodes 2 --node-rank 1 --master-addr a.b --master-port 29501",
+            Place(1, 2, "a.b", 8079),
+        ),
+        ("vllm serve m --nnodes=4 --node-rank=0 --master-addr=a.b", Place(0, 4, "a.b", 8079)),
+        ("vllm serve m --nnodes 1 --node-rank 0 --master-addr a.b", None),
+        ("vllm serve m", None),
+    ],
+)
+def test_the_engines_words_say_who_is_who(argv, place):
+    assert place_of(argv.split(), 8079) == place
+
+
+def test_a_member_that_comes_back_ends_the_group():
+    members = Members(3)
+    assert members.take(Report(1, "x"), "10.0.0.1", 0.0)
+    assert members.take(Report(2, "y"), "10.0.0.2", 0.0)
+    assert members.lost(1.0) is None
+    assert not members.take(Report(1, "z"), "10.0.0.1", 2.0)
+    failure = members.lost(2.0)
+    assert failure is not None
+    assert failure.message == "rank 1 of this replica was started again"
+    assert not members.take(Report(2, "y"), "10.0.0.2", 3.0)
+
+
+def test_a_member_that_says_why_it_ended_is_quoted():
+    members = Members(2)
+    members.take(Report(1, "x"), "10.0.0.1", 0.0)
+    members.take(Report(1, "x", WHY), "10.0.0.1", 1.0)
+    failure = members.lost(1.0)
+    assert failure is not None
+    assert failure.word == "MemberLost"
+    assert failure.message == "rank 1 of this replica ended: NoKvRoom: no room"
+    assert (failure.remedy, failure.evidence) == ("more GPUs", ("a line",))
+
+
+def test_a_member_that_falls_silent_is_lost():
+    members = Members(2)
+    members.take(Report(1, "x"), "10.0.0.1", 100.0)
+    assert members.lost(100.0 + SILENT_SECONDS) is None
+    assert members.lost(100.1 + SILENT_SECONDS) is not None
+
+
+@pytest.mark.parametrize("report", [Report(0, "x"), Report(2, "x"), Report(-1, "x")])
+def test_ranks_that_there_are_not_are_not_let_in(report):
+    assert not Members(2).take(report, "10.0.0.9", 0.0)
+
+
+def test_a_stranger_cannot_end_a_group_in_a_members_name():
+    members = Members(2)
+    members.take(Report(1, "x"), "10.0.0.1", 0.0)
+    assert not members.take(Report(1, "x", WHY), "10.0.0.9", 1.0)
+    assert not members.take(Report(1, "other"), "10.0.0.9", 1.0)
+    assert members.lost(1.0) is None
+
+
+def test_a_leader_that_started_again_or_fails_or_is_silent_ends_its_member():
+    leader = Leader(0.0, "run")
+    assert leader.take(Answer(True, "run", None), 1.0) is None
+    assert leader.take(None, 1.0 + SILENT_SECONDS) is None
+    lost = leader.take(None, 1.1 + SILENT_SECONDS)
+    again = leader.take(Answer(True, "next", None), 2.0)
+    failed = leader.take(Answer(True, "run", WHY), 3.0)
+    assert lost is not None
+    assert lost.word == "LeaderLost"
+    assert again is not None
+    assert again.word == "GroupEnded"
+    assert failed is not None
+    assert failed.message == "this replica is over: NoKvRoom: no room"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"[]", b"{}", b'{"rank": "x", "run": 1}', b"\xff", b'{"rank":1,"run":"a","failure":{"word":1}}'],
+)
+def test_what_is_no_report_is_none(text):
+    assert report_of(text) is None
+
+
+def together(leader: Started, member: Started, *words: str) -> None:
+    group = ("--nnodes=2", "--master-addr=127.0.0.1")
+    leader.engine(*group, "--node-rank=0", own=("--grace=30",))
+    leader.until("serving")
+    port = (leader.folder / "port").read_text()
+    member.engine(*group, "--node-rank=1", "--headless", *words, own=("--grace=30", f"--leader-port={port}"))
+
+
+def test_a_member_that_fails_takes_its_leader_along_with_its_reason(supervised_two):
+    leader, member = supervised_two
+    together(leader, member, "--say=ValueError: No available memory for the cache blocks.", "--exit=1")
+    assert member.end() == 1
+    assert leader.end() == 1
+    assert leader.failure()["message"].startswith("rank 1 of this replica ended: NoKvRoom")
+
+
+def test_a_leader_that_fails_takes_its_members_along_with_its_reason(supervised_two):
+    leader, member = supervised_two
+    together(leader, member)
+    member.until_said("Application startup complete")
+    engine = next(line for line in leader.said().splitlines() if line.startswith("pid ")).split()[1]
+    os.kill(int(engine), signal.SIGKILL)
+    assert leader.end() == 1
+    assert member.end() == 1
+    failure = member.failure()
+    assert failure["word"] == "GroupEnded"
+    assert "killed by signal 9" in failure["message"]
+
+
+def test_a_member_waits_for_its_leader_before_it_starts_anything(supervised_two):
+    _, member = supervised_two
+    member.engine(
+        "--nnodes=2", "--master-addr=127.0.0.1", "--node-rank=1", "--headless", own=("--leader-port=9",)
+    )
+    member.until_said("waits for its leader")
+    assert member.facts()["state"] == "preflight"
+    member.send(signal.SIGTERM)
+    assert member.end() == 0
+    assert "Application startup complete" not in member.said()
+
+
+def test_a_member_ends_after_its_leader_whose_answers_it_computes(supervised_two):
+    leader, member = supervised_two
+    leader.requests.write_text("1")
+    together(leader, member)
+    member.until_said("Application startup complete")
+    member.send(signal.SIGTERM)
+    leader.send(signal.SIGTERM)
+    member.until("draining")
+    leader.until("draining")
+    assert "told to end by 15" not in member.said()
+    leader.requests.write_text("0")
+    assert leader.end() == 0
+    assert member.end() == 0
+    assert not member.message.exists()
+    assert not leader.message.exists()
