@@ -15,6 +15,7 @@ from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.ramp_page import ramp_page
 from plimsoll.cli.ramp_report import ramp_report
+from plimsoll.cli.ramp_target import target
 from plimsoll.load.bench import session
 from plimsoll.load.conclusions import Ramp
 from plimsoll.load.ramp import RampPlan, ramp
@@ -25,7 +26,9 @@ INTERRUPTED = 130
 
 
 @click.command("ramp", cls=options.LoadCommand)
-@click.argument("url")
+@click.argument("what", metavar="NAME|URL", required=False)
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="Of NAME. Default: the only one that has it.")
+@click.option("--url", metavar="URL", help="Measure this address of NAME, such as one that is forwarded.")
 @options.endpoint_options
 @click.option(
     "--by",
@@ -61,7 +64,7 @@ INTERRUPTED = 130
     "metrics",
     multiple=True,
     metavar="URL",
-    help="Where the engine exports metrics; once for each pod.  [default: URL/metrics]",
+    help="Where the engine exports metrics; once for each pod.  [default: NAME's pods, or URL/metrics]",
 )
 @click.option("--gpu-metrics", metavar="URL", help="Where a DCGM exporter does.")
 @click.option(
@@ -87,7 +90,9 @@ INTERRUPTED = 130
 @output_option
 def ramp_command(
     *,
-    url: str,
+    what: str | None,
+    namespace: str | None,
+    url: str | None,
     model: str | None,
     endpoint_type: str,
     api_key: str | None,
@@ -118,30 +123,32 @@ def ramp_command(
     as_json: bool,
     output: str,
 ) -> None:
-    """Raise the load on an endpoint until more stops paying.
+    """Raise the load on a deployment, or on any endpoint, until more stops paying.
 
     Loads double until p99 ITL grows faster than the load or answers no longer keep up; one more step confirms it, two
-    narrow it down. What holds the engine back is told from the metrics it exports meanwhile. With --plan, or -f and a
-    fleet, the plan's figures stand beside the measured ones, and its lengths and targets are taken where none are given.
+    narrow it down. What holds the engine back is told from the metrics it exports meanwhile. Of a deployment's NAME the
+    Service, the pods' metrics and the pinned plan are found with the kubeconfig; run it where the cluster's addresses can be
+    reached, or say another with --url. The plan's figures (of --plan, or -f and a fleet, for any endpoint) stand beside the
+    measured ones, and its lengths and targets are taken where none are given.
     Ctrl-C ends the load and prints what was measured. Exit code: 0 done, 2 the first load was too much already, 3 the
     question or the endpoint is wrong, 130 interrupted.
 
     \b
     Examples:
+      plimsoll ramp chat -n team-a --html ramp.html
       plimsoll ramp http://localhost:8000 --input-tokens 800 --output-tokens 200 --slo ttft=1000,itl=50
       plimsoll ramp http://localhost:8000 --by concurrency --step-duration 1m --html ramp.html
       plimsoll ramp http://chat.example:8000 -f llm.yaml --snapshot prod.yaml -o json
     """
     choice = FleetChoice(snapshot_file=snapshot_file, nodes_file=nodes_file, context=context, fleet=fleet)
     held = _held(plan_file, files, choice, config_file, name, online=online)
+    measured = target(what, url=url, namespace=namespace, context=context or None)
+    held = held or measured.held
+    given, answered = held.lengths if held else (512, 128)
     shape = Workload(
         pattern=ClosedLoop(1),
-        input_tokens=options.lengths(
-            input_tokens, held.expected.input_tokens if held else 512, "--input-tokens"
-        ),
-        output_tokens=options.lengths(
-            output_tokens, held.expected.output_tokens if held else 128, "--output-tokens"
-        ),
+        input_tokens=options.lengths(input_tokens, given, "--input-tokens"),
+        output_tokens=options.lengths(output_tokens, answered, "--output-tokens"),
         prefix_tokens=prefix_tokens,
         prefixes=prefix_count,
         seed=seed,
@@ -153,10 +160,15 @@ def ramp_command(
     if page is not None:
         _write(page, "")  # a name that cannot be written is told before the minutes of a ramp, not after
     endpoint = options.endpoint(
-        url, model=model, endpoint_type=endpoint_type, api_key=api_key, headers=headers, timeout_s=timeout_s
+        measured.url,
+        model=model,
+        endpoint_type=endpoint_type,
+        api_key=api_key,
+        headers=headers,
+        timeout_s=timeout_s,
     )
     targets = options.slo(slo) or (held.slo if held else None)
-    pages = metrics or (f"{endpoint.root}/metrics",)
+    pages = metrics or measured.pages or (f"{endpoint.root}/metrics",)
     pages = (*pages, gpu_metrics) if gpu_metrics else pages
 
     async def work(stop: asyncio.Event) -> Ramp:

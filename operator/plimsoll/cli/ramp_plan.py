@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +22,12 @@ from plimsoll.planning.plan import FleetPlan, Plan, PlanSet
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A plan and what its resource promises; None where only the plan is known."""
+    """A plan and what its resource promises; None where only the plan is known, or it predicts nothing."""
 
-    expected: Expected
+    expected: Expected | None
     slo: Slo | None
+    lengths: tuple[int, int]
+    """Of prompts and answers, that it counts with."""
 
 
 def from_file(file: str, name: str | None) -> Held:
@@ -37,7 +39,8 @@ def from_file(file: str, name: str | None) -> Held:
         raise BadInput(
             f"--plan {file}: is no plan: {error}; write one with `plimsoll plan ... -o json`"
         ) from None
-    return Held(expected(_one(plans, name, f"--plan {file}")), None)
+    plan = _one(plans, name, f"--plan {file}")
+    return Held(expected(plan), None, _lengths(plan))
 
 
 def from_resource(
@@ -49,7 +52,29 @@ def from_resource(
     deployment = next(
         one for one in question.deployments if (one.namespace, one.name) == (plan.namespace, plan.name)
     )
-    return Held(expected(plan), _slo(deployment))
+    return Held(expected(plan), _slo(deployment), _lengths(plan))
+
+
+def from_cluster(text: str | None, deployment: Mapping[str, Any]) -> tuple[Held | None, str | None]:
+    """What a deployment in a cluster stands by, and what of it cannot be compared with."""
+    if text is None:
+        return None, "the deployment has no pinned plan, so there is nothing to compare with"
+    try:
+        plan = Plan.from_bytes(text.encode())
+    except (codec.CodecError, ValueError) as error:
+        return None, f"the pinned plan cannot be read, so there is nothing to compare with: {error}"
+    if not plan.sets:
+        return None, "the pinned plan runs nothing, so there is nothing to compare with"
+    slo = _slo(LLMDeployment.observed(dict(deployment)))
+    try:
+        return Held(expected(plan), slo, _lengths(plan)), None
+    except BadInput as why:
+        return Held(None, slo, _lengths(plan)), str(why)
+
+
+def _lengths(plan: Plan) -> tuple[int, int]:
+    load = plan.sets[0].load
+    return load.input_tokens, load.output_tokens
 
 
 def expected(plan: Plan) -> Expected:
