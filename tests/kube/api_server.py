@@ -20,6 +20,8 @@ class Api(ThreadingHTTPServer):
         self.lists: dict[str, list[dict[str, object]] | int] = {"/api/v1/nodes": [], "/api/v1/pods": []}
         self.asked: list[str] = []
         self.tokens: set[str | None] = set()
+        self.written: list[tuple[str, dict[str, object]]] = []
+        self.write_status = 200
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -40,6 +42,11 @@ class Handler(BaseHTTPRequestHandler):
         metadata = {"continue": str(rest)} if rest < len(found) else {}
         kind = {"apiVersion": "v1", "kind": "NodeList", "metadata": metadata, "items": found[start:rest]}
         self._answer(200, kind)
+
+    def do_PUT(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.written.append((self.path, body))
+        self._answer(self.server.write_status, body)
 
     def _answer(self, status: int, body: Mapping[str, object]) -> None:
         payload = json.dumps(body).encode()

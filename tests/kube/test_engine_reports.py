@@ -104,9 +104,9 @@ def test_an_engine_that_starts_is_looked_at_until_it_serves_and_again_after_a_re
             reports.look(KEY, serving(pod(port, stage=Stage.LOADING)))
             for asked in (1, 2, 3):
                 await until(lambda n=asked: pods.asked == n and "u0" in reports.of(KEY))  # type: ignore[misc]
-                await until(lambda n=asked: len(answers) == 4 - n and not reports._asking)  # type: ignore[misc]  # noqa: SLF001
+                await until(lambda n=asked: len(answers) == 4 - n and not reports._asking)  # type: ignore[misc]
                 clock.now += 61
-                reports._news.set()  # noqa: SLF001
+                reports._news.set()
             assert reports.of(KEY)["u0"].serves
             reports.look(KEY, serving(pod(port, stage=Stage.LOADING, restarts=1)))
             assert not reports.of(KEY)

@@ -18,7 +18,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.problems import SpecError
 from plimsoll.cli.errors import BadInput, note
 from plimsoll.cli.inputs import read_text
-from plimsoll.facts.learned import NOTHING, LearnedError, import_learned
+from plimsoll.facts.learned import NOTHING, Learned, LearnedError, import_learned, merged
 from plimsoll.facts.snapshot import Snapshot, read_snapshot, take_snapshot
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -136,11 +136,7 @@ def from_cluster(context: str | None, config: OperatorConfig | None) -> Snapshot
         raise BadInput(f"--context{f' {context}' if context else ''}: {error}") from None
     note(cluster.notes)
     kept = cluster.kept
-    try:
-        learned = import_learned(kept.learned) if kept.learned else NOTHING
-    except LearnedError as error:
-        note([f"ConfigMap {names.LEARNED} cannot be read and counts as empty: {error}"])
-        learned = NOTHING
+    learned = merged(_learned(names.LEARNED, kept.learned), _learned(names.LEARNED_SEED, kept.seed))
     return take_snapshot(
         cluster.nodes,
         cluster.pods,
@@ -152,6 +148,14 @@ def from_cluster(context: str | None, config: OperatorConfig | None) -> Snapshot
         plans=kept.plans,
         sets=cluster.sets,
     )
+
+
+def _learned(name: str, text: str | None) -> Learned:
+    try:
+        return import_learned(text) if text else NOTHING
+    except LearnedError as error:
+        note([f"ConfigMap {name} cannot be read and counts as empty: {error}"])
+        return NOTHING
 
 
 def _read(text: str | bytes, name: str) -> Snapshot:

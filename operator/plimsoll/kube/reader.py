@@ -23,7 +23,8 @@ Objects = tuple[Mapping[str, Any], ...]
 PAGE: Final = 500
 TIMEOUT_SECONDS: Final = 30
 DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
-LEARNED_KEY: Final = "learned.json"
+SEED: Final = f"metadata.name={names.LEARNED_SEED}"
+"""Nobody but an admin makes it, so it need not bear our label."""
 OURS: Final = f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}"
 
 
@@ -38,6 +39,8 @@ class Kept:
     plans: Mapping[str, Mapping[str, Any]]
     """Pinned plans by namespace/name."""
     learned: str | None
+    seed: str | None = None
+    """What an admin handed in to be known beside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,12 @@ def read_cluster(context: str | None = None, *, timeout_seconds: int = TIMEOUT_S
             f"the cluster has no {names.KIND}s; apply the CRD to have them",
         ),
         sets=lister.optional("/apis/apps/v1/controllerrevisions", "serving sets are not seen", OURS),
-        kept=_kept(lister.optional("/api/v1/configmaps", "pinned plans are not seen", OURS)),
+        kept=_kept(
+            (
+                *lister.optional("/api/v1/configmaps", "pinned plans are not seen", OURS),
+                *lister.optional("/api/v1/configmaps", "no seed is seen", fields=SEED),
+            )
+        ),
         notes=tuple(lister.notes),
     )
 
@@ -87,15 +95,17 @@ def client_of(context: str | None) -> ApiClient:
 
 def _kept(config_maps: Objects) -> Kept:
     plans: dict[str, Mapping[str, Any]] = {}
-    learned = None
+    learned = seed = None
     for item in config_maps:
         metadata, data = item.get("metadata") or {}, item.get("data") or {}
         if metadata.get("name") == names.LEARNED:
-            learned = data.get(LEARNED_KEY)
+            learned = data.get(names.LEARNED_KEY)
+        if metadata.get("name") == names.LEARNED_SEED:
+            seed = data.get(names.LEARNED_KEY)
         owner = (metadata.get("labels") or {}).get(names.LABEL_DEPLOYMENT)
         if owner and names.PLAN_KEY in data:
             plans[f"{metadata.get('namespace')}/{owner}"] = json.loads(data[names.PLAN_KEY])
-    return Kept(plans=plans, learned=learned)
+    return Kept(plans=plans, learned=learned, seed=seed)
 
 
 class Lister:

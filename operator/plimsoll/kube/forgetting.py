@@ -1,0 +1,67 @@
+"""A person's hand on what was learned: the kept object read and written from outside the cluster.
+
+The operator notices within a minute, as it does whatever else was changed by hand.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from kubernetes.client import ApiClient
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from plimsoll import names
+from plimsoll.kube.reader import OURS, TIMEOUT_SECONDS, ClusterUnreadable, Lister, client_of
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedObject:
+    """The kept object as it is in the cluster."""
+
+    client: ApiClient
+    body: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        return str((self.body.get("data") or {}).get(names.LEARNED_KEY) or "")
+
+    def replace(self, text: str) -> None:
+        """Only as long as nobody has written since it was read."""
+        metadata = self.body["metadata"]
+        path = f"/api/v1/namespaces/{metadata['namespace']}/configmaps/{metadata['name']}"
+        body = {**self.body, "data": {**(self.body.get("data") or {}), names.LEARNED_KEY: text}}
+        request = self.client.param_serialize(
+            "PUT",
+            path,
+            header_params={"Accept": "application/json", "Content-Type": "application/json"},
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        try:
+            answer = self.client.call_api(*request, _request_timeout=TIMEOUT_SECONDS)
+            answer.read()  # type: ignore[no-untyped-call]
+        except ApiException as error:
+            raise ClusterUnreadable(f"{path}: {error.status} {error.reason}") from None
+        except (HTTPError, OSError) as error:
+            raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
+        if answer.status == 409:
+            raise ClusterUnreadable(f"{path} was changed meanwhile; try again")
+        if not 200 <= answer.status < 300:
+            raise ClusterUnreadable(f"{path}: {answer.status} {answer.reason}; update must be allowed")
+
+
+def learned_object(context: str | None) -> LearnedObject | None:
+    """None where nothing was learned yet."""
+    client = client_of(context)
+    lister = Lister(client, TIMEOUT_SECONDS)
+    found = lister.optional("/api/v1/configmaps", "list must be allowed", OURS)
+    if lister.notes:
+        raise ClusterUnreadable("; ".join(lister.notes))
+    for item in found:
+        if (item.get("metadata") or {}).get("name") == names.LEARNED:
+            whole: dict[str, Any] = json.loads(json.dumps(item))
+            return LearnedObject(client, {**whole, "apiVersion": "v1", "kind": "ConfigMap"})
+    return None
