@@ -17,6 +17,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.loading import load_config
 from plimsoll.api.problems import SpecError
 from plimsoll.handlers.admission import WebhookOptions
+from plimsoll.handlers.alerted import AlertsOptions
 from plimsoll.handlers.life import LeaseLost, Life, Options
 from plimsoll.kube.errors import KubeError
 
@@ -71,6 +72,19 @@ class JsonLines(logging.Formatter):
     "--webhook-configuration",
     help="ValidatingWebhookConfiguration that is told of the certificate, which is then made here; absent: others keep both.",
 )
+@click.option(
+    "--alerts-port", type=click.IntRange(1, 65535), help="Hear Alertmanager here, with TLS; absent: not."
+)
+@click.option(
+    "--alerts-certificate",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder with tls.crt and tls.key for it.",
+)
+@click.option(
+    "--alerts-token",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File with the bearer token that it must send.",
+)
 @click.option("--offline", is_flag=True, help="Never ask a model hub.")
 @click.option("--log-format", type=click.Choice(["json", "text"]), default="json")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
@@ -87,6 +101,9 @@ def main(
     webhook_hosts: tuple[str, ...],
     webhook_secret: str,
     webhook_configuration: str | None,
+    alerts_port: int | None,
+    alerts_certificate: Path | None,
+    alerts_token: Path | None,
     offline: bool,
     log_format: str,
     log_level: str,
@@ -121,6 +138,7 @@ def main(
         own_namespace=own_namespace,
         lease_namespace=None if standalone else own_namespace,
         webhook=webhook,
+        alerts=_alerts(alerts_port, alerts_certificate, alerts_token),
         identity=f"{socket.gethostname()}-{os.getpid()}",
         port=port or None,
         offline=offline,
@@ -132,6 +150,16 @@ def main(
         sys.exit(f"{error}: ending, so that only one acts")
     except KubeError as error:
         sys.exit(f"the cluster cannot be reached: {error}")
+
+
+def _alerts(port: int | None, certificate: Path | None, token: Path | None) -> AlertsOptions | None:
+    if port is None:
+        return None
+    if certificate is None or token is None:
+        sys.exit(
+            "--alerts-port: it needs a certificate and a token too: --alerts-certificate, --alerts-token"
+        )
+    return AlertsOptions(port=port, certificate=certificate, token=token)
 
 
 def _config(file: Path) -> OperatorConfig:

@@ -47,6 +47,8 @@ class Webhook:
 
     url: str
     token: str = ""
+    ca_file: Path | None = None
+    """Who signed the certificate there, where it speaks TLS."""
     group_by: Sequence[str] = ("...",)
     """As in Alertmanager: by default no alert waits for another."""
     wait_ms: int = 100
@@ -92,8 +94,13 @@ def target_list(targets: Sequence[Target]) -> str:
 
 def alertmanager(webhook: Webhook) -> Settings:
     told: Settings = {"url": webhook.url, "send_resolved": True}
+    http: Settings = {}
     if webhook.token:
-        told["http_config"] = {"authorization": {"type": "Bearer", "credentials": webhook.token}}
+        http["authorization"] = {"type": "Bearer", "credentials": webhook.token}
+    if webhook.ca_file is not None:
+        http["tls_config"] = {"ca_file": str(webhook.ca_file)}
+    if http:
+        told["http_config"] = http
     return {
         "route": {
             "receiver": "webhook",

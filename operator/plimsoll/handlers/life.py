@@ -23,6 +23,7 @@ from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.resolve import HubAccess, Resolver
 from plimsoll.handlers import telemetry
 from plimsoll.handlers.admission import Admission, WebhookOptions
+from plimsoll.handlers.alerted import Alerted, AlertsOptions
 from plimsoll.handlers.connected import Connected
 from plimsoll.handlers.events import registry_of, settings_of
 from plimsoll.handlers.health import Metric, Probe, serve
@@ -71,6 +72,7 @@ class Options:
     own_namespace: str | None = None
     """Where what the operator itself needs lies."""
     webhook: WebhookOptions | None = None
+    alerts: AlertsOptions | None = None
     identity: str = ""
     host: str = "0.0.0.0"  # noqa: S104 - the kubelet and Prometheus ask from outside
     port: int | None = 8080
@@ -89,6 +91,9 @@ class Life:
         self._webhook: asyncio.Task[None] | None = None
         self._listens: asyncio.Event | None = None
         self._admission: Admission | None = None
+        self._alerted: Alerted | None = None
+        if options.alerts is not None:
+            self._alerted = Alerted(options.alerts, known=self._known, wake=self._evaluate)
         self._stop = asyncio.Event()
         self._hungry: asyncio.TimerHandle | None = None
         self._selectors: dict[str, Mapping[str, str]] = {}
@@ -205,6 +210,8 @@ class Life:
             tasks["turns"] = asyncio.create_task(self.wakes.run())
             tasks["control"] = asyncio.create_task(self.control.run())
             tasks["kopf"] = asyncio.create_task(self._events(load, stop_kopf))
+            if self._alerted is not None:
+                tasks["alerts"] = asyncio.create_task(self._alerted.run(self.options.host))
             self.ready.set()
             LOG.info("Plimsoll %s takes turns", __version__)
             done, _ = await asyncio.wait(set(tasks.values()), return_when=asyncio.FIRST_COMPLETED)
@@ -218,6 +225,7 @@ class Life:
             await _ended(tasks.pop("turns", None))
             await _ended(tasks.pop("learning", None))
             await _ended(tasks.pop("webhook", None))
+            await _ended(tasks.pop("alerts", None))
             await self.connected.stop()
             if lease is not None:
                 await _ended(tasks.pop("lease"))
@@ -300,6 +308,14 @@ class Life:
         if key in self.resources:
             self.wakes.wake(key)
 
+    def _known(self, key: str) -> bool:
+        return key in self.resources
+
+    def _evaluate(self, key: str) -> None:
+        """An alert is about it: a whole look, also where nothing of it has changed."""
+        self.world.looked_at[key] = 0.0
+        self.wakes.wake(key)
+
     def _moved(self) -> None:
         if self._hungry is None:
             self._hungry = asyncio.get_running_loop().call_later(MOVED_SECONDS, self._feed)
@@ -357,6 +373,8 @@ class Life:
             # Of what there is only the one speaks that acts.
             yield from telemetry.fleet(self.connected.inventory())
             yield from telemetry.deployments(self.world.books)
+            if self._alerted is not None:
+                yield telemetry.alerts(self._alerted.results)
 
 
 async def _ended(task: asyncio.Task[Any] | None) -> None:

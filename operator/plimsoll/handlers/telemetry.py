@@ -72,6 +72,10 @@ def control(loop: Control) -> Iterator[Metric]:
     yield single(own.METRICS_REACHABLE, float(loop.reachable))
 
 
+def alerts(results: Mapping[str, int]) -> Metric:
+    return metric(own.ALERTS_RECEIVED, (((result,), count) for result, count in sorted(results.items())))
+
+
 def calls(count: Mapping[tuple[str, str, str], int]) -> Iterator[Metric]:
     yield metric(own.API_CALLS, sorted(count.items()))
 

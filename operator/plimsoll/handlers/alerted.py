@@ -1,0 +1,184 @@
+"""Alertmanager's webhook: an alert makes the operator look at one deployment at once, and nothing else. No figure of it is believed.
+
+It listens with TLS while the process acts. Who sends must know a token; a message has bounded size; what comes again (Alertmanager
+repeats, and pairs of them send twice) wakes nobody. If it is gone, the loop's own looks find the same a little later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import ssl
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+
+LOG: Final = logging.getLogger(__name__)
+PATH: Final = "/alerts"
+LONGEST_BODY: Final = 2**20
+MOST_ALERTS: Final = 500
+MOST_SEEN: Final = 10_000
+"""Alerts that are remembered, so that their repetitions wake nobody; the oldest are forgotten first."""
+RENEWED_SECONDS: Final = 60.0
+SHORTEST_TOKEN: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertsOptions:
+    port: int
+    certificate: Path
+    """Folder with tls.crt and tls.key, as a Secret of type kubernetes.io/tls is mounted."""
+    token: Path
+    """File with the bearer token."""
+
+
+class Refused(ValueError):
+    """A message that is not read further, with the status to say so."""
+
+    def __init__(self, status: int, why: str) -> None:
+        self.status = status
+        super().__init__(why)
+
+
+class Alerted:
+    """`known` tells whether there is such a deployment (namespace/name); `wake` is told the one to look at."""
+
+    def __init__(
+        self, options: AlertsOptions, *, known: Callable[[str], bool], wake: Callable[[str], None]
+    ) -> None:
+        self._options, self._known, self._wake = options, known, wake
+        self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self.results: Counter[str] = Counter()
+        """For the operator's own metrics."""
+        self.port = 0
+        """Where it listens."""
+
+    async def run(self, host: str) -> None:
+        """Until cancelled. A certificate that is renewed in its files is shown to whoever connects next."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        shown = self._show(context)
+        self._token()
+        app = web.Application(client_max_size=LONGEST_BODY)
+        app.add_routes([web.post(PATH, self._answer)])
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, host, self._options.port, ssl_context=context)
+            await site.start()
+            self.port = runner.addresses[0][1]
+            LOG.info("alerts are heard on port %s", self.port)
+            while True:
+                await asyncio.sleep(RENEWED_SECONDS)
+                try:
+                    shown = self._show(context, shown)
+                except (OSError, ssl.SSLError):
+                    LOG.exception("the renewed certificate cannot be read; the one before is shown")
+        finally:
+            await runner.cleanup()
+
+    def _show(self, context: ssl.SSLContext, shown: bytes = b"") -> bytes:
+        certificate, key = (self._options.certificate / name for name in ("tls.crt", "tls.key"))
+        there = certificate.read_bytes()
+        if there != shown:
+            context.load_cert_chain(certificate, key)
+        return there
+
+    def _token(self) -> bytes:
+        """Read each time, since it may be renewed."""
+        token = self._options.token.read_bytes().strip()
+        if len(token) < SHORTEST_TOKEN:
+            raise ValueError(f"{self._options.token}: a token has {SHORTEST_TOKEN} characters or more")
+        return token
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        try:
+            self._check(request)
+            found = Counter(self._heard(alert) for alert in _alerts(await request.read()))
+        except Refused as why:
+            self.results["refused"] += 1
+            LOG.warning("a message about alerts is refused: %s", why)
+            return web.json_response({"error": str(why)}, status=why.status)
+        except web.HTTPRequestEntityTooLarge:
+            self.results["refused"] += 1
+            return web.json_response({"error": f"more than {LONGEST_BODY} bytes"}, status=413)
+        self.results.update(found)
+        return web.json_response(dict(sorted(found.items())))
+
+    def _check(self, request: web.Request) -> None:
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        try:
+            token = self._token()
+        except (OSError, ValueError):
+            LOG.exception("the token cannot be read")
+            raise Refused(503, "no token can be compared with now") from None
+        same = hmac.compare_digest(given.strip().encode(), token)
+        if scheme.lower() != "bearer" or not same:
+            raise Refused(401, "the bearer token is missing or wrong")
+
+    def _heard(self, alert: Alert) -> str:
+        """What became of it."""
+        key = alert.fingerprint, alert.starts_at
+        if alert.resolved:
+            self._seen.pop(key, None)
+            return "resolved"
+        if key in self._seen:
+            return "repeated"
+        if not self._known(alert.deployment):
+            return "unknown"
+        self._seen[key] = None
+        while len(self._seen) > MOST_SEEN:
+            self._seen.popitem(last=False)
+        LOG.info("%s: looking at once", alert.name, extra={"deployment": alert.deployment})
+        self._wake(alert.deployment)
+        return "woke"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """What is read of one."""
+
+    name: str
+    deployment: str
+    """namespace/name; empty where it is about none."""
+    fingerprint: str
+    starts_at: str
+    resolved: bool
+
+
+def _alerts(body: bytes) -> Iterator[Alert]:
+    """Raises before the first where the message is none, so that no half of it is heard."""
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refused(400, "the body is no JSON") from None
+    listed = message.get("alerts") if isinstance(message, dict) else None
+    if not isinstance(listed, list):
+        raise Refused(400, "the body has no list `alerts`: it should be a message of Alertmanager's webhook")
+    if len(listed) > MOST_ALERTS:
+        raise Refused(
+            413, f"{len(listed)} alerts are more than {MOST_ALERTS}; set max_alerts of the receiver"
+        )
+    return iter([_alert(one) for one in listed])
+
+
+def _alert(given: Any) -> Alert:
+    labels = given.get("labels") if isinstance(given, dict) else None
+    if not isinstance(labels, dict):
+        raise Refused(400, "an alert has no labels")
+    texts = {name: value for name, value in labels.items() if isinstance(value, str)}
+    namespace, llm = texts.get("namespace", ""), texts.get("llm", "")
+    starts_at = str(given.get("startsAt"))
+    return Alert(
+        name=texts.get("alertname", "an alert")[:200],
+        deployment=f"{namespace}/{llm}" if namespace and llm else "",
+        fingerprint=str(given.get("fingerprint") or sorted(texts.items()))[:2000],
+        starts_at=starts_at[:64],
+        resolved=given.get("status") == "resolved",
+    )
