@@ -60,7 +60,10 @@ def _parser() -> argparse.ArgumentParser:
         "--plan", type=Path, help="a JSON file that says what the plan counts on: GPUs, memory, disks"
     )
     serve.add_argument(
-        "--grace", type=float, default=25.0, help="seconds between the signal to end and the end (default 25)"
+        "--grace",
+        type=float,
+        default=20.0,
+        help="seconds that running answers get once all is to end (default 20); the engine gets up to 10 more to end",
     )
     serve.add_argument(
         "--hang-seconds",

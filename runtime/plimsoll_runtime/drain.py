@@ -1,7 +1,7 @@
 """When an engine that is to end may be told so. A function of times and readings.
 
 An engine that is told to end refuses or aborts what reaches it, so it is told when nobody waits for an answer any more, or when
-what is left of the grace is only enough for it to end by itself.
+answers have had all the time they were given. Then it has a moment to end by itself.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ class Drain:
         self._quiet_since: float | None = None
 
     @property
-    def room(self) -> float:
-        return min(MOST_ROOM, self._grace / 3)
+    def stop_at(self) -> float:
+        return self._began + self._grace
 
     @property
     def kill_at(self) -> float:
-        """Before the kubelet does, so that what is to be said is said."""
-        return self._began + self._grace - min(1.0, self._grace / 10)
+        return self.stop_at + min(MOST_ROOM, self._grace / 3)
 
     def step(self, now: float, reading: Reading | None, *, answers: bool) -> Step:
         """`answers`: whether the engine takes requests at all; `reading`: its last word, None where it gives none."""
         if now >= self.kill_at:
             return Step.KILL
-        if not answers or now >= self._began + self._grace - self.room:
+        if not answers or now >= self.stop_at:
             return Step.STOP
         if reading is None or reading.idle is None:
             # Nothing to judge by: the engine's own way of ending is the best there is.
@@ -56,4 +55,4 @@ class Drain:
         """For a member that answers nobody itself: without it the leader's answers would be cut, so it goes last."""
         if now >= self.kill_at:
             return Step.KILL
-        return Step.WAIT if leader_there and now < self._began + self._grace - self.room / 2 else Step.STOP
+        return Step.WAIT if leader_there and now < (self.stop_at + self.kill_at) / 2 else Step.STOP

@@ -38,7 +38,8 @@ LAST_OUTPUT_SECONDS = 2.0
 class Options(NamedTuple):
     argv: tuple[str, ...]
     environment: Mapping[str, str]
-    grace: float = 25.0
+    grace: float = 20.0
+    """For running answers."""
     hang: float = 300.0
     message: Path | None = None
     """Where the kubelet looks for a container's last words."""

@@ -49,16 +49,25 @@ def test_an_engine_is_told_to_end_when_nobody_waits_and_nobody_has_come_for_a_mo
     assert drain.step(112.0, IDLE, answers=True) is Step.STOP
 
 
-def test_long_answers_have_all_of_the_grace_but_what_the_engine_needs_to_end():
+def test_long_answers_have_all_of_the_grace_and_the_engine_a_moment_more():
     drain = Drain(0.0, 60.0)
-    assert drain.step(49.9, BUSY, answers=True) is Step.WAIT
-    assert drain.step(50.0, BUSY, answers=True) is Step.STOP
-    assert drain.step(59.0, BUSY, answers=True) is Step.KILL
+    assert drain.step(59.9, BUSY, answers=True) is Step.WAIT
+    assert drain.step(60.0, BUSY, answers=True) is Step.STOP
+    assert drain.step(69.9, BUSY, answers=True) is Step.STOP
+    assert drain.step(70.0, BUSY, answers=True) is Step.KILL
 
 
-def test_a_short_grace_leaves_a_third_to_the_engine():
-    assert Drain(0.0, 6.0).step(3.9, BUSY, answers=True) is Step.WAIT
-    assert Drain(0.0, 6.0).step(4.0, BUSY, answers=True) is Step.STOP
+def test_a_short_grace_is_followed_by_a_short_moment():
+    assert Drain(0.0, 6.0).step(7.9, BUSY, answers=True) is Step.STOP
+    assert Drain(0.0, 6.0).step(8.0, BUSY, answers=True) is Step.KILL
+
+
+def test_a_member_goes_when_its_leader_has_gone_or_has_had_its_time():
+    drain = Drain(0.0, 60.0)
+    assert drain.follow(59.0, leader_there=True) is Step.WAIT
+    assert drain.follow(1.0, leader_there=False) is Step.STOP
+    assert drain.follow(65.0, leader_there=True) is Step.STOP
+    assert drain.follow(70.0, leader_there=True) is Step.KILL
 
 
 def test_an_engine_that_does_not_serve_yet_is_told_at_once():

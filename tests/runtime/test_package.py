@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from build import PACKAGE, build
+from plimsoll_runtime.preflight import need_of
+from plimsoll_runtime.taxonomy import RULES
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 OLDEST = (3, 9)
@@ -45,3 +49,26 @@ def test_classes_use_nothing_that_came_after_the_oldest_python(source):
 
 def test_packing_twice_gives_the_same_bytes(tmp_path: Path):
     assert build(tmp_path / "a").read_bytes() == build(tmp_path / "b").read_bytes()
+
+
+def test_every_word_of_failure_is_in_the_docs():
+    page = (PACKAGE.parents[1] / "docs" / "runtime.md").read_text()
+    told = set(re.findall(r"`([A-Z]\w+)`", page))
+    literal = {
+        node.args[0].value
+        for source in SOURCES
+        for node in ast.walk(ast.parse(source.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("Failure", "_rule")
+        and isinstance(node.args[0], ast.Constant)
+    }
+    assert {rule.word for rule in RULES} <= literal
+    assert told == literal
+
+
+def test_the_plan_of_the_docs_is_one():
+    page = (PACKAGE.parents[1] / "docs" / "runtime.md").read_text()
+    shown = re.search(r"```json\n(.*?)```", page, re.DOTALL)
+    assert shown is not None
+    assert None not in need_of(json.loads(shown[1]))
