@@ -21,6 +21,7 @@ from plimsoll.planning.plan import Outcome, Plan, Severity
 from plimsoll.reconcile.decide import Seen, decide
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.token import mark_of
+from plimsoll.render.gateway import Asked, litellm
 from plimsoll.render.revision import Revision, RevisionUnreadable
 from plimsoll.render.routing import GROUPS, MONITOR, POOL, ROUTE, unserved
 
@@ -40,6 +41,11 @@ ALWAYS = (ROUTE, GROUPS)
     type=click.Choice(sorted(APIS)),
     help="An optional API that the cluster serves; may be given more than once.",
 )
+@click.option(
+    "--gateway",
+    type=click.Choice(["litellm"]),
+    help="Instead of the objects: what this gateway must be told, lengths and rates from the plans.",
+)
 @inputs.online_option
 def render_command(
     *,
@@ -50,6 +56,7 @@ def render_command(
     fleet: str | None,
     config_file: str | None,
     apis: tuple[str, ...],
+    gateway: str | None,
     online: bool,
 ) -> None:
     """Print the objects of one or several LLMDeployments as YAML.
@@ -61,6 +68,7 @@ def render_command(
     Examples:
       plimsoll render -f llm.yaml --snapshot prod.yaml
       plimsoll render -f llm.yaml --fleet 8xH100 --api PodMonitor | kubectl diff -f -
+      plimsoll render -f llm.yaml --snapshot prod.yaml --gateway litellm > config.yaml
     """
     choice = FleetChoice(snapshot_file=snapshot_file, nodes_file=nodes_file, context=context, fleet=fleet)
     question = asking.ask(files, choice, config_file, online=online)
@@ -68,6 +76,9 @@ def render_command(
     asking.tell_problems(inventory)
     plans = asking.answer(question, inventory)
     made = {(plan.namespace, plan.name): plan for plan in plans.plans}
+    if gateway is not None:
+        _print_gateway(question, made)
+        raise SystemExit(asking.exit_code(plans.plans))
     held = _held(question.snapshot)
     capabilities: Capabilities = frozenset({*ALWAYS, *(APIS[kind] for kind in apis)})
     for deployment in question.deployments:
@@ -89,6 +100,16 @@ def render_command(
     raise SystemExit(asking.exit_code(plans.plans))
 
 
+def _print_gateway(question: asking.Question, made: Mapping[tuple[str, str], Plan]) -> None:
+    asked = [Asked(one, made[one.namespace, one.name]) for one in question.deployments]
+    told, notes = litellm(asked, question.snapshot.config)
+    for one in asked:
+        if not one.plan.sets:
+            _tell(one.plan)
+    note(notes)
+    click.echo(_yaml(told), nl=False)
+
+
 def rendered(seen: Seen, plan: Plan) -> tuple[Manifest, ...]:
     """All objects of one resource; none where nothing can run. `plan` is what it gets beside the others that are asked for."""
     if not plan.sets:
@@ -108,8 +129,17 @@ def rendered(seen: Seen, plan: Plan) -> tuple[Manifest, ...]:
 
 def text_of(one: Manifest) -> str:
     """One document of a YAML stream."""
+    return _yaml(one.body, explicit_start=True)
+
+
+def _yaml(body: object, *, explicit_start: bool = False) -> str:
     text: str = yaml.dump(
-        one.body, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True, explicit_start=True
+        body,
+        Dumper=_Dumper,
+        sort_keys=False,
+        width=110,
+        allow_unicode=True,
+        explicit_start=explicit_start,
     )
     return text
 

@@ -1,0 +1,108 @@
+"""What a gateway in front of deployments must be told so that it never asks for more than was planned: LiteLLM's file.
+
+Made from the plan alone: lengths from the context that was decided, rates from what all replicas together are predicted to answer.
+A plan that predicts nothing gives no rates, which is said; none are made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import floor
+from typing import Any, Final
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.defaults import effective
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.engines.timing import MOST_DRAIN, drain_seconds
+from plimsoll.engines.vllm import served_names
+from plimsoll.planning.plan import Plan
+from plimsoll.render.routing import WAITING_FACTOR
+from plimsoll.render.sets import owner_of
+from plimsoll.render.shared import service_name
+
+LEAST_ANSWER, MOST_ANSWER = 50, 75
+"""Percent of the context that an answer may take: less cuts answers that would have fitted, more leaves prompts no room."""
+PROVIDER: Final = "hosted_vllm"
+"""As the gateway calls an OpenAI-compatible engine of this kind."""
+MODES: Final = {"embed": "embedding", "rerank": "rerank", "classify": "rerank"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    deployment: LLMDeployment
+    plan: Plan
+
+
+def litellm(asked: Iterable[Asked], config: OperatorConfig) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The file, and what it lacks; deployments whose plan runs nothing have no entry."""
+    entries: list[dict[str, Any]] = []
+    notes: list[str] = []
+    aliases: dict[str, str] = {}
+    for one in asked:
+        if one.plan.sets:
+            spec = effective(one.deployment.spec, one.deployment.namespace, config).spec
+            name, *others = served_names(spec.model)
+            entries.append(_entry(one, spec, name))
+            # An entry of their own would be given the same rates once more.
+            aliases |= dict.fromkeys(others, name)
+            notes += _notes(one.plan)
+    # Requests that are longer than the context are refused by the gateway, which knows it, instead of by an engine.
+    router: dict[str, Any] = {"enable_pre_call_checks": True}
+    if aliases:
+        router["model_group_alias"] = aliases
+    return {"model_list": entries, "router_settings": router}, tuple(notes)
+
+
+def _entry(asked: Asked, spec: LLMDeploymentSpec, name: str) -> dict[str, Any]:
+    owner = owner_of(asked.deployment)
+    scheme = "https" if spec.networking.tls_secret is not None else "http"
+    port = spec.networking.service.port
+    base = f"{scheme}://{service_name(spec, owner)}.{owner.namespace}.svc:{port}/v1"
+    lengths, rates = _lengths(asked.plan), _rates(asked.plan)
+    longest = max((drain_seconds(spec, one) for one in asked.plan.sets), default=MOST_DRAIN)
+    params: dict[str, Any] = {"model": f"{PROVIDER}/{name}", "api_base": base}
+    if spec.networking.api_key_secret is not None:
+        params["api_key"] = f"os.environ/{_variable(owner.name)}"
+    if "max_output_tokens" in lengths:
+        params["max_tokens"] = lengths["max_output_tokens"]
+    params |= {**rates, "timeout": WAITING_FACTOR * longest}
+    generates = asked.plan.sets[0].load.generates
+    mode = MODES.get(spec.model.task or "", "chat" if generates else "embedding")
+    return {"model_name": name, "litellm_params": params, "model_info": {"mode": mode, **lengths}}
+
+
+def _lengths(plan: Plan) -> dict[str, int]:
+    """Of the set that takes the least: the gateway does not know which one answers."""
+    context = min(one.settings.max_model_len for one in plan.sets)
+    load = plan.sets[0].load
+    if not load.generates:
+        return {"max_input_tokens": context}
+    room = context - load.input_tokens
+    answer = min(max(room, context * LEAST_ANSWER // 100), context * MOST_ANSWER // 100)
+    return {"max_input_tokens": context - min(load.output_tokens, context // 2), "max_output_tokens": answer}
+
+
+def _rates(plan: Plan) -> dict[str, int]:
+    """Of all replicas together, in a minute; and how many requests they answer at once within the target."""
+    found = {"max_parallel_requests": sum(one.max_concurrency * one.replicas for one in plan.sets)}
+    rates = [
+        one.performance.requests_per_second * one.replicas for one in plan.sets if one.performance is not None
+    ]
+    if len(rates) < len(plan.sets):
+        return found
+    load = plan.sets[0].load
+    minutely = max(1, floor(60 * sum(rates)))
+    tokens = load.input_tokens + (load.output_tokens if load.generates else 0)
+    return {"rpm": minutely, "tpm": minutely * tokens, **found}
+
+
+def _notes(plan: Plan) -> Iterator[str]:
+    if any(one.performance is None for one in plan.sets):
+        yield f"{plan.namespace}/{plan.name}: no rpm and tpm, since no rate is predicted on its hardware"
+
+
+def _variable(name: str) -> str:
+    """Of the environment that the gateway reads the key from: keys have no place in a file."""
+    return f"{name.upper().replace('-', '_')}_API_KEY"

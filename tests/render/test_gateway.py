@@ -1,0 +1,71 @@
+"""What a gateway is told: never more than the context holds or the plan can answer, and nothing that is not known."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.running import plimsoll
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FLEET = ("--snapshot", str(EXAMPLES / "fleet.yaml"))
+
+
+def told(*files: str, code: int = 0) -> dict[str, Any]:
+    words = [word for file in files for word in ("-f", str(EXAMPLES / file))]
+    ran = plimsoll("render", *words, *FLEET, "--gateway", "litellm")
+    assert ran.code == code, ran.err
+    found: dict[str, Any] = yaml.safe_load(ran.out)
+    return found
+
+
+def planned(file: str) -> dict[str, Any]:
+    ran = plimsoll("plan", "-f", str(EXAMPLES / file), *FLEET, "-o", "json")
+    return next(iter(yaml.safe_load(ran.out)["plans"]))
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["01-minimal.yaml", "02-chat.yaml", "03-code-completion.yaml", "04-long-documents.yaml", "07-cpu.yaml"],
+)
+def test_lengths_and_rates_are_the_plans(file: str):
+    (entry,) = told(file)["model_list"]
+    plan = planned(file)
+    (chosen,) = plan["sets"]
+    params, info = entry["litellm_params"], entry["model_info"]
+    context = chosen["settings"]["max_model_len"]
+    assert 0.5 * context - 1 <= params["max_tokens"] <= 0.75 * context
+    assert params["max_tokens"] == info["max_output_tokens"]
+    assert info["max_input_tokens"] < context
+    assert params["max_parallel_requests"] == chosen["max_concurrency"] * chosen["replicas"]
+    rate = chosen["performance"]["requests_per_second"] * chosen["replicas"]
+    assert params["rpm"] <= 60 * rate < params["rpm"] + 1
+    load = chosen["load"]
+    assert params["tpm"] == params["rpm"] * (load["input_tokens"] + load["output_tokens"])
+
+
+def test_it_reaches_the_service_under_the_served_name():
+    (entry,) = told("02-chat.yaml")["model_list"]
+    assert entry["model_name"] == "meta-llama/Llama-3.3-70B-Instruct"
+    assert entry["litellm_params"]["model"] == "hosted_vllm/meta-llama/Llama-3.3-70B-Instruct"
+    assert entry["litellm_params"]["api_base"] == "http://chat.support.svc:80/v1"
+    assert "api_key" not in entry["litellm_params"]
+
+
+def test_further_names_share_the_rates_and_a_key_is_named_not_written():
+    found = told("08-rich.yaml")
+    (entry,) = found["model_list"]
+    assert entry["litellm_params"]["api_key"] == "os.environ/ASSISTANT_API_KEY"
+    assert found["router_settings"]["model_group_alias"] == {"gpt-oss-120b": "assistant"}
+
+
+def test_one_that_answers_at_once_has_no_length_of_answers():
+    (entry,) = told("06-embeddings.yaml")["model_list"]
+    assert entry["model_info"]["mode"] == "embedding"
+    assert "max_tokens" not in entry["litellm_params"]
+
+
+def test_several_deployments_are_one_file_and_what_does_not_fit_is_left_out():
+    found = told("02-chat.yaml", "10-too-big.yaml", "06-embeddings.yaml", code=2)
+    assert [one["model_info"]["mode"] for one in found["model_list"]] == ["chat", "embedding"]
