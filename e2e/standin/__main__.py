@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from standin.process import Fate, run
 from standin.start import NEWEST
+from standin.told import TIMES, read_times
 
 
 def main(args: list[str]) -> int:
@@ -16,6 +18,7 @@ def main(args: list[str]) -> int:
     parser.add_argument(
         "--gpu", help="size the cache by the memory ledger on this GPU, for a model of the catalogue"
     )
+    parser.add_argument("--times", type=Path, metavar="FILE", help="step times as a fit wrote them, in JSON")
     parser.add_argument("--start-seconds", type=float, default=0.0, help="until it listens")
     for name, what in (("crash", "ends with 1"), ("oom", "is killed"), ("hang", "moves no token")):
         parser.add_argument(f"--{name}-after", type=float, metavar="SECONDS", help=f"it {what}")
@@ -25,6 +28,7 @@ def main(args: list[str]) -> int:
     fate = Fate(
         version=chosen.version,
         gpu=chosen.gpu,
+        times=TIMES if chosen.times is None else read_times(chosen.times.read_text("utf-8")),
         start_s=chosen.start_seconds,
         crash_s=chosen.crash_after,
         oom_s=chosen.oom_after,

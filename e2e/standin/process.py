@@ -16,11 +16,12 @@ from typing import Final
 
 from aiohttp import web
 
+from plimsoll.simulate.steps import StepTimes
 from standin.api import routes
 from standin.argv import CONFIGURATION, PARSER, FlagsRefused
 from standin.instance import Instance, State
 from standin.start import NEWEST, started
-from standin.told import Told
+from standin.told import TIMES, Told
 
 PORT: Final = 8000
 DIED: Final = 1
@@ -35,6 +36,8 @@ class Fate:
 
     version: str = NEWEST
     gpu: str | None = None
+    times: StepTimes = TIMES
+    """Where no GPU is named."""
     start_s: float = 0.0
     """From the first line of its log until it listens."""
     crash_s: float | None = None
@@ -46,7 +49,7 @@ class Fate:
 def run(words: Sequence[str], fate: Fate) -> int:
     """The words behind `vllm serve`; the exit code."""
     try:
-        told = started(words, version=fate.version, gpu=fate.gpu, otherwise=Told())
+        told = started(words, version=fate.version, gpu=fate.gpu, otherwise=Told(times=fate.times))
     except FlagsRefused as refused:
         if refused.code != PARSER:
             _log(f"vLLM API server version {fate.version}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from plimsoll.facts.engines import EngineFacts, engine_facts
@@ -62,3 +63,13 @@ class Told:
             labels["kv_cache_size_tokens"] = str(limits.kv_tokens)
             labels["kv_cache_max_concurrency"] = f"{limits.kv_tokens / limits.max_model_len:g}"
         return labels
+
+
+def write_times(times: StepTimes) -> str:
+    """As JSON, for a stand-in engine in a process of its own."""
+    return json.dumps(asdict(times))
+
+
+def read_times(text: str) -> StepTimes:
+    data = json.loads(text)
+    return StepTimes(**{**data, "decode": tuple(data["decode"])})
