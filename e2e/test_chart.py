@@ -28,6 +28,7 @@ NOT_ALWAYS: Final[dict[Right, str]] = {
         "configmaps",
         "delete",
     ): "goes with its owner; by itself where the user's file is not asked for any more",
+    ("", "configmaps", "update"): "of the operator's own, when an engine's start has taught it something",
     ("", "serviceaccounts", "delete"): "goes with its owner; by itself where the user names another one",
     ("", "services", "delete"): "goes with its owner; by itself where the user names it anew",
     ("monitoring.coreos.com", "podmonitors", "delete"): "goes with its owner",

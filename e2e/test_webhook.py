@@ -5,16 +5,11 @@ The API server calls the operator by address, as both run on this machine; all e
 
 from __future__ import annotations
 
-import asyncio
-import base64
 import json
-import ssl
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -25,12 +20,6 @@ from cluster.api import Object
 from cluster.fleet import read_fleet
 from common import ROOT, eventually
 from plimsoll import names
-from plimsoll.handlers.admission import Admission, Counts, WebhookOptions
-from plimsoll.handlers.webhook import Webhook
-from plimsoll.kube.certificates import RENEW_AFTER, SETTLE
-from plimsoll.kube.credentials import Access
-from plimsoll.kube.door import Door
-from plimsoll.kube.errors import KubeError
 from turns.running import RESOURCES, SMALL, Operator, free_port
 
 PLACE: Final = "plimsoll-system"
@@ -287,129 +276,3 @@ def test_it_has_the_rights_that_it_needs_and_no_other(hooked: Hooked) -> None:
         ("validatingwebhookconfigurations", "patch"),
         ("localsubjectaccessreviews", "create"),
     }
-
-
-class Always:
-    """Lets everything in, and counts how often it was asked."""
-
-    def __init__(self) -> None:
-        self.counts = Counts()
-
-    async def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return {"uid": request["uid"], "allowed": True}
-
-    def close(self) -> None:
-        pass
-
-
-@asynccontextmanager
-async def replicas(
-    door: Door, secret: str, configuration: str, ports: tuple[int, int], now: Callable[[], float]
-) -> AsyncIterator[tuple[Webhook, Webhook]]:
-    """Two operators' webhooks, of which the first acts."""
-    made = tuple(
-        Webhook(
-            cast(Admission, Always()),
-            door,
-            WebhookOptions(port=port, hosts=(HERE,), secret=secret, configuration=configuration),
-            namespace=PLACE,
-            host=HERE,
-            leads=lambda leads=number == 0: leads,  # type: ignore[misc]
-            now=now,
-        )
-        for number, port in enumerate(ports)
-    )
-    try:
-        yield made[0], made[1]
-    finally:
-        for one in made:
-            await one.close()
-
-
-async def trusted(door: Door, configuration: str, ports: tuple[int, int]) -> None:
-    """Whoever trusts what the API server is told accepts what both show."""
-    hooks = (await door.get(f"{HOOKS}/{configuration}"))["webhooks"]
-    for hook, port in zip(hooks, ports, strict=True):
-        bundle = base64.b64decode(hook["clientConfig"]["caBundle"]).decode()
-        _, writer = await asyncio.open_connection(HERE, port, ssl=ssl.create_default_context(cadata=bundle))
-        writer.close()
-        await writer.wait_closed()
-
-
-def test_a_certificate_is_renewed_without_a_call_refused(served: Cluster) -> None:
-    asyncio.run(renews(served))
-
-
-async def renews(served: Cluster) -> None:
-    ports = (free_port(), free_port())
-    begins = datetime.now(UTC) - RENEW_AFTER  # noqa: TID251 - the API server has no other clock
-    clock = [begins]
-
-    def now() -> float:
-        return clock[0].timestamp()
-
-    label = {"renewed": "here"}
-    served.api.create("/api/v1/namespaces", {"metadata": {"name": "renewing", "labels": label}})
-    served.api.create(f"/api/v1/namespaces/{PLACE}/secrets", {"metadata": {"name": "renewing"}})
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
-    hooks = [
-        {
-            "name": f"replica-{number}.plimsoll.dev",
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-            "failurePolicy": "Fail",
-            "clientConfig": {"url": f"https://{HERE}:{port}/validate"},
-            "namespaceSelector": {"matchLabels": label},
-            "rules": [rule],
-        }
-        for number, port in enumerate(ports)
-    ]
-    served.api.create(HOOKS, {"metadata": {"name": "renewing"}, "webhooks": hooks})
-    maps = "/api/v1/namespaces/renewing/configmaps"
-
-    async def called(door: Door) -> None:
-        await door.create(maps, {"metadata": {"generateName": "one-"}}, manager="test")
-
-    async with (
-        Door(await Access.find(file=str(served.kubeconfig))) as door,
-        replicas(door, "renewing", "renewing", ports, now) as (first, second),
-    ):
-
-        async def look() -> tuple[str, str]:
-            """Both look, the one that acts first, and are called on the way."""
-            for one in (first, second):
-                await one.look()
-                await trusted(door, "renewing", ports)
-                await called(door)
-            data = (await door.get(f"/api/v1/namespaces/{PLACE}/secrets/renewing"))["data"]
-            return data["tls.crt"], data["ca.crt"]
-
-        await first.look()
-        await second.look()
-        while True:  # until the API server has heard whom to trust
-            try:
-                await called(door)
-                break
-            except KubeError:
-                await asyncio.sleep(0.05)
-        shown, authorities = await look()
-        assert await look() == (shown, authorities)
-        clock[0] = begins + RENEW_AFTER
-        announced, both = await look()
-        assert announced == shown
-        assert both != authorities
-        assert await look() == (announced, both)
-        clock[0] += SETTLE
-        renewed, bundle = await look()
-        assert renewed != shown
-        assert bundle == both
-
-    # New connections, so that what is shown now is looked at by the API server itself.
-    async with (
-        Door(await Access.find(file=str(served.kubeconfig))) as door,
-        replicas(door, "renewing", "renewing", ports, now) as again,
-    ):
-        for one in again:
-            await one.look()
-        for _ in range(10):
-            await called(door)
