@@ -11,12 +11,14 @@ from pathlib import Path
 from plimsoll_runtime import VERSION
 from plimsoll_runtime.failure import Failure
 from plimsoll_runtime.group import Members, place_of
+from plimsoll_runtime.model import ModelUnreadable, model_of
+from plimsoll_runtime.model import told as describe
 from plimsoll_runtime.nvml import devices
 from plimsoll_runtime.preflight import Need, PlanUnreadable, need_of, see, settled, with_argv
 from plimsoll_runtime.said import Said
 from plimsoll_runtime.side import Side
 from plimsoll_runtime.supervisor import Options, Supervisor
-from plimsoll_runtime.words import tell
+from plimsoll_runtime.words import leave, tell
 
 TERMINATION_LOG = "/dev/termination-log"
 MEMORY_SECONDS = 20.0
@@ -31,6 +33,8 @@ def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
             tell("serve: the engine's words are missing; they follow `--`")
             return 2
         return _serve(told, tuple(argv), environment)
+    if told.command == "facts":
+        return _facts(told)
     return 2
 
 
@@ -49,6 +53,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=VERSION)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     serve = commands.add_parser("serve", help="run the engine whose words follow `--`", allow_abbrev=False)
+    facts = commands.add_parser("facts", help="say what a model is, within 4 KiB", allow_abbrev=False)
+    facts.add_argument("folder", type=Path, help="where its config.json and safetensors files are")
+    for command in (serve, facts):
+        command.add_argument(
+            "--termination-log",
+            type=Path,
+            default=Path(TERMINATION_LOG),
+            help="what is left for the kubelet: the reason of a failure, or a model's facts",
+        )
     serve.add_argument("--port", type=int, default=8079, help="where /facts and /metrics are (default 8079)")
     serve.add_argument(
         "--leader-port", type=int, help="the same of the leader of a group, where it is not --port"
@@ -71,13 +84,18 @@ def _parser() -> argparse.ArgumentParser:
         default=300.0,
         help="requests run and no token moves for so long: the engine is ended (default 300; 0 never)",
     )
-    serve.add_argument(
-        "--termination-log",
-        type=Path,
-        default=Path(TERMINATION_LOG),
-        help="where the reason of a failure is left",
-    )
     return parser
+
+
+def _facts(told: argparse.Namespace) -> int:
+    try:
+        text = describe(model_of(told.folder))
+    except ModelUnreadable as unreadable:
+        tell(f"{unreadable.failure.word}: {unreadable.failure.message}")
+        leave(told.termination_log, unreadable.failure)
+        return 1
+    told.termination_log.write_text(text, encoding="ascii")
+    return 0
 
 
 def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping[str, str]) -> int:
