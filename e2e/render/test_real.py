@@ -81,7 +81,7 @@ def started(space: Namespace, name: str, chosen: PlanSet) -> Iterator[tuple[Engi
     asked = resource(name=name, namespace=space.name, uid=None, **SPEC)
     revision = freeze(asked, chosen, facts=engine_facts("vllm", VERSION), config=ADMIN)
     owner = owner_of(asked)
-    objects = [*surroundings(asked, [revision], ADMIN, frozenset()), *workload(revision, owner, 1)]
+    objects = [*surroundings(asked, [revision], ADMIN, frozenset(), stay=0), *workload(revision, owner, 1)]
     for one in objects:
         cluster.api.apply(path_of(one.ref), dict(one.body), manager=names.MANAGER_CHILDREN, force=True)
     leaders = f"{names.LABEL_DEPLOYMENT}={name},{names.LABEL_LEADER}=true"

@@ -17,7 +17,7 @@ from plimsoll.kube.kinds import path_of
 from plimsoll.planning.plan import Plan
 from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.render.sets import owner_of, workload
-from plimsoll.render.shared import shared_objects
+from plimsoll.render.shared import surroundings
 from tests.planning.asking import R1
 from tests.render.building import config, frozen, resource
 
@@ -66,7 +66,7 @@ def start(cluster: Cluster, namespace: str, fleet: str, said: dict[str, Any]) ->
     inventory = read_snapshot(ready_fleets()[fleet].read_bytes()).inventory()
     made = plan(asked, inventory, PlanFacts(model=lookup(asked.spec.model.source)))
     owner, revisions = owner_of(asked), [frozen(asked, chosen=one) for one in made.sets]
-    objects = [*shared_objects(asked, made, revisions, config(), frozenset())]
+    objects = [*surroundings(asked, revisions, config(), frozenset(), stay=0)]
     for revision in revisions:
         objects += [revision.manifest(owner), *workload(revision, owner, revision.entry.replicas)]
     for one in objects:

@@ -211,3 +211,36 @@ def test_paused_tells_what_is_there_and_writes_nothing() -> None:
     assert found.manifests == ()
     assert found.reservations == ()
     assert set(found.revisions) == set(first.revisions)
+
+
+def budget(decision: Decision) -> int:
+    (found,) = [one.body for one in decision.manifests if one.ref.kind == "PodDisruptionBudget"]
+    return int(found["spec"]["minAvailable"])
+
+
+@pytest.mark.parametrize(("blind", "stays"), [(False, 2), (True, 1)])
+def test_no_eviction_takes_a_pod_that_is_wanted_where_a_drain_can_be_seen(blind: bool, stays: int) -> None:
+    asked = seen(spec={"replicas": 2})
+    asked = replace(asked, inventory=replace(asked.inventory, nodes_unseen=blind))
+    first = decide(asked)
+    assert budget(first) == stays
+    assert budget(decide(after(first, asked))) == stays
+
+
+def test_a_replica_that_leaves_its_node_is_one_more_and_the_budget_stays() -> None:
+    asked = seen(spec={"replicas": 2})
+    first = decide(asked)
+    (there,) = serving(first).sets
+    leaves = replace(there, pods=(replace(there.pods[0], leaves="node n, which is cordoned"), there.pods[1]))
+    second = decide(replace(after(first, asked), serving=Serving(sets=(leaves,))))
+    assert second.rollout is not None
+    assert [target.replicas for target in second.rollout.targets] == [3]
+    assert budget(second) == 2
+    full = replace(
+        after(first, asked),
+        inventory=inventory(replace(pool(), free={0: 4})),
+        serving=Serving(sets=(leaves,)),
+    )
+    assert budget(decide(full)) == 1
+    gone = replace(full, inventory=inventory(replace(pool(), free={}, unavailable={"cordoned": 4})))
+    assert budget(decide(gone)) == 1

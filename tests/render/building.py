@@ -14,7 +14,7 @@ from plimsoll.objects import Body, Manifest
 from plimsoll.planning.plan import Plan, PlanSet
 from plimsoll.render.revision import Revision
 from plimsoll.render.sets import freeze, owner_of, workload
-from plimsoll.render.shared import shared_objects
+from plimsoll.render.shared import plan_object, surroundings
 from tests.planning.asking import deployment, planned
 
 UID = "6f1c2a34-0000-4000-8000-000000000001"
@@ -71,7 +71,9 @@ def everything(
     made = plan_of(asked, *pools, admin=admin)
     owner = owner_of(asked)
     revisions = [frozen(asked, admin=admin, chosen=chosen) for chosen in made.sets]
-    objects = list(shared_objects(asked, made, revisions, admin, capabilities))
+    stay = sum(one.replicas * one.pods_per_replica for one in made.sets)
+    around = surroundings(asked, revisions, admin, capabilities, stay=stay)
+    objects = [plan_object(owner, made), *around]
     for revision in revisions:
         objects.append(revision.manifest(owner))
         objects += workload(revision, owner, max(1, revision.entry.replicas))

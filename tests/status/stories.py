@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.control.rollout import Rules, move
-from plimsoll.control.rollout.moves import Wanted
+from plimsoll.control.rollout.targets import Wanted
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.plan import Plan
 from plimsoll.status.story import Story

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.api.config import NodeClass, OperatorConfig
 from plimsoll.facts.groups import NOBODY, Group, Reservation
@@ -21,6 +21,9 @@ from plimsoll.facts.node_classes import BadNodeClass, declared_device, host_size
 from plimsoll.facts.nodes import NodeParser
 from plimsoll.facts.shapes import Node, Pair, Place, Shape, size_class
 from plimsoll.facts.usage import Usage
+
+LEFT: Final = frozenset({"cordoned", "deleting"})
+"""States of a node that pods should leave while they still can; of one that is not ready they cannot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,11 @@ class Fleet:
             for present in list(self._present.values()):
                 self.remove_node(present.node.name)
                 self._enter(present.node)
+
+    def leaving(self, name: str) -> str:
+        """Why a node is to be left by the pods that are on it; empty where it is not, or is not known."""
+        present = self._present.get(name)
+        return "" if present is None or present.node.away not in LEFT else present.node.away
 
     def _slices_on(self, name: str) -> tuple[dra.Slice, ...]:
         return tuple(part for _, part in sorted(self._slices_of.get(name, {}).items()))

@@ -49,6 +49,8 @@ class PodSeen:
     message: str = ""
     """Its sentence, or the engine's termination message."""
     restarts: int = 0
+    leaves: str = ""
+    """The node and why it is to be left, as "node n, which is cordoned"; empty where it is not."""
     exit_code: int | None = None
     """Of the last end of the engine's container."""
     failure: Failure | None = None

@@ -34,7 +34,8 @@ SETTLE_SECONDS: Final = 0.3
 
 
 class FleetSeen:
-    """`moved` is called when the inventory is another one than before; `version` counts how often it was."""
+    """`moved` is called when the inventory is another one than before; `version` counts how often it was. `turned` is told a
+    node that is to be left from now on, or is not any more."""
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class FleetSeen:
         config: OperatorConfig,
         moved: Callable[[], None],
         *,
+        turned: Callable[[str], None] = lambda name: None,  # noqa: ARG005
         pace: Pace | None = None,
         namespaces: Iterable[str] = (),
     ) -> None:
@@ -51,6 +53,7 @@ class FleetSeen:
         self.unread: dict[str, str] = {}
         """Objects that are not counted, since they cannot be understood, and why."""
         self._moved = moved
+        self._turned = turned
         self._watchers = Watchers(door, pace or Pace())
         self._settling: asyncio.TimerHandle | None = None
         self._last: Inventory | None = None
@@ -60,7 +63,7 @@ class FleetSeen:
         if not self._sees_nodes:
             return
         fleet = self.fleet
-        self._watch(NODE, _Feed(self, fleet.add_node, fleet.remove_node))
+        self._watch(NODE, _Feed(self, self._add_node, fleet.remove_node))
         self._watch(POD, _Feed(self, fleet.add_pod, fleet.remove_pod), selector=OTHERS, fields=TAKING)
         if slices is not None:
             self._watch(slices, _Feed(self, fleet.add_slice, fleet.remove_slice))
@@ -92,6 +95,13 @@ class FleetSeen:
             return (_NAMESPACED,)
         unseen = [f"{path} cannot be read: {error}" for path, error in self.problems.items()]
         return (*unseen, *(self.unread[key] for key in sorted(self.unread)))
+
+    def _add_node(self, node: Object) -> None:
+        name = node["metadata"]["name"]
+        before = self.fleet.leaving(name)
+        self.fleet.add_node(node)
+        if self.fleet.leaving(name) != before:
+            self._turned(name)
 
     def serving_pod(self, key: str, pod: Object | None) -> None:
         """A serving pod that is new or changed; None when it is gone."""

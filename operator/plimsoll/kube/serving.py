@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from plimsoll import names
+from plimsoll.facts.fleet import Fleet
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen
 from plimsoll.kube.child import Child
 from plimsoll.kube.children import Children, Wake
@@ -71,6 +73,15 @@ class Pods:
         return {
             digest: tuple(pods[name] for name in sorted(pods))
             for digest, pods in sorted(self._of.get(owner, {}).items())
+        }
+
+    def on(self, node: str) -> set[str]:
+        """Deployments that have pods there."""
+        return {
+            owner
+            for owner, sets in self._of.items()
+            for pods in sets.values()
+            if any(pod.node == node for pod in pods.values())
         }
 
     def put(self, item: Object) -> None:
@@ -160,6 +171,21 @@ def serving(
         scalers=scalers.of(owner),
         scalers_below=scalers.on_children(owner, workloads),
     )
+
+
+def leaving(seen: Serving, fleet: Fleet) -> Serving:
+    """With what is to leave its node."""
+
+    def shown(pod: PodSeen) -> PodSeen:
+        why = fleet.leaving(pod.node or "")
+        return replace(pod, leaves=f"node {pod.node}, which is {_STATES[why]}") if why else pod
+
+    if not any(fleet.leaving(pod.node or "") for one in seen.sets for pod in one.pods):
+        return seen
+    return replace(seen, sets=tuple(replace(one, pods=tuple(map(shown, one.pods))) for one in seen.sets))
+
+
+_STATES: Final = {"cordoned": "cordoned", "deleting": "being taken away"}
 
 
 def _own(pods: tuple[PodSeen, ...], bearer: Bearer | None, made: Iterable[Child]) -> tuple[PodSeen, ...]:

@@ -21,7 +21,7 @@ from plimsoll.kube.kinds import CLAIMS, SLICES
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.refusals import Refusals
 from plimsoll.kube.scalers import Scalers
-from plimsoll.kube.serving import Pods, serving
+from plimsoll.kube.serving import Pods, leaving, serving
 from plimsoll.objects import Bearer
 
 
@@ -42,7 +42,8 @@ class Sight:
         self._moved = moved
         self._served = Served(door, self._serve, pace=pace, crds=not spaces)
         self.children = Children(door, wake, pace=pace, namespaces=spaces)
-        self.fleet = FleetSeen(door, config, moved, pace=pace, namespaces=spaces)
+        self._wake = wake
+        self.fleet = FleetSeen(door, config, moved, turned=self._turned, pace=pace, namespaces=spaces)
         self.pods = Pods(door, wake, hears=self.fleet.serving_pod, pace=pace, namespaces=spaces)
         self.scalers = Scalers(door, wake, pace=pace, namespaces=spaces)
         self.refusals = Refusals(door, wake, pace=pace, namespaces=spaces)
@@ -81,7 +82,12 @@ class Sight:
 
     def serving(self, owner: str, bearer: Bearer | None = None) -> Serving:
         """What is seen of a deployment (namespace/name), or of the one that bears the name now."""
-        return serving(owner, self.children, self.pods, self.scalers, self.refusals, bearer=bearer)
+        seen = serving(owner, self.children, self.pods, self.scalers, self.refusals, bearer=bearer)
+        return leaving(seen, self.fleet.fleet)
+
+    def _turned(self, node: str) -> None:
+        for owner in sorted(self.pods.on(node)):
+            self._wake(owner)
 
     def _serve(self) -> None:
         self._serving = asyncio.create_task(self._serve_others())

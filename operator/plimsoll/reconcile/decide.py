@@ -18,7 +18,7 @@ from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.control.decision import Told
 from plimsoll.control.rollout import Rollout, Rules, move, rules_of
 from plimsoll.control.rollout.beside import Beside, move_beside
-from plimsoll.control.rollout.moves import Target, Wanted
+from plimsoll.control.rollout.targets import Target, Wanted
 from plimsoll.facts.capabilities import NONE, Capabilities
 from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.groups import Reservation
@@ -38,7 +38,7 @@ from plimsoll.reconcile.observing import better
 from plimsoll.reconcile.token import token_of
 from plimsoll.render.revision import Revision
 from plimsoll.render.sets import freeze, owner_of, set_name, workload
-from plimsoll.render.shared import plan_object, surroundings
+from plimsoll.render.shared import disruption_budget, plan_object, surroundings
 
 LOST_SECONDS: Final = 600.0
 """How long nothing may be able to hold a pinned plan before it is made anew."""
@@ -183,7 +183,8 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
                 break
     if not wanted:
         return Decision(plan=made, kept=seen.kept)
-    rules = rules_of(seen.deployment.spec, room=None, deadline_seconds=_longest_start(there))
+    room_now = _room(made.sets[0], seen.inventory)
+    rules = rules_of(seen.deployment.spec, room=room_now, deadline_seconds=_longest_start(there))
     rollout = move(wanted, seen.serving, rules, seen.now)
     known_sets = {
         target.name: seen.revisions[target.name]
@@ -195,7 +196,7 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
         kept=seen.kept,
         rollout=replace(rollout, failed=()),
         revisions=known_sets,
-        manifests=_workloads(seen.deployment, rollout, known_sets),
+        manifests=(*_let_go(seen, rollout), *_workloads(seen.deployment, rollout, known_sets)),
         look_again_seconds=rollout.look_again_seconds,
         prune=False,
     )
@@ -235,12 +236,33 @@ def _objects(
     if made is None:
         return ()
     owner = owner_of(deployment)
-    objects = [*surroundings(deployment, tuple(there.values()), admin, seen.capabilities)]
+    stay = _stay(seen, made, rollout, there)
+    objects = [*surroundings(deployment, tuple(there.values()), admin, seen.capabilities, stay=stay)]
     for name, revision in there.items():
         objects.append(revision.manifest(owner, failed=_failed(seen, rollout, name)))
     objects += _workloads(deployment, rollout, there)
     turn = token_of(deployment, objects, seen.mark)
     return (*objects, plan_object(owner, made, kept.beside(), turn))
+
+
+def _let_go(seen: Seen, rollout: Rollout) -> tuple[Manifest, ...]:
+    """A node can be drained whatever is wrong with the spec, or with the whole of the hardware."""
+    return () if rollout.stay is None else (disruption_budget(owner_of(seen.deployment), rollout.stay),)
+
+
+def _stay(seen: Seen, made: Plan, rollout: Rollout, there: Mapping[str, Revision]) -> int:
+    """Pods that no eviction may take. Where nobody sees that a node is drained, one replica may go before another comes."""
+    if rollout.stay is not None:
+        return rollout.stay
+    planned = sum(chosen.replicas * chosen.pods_per_replica for chosen in made.sets)
+    moving = sum(
+        (target.replicas - target.beyond) * there[target.name].pods_per_replica
+        for target in rollout.targets
+        if target.name in there
+    )
+    unseen = seen.inventory.nodes_unseen
+    spare = max((chosen.pods_per_replica for chosen in made.sets), default=0) if unseen else 0
+    return max(0, min(planned, moving) - spare)
 
 
 def _workloads(

@@ -27,7 +27,9 @@ def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: S
     if status.observed_generation != metadata.generation or not status.conditions:
         return False
     progress = get_condition(status.conditions, names.PROGRESSING)
-    if progress is not None and progress.reason in MOVING:
+    if progress is not None and progress.reason in (*MOVING, "Moving"):
+        return False
+    if any(pod.leaves for seen in serving.sets for pod in seen.pods if pod.stage is not Stage.LEAVING):
         return False
     # Whether a kind is served by now is not cached beside what was made without it.
     if any(condition.reason == "NotServed" for condition in status.conditions):

@@ -166,7 +166,8 @@ def _remember(world: World, key: str, seen: Seen, decision: Decision) -> None:
     else:
         world.gone_since.pop(key, None)
     short = decision.plan.outcome in (Outcome.SHORT, Outcome.DOES_NOT_FIT, Outcome.INVALID)
-    if short or decision.lost or decision.reservations or waits(world.serving(key)):
+    leaves = decision.rollout is not None and decision.rollout.reason == "Moving"
+    if short or leaves or decision.lost or decision.reservations or waits(world.serving(key)):
         world.hungry.add(key)
     else:
         world.hungry.discard(key)

@@ -19,27 +19,18 @@ from plimsoll.render.sets import owner_of
 from plimsoll.render.volumes import shared_claims
 
 
-def shared_objects(
-    deployment: LLMDeployment,
-    plan: Plan,
-    revisions: Sequence[Revision],
-    config: OperatorConfig,
-    capabilities: Capabilities,
-) -> tuple[Manifest, ...]:
-    """`revisions` are of all sets that have pods or shall have some."""
-    around = surroundings(deployment, revisions, config, capabilities)
-    return (plan_object(owner_of(deployment), plan), *around)
-
-
 def surroundings(
     deployment: LLMDeployment,
     revisions: Sequence[Revision],
     config: OperatorConfig,
     capabilities: Capabilities,
+    *,
+    stay: int,
 ) -> tuple[Manifest, ...]:
-    """All of them but the plan's own."""
+    """All of them but the plan's own. `revisions` are of all sets that have pods or shall have some, `stay` is the number of
+    pods that no eviction may take."""
     spec = effective(deployment.spec, deployment.namespace, config).spec
-    return tuple(_objects(spec, owner_of(deployment), revisions, capabilities))
+    return tuple(_objects(spec, owner_of(deployment), revisions, capabilities, stay))
 
 
 def service_name(spec: LLMDeploymentSpec, owner: Owner) -> str:
@@ -51,6 +42,7 @@ def _objects(
     owner: Owner,
     revisions: Sequence[Revision],
     capabilities: Capabilities,
+    stay: int,
 ) -> Iterator[Manifest]:
     if spec.scheduling.service_account is None:
         yield owned("serviceaccount", owner, kind="ServiceAccount", name=owner.name)
@@ -63,17 +55,22 @@ def _objects(
             name=names.child_name(owner.name, "headless"),
             selector=members_of(owner.name),
         )
-    yield owned(
-        "poddisruptionbudget",
-        owner,
-        kind="PodDisruptionBudget",
-        name=owner.name,
-        selector=members_of(owner.name),
-    )
+    yield disruption_budget(owner, stay)
     weights = max((one.weight_bytes for one in revisions), default=0)
     for name, claim in shared_claims(spec, owner.name, weights) if revisions else ():
         yield owned("persistentvolumeclaim", owner, kind="PersistentVolumeClaim", name=name, spec=claim)
     yield from routes(spec, owner, service_name(spec, owner), revisions, capabilities)
+
+
+def disruption_budget(owner: Owner, stay: int) -> Manifest:
+    return owned(
+        "poddisruptionbudget",
+        owner,
+        kind="PodDisruptionBudget",
+        name=owner.name,
+        stay=stay,
+        selector=members_of(owner.name),
+    )
 
 
 def plan_object(

@@ -71,11 +71,13 @@ class Story:
 
     @property
     def on_plan(self) -> int:
-        """Replicas that serve, and on a set of the plan: those of an older set do not count."""
+        """Replicas that serve, and on a set of the plan: those of an older set do not count, nor those beyond the wanted."""
         if self.rollout is None:
             return 0
         current = {target.name for target in self.rollout.targets if target.planned}
-        return sum(seen.ready for seen in self.serving.sets if seen.name in current)
+        ready = sum(seen.ready for seen in self.serving.sets if seen.name in current)
+        beyond = any(target.beyond for target in self.rollout.targets)
+        return min(ready, self.wanted) if beyond else ready
 
     @property
     def counted(self) -> int:

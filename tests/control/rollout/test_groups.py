@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.control.rollout import Rules, move
 from plimsoll.control.rollout.groups import HALF_SECONDS, halves, let_go, told
-from plimsoll.control.rollout.moves import Wanted
+from plimsoll.control.rollout.targets import Wanted
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 
 RULES = Rules(deadline_seconds=600)

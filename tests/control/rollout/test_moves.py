@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.control.rollout import Rules, move
-from plimsoll.control.rollout.moves import Rollout, Wanted
+from plimsoll.control.rollout.targets import Rollout, Wanted
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 
 START = 60.0

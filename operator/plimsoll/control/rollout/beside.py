@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from plimsoll.control.rollout.groups import let_go, numbers
-from plimsoll.control.rollout.moves import Rollout, Target, Wanted, move
+from plimsoll.control.rollout.moves import move
 from plimsoll.control.rollout.rules import Rules
+from plimsoll.control.rollout.targets import Rollout, Target, Wanted
 from plimsoll.facts.serving import Serving
 
 

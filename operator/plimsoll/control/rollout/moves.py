@@ -9,49 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Literal
 
 from plimsoll.control.rollout.failing import failure, look_again
 from plimsoll.control.rollout.groups import let_go, numbers
+from plimsoll.control.rollout.leaving import leave
 from plimsoll.control.rollout.rules import Rules
+from plimsoll.control.rollout.targets import Rollout, State, Target, Wanted
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
-
-State = Literal["Serving", "Starting", "Canary", "Draining", "Failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A set of the plan."""
-
-    name: str
-    replicas: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    name: str
-    replicas: int
-    state: State
-    reason: str = ""
-    planned: bool = False
-    """Whether it is a set of the plan, and not one that is left, or was come back to."""
-    groups: tuple[int, ...] = ()
-    """Numbers of the replicas, where each is an object of its own; fewer than `replicas` while one was let go."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rollout:
-    targets: tuple[Target, ...]
-    """Sets that should exist. What is seen and is not among them has served its time."""
-    reason: str
-    """A reason of condition Progressing."""
-    message: str
-    settled: bool = False
-    """Every replica wanted is ready, on the sets of the plan."""
-    failed: tuple[tuple[str, str], ...] = ()
-    """Sets to be given up now, with the reason to be written down."""
-    look_again_seconds: float | None = None
-    """When time alone would change the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +52,8 @@ class _Scene:
 
 
 def move(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float) -> Rollout:
-    return _with_groups(_moved(wanted, serving, rules, now), serving, now)
+    moved = leave(_moved(wanted, serving, rules, now), serving, rules, now)
+    return _with_groups(moved, serving, now)
 
 
 def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float) -> Rollout:

@@ -1,0 +1,47 @@
+"""What a rollout comes to: the sets that should exist now, with how many replicas, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+State = Literal["Serving", "Starting", "Canary", "Draining", "Failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A set of the plan."""
+
+    name: str
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    name: str
+    replicas: int
+    state: State
+    reason: str = ""
+    planned: bool = False
+    """Whether it is a set of the plan, and not one that is left, or was come back to."""
+    beyond: int = 0
+    """How many of them are beyond the wanted number, while others leave their nodes."""
+    groups: tuple[int, ...] = ()
+    """Numbers of the replicas, where each is an object of its own; fewer than `replicas` while one was let go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    targets: tuple[Target, ...]
+    """Sets that should exist. What is seen and is not among them has served its time."""
+    reason: str
+    """A reason of condition Progressing."""
+    message: str
+    settled: bool = False
+    """Every replica wanted is ready, on the sets of the plan."""
+    failed: tuple[tuple[str, str], ...] = ()
+    """Sets to be given up now, with the reason to be written down."""
+    stay: int | None = None
+    """Pods that no eviction may take; None: as many as are wanted."""
+    look_again_seconds: float | None = None
+    """When time alone would change the answer."""

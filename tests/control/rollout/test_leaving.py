@@ -1,0 +1,99 @@
+"""A replica on a node that is drained: one more first where there is room, and never a node that cannot be drained."""
+
+from __future__ import annotations
+
+import pytest
+
+from plimsoll.control.rollout import Rules, move
+from plimsoll.control.rollout.leaving import PLACE_SECONDS
+from plimsoll.control.rollout.targets import Rollout, Wanted
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+
+NOW = 10_000.0
+RULES = Rules(deadline_seconds=600)
+FULL = Rules(surge=0, deadline_seconds=600)
+DRAINED = "node n1, which is cordoned"
+
+
+def pod(number: int, stage: Stage = Stage.READY, *, leaves: str = "", age: float = 1000.0) -> PodSeen:
+    return PodSeen(
+        name=f"chat-a-{number}",
+        uid=str(number),
+        stage=stage,
+        leaves=leaves,
+        created=NOW - age,
+        since=NOW - age,
+    )
+
+
+def seen(*pods: PodSeen, replicas: int, each: int = 1) -> Serving:
+    return Serving(sets=(SetSeen(name="chat-a", replicas=replicas, pods_per_replica=each, pods=pods),))
+
+
+def moved(serving: Serving, wanted: int, rules: Rules = RULES) -> Rollout:
+    return move([Wanted("chat-a", wanted)], serving, rules, NOW)
+
+
+def shape(rollout: Rollout) -> tuple[str, int, int, int | None]:
+    """Reason, replicas, those beyond the wanted, and the pods that stay whatever is evicted."""
+    (target,) = rollout.targets
+    return rollout.reason, target.replicas, target.beyond, rollout.stay
+
+
+SERVES, GOES = pod(0), pod(1, leaves=DRAINED)
+
+
+@pytest.mark.parametrize(
+    ("serving", "wanted", "rules", "expected"),
+    [
+        pytest.param(seen(SERVES, replicas=1), 1, RULES, ("RolledOut", 1, 0, None), id="nobody leaves"),
+        pytest.param(seen(GOES, replicas=1), 1, RULES, ("Moving", 2, 1, None), id="one more comes first"),
+        pytest.param(
+            seen(GOES, pod(2, Stage.LOADING, age=9), replicas=2), 1, FULL, ("Moving", 2, 1, None),
+            id="it has taken the room that it was judged by",
+        ),
+        pytest.param(
+            seen(GOES, pod(2), replicas=2), 1, RULES, ("Moving", 2, 1, None), id="it serves, and the old one is there yet"
+        ),
+        pytest.param(
+            seen(pod(1, Stage.LEAVING, leaves=DRAINED), pod(2), replicas=2), 1, RULES, ("RolledOut", 1, 0, None),
+            id="the old one goes",
+        ),
+        pytest.param(seen(GOES, replicas=1), 1, FULL, ("Moving", 1, 0, 0), id="there is no room: it may go"),
+        pytest.param(
+            seen(SERVES, GOES, pod(2, leaves=DRAINED), replicas=3), 3, FULL, ("Moving", 3, 0, 1),
+            id="there is no room: those elsewhere stay",
+        ),
+        pytest.param(
+            seen(GOES, pod(2, Stage.UNSCHEDULED, age=PLACE_SECONDS), replicas=2), 1, RULES, ("Moving", 2, 1, 0),
+            id="the further one finds no node",
+        ),
+        pytest.param(
+            seen(GOES, pod(2, Stage.FAILED, age=PLACE_SECONDS + 600), replicas=2), 1, RULES, ("Moving", 2, 1, 0),
+            id="the further one does not come to serve",
+        ),
+        pytest.param(
+            seen(pod(1, Stage.LOADING, leaves=DRAINED, age=9), replicas=1), 1, RULES, ("RolledOut", 1, 0, None),
+            id="who does not serve may go anyway",
+        ),
+        pytest.param(
+            seen(pod(0, leaves=DRAINED), replicas=0), 0, RULES, ("RolledOut", 0, 0, None), id="it is stopped"
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_drain_meets(
+    serving: Serving, wanted: int, rules: Rules, expected: tuple[str, int, int, int | None]
+) -> None:
+    assert shape(moved(serving, wanted, rules)) == expected
+
+
+def test_it_looks_again_when_the_further_one_is_late() -> None:
+    late = moved(seen(GOES, pod(2, Stage.UNSCHEDULED, age=100), replicas=2), 1)
+    assert late.look_again_seconds == PLACE_SECONDS - 100
+    assert "cordoned" in late.message
+
+
+def test_a_rollout_moves_replicas_off_the_node_by_itself() -> None:
+    old = SetSeen(name="chat-old", replicas=1, pods=(GOES,))
+    rollout = move([Wanted("chat-a", 1)], Serving(sets=(old,)), RULES, NOW)
+    assert (rollout.reason, rollout.stay) == ("RollingOut", None)
