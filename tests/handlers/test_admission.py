@@ -1,0 +1,237 @@
+"""The admission webhook's server: what it answers, what it leaves alone, and what it says it cannot judge."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.facts.inventory import Inventory
+from plimsoll.facts.learned import NOTHING
+from plimsoll.handlers import admission as room
+from plimsoll.handlers.admission import Admission, serve
+from plimsoll.kube.certificates import made
+from plimsoll.kube.errors import Unreachable
+from plimsoll.kube.rights import User
+from plimsoll.planning.planner import PlanFacts
+from plimsoll.reconcile.admission import Named
+from tests.planning.asking import facts, inventory, pool
+
+
+class Models:
+    """`slow` never answers."""
+
+    def __init__(self, *, slow: bool = False) -> None:
+        self.slow = slow
+
+    async def facts(self, spec: Any) -> PlanFacts:
+        if self.slow:
+            await asyncio.Event().wait()
+        return facts(type("Asked", (), {"spec": spec})())
+
+
+class World:
+    def __init__(self, *, slow: bool = False) -> None:
+        self.models = Models(slow=slow)
+        self.config = OperatorConfig()
+        self.learned = NOTHING
+
+    def now(self) -> float:
+        return 0.0
+
+    def capabilities(self) -> frozenset[tuple[str, str]]:
+        return frozenset()
+
+
+class Rights:
+    def __init__(self, *, lacks: bool = False, error: Exception | None = None) -> None:
+        self.lacks, self.error = lacks, error
+        self.asked: list[tuple[str, str, tuple[Named, ...]]] = []
+
+    async def lacking(self, user: User, namespace: str, things: Sequence[Named]) -> tuple[Named, ...]:
+        self.asked.append((user.name, namespace, tuple(things)))
+        if self.error is not None:
+            raise self.error
+        return tuple(things) if self.lacks else ()
+
+
+def desk(*, slow: bool = False, rights: Rights | None = None, namespaces: tuple[str, ...] = ()) -> Admission:
+    fleet = inventory(pool())
+
+    def seen(key: str, selector: Mapping[str, str]) -> Inventory:
+        return fleet
+
+    return Admission(World(slow=slow), rights or Rights(), inventory=seen, namespaces=namespaces)  # type: ignore[arg-type]
+
+
+def request(spec: dict[str, Any] | None = None, **others: Any) -> dict[str, Any]:
+    body = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "LLMDeployment",
+        "metadata": {"name": "chat"},
+        "spec": {
+            "model": {"source": "hf://Qwen/Qwen3-8B"},
+            "workload": {"contextTokens": 8192},
+            **(spec or {}),
+        },
+    }
+    return {
+        "uid": "7",
+        "kind": {"group": "plimsoll.dev", "version": "v1alpha1", "kind": "LLMDeployment"},
+        "operation": "CREATE",
+        "namespace": "team-a",
+        "userInfo": {"username": "alice", "groups": ["people"], "extra": {"scope": ["all"]}},
+        "object": body,
+        **others,
+    }
+
+
+UNSAFE = {"engine": {"version": "0.10.0"}}
+ENDING = {
+    **request(UNSAFE)["object"],
+    "metadata": {"name": "chat", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+}
+
+
+def answer(asked: Mapping[str, Any], admission: Admission | None = None) -> dict[str, Any]:
+    admission = admission or desk()
+
+    async def run() -> dict[str, Any]:
+        try:
+            return await admission.answer(asked)
+        finally:
+            admission.close()
+            await asyncio.sleep(0)
+
+    return asyncio.run(run())
+
+
+def test_what_is_fine_is_let_in() -> None:
+    assert answer(request()) == {"uid": "7", "allowed": True}
+
+
+def test_what_may_not_be_is_turned_down_in_kubernetes_words() -> None:
+    found = answer(request(UNSAFE))
+    assert found["allowed"] is False
+    assert (found["status"]["code"], found["status"]["reason"]) == (403, "Forbidden")
+    assert found["status"]["message"].startswith("spec.engine.version ('0.10.0'): must be at least 0.18.0")
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"operation": "DELETE"},
+        {"operation": "UPDATE", "subResource": "status"},
+        {"kind": {"group": "apps", "version": "v1", "kind": "Deployment"}},
+        {"object": ENDING, "operation": "UPDATE"},
+        {"namespace": "not-watched"},
+    ],
+    ids=["a deletion", "the status", "another kind", "what ends", "a namespace that nobody watches"],
+)
+def test_what_is_none_of_its_business_is_let_in(others: dict[str, Any]) -> None:
+    asked = request(UNSAFE, **others)
+    assert answer(asked, desk(namespaces=("team-a",)))["allowed"] is True
+
+
+def test_a_name_that_is_still_to_be_made_is_judged_by_its_beginning() -> None:
+    asked = request(UNSAFE)
+    asked["object"]["metadata"] = {"generateName": "chat-"}
+    assert answer(asked)["allowed"] is False
+
+
+def test_what_a_newer_schema_let_through_is_let_in_and_told() -> None:
+    found = answer(request({"replicas": "many"}))
+    assert found["allowed"] is True
+    assert "spec.replicas" in found["warnings"][0]
+
+
+def test_rights_are_asked_for_the_user_of_the_request_and_for_what_is_new() -> None:
+    rights = Rights(lacks=True)
+    naming = {"model": {"source": "hf://Qwen/Qwen3-8B", "tokenSecret": {"name": "hub"}}}
+    found = answer(request(naming), desk(rights=rights))
+    assert "'alice' may neither get this Secret" in found["status"]["message"]
+    assert rights.asked == [("alice", "team-a", (Named("spec.model.tokenSecret.name", "secrets", "hub"),))]
+    asked = request(naming, operation="UPDATE", oldObject=request(naming)["object"])
+    assert answer(asked, desk(rights=rights))["allowed"] is True
+
+
+def test_a_hub_that_takes_long_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "MODEL_SECONDS", 0.01)
+    found = answer(request(), desk(slow=True))
+    assert found["allowed"] is True
+    assert "still being read" in found["warnings"][0]
+    assert answer(request(UNSAFE), desk(slow=True))["allowed"] is False
+
+
+def posted(admission: Admission, *bodies: bytes, folder: Path) -> list[tuple[int, str]]:
+    """As the API server posts them."""
+    pair, authority = made(("127.0.0.1",), datetime.now(UTC))  # noqa: TID251 - a TLS library has no other clock
+
+    async def run() -> list[tuple[int, str]]:
+        (folder / "crt").write_text(pair.certificate)
+        (folder / "key").write_text(pair.key)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "crt", folder / "key")
+        runner = await serve(admission, "127.0.0.1", 0, context)
+        found = []
+        try:
+            url = f"https://127.0.0.1:{runner.addresses[0][1]}{room.PATH}"
+            trust = ssl.create_default_context(cadata=authority)
+            async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session:
+                for body in bodies:
+                    headers = {"Content-Type": "application/json"}
+                    async with session.post(url, data=body, ssl=trust, headers=headers) as answered:
+                        found.append((answered.status, await answered.text()))
+            await asyncio.sleep(0.1)  # connections end a moment after they were ended
+        finally:
+            await runner.cleanup()
+            admission.close()
+        return found
+
+    return asyncio.run(run())
+
+
+def review(asked: Mapping[str, Any]) -> bytes:
+    return json.dumps({"apiVersion": room.REVIEW, "kind": "AdmissionReview", "request": asked}).encode()
+
+
+def test_it_speaks_admission_reviews_and_counts_them(tmp_path: Path) -> None:
+    admission = desk()
+    (fine, wrong) = posted(admission, review(request()), review(request(UNSAFE)), folder=tmp_path)
+    assert (fine[0], json.loads(fine[1])["response"]["allowed"]) == (200, True)
+    assert (wrong[0], json.loads(wrong[1])["response"]["allowed"]) == (200, False)
+    assert json.loads(wrong[1])["apiVersion"] == "admission.k8s.io/v1"
+    assert admission.counts.answers == {"allowed": 1, "denied": 1}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"not json", b"{}", b'{"apiVersion": "admission.k8s.io/v1", "request": []}', review({"uid": "1", **{
+        key: value for key, value in request().items() if key != "object"}})],
+    ids=["nothing", "a list", "no JSON", "no review", "no request", "no object"],
+)  # fmt: skip
+def test_what_is_no_review_is_an_error_that_says_so(tmp_path: Path, body: bytes) -> None:
+    ((status, text),) = posted(desk(), body, folder=tmp_path)
+    assert status == 400
+    assert text
+
+
+@pytest.mark.parametrize(
+    "error", [Unreachable("no answer"), TimeoutError()], ids=["no API server", "too late"]
+)
+def test_what_cannot_be_judged_is_an_error_so_that_the_failure_policy_decides(
+    tmp_path: Path, error: Exception
+) -> None:
+    admission = desk(rights=Rights(error=error))
+    ((status, text),) = posted(admission, review(request()), folder=tmp_path)
+    assert status == 503
+    assert text
+    assert admission.counts.answers == {"error": 1}
