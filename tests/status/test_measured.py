@@ -7,6 +7,7 @@ from dataclasses import replace
 from plimsoll import names
 from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, Progress
+from plimsoll.facts.failure import Failure
 from plimsoll.facts.report import Fetching, Report
 from plimsoll.facts.serving import Stage
 from plimsoll.status.story import Story
@@ -88,3 +89,21 @@ def test_the_start_that_is_furthest_from_its_end_is_told():
     status = told(made, BEFORE, NOW)
     assert status.progress == Progress(step="download", bytes_done=30, bytes_total=90, seconds_left=3)
     assert told(telling(pod()), status, NOW).progress is None
+
+
+RETRIED = "chat-old failed to start (NoKvRoom); since then spec.engine.maxSequences counts as 32 instead of 64"
+
+
+def test_a_smaller_setting_since_a_failed_start_is_told_while_it_serves_and_when_it_fails_too():
+    serves = told(replace(story(pod()), safe_retry=RETRIED), BEFORE, NOW)
+    degraded = get_condition(serves.conditions, names.DEGRADED)
+    assert degraded is not None
+    assert (degraded.status, degraded.reason, degraded.message) == ("True", "SafeRetry", RETRIED)
+    assert serves.safe_retry is True
+    no_room = Failure("NoKvRoom", "no room", "fewer sequences")
+    dying = story(pod(Stage.FAILED, reason="Error", restarts=4, failure=no_room))
+    stalled = get_condition(told(replace(dying, safe_retry=RETRIED), serves, NOW).conditions, names.STALLED)
+    assert stalled is not None
+    assert stalled.reason == "NoKvRoom"
+    assert RETRIED in stalled.message
+    assert told(story(pod()), serves, NOW).safe_retry is None

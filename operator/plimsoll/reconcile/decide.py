@@ -35,6 +35,7 @@ from plimsoll.reconcile.changing import Changed, change_of
 from plimsoll.reconcile.direction import Direction, kept_by, wished
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.observing import better
+from plimsoll.reconcile.retry import planned
 from plimsoll.reconcile.token import token_of
 from plimsoll.render.revision import Revision
 from plimsoll.render.sets import freeze, owner_of, set_name, workload
@@ -103,17 +104,7 @@ def decide(seen: Seen) -> Decision:
     event = _event(seen, asked)
     if event is Event.REQUESTED:
         seen = _forgiven(seen)
-    made = plan(
-        deployment,
-        seen.inventory,
-        seen.facts,
-        learned=seen.learned,
-        config=seen.config,
-        pinned=pinned,
-        event=event,
-        limits=seen.limits,
-        wished=wished(spec, seen.kept, seen.serving),
-    )
+    made, seen = planned(seen, spec, pinned, event, wished(spec, seen.kept, seen.serving))
     if seen.direction is not None and seen.direction.reason and made.sets:
         made = replace(made, replicas_reason=seen.direction.reason)
     lost = any(found.reason == "HardwareGone" for found in made.findings)
@@ -340,6 +331,7 @@ def _kept(seen: Seen, made: Plan, asked: str, *, settled: bool) -> Kept:
         previous=None if settled else previous,
         asked=asked,
         control=seen.kept.control,
+        retry=seen.kept.retry,
     )
 
 

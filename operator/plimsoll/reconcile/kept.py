@@ -16,10 +16,12 @@ from plimsoll.control.record import Record
 from plimsoll.planning import codec
 from plimsoll.planning.codec import CodecError
 from plimsoll.planning.plan import Plan
+from plimsoll.reconcile.retry import Retry
 
 PREVIOUS_KEY: Final = "previous.json"
 ASKED_KEY: Final = "replan"
 CONTROL_KEY: Final = "control.json"
+RETRY_KEY: Final = "retry.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,8 @@ class Kept:
     """The value of the annotation that asked for a new plan, when it was last answered."""
     control: Record | None = None
     """What control decided and remembers; None: nothing yet."""
+    retry: Retry | None = None
+    """The second try with less, where a start failed for memory."""
 
     def beside(self) -> dict[str, str]:
         """What stands beside the plan in the ConfigMap's data."""
@@ -39,6 +43,8 @@ class Kept:
             data[PREVIOUS_KEY] = self.previous.to_bytes().decode()
         if self.control is not None:
             data[CONTROL_KEY] = codec.canonical(self.control).decode()
+        if self.retry is not None:
+            data[RETRY_KEY] = codec.canonical(self.retry).decode()
         return data
 
     @classmethod
@@ -48,6 +54,7 @@ class Kept:
             previous=_plan(data.get(PREVIOUS_KEY)),
             asked=str(data.get(ASKED_KEY) or ""),
             control=_record(data.get(CONTROL_KEY)),
+            retry=_retry(data.get(RETRY_KEY)),
         )
 
 
@@ -67,5 +74,15 @@ def _record(text: object) -> Record | None:
         return None
     try:
         return codec.decode(Record, json.loads(text))
+    except (CodecError, ValueError):
+        return None
+
+
+def _retry(text: object) -> Retry | None:
+    """One that cannot be read counts as none: the start is tried once more, with less."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return codec.decode(Retry, json.loads(text))
     except (CodecError, ValueError):
         return None

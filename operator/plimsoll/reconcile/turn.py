@@ -202,6 +202,7 @@ def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
         model_names=served_names(deployment.spec.model),
         config_map=plan_ref(deployment.namespace, deployment.name).name if decision.kept.plan else None,
         control=decision.kept.control,
+        safe_retry="" if decision.kept.retry is None else decision.kept.retry.sentence,
         live=None if seen.direction is None else seen.direction.told,
         better=decision.better,
         image=None if lead is None else lead.image,

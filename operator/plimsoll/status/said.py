@@ -151,7 +151,9 @@ def _why_stalled(story: Story) -> _Stalled | None:
         known = next((one for one in words if one is not None and one.reason in FAILURES), None)
         helps = known.remedy if known is not None else "edit the spec"
         reason = known.reason if known is not None else "StartFailed"
-        return _Stalled(reason, f"{rollout.message}; {helps}, or ask for a new plan by annotation")
+        tried = f"{story.safe_retry}, and that failed too: " if story.safe_retry else ""
+        message = f"{tried}{rollout.message}; {helps}, or ask for a new plan by annotation"
+        return _Stalled(reason, message)
     return None
 
 
@@ -229,6 +231,8 @@ def _degraded(story: Story) -> Iterator[Said]:
         yield Said(names.DEGRADED, "True", "FewerReplicas", message)
     elif story.ready and dying is not None:
         yield Said(names.DEGRADED, "True", "EngineRestarts", dying.sentence)
+    elif story.safe_retry:
+        yield Said(names.DEGRADED, "True", "SafeRetry", story.safe_retry)
     elif story.unserved:
         yield Said(names.DEGRADED, "True", "NotServed", "; ".join(map(str, story.unserved)))
     else:

@@ -44,6 +44,8 @@ class Story:
     """Where the API answers inside the cluster."""
     external: str | None = None
     model_names: tuple[str, ...] = ()
+    safe_retry: str = ""
+    """What counts as less than was planned since a start failed for memory; empty where nothing does."""
     reports: Mapping[str, Report] = field(default_factory=dict)
     """What engines told of their starts, by their pods' uid."""
     config_map: str | None = None

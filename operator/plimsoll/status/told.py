@@ -76,6 +76,7 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
         "selector": f"{names.LABEL_DEPLOYMENT}={story.deployment.name},{names.LABEL_LEADER}=true",
         "replica_status": _replicas(story),
     }
+    changes["safe_retry"] = True if story.safe_retry else None
     changes["progress"] = progress_of(story.serving, story.reports)
     if story.plan is not None:
         same = before.plan is not None and before.plan.digest == story.plan.digest

@@ -1,0 +1,215 @@
+"""One automatic second try, with less, where a start failed because the engine asked more of the memory than there is.
+
+What is lowered is one setting that nobody has fixed. It stands beside the pinned plan, so that a restart of the operator tries no
+third time, until the spec is edited or a person asks for a new plan. When the second try fails as well, a person has to act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.api.defaults import effective
+from plimsoll.api.problems import SpecError
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.facts.gpus import GIB
+from plimsoll.facts.serving import SetSeen, Stage
+from plimsoll.planning.pinning import Event, spec_digest
+from plimsoll.planning.plan import Origin, Plan, PlanSet, Severity
+from plimsoll.planning.planner import plan
+
+if TYPE_CHECKING:
+    from plimsoll.reconcile.decide import Seen
+
+LEAST_UTILIZATION: Final = 50
+LEAST_CONTEXT: Final = 2048
+LEAST_BATCHED: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    spec: str
+    """Digest of the spec whose start failed."""
+    set: str
+    """That failed."""
+    word: str
+    field: str
+    """Of the spec, that counts as if it were set."""
+    before: str
+    after: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.set} failed to start ({self.word}); since then spec.{self.field} counts as {self.after} instead of {self.before}"
+
+
+Lower = Callable[[PlanSet], tuple[int, int] | None]
+"""What it is, and what it should be; None where no less makes sense."""
+
+
+def _sequences(chosen: PlanSet) -> tuple[int, int] | None:
+    now = chosen.settings.max_num_seqs
+    return (now, now // 2) if now > 1 else None
+
+
+def _batched(chosen: PlanSet) -> tuple[int, int] | None:
+    now = chosen.settings.max_num_batched_tokens
+    less = max(now // 2, LEAST_BATCHED, chosen.settings.max_num_seqs)
+    return (now, less) if less < now else None
+
+
+def _utilization(chosen: PlanSet) -> tuple[int, int] | None:
+    now = round(100 * chosen.settings.utilization)
+    fixed = chosen.settings.kv_cache_bytes is not None
+    return (now, now - 5) if not fixed and now - 5 >= LEAST_UTILIZATION else None
+
+
+def _context(chosen: PlanSet) -> tuple[int, int] | None:
+    now = chosen.settings.max_model_len
+    return (now, now // 2) if now // 2 >= LEAST_CONTEXT else None
+
+
+def _cpu_cache(chosen: PlanSet) -> tuple[int, int] | None:
+    now = (chosen.settings.kv_cache_bytes or 0) // GIB
+    return (now, now // 2) if chosen.hardware.vendor == "cpu" and now > 1 else None
+
+
+FIELDS: Final[Mapping[str, tuple[Lower, str]]] = {
+    # field: (how it is lowered, unit)
+    "engine.maxSequences": (_sequences, ""),
+    "engine.maxBatchedTokens": (_batched, ""),
+    "memory.utilizationPercent": (_utilization, ""),
+    "workload.contextTokens": (_context, ""),
+    "topology.cpu.kvCacheSize": (_cpu_cache, "Gi"),
+}
+RUNGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "GraphCapture": ("memory.utilizationPercent", "engine.maxSequences"),
+    "NoKvRoom": ("topology.cpu.kvCacheSize", "engine.maxSequences", "engine.maxBatchedTokens"),
+    "ProfileOutOfMemory": ("engine.maxBatchedTokens", "engine.maxSequences"),
+    "RequestLongerThanPool": ("workload.contextTokens", "engine.maxSequences", "engine.maxBatchedTokens"),
+    "TooManySequences": ("engine.maxSequences",),
+}
+"""By the supervisor's word, what to lower: the first that nobody has fixed."""
+OF_SETTINGS: Final = {
+    "engine.maxSequences": "max_num_seqs",
+    "engine.maxBatchedTokens": "max_num_batched_tokens",
+    "memory.utilizationPercent": "utilization",
+    "workload.contextTokens": "max_model_len",
+    "topology.cpu.kvCacheSize": "kv_cache_bytes",
+}
+
+
+def planned(
+    seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, event: Event | None, wished: int | None
+) -> tuple[Plan, Seen]:
+    """The plan of this turn, with less than the spec says where that is the second try; and what is known of sets and of the
+    try from now on."""
+    digest = "" if spec is None else spec_digest(spec)
+    known = seen.kept.retry
+    stands = known is not None and known.spec == digest and event is not Event.REQUESTED
+    retry = known if stands else None if event is Event.REQUESTED else _due(seen, spec, pinned, digest)
+    if retry is not None:
+        asked = lowered(seen.deployment, retry)
+        try:
+            less = spec_digest(effective(asked.spec, asked.namespace, seen.config).spec)
+        except SpecError:
+            less = ""
+        before = pinned and replace(pinned, spec_digest=less)
+        made = _plan(seen, asked, before, event or (None if stands else Event.SET_FAILED), wished)
+        if made.sets and not any(found.severity is Severity.ERROR for found in made.findings):
+            made = replace(made, spec_digest=digest, sets=tuple(_explained(one, retry) for one in made.sets))
+            return made, _given_up(seen, retry)
+    return _plan(seen, seen.deployment, pinned, event, wished), replace(
+        seen, kept=replace(seen.kept, retry=None)
+    )
+
+
+def _plan(
+    seen: Seen, asked: LLMDeployment, pinned: Plan | None, event: Event | None, wished: int | None
+) -> Plan:
+    return plan(
+        asked,
+        seen.inventory,
+        seen.facts,
+        learned=seen.learned,
+        config=seen.config,
+        pinned=pinned,
+        event=event,
+        limits=seen.limits,
+        wished=wished,
+    )
+
+
+def lowered(deployment: LLMDeployment, retry: Retry) -> LLMDeployment:
+    """As if its owner had asked for less."""
+    data = deployment.spec.to_dict()
+    inner: dict[str, Any] = data
+    *above, last = retry.field.split(".")
+    for part in above:
+        inner = inner.setdefault(part, {})
+    inner[last] = int(retry.after) if retry.after.isdecimal() else retry.after
+    return deployment.model_copy(update={"spec": LLMDeploymentSpec.model_validate(data)})
+
+
+def _due(seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, digest: str) -> Retry | None:
+    """For the first set of the pinned plan whose engines end for memory before any has served."""
+    if pinned is None or spec is None or pinned.spec_digest != digest or seen.deployment.spec.paused is True:
+        return None
+    entries = {revision.entry.digest: name for name, revision in seen.revisions.items()}
+    for chosen in pinned.sets:
+        name = entries.get(chosen.digest, "")
+        there = seen.serving.set_named(name)
+        word = "" if there is None or there.failed else _word(there)
+        for field in RUNGS.get(word, ()):
+            how, unit = FIELDS[field]
+            less = None if _is_fixed(seen.deployment, field) else how(chosen)
+            if less is not None:
+                before, after = (f"{value}{unit}" for value in less)
+                return Retry(spec=digest, set=name, word=word, field=field, before=before, after=after)
+    return None
+
+
+def _word(there: SetSeen) -> str:
+    if any(pod.stage is Stage.READY for pod in there.pods):
+        return ""
+    return next((pod.failure.word for pod in there.pods if pod.failure is not None), "")
+
+
+def _is_fixed(deployment: LLMDeployment, field: str) -> bool:
+    """Whether the owner has said it."""
+    inner: Any = deployment.spec.to_dict()
+    for part in field.split("."):
+        if not isinstance(inner, dict) or part not in inner:
+            return False
+        inner = inner[part]
+    return True
+
+
+def _explained(chosen: PlanSet, retry: Retry) -> PlanSet:
+    """Who decided the value: nobody wrote it."""
+    name = OF_SETTINGS[retry.field]
+    values = tuple(
+        replace(
+            one,
+            origin=Origin.LEARNED,
+            source=f"a start that failed: {retry.word}",
+            formula=f"less than {retry.before}",
+        )
+        if one.name == name
+        else one
+        for one in chosen.values
+    )
+    return replace(chosen, values=values)
+
+
+def _given_up(seen: Seen, retry: Retry) -> Seen:
+    """The set that failed is nothing to go back to."""
+    sets = tuple(
+        replace(one, failed=f"a start failed for memory: {retry.word}")
+        if one.name == retry.set and not one.failed
+        else one
+        for one in seen.serving.sets
+    )
+    return replace(seen, serving=replace(seen.serving, sets=sets), kept=replace(seen.kept, retry=retry))

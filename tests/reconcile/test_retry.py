@@ -1,0 +1,182 @@
+"""A start that failed for memory is tried once more with less, and never a third time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from plimsoll import names
+from plimsoll.facts.failure import Failure
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.planning.plan import Origin
+from plimsoll.reconcile.decide import Decision, Seen, decide
+from plimsoll.reconcile.kept import Kept
+from plimsoll.render.revision import Revision
+from tests.planning.asking import cpu_pool, deployment, facts, inventory, pool
+
+SMALL = "Qwen/Qwen3-8B"
+
+
+def asked(pools: Any = None, **spec: Any) -> Seen:
+    made = deployment(spec.pop("source", SMALL), **spec)
+    return Seen(deployment=made, inventory=inventory(*(pools or (pool(),))), facts=facts(made), now=1000.0)
+
+
+def revisions(decision: Decision) -> dict[str, Revision]:
+    return {
+        one.ref.name: Revision.read(json.loads(json.dumps(one.body)))
+        for one in decision.manifests
+        if one.ref.kind == "ControllerRevision"
+    }
+
+
+def failing(
+    set_: str, word: str, *, failed: str = "", restarts: int = 1, stage: Stage = Stage.FAILED
+) -> SetSeen:
+    pod = PodSeen(
+        name=f"{set_}-0",
+        uid=set_,
+        stage=stage,
+        restarts=restarts,
+        failure=Failure(word, "no room", "less"),
+        node="n",
+    )
+    return SetSeen(name=set_, replicas=1, pods=(pod,), failed=failed)
+
+
+def turned(seen: Seen, before: Decision, *sets: SetSeen) -> tuple[Seen, Decision]:
+    """The next turn, when what the last one kept was written and read back."""
+    assert before.kept.plan is not None
+    data = {**before.kept.beside(), names.PLAN_KEY: before.kept.plan.to_bytes().decode()}
+    now = replace(
+        seen,
+        serving=Serving(sets=sets),
+        revisions={**seen.revisions, **revisions(before)},
+        kept=Kept.from_data(data),
+    )
+    return now, decide(now)
+
+
+def lead(decision: Decision) -> str:
+    return next(iter(decision.revisions))
+
+
+def retried(word: str = "NoKvRoom", **spec: Any) -> tuple[Seen, Decision, Decision]:
+    seen = asked(**spec)
+    first = decide(seen)
+    seen, second = turned(seen, first, failing(lead(first), word))
+    return seen, first, second
+
+
+@pytest.mark.parametrize(
+    ("word", "field", "setting"),
+    [
+        ("NoKvRoom", "engine.maxSequences", "max_num_seqs"),
+        ("TooManySequences", "engine.maxSequences", "max_num_seqs"),
+        ("ProfileOutOfMemory", "engine.maxBatchedTokens", "max_num_batched_tokens"),
+        ("GraphCapture", "memory.utilizationPercent", "utilization"),
+        ("RequestLongerThanPool", "workload.contextTokens", "max_model_len"),
+    ],
+)
+def test_what_did_not_fit_is_asked_for_in_less(word: str, field: str, setting: str) -> None:
+    _, first, second = retried(word)
+    before, after = first.plan.sets[0], second.plan.sets[0]
+    assert getattr(after.settings, setting) < getattr(before.settings, setting)
+    assert after.digest != before.digest
+    assert second.kept.retry is not None
+    assert (second.kept.retry.field, second.kept.retry.word) == (field, word)
+    value = next(one for one in after.values if one.name == setting)
+    assert (value.origin, value.source) == (Origin.LEARNED, f"a start that failed: {word}")
+    assert second.plan.pinning is not None
+    assert second.plan.pinning.reason == "SetFailed"
+
+
+def test_it_stands_over_turns_and_a_restart_of_the_operator() -> None:
+    seen, first, second = retried()
+    names_of = [lead(first), next(name for name in revisions(second) if name != lead(first))]
+    seen, third = turned(
+        seen, second, *(failing(lead(first), "NoKvRoom"), SetSeen(name=names_of[1], replicas=1))
+    )
+    assert third.kept.retry == second.kept.retry
+    assert third.plan.sets[0].digest == second.plan.sets[0].digest
+    assert third.plan.spec_digest == first.plan.spec_digest
+    assert third.plan.pinning is not None
+    assert third.plan.pinning.kept
+
+
+def test_when_the_second_try_fails_too_nobody_goes_back_to_the_first_and_nothing_more_is_tried() -> None:
+    seen, first, second = retried()
+    old, new = lead(first), next(name for name in revisions(second) if name != lead(first))
+    _, third = turned(seen, second, failing(old, "NoKvRoom"), failing(new, "NoKvRoom", restarts=4))
+    assert third.kept.retry == second.kept.retry
+    assert third.rollout is not None
+    assert third.rollout.reason == "DeadlineExceeded"
+    _, fourth = turned(seen, third, failing(new, "NoKvRoom", restarts=5))
+    assert fourth.plan.sets[0].digest == second.plan.sets[0].digest
+
+
+def test_the_failed_set_is_marked_as_given_up() -> None:
+    _, first, second = retried()
+    (mark,) = {
+        one.body["metadata"]["annotations"].get(names.ANNOTATION_FAILED)
+        for one in second.manifests
+        if one.ref.kind == "ControllerRevision" and one.ref.name == lead(first)
+    }
+    assert "NoKvRoom" in str(mark)
+
+
+@pytest.mark.parametrize(
+    "word", ["CudaOutOfMemory", "WeightsDoNotFit", "BadFlag", "HostOutOfMemory", "Strange"]
+)
+def test_a_death_that_less_would_not_cure_or_that_is_no_start_s_is_not_tried_again(word: str) -> None:
+    _, first, second = retried(word)
+    assert second.kept.retry is None
+    assert second.plan.sets[0].digest == first.plan.sets[0].digest
+
+
+def test_a_set_that_serves_is_not_touched() -> None:
+    seen = asked()
+    first = decide(seen)
+    name = lead(first)
+    serves = PodSeen(name="p", uid="p", stage=Stage.READY, node="n")
+    dying = failing(name, "NoKvRoom").pods[0]
+    _, second = turned(seen, first, SetSeen(name=name, replicas=2, pods=(dying, serves)))
+    assert second.kept.retry is None
+
+
+def test_what_its_owner_has_fixed_is_left_alone_and_another_setting_taken() -> None:
+    _, _, second = retried("NoKvRoom", engine={"maxSequences": 64})
+    assert second.kept.retry is not None
+    assert second.kept.retry.field == "engine.maxBatchedTokens"
+    _, first, third = retried("TooManySequences", engine={"maxSequences": 64})
+    assert third.kept.retry is None
+    assert third.plan.sets[0].digest == first.plan.sets[0].digest
+
+
+def test_an_edit_or_a_person_s_word_begins_anew() -> None:
+    seen, _, second = retried()
+    edited = deployment(SMALL, workload={"contextTokens": 4096})
+    _, third = turned(replace(seen, deployment=edited), second)
+    assert third.kept.retry is None
+    metadata = seen.deployment.metadata.model_copy(update={"annotations": {names.ANNOTATION_REPLAN: "now"}})
+    again = seen.deployment.model_copy(update={"metadata": metadata})
+    _, fourth = turned(replace(seen, deployment=again), second)
+    assert fourth.kept.retry is None
+
+
+def test_on_cpus_the_cache_is_what_is_less() -> None:
+    _, first, second = retried(
+        "NoKvRoom", pools=(cpu_pool(),), source="Qwen/Qwen3-0.6B", topology={"cpu": {}}
+    )
+    before, after = (one.plan.sets[0].settings.kv_cache_bytes for one in (first, second))
+    assert before is not None
+    assert after is not None
+    if before > 2**30:
+        assert after < before
+
+
+def test_a_try_that_cannot_be_read_counts_as_none() -> None:
+    assert Kept.from_data({"retry.json": "{"}).retry is None
