@@ -24,10 +24,11 @@ from plimsoll.control.rollout.failing import steady
 from plimsoll.control.samples import Window
 from plimsoll.kube.errors import KubeError
 from plimsoll.reconcile.direction import Direction
-from plimsoll.reconcile.judging import Case, Judged, Tick, judged
+from plimsoll.reconcile.judging import judged
 from plimsoll.reconcile.situations import leaders
 from plimsoll.reconcile.sources import Asked, Looked, Source
 from plimsoll.reconcile.subject import Subject, subject_of
+from plimsoll.reconcile.tick import Case, Judged, Tick
 from plimsoll.reconcile.world import World, plan_ref
 
 LOG: Final = logging.getLogger(__name__)

@@ -1,0 +1,130 @@
+"""The part of a tick that looks at engines' settings: the traffic as it is seen, and the next step of a retune."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from plimsoll import names
+from plimsoll.control.gate import gate_of
+from plimsoll.control.learning import lead_s
+from plimsoll.control.record import Act, Record
+from plimsoll.control.retune import Offer, RetuneMemory, Scene, Turned, advance
+from plimsoll.control.signals import Signals
+from plimsoll.control.situation import Role, ServingSet
+from plimsoll.control.workload import observe
+from plimsoll.facts.serving import Serving
+from plimsoll.reconcile.situations import busy_of, serving_set
+from plimsoll.reconcile.subject import Planned, Subject
+from plimsoll.reconcile.tick import ROLE, Case, Judged, Tick
+from plimsoll.status.told import News
+
+REPLANNED = "the plan was made anew"
+
+
+def retuning_gpus(cases: Mapping[str, Case]) -> dict[str, float]:
+    """GPUs of sets that a retune moves now, by deployment."""
+    return {
+        key: sum(each.gpus * each.replicas for each in case.subject.sets)
+        for key, case in cases.items()
+        if case.record.retune.step is not None
+    }
+
+
+def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: dict[str, float]) -> Judged:
+    """`retuning` are GPUs in retunes by deployment, and learns of one that begins."""
+    record = so_far.record
+    burstiness = record.memory.of(ROLE).load.burstiness
+    record = replace(record, observed=observe(record.observed, signals, tick.now, burstiness=burstiness))
+    if case.subject.paused:
+        return replace(so_far, record=record)
+    turned = advance(_scene(tick, case, so_far, signals, retuning), record.retune)
+    if turned.memory.step is not None:
+        retuning[case.subject.key] = sum(each.gpus * each.replicas for each in case.subject.sets)
+    told = tuple(one for one in so_far.told if one.type != names.AUTOTUNE_PAUSED)
+    told += tuple(one for one in turned.told if case.subject.consent.mode != "off")
+    news = tuple(
+        News("Warning" if event.warning else "Normal", "Retune", event.reason, event.message)
+        for event in turned.events
+    )
+    return replace(
+        so_far,
+        record=_with_acts(tick, replace(record, retune=turned.memory), record.retune, turned),
+        told=told,
+        news=(*so_far.news, *news),
+    )
+
+
+def _with_acts(tick: Tick, record: Record, before: RetuneMemory, turned: Turned) -> Record:
+    """With what a person would want to read later."""
+    step = turned.memory.step or before.step
+    for event in turned.events:
+        past = turned.memory.past[0] if turned.memory.past and turned.memory.past != before.past else None
+        about = past or step or turned.memory.suggested
+        if about is not None:
+            record = record.with_act(
+                Act(
+                    at=tick.now,
+                    what=about.setting,
+                    before=about.before,
+                    after=about.after,
+                    reason=event.reason,
+                    message=event.message,
+                )
+            )
+    return record
+
+
+def _lead(subject: Subject, record: Record) -> tuple[Planned, str]:
+    """The set that is retuned, and the spec that a step belongs to: a plan made anew ends it as an edit does."""
+    step = record.retune.step
+    about = None if step is None else next((one for one in subject.sets if one.digest == step.set), None)
+    if about is not None:
+        return about, subject.spec
+    return max(subject.sets, key=lambda each: each.replicas), subject.spec if step is None else REPLANNED
+
+
+def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: Mapping[str, float]) -> Scene:
+    subject, record = case.subject, case.record
+    lead, spec = _lead(subject, record)
+    tried = subject.changed
+    ground = tick.grounds.for_set(lead)
+    data = gate_of(signals, tick.law).open
+    if tried is not None or len(case.serving.sets) > 1:
+        signals = tick.signals(case, [lead.name])
+    role = record.memory.of(ROLE)
+    serving = _of(lead, case.serving, tick)
+    # The plan's entry is what a step is about: a set's name holds fields of the user's too.
+    serving = replace(serving, name=lead.digest)
+    limited = any(one.type == names.SCALING and one.status == "True" for one in so_far.told)
+    wish = so_far.record.replicas
+    more = subject.autoscaled and subject.most is not None and wish is not None and wish < subject.most
+    cleared = record.noted.get(names.ANNOTATION_RESET)
+    return Scene(
+        now=tick.now,
+        name=subject.key,
+        knobs=lead.knobs,
+        serving=serving,
+        signals=signals,
+        changed=None if tried is None else _of(tried, case.serving, tick),
+        changed_signals=None if tried is None else tick.signals(case, [tried.name]),
+        slo=subject.slo,
+        consent=subject.consent,
+        offer=Offer(watermark="--watermark" in subject.engine.flags),
+        restarts=tick.config.restarts,
+        spec=spec,
+        more_replicas=more and not limited and ground.replicas > 0,
+        free_replicas=ground.replicas,
+        start_s=lead_s(role, Role(sets=(serving,), signals=signals), tick.law),
+        data=data,
+        busy=busy_of(subject, case.serving),
+        scaled_at=role.up_at,
+        fleet_gpus=tick.grounds.gpus,
+        fleet_retuning=sum(gpus for key, gpus in retuning.items() if key != subject.key),
+        cleared_at=None if cleared is None or not cleared.at else cleared.at,
+    )
+
+
+def _of(planned: Planned, serving: Serving, tick: Tick) -> ServingSet:
+    seen = [one for one in serving.sets if one.name == planned.name]
+    return serving_set(planned, seen, tick.grounds.for_set(planned))

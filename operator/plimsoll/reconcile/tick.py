@@ -1,0 +1,83 @@
+"""What one tick of control starts from and ends with, for the functions that share its work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.control.decision import Told
+from plimsoll.control.law import Law
+from plimsoll.control.record import Record
+from plimsoll.control.samples import Window
+from plimsoll.control.signals import Signals, latencies_of, signals_of
+from plimsoll.facts.histograms import Histogram
+from plimsoll.facts.inventory import Inventory
+from plimsoll.facts.serving import Serving
+from plimsoll.reconcile.situations import Grounds, leaders, live
+from plimsoll.reconcile.sources import Looked, PodKey
+from plimsoll.reconcile.subject import Subject
+from plimsoll.status.told import News
+
+ROLE: Final = "serve"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One deployment, as a tick finds it."""
+
+    subject: Subject
+    record: Record
+    serving: Serving
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    record: Record
+    told: tuple[Told, ...] = ()
+    reason: str = ""
+    """Why this number of replicas."""
+    news: tuple[News, ...] = ()
+    """Decisions of this tick, each to be told once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    now: float
+    number: int
+    window: Window
+    looked: Looked
+    inventory: Inventory
+    config: OperatorConfig
+    law: Law
+    grounds: Grounds = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "grounds", Grounds(self.inventory, self.config))
+
+    def waiting(self, case: Case) -> float | None:
+        """What the gateway's query says, where there is one and it was answered."""
+        return self.looked.woken.waiting.get(case.subject.key)
+
+    def signals(self, case: Case, sets: Sequence[str] | None = None) -> Signals:
+        """Of some sets' replicas, or of all."""
+        space = case.subject.key.partition("/")[0]
+        summed = None
+        if self.looked.histograms is not None:
+            chosen = sets if sets is not None else sorted({name for name, _ in leaders(case.serving)})
+            summed = latencies_of(_found(self.looked.histograms, space, chosen))
+        return signals_of(
+            self.window,
+            now=self.now,
+            live=live(case.serving, sets).values(),
+            reachable=self.looked.reachable,
+            gateway=self.waiting(case),
+            latencies=summed,
+        )
+
+
+def _found(
+    histograms: Mapping[PodKey, Mapping[str, Histogram]], space: str, sets: Sequence[str]
+) -> list[Mapping[str, Histogram]]:
+    return [histograms[space, name] for name in sets if (space, name) in histograms]
