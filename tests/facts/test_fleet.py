@@ -198,3 +198,13 @@ def test_ten_thousand_nodes_fit_thirty_megabytes():
     bytes_held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert bytes_held / len(made.nodes) < 3000
+
+
+@given(st.lists(nodes, max_size=8), st.lists(pods, max_size=8))
+def test_a_question_about_one_more_selector_leaves_the_fleet_as_it_was(some_nodes, some_pods):
+    fleet = fleet_of(some_nodes, some_pods, config=CONFIG)
+    before = fleet.inventory()
+    with fleet.divided(SELECTORS[0]):
+        within = fleet.inventory()
+    assert fleet.inventory() == before
+    assert within == fleet_of(some_nodes, some_pods, config=CONFIG, selectors=SELECTORS).inventory()

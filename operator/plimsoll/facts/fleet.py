@@ -155,9 +155,10 @@ class Fleet:
         return self._inventory
 
     def _divide(self, wanted: set[Pair]) -> None:
-        if wanted != self._wanted:
-            self._wanted = wanted
-            for present in list(self._present.values()):
+        changed, self._wanted = wanted ^ self._wanted, wanted
+        if changed:
+            # Pools of nodes that carry none of these labels stay as they are.
+            for present in [one for one in self._present.values() if not changed.isdisjoint(one.node.pairs)]:
                 self.remove_node(present.node.name)
                 self._enter(present.node)
 
