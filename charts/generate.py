@@ -16,7 +16,8 @@ import yaml
 CHART: Final = Path(__file__).parent / "plimsoll"
 FREE: Final = (
     "config", "resources", "affinity", "commonLabels", "podLabels", "podAnnotations", "nodeSelector",
-    "serviceAccount.annotations", "metrics.podMonitor.labels", "webhook.namespaceSelector", "webhook.annotations",
+    "serviceAccount.annotations", "metrics.podMonitor.labels", "metrics.rules.labels",
+    "metrics.dashboards.labels", "metrics.dashboards.annotations", "webhook.namespaceSelector", "webhook.annotations",
 )  # fmt: skip
 """Maps whose keys are not the chart's to know."""
 CHOICES: Final = {

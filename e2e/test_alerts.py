@@ -9,6 +9,7 @@ import alert_cases
 from cluster.metrics import promtool
 from common import ROOT
 from plimsoll.alerts import ALERTS
+from plimsoll.alerts.dashboards import DASHBOARDS
 
 RULES = ROOT / "charts" / "plimsoll" / "files" / "rules.yaml"
 
@@ -28,3 +29,20 @@ def test_every_alert_fires_when_it_should_and_no_other_does(tmp_path: Path) -> N
 def test_every_level_of_every_alert_is_seen_to_fire_and_not_to() -> None:
     levels = {(alert.alert, level.severity) for alert in ALERTS for level in alert.levels}
     assert set().union(*(one.fires for one in alert_cases.CASES)) == levels
+
+
+def test_every_query_of_the_dashboards_finds_something_where_all_is_there(tmp_path: Path) -> None:
+    queries = [
+        target["expr"]
+        for one in DASHBOARDS
+        for panel in one.to_data()["panels"]
+        for target in panel.get("targets", ())
+    ]
+    chosen = {"$namespace": "team", "$llm": "chat", "$__rate_interval": "5m"}
+    for name, value in chosen.items():
+        queries = [query.replace(name, value) for query in queries]
+    file = tmp_path / "tests.json"
+    file.write_text(json.dumps(alert_cases.found(str(RULES), queries)))
+    said = promtool("test", "rules", file)
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert len(queries) > 40

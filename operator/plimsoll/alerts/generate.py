@@ -1,4 +1,4 @@
-"""Writes what follows from the alerts: the chart's rules, their pages, and the heads of the runbooks. `make generate` runs it, a test compares.
+"""Writes what follows from the alerts: the chart's rules and dashboards, their pages, and the heads of the runbooks. `make generate` runs it, a test compares.
 
 Takes the root of the repository as its only argument, by default the current folder.
 """
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from plimsoll.alerts import ALERTS
+from plimsoll.alerts.dashboards import DASHBOARDS, dashboard_json
 from plimsoll.alerts.pages import alerts_page, metrics_page, runbook
 from plimsoll.alerts.rules import rules_yaml
 
@@ -20,6 +21,8 @@ def generated_files(root: Path) -> dict[str, str]:
         "docs/alerts.md": alerts_page(),
         "docs/metrics.md": metrics_page(),
     }
+    for dashboard in DASHBOARDS:
+        found[f"charts/plimsoll/dashboards/{dashboard.file}"] = dashboard_json(dashboard)
     for alert in ALERTS:
         page = root / alert.runbook
         found[alert.runbook] = runbook(alert, page.read_text("utf-8") if page.exists() else "")

@@ -1,0 +1,112 @@
+"""One deployment in one page: its replicas, its memory, its latency beside the promise, and what its engines do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.alerts.dashboards.panels import Choice, Dashboard, Line, Panel, panel
+from plimsoll.alerts.records import (
+    FINISHED,
+    ITL,
+    ITL_MEDIAN,
+    KV_TOKENS,
+    PREDICTED,
+    PREEMPTED,
+    PROMPT,
+    REPLICAS,
+    RUNNING,
+    SLO,
+    TTFT,
+    WAITING,
+    WORDS,
+    Record,
+)
+from plimsoll.prometheus import own
+
+_RECORDED: Final = 'namespace="$namespace",llm="$llm"'
+_OWN: Final = 'llm_namespace="$namespace",llm="$llm"'
+_PODS: Final = 'namespace="$namespace",pod=~"$llm-[0-9a-f]{8}-.+"'
+
+
+def of(record: Record, more: str = "") -> str:
+    return f"{record}{{{_RECORDED}{more}}}"
+
+
+def engine(word: str, form: str = "{}") -> str:
+    """By pod; where an engine exports an old name beside a new one the new one counts."""
+    parts = (form.format(f"{name}{{{_PODS}}}") for name in WORDS.of(word))
+    return " or on (namespace, pod) ".join(f"sum by (namespace, pod) ({part})" for part in parts)
+
+
+def a_second(word: str) -> str:
+    return engine(word, "rate({}[$__rate_interval])")
+
+
+def _latency(title: str, about: str, latency: str, *lines: Line) -> Panel:
+    word = f',latency="{latency}"'
+    return panel(
+        title,
+        about,
+        *lines,
+        Line(of(SLO, word), "promised"),
+        Line(of(PREDICTED, word), "predicted"),
+        unit="s",
+    )
+
+
+DEPLOYMENT: Final = Dashboard(
+    uid="plimsoll-deployment",
+    title="Plimsoll / Deployment",
+    about="One LLMDeployment: replicas, memory, latency beside its promise, and its engines.",
+    choices=(
+        Choice(name="namespace", label="Namespace", query=f"label_values({own.REPLICAS.name}, llm_namespace)"),
+        Choice(name="llm", label="Deployment", query=f'label_values({own.REPLICAS.name}{{llm_namespace="$namespace"}}, llm)'),
+    ),
+    links=(("Fleet", "/d/plimsoll-fleet"),),
+    rows=(
+        (
+            "Now",
+            (
+                panel("Replicas ready", "That answer.", Line(of(REPLICAS, ',state="ready"')), kind="stat"),
+                panel("Replicas wanted", "By the user or by Plimsoll.", Line(of(REPLICAS, ',state="wanted"')), kind="stat"),
+                panel("KV pool", "Share in use, mean of the replicas.", Line(f"avg({engine('kvUsage')})"), unit="percentunit", kind="stat"),
+                panel("Preemptions for each request", "Above 1% is worth a look, above 5% to act.", Line(of(PREEMPTED)), unit="percentunit", kind="stat"),
+                panel("Restarts in an hour", "Of engines.", Line(f"max(increase({own.RESTARTS.name}{{{_OWN}}}[1h]))"), kind="stat"),
+            ),
+        ),
+        (
+            "Latency",
+            (
+                _latency("First token", "99 of 100 requests have it by then.", "ttft_p99", Line(of(TTFT), "p99")),
+                _latency("Gap between tokens", "99 of 100, and half of them.", "itl_p99", Line(of(ITL), "p99"), Line(of(ITL_MEDIAN), "p50")),
+            ),
+        ),
+        (
+            "Replicas",
+            (
+                panel("Replicas", "By state.", Line(of(REPLICAS, ',state!="wanted"') + " > 0", "{{state}}"), Line(of(REPLICAS, ',state="wanted"'), "wanted")),
+                panel("Conditions that hold", "1 while they do.", Line(f"max by (type) ({own.CONDITION.name}{{{_OWN}}}) > 0", "{{type}}")),
+                panel("KV pool of a replica", "Tokens that the plan predicted, and that the engine measured.", Line(of(KV_TOKENS), "{{source}}")),
+            ),
+        ),
+        (
+            "Memory",
+            (
+                panel("KV pool by replica", "One full among empty ones is a matter of routing.", Line(engine("kvUsage"), "{{pod}}"), unit="percentunit"),
+                panel("Preemptions by replica", "A second.", Line(a_second("preemptions"), "{{pod}}"), unit="ops"),
+                panel("Prefixes found", "Share of prompt tokens in the prefix cache.", Line(
+                    f"({a_second('prefixHits')}) / on (namespace, pod) ({a_second('prefixQueries')})", "{{pod}}"
+                ), unit="percentunit"),
+            ),
+        ),
+        (
+            "Requests",
+            (
+                panel("In flight", "Of all replicas.", Line(of(RUNNING), "running"), Line(of(WAITING), "waiting"), stacked=True),
+                panel("Answered", "In five minutes.", Line(of(FINISHED), "finished")),
+                panel("Prompts", "95 of 100 are at most so long, in tokens.", Line(of(PROMPT), "p95")),
+                panel("Tokens", "A second, by replica.", Line(a_second("generationTokens"), "{{pod}}"), unit="ops", stacked=True),
+            ),
+        ),
+    ),
+)  # fmt: skip

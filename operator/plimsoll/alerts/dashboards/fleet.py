@@ -1,0 +1,101 @@
+"""The fleet in one page: who has which devices, who waits, who breaks a promise, and how the operator itself does."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.alerts.dashboards.panels import Dashboard, Line, panel
+from plimsoll.alerts.records import (
+    KV_USAGE,
+    PREEMPTED,
+    REPLICAS,
+    RUNNING,
+    SLO,
+    TTFT,
+    WAITING,
+)
+from plimsoll.prometheus import own
+
+_WHO: Final = "{{llm_namespace}}/{{llm}}"
+_RECORDED: Final = "{{namespace}}/{{llm}}"
+
+
+def _by_state(state: str) -> str:
+    return f'sum({REPLICAS}{{state="{state}"}})'
+
+
+_DEVICES: Final = (
+    panel(
+        "Devices by state",
+        "All pools together. Others are pods that Plimsoll has not made.",
+        Line(f"sum by (state) ({own.POOL_DEVICES.name})", "{{state}}"),
+        stacked=True,
+    ),
+    panel(
+        "Free devices by pool",
+        "A replica needs its devices on one node, so that free ones may still be too scattered for it.",
+        Line(f'sum by (pool) ({own.POOL_DEVICES.name}{{state="free"}})', "{{pool}}"),
+    ),
+    panel("Devices by deployment", "That the wanted replicas take.", Line(f"topk(20, {own.DEVICES.name})", _WHO), stacked=True),
+)  # fmt: skip
+
+FLEET: Final = Dashboard(
+    uid="plimsoll-fleet",
+    title="Plimsoll / Fleet",
+    about="All LLMDeployments and the devices that they run on.",
+    choices=(),
+    rows=(
+        (
+            "Now",
+            (
+                panel("Deployments", "LLMDeployments that the operator sees.", Line(f"max({own.DEPLOYMENTS.name})"), kind="stat"),
+                panel("Replicas ready", "Of all deployments.", Line(_by_state("ready")), kind="stat"),
+                panel("Replicas wanted", "Of all deployments.", Line(_by_state("wanted")), kind="stat"),
+                panel("Waiting for GPUs", "Replicas without a place.", Line(_by_state("waiting_gpus")), kind="stat"),
+                panel("Failed", "Replicas whose engine waits to be started again.", Line(_by_state("failed")), kind="stat"),
+                panel("Devices in use", "Of all that take pods.", Line(
+                    f'1 - sum({own.POOL_DEVICES.name}{{state="free"}}) / sum({own.POOL_DEVICES.name})'
+                ), unit="percentunit", kind="stat"),
+            ),
+        ),
+        ("Devices", _DEVICES),
+        (
+            "Load and promises",
+            (
+                panel("KV pools", "Share in use, of the fullest deployments.", Line(f"topk(10, {KV_USAGE})", _RECORDED), unit="percentunit"),
+                panel("Preemptions for each request", "Above 1% is worth a look, above 5% to act.", Line(f"topk(10, {PREEMPTED})", _RECORDED), unit="percentunit"),
+                panel("First token beside its promise", "99th percentile over spec.slo; above 1 the promise is broken.", Line(
+                    f'topk(10, {TTFT} / on (namespace, llm) {SLO}{{latency="ttft_p99"}})', _RECORDED
+                ), unit="percentunit"),
+            ),
+        ),
+        (
+            "Requests",
+            (
+                panel("Running", "Of the busiest deployments.", Line(f"topk(10, {RUNNING})", _RECORDED), stacked=True),
+                panel("Waiting", "In front of engines.", Line(f"topk(10, {WAITING})", _RECORDED), stacked=True),
+                panel("Replicas that wait", "For GPUs, nodes or quota.", Line(
+                    f'{REPLICAS}{{state=~"waiting_.*"}} > 0', "{{namespace}}/{{llm}} {{state}}"
+                ), stacked=True),
+            ),
+        ),
+        (
+            "The operator",
+            (
+                panel("Turns", "Looks at a deployment each, a second.", Line(f"sum(rate({own.TURNS.name}[$__rate_interval]))", "all"), Line(
+                    f"sum by (reason) (rate({own.TURNS_FAILED.name}[$__rate_interval]))", "failed: {{reason}}"
+                ), unit="ops"),
+                panel("How long turns take", "Half of them, and 99 of 100.", *(
+                    Line(f"histogram_quantile({share}, sum by (le) (rate({own.TURN_SECONDS.name}_bucket[$__rate_interval])))", name)
+                    for share, name in ((0.5, "p50"), (0.99, "p99"))
+                ), unit="s"),
+                panel("Calls to the API server", "A second, by verb.", Line(
+                    f"sum by (verb) (rate({own.API_CALLS.name}[$__rate_interval]))", "{{verb}}"
+                ), unit="reqps", stacked=True),
+                panel("Decisions", "In an hour, by what they are about.", Line(
+                    f"sum by (about, reason) (increase({own.DECISIONS.name}[1h])) > 0", "{{about}}: {{reason}}"
+                )),
+            ),
+        ),
+    ),
+)  # fmt: skip

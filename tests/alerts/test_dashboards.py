@@ -1,0 +1,113 @@
+"""Dashboards: of the form that Grafana reads, about metrics that exist, up to date. Whether their queries can be read is e2e's."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.alerts.dashboards import DASHBOARDS, dashboard_json
+from plimsoll.alerts.dashboards.panels import WIDTH
+from plimsoll.alerts.records import RECORDS, WORDS
+from plimsoll.prometheus import own
+
+FOLDER = Path(__file__).parents[2] / "charts" / "plimsoll" / "dashboards"
+UNITS = {"short", "s", "percentunit", "ops", "reqps", "bytes"}
+"""Of Grafana's names of units."""
+BUILT_IN = {"__rate_interval", "datasource"}
+
+every_dashboard = pytest.mark.parametrize(
+    "data", [one.to_data() for one in DASHBOARDS], ids=lambda one: one["uid"]
+)
+
+
+def panels(data: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for one in data["panels"] if one["type"] != "row"]
+
+
+def queries(data: dict[str, Any]) -> list[str]:
+    return [target["expr"] for one in panels(data) for target in one["targets"]]
+
+
+def test_no_other_file_lies_among_them() -> None:
+    assert {file.name for file in FOLDER.iterdir()} == {one.file for one in DASHBOARDS}
+
+
+@every_dashboard
+def test_it_says_who_it_is_and_which_schema_it_is_of(data: dict[str, Any]) -> None:
+    types = {
+        "uid": str, "title": str, "tags": list, "schemaVersion": int, "version": int, "panels": list, "templating": dict,
+        "time": dict, "annotations": dict, "links": list,
+    }  # fmt: skip
+    assert {name: type(data[name]) for name in types} == types
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", data["uid"])
+
+
+@every_dashboard
+def test_panels_have_numbers_of_their_own_and_do_not_overlap(data: dict[str, Any]) -> None:
+    numbers = [one["id"] for one in data["panels"]]
+    assert len(numbers) == len(set(numbers))
+    squares = []
+    for one in data["panels"]:
+        at = one["gridPos"]
+        assert set(at) == {"x", "y", "w", "h"}
+        assert 0 <= at["x"] <= at["x"] + at["w"] <= WIDTH
+        squares.append(
+            {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        )
+    assert not any(one & other for one, other in combinations(squares, 2))
+
+
+@every_dashboard
+def test_every_panel_says_what_it_shows_and_asks_the_chosen_source(data: dict[str, Any]) -> None:
+    for one in panels(data):
+        assert one["type"] in {"timeseries", "stat", "table"}
+        assert one["title"]
+        assert one["description"].endswith(".")
+        assert one["fieldConfig"]["defaults"]["unit"] in UNITS
+        references = [target["refId"] for target in one["targets"]]
+        assert references == sorted(set(references))
+        assert references
+        for target in (one, *one["targets"]):
+            assert target["datasource"] == {"type": "prometheus", "uid": "$datasource"}
+
+
+@every_dashboard
+def test_every_choice_that_a_query_uses_is_at_the_head(data: dict[str, Any]) -> None:
+    there = {one["name"] for one in data["templating"]["list"]}
+    asked = [
+        *queries(data),
+        *(one["query"]["query"] for one in data["templating"]["list"] if one["type"] == "query"),
+    ]
+    assert {name for text in asked for name in re.findall(r"\$\{?(\w+)", text)} <= there | BUILT_IN
+    assert "datasource" in there
+
+
+@every_dashboard
+def test_every_metric_that_it_names_is_in_the_vocabulary(data: dict[str, Any]) -> None:
+    exported = {name for names in WORDS.names.values() for name in names}
+    operators = {f"{metric.name}{suffix}" for metric in own.ALL for suffix in ("", "_bucket")}
+    known = exported | operators | {record.name for record in RECORDS}
+    asked = [
+        *queries(data),
+        *(one["definition"] for one in data["templating"]["list"] if "definition" in one),
+    ]
+    named = {
+        name for text in asked for name in re.findall(r"\b(?:vllm|llm):[a-z0-9_:]+|\bplimsoll_[a-z_]+", text)
+    }
+    assert named - known == set()
+    assert named
+
+
+def test_links_lead_to_dashboards_that_there_are() -> None:
+    there = {f"/d/{one.uid}" for one in DASHBOARDS}
+    assert {url for one in DASHBOARDS for _, url in one.links} <= there
+
+
+@pytest.mark.parametrize("one", DASHBOARDS, ids=lambda one: one.uid)
+def test_the_text_is_the_same_each_time(one: Any) -> None:
+    assert json.loads(dashboard_json(one)) == one.to_data()
