@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fleets import mixed_fleet
 from plimsoll.api.config import OperatorConfig
-from plimsoll.facts.groups import Reservation
+from plimsoll.facts.groups import Reservation, less
 from plimsoll.facts.observe import fleet_of, observe
 from plimsoll.facts.snapshot import read_snapshot, take_snapshot, write_snapshot
 from tests.facts.cluster import H100, claim, cpu_node, dra_gpu, node, pod, resource_slice
@@ -171,7 +171,7 @@ def test_a_snapshot_of_any_cluster_gives_that_clusters_inventory(some_nodes, som
 def test_a_reservation_moves_nodes_down_and_takes_no_more_than_it_names(free, devices, many):
     (pool,) = observe([node()], []).pools
     pool = replace(pool, free=free)
-    after = Reservation(deployment="a/b", pool=pool.key, devices=devices, pods=many).taken_from(pool)
+    after = less(pool, [Reservation(deployment="a/b", pool=pool.key, devices=devices, pods=many)])
     assert after.nodes == pool.nodes
     assert all(size >= 0 and count > 0 for size, count in after.free.items())
     taken = pool.free_devices - after.free_devices

@@ -315,12 +315,14 @@ def test_a_slice_may_come_before_or_after_its_node_and_go_again():
 def test_reserved_devices_are_taken_from_the_fullest_node_that_has_room():
     fleet = fleet_of([node("n1"), node("n2")], [pod("a", requests={"nvidia.com/gpu": "4"})])
     key = only(fleet.inventory()).key
-    fleet.reserve([Reservation(deployment="team/chat", pool=key, devices=4, pods=2)])
+    fleet.promise("team/chat", [Reservation(deployment="team/chat", pool=key, devices=4, pods=2)])
     assert dict(only(fleet.inventory()).free) == {0: 1, 4: 1}
     assert dict(only(fleet.inventory(without=["team/chat"])).free) == {4: 1, 8: 1}
-    fleet.reserve([Reservation(deployment="team/chat", pool=key, devices=8, pods=99)])
+    assert dict(only(fleet.inventory(own="team/chat")).free) == {4: 1, 8: 1}
+    assert dict(only(fleet.inventory(own="team/other")).free) == {0: 1, 4: 1}
+    fleet.promise("team/chat", [Reservation(deployment="team/chat", pool=key, devices=8, pods=99)])
     assert dict(only(fleet.inventory()).free) == {0: 1, 4: 1}
-    fleet.reserve([Reservation(deployment="team/chat", pool="gone", devices=8, pods=1)])
+    fleet.promise("team/chat", [Reservation(deployment="team/chat", pool="gone", devices=8, pods=1)])
     assert dict(only(fleet.inventory()).free) == {4: 1, 8: 1}
 
 

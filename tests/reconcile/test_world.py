@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from plimsoll.api.config import OperatorConfig
+from plimsoll.facts.groups import Reservation
 from plimsoll.facts.resolve import Resolver
 from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
@@ -41,6 +42,9 @@ class Shelf:
 
     def children(self, _: str) -> Mapping[Ref, Child]:
         return self.there
+
+    def promise(self, key: str, reservations: tuple[Reservation, ...]) -> None:
+        """What is promised is of no interest here."""
 
     async def read(self, ref: Ref) -> Mapping[str, Any]:
         self.reads += 1
@@ -125,3 +129,26 @@ def test_a_plan_and_sets_of_a_resource_that_had_the_name_before_are_not_its_own(
         here.resources.put(KEY, {"metadata": about})
         assert (asyncio.run(here.kept(KEY)) == Kept(asked="1")) is own
         assert bool(asyncio.run(here.revisions(KEY))) is own
+
+
+def test_what_was_just_decided_for_one_is_not_left_of_the_budget_to_another() -> None:
+    """Two first plans at once: neither finds the other's in the cluster yet."""
+    shelf = Shelf()
+    here = world(shelf)
+    here.config = OperatorConfig.model_validate({"budgets": [{"namespace": "team-a", "gpus": 8}]})
+    for name in ("chat", "code"):
+        about = {"uid": name, "namespace": "team-a", "name": name, "resourceVersion": "9"}
+        here.resources.put(f"team-a/{name}", {"metadata": about})
+
+    def left() -> float | None:
+        asyncio.run(here.read_budget(KEY))
+        limits = here.limits(KEY)
+        return None if limits is None or limits.devices is None else float(limits.devices)
+
+    assert left() == 8
+    here.promise("team-a/code", Kept(plan=plan_of(resource(replicas=3))), ())
+    assert left() == 5
+    here.forget("team-a/code")
+    here.resources.remove("team-a/code", uid="code")
+    assert left() == 8
+    assert here.limits("team-b/chat") is None

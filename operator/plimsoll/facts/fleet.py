@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from plimsoll.api.config import NodeClass, OperatorConfig
-from plimsoll.facts.groups import NOBODY, Group, Reservation
+from plimsoll.facts.groups import NOBODY, Group, Reservation, less
 from plimsoll.facts.inventory import Inventory, InventoryProblem, Pool, Taint
 from plimsoll.facts.labels import ProblemReason, dra
 from plimsoll.facts.node_classes import BadNodeClass, declared_device, host_size, price_of
@@ -57,11 +57,15 @@ class Fleet:
         self._usage = Usage()
         self._slices: dict[str, dra.Slice] = {}
         self._slices_of: dict[str, dict[str, dra.Slice]] = {}
-        self._reservations: tuple[Reservation, ...] = ()
+        self._promised: dict[str, tuple[Reservation, ...]] = {}
+        """By deployment."""
         self._wanted = _pairs(selectors)
         self._pods_seen = False
         self._sees_nodes = sees_nodes
         self._inventory: Inventory | None = None
+        """Without what is promised."""
+        self._left: Inventory | None = None
+        """With it."""
 
     def add_node(self, node: Mapping[str, Any]) -> None:
         """A node that is new or changed."""
@@ -123,10 +127,15 @@ class Fleet:
         self._usage.remove_claim(key)
         self._claims_changed()
 
-    def reserve(self, reservations: Iterable[Reservation]) -> None:
-        """Devices promised to pods that are not there yet; replaces all earlier reservations."""
-        self._reservations = tuple(sorted(reservations))
-        self._inventory = None
+    def promise(self, deployment: str, reservations: Collection[Reservation]) -> None:
+        """Devices promised to pods of a deployment that are not there yet, in place of what it was promised before."""
+        if self._promised.get(deployment, ()) == tuple(reservations):
+            return
+        if reservations:
+            self._promised[deployment] = tuple(reservations)
+        else:
+            del self._promised[deployment]
+        self._left = None
 
     def select(self, selectors: Iterable[Mapping[str, str]]) -> None:
         """Divide pools by these node selectors from now on; costs one pass over the fleet, if they are other ones."""
@@ -146,13 +155,18 @@ class Fleet:
         finally:
             self._divide(before)
 
-    def inventory(self, *, without: Collection[str] = ()) -> Inventory:
-        """What is there now. `without` names deployments (namespace/name) whose pods are taken as not there."""
+    def inventory(self, *, own: str = "", without: Collection[str] = ()) -> Inventory:
+        """What is there now, less what is promised; what `own` was promised is its own. `without` names deployments
+        (namespace/name) whose pods are taken as not there, nor what they were promised."""
         if without:
-            return self._value(frozenset(without))
+            return self._less(self._value(frozenset(without)), {own, *without})
         if self._inventory is None:
-            self._inventory = self._value(NOBODY)
-        return self._inventory
+            self._inventory, self._left = self._value(NOBODY), None
+        if own in self._promised:
+            return self._less(self._inventory, {own})
+        if self._left is None:
+            self._left = self._less(self._inventory, NOBODY)
+        return self._left
 
     def _divide(self, wanted: set[Pair]) -> None:
         changed, self._wanted = wanted ^ self._wanted, wanted
@@ -218,11 +232,20 @@ class Fleet:
                 group.changed()
         self._inventory = None
 
+    def _less(self, inventory: Inventory, own: Collection[str]) -> Inventory:
+        """Less what is promised to others."""
+        promised: dict[str, list[Reservation]] = {}
+        for deployment, reservations in self._promised.items():
+            if deployment not in own:
+                for one in reservations:
+                    promised.setdefault(one.pool, []).append(one)
+        if not promised:
+            return inventory
+        pools = tuple(less(pool, sorted(promised.get(pool.key, ()))) for pool in inventory.pools)
+        return replace(inventory, pools=pools)
+
     def _value(self, without: frozenset[str]) -> Inventory:
         pools = {key: group.freeze(self._usage, without) for key, group in self._groups.items()}
-        for reservation in self._reservations:
-            if reservation.pool in pools and reservation.deployment not in without:
-                pools[reservation.pool] = reservation.taken_from(pools[reservation.pool])
         problems = [
             InventoryProblem(node=node.name, reason=problem.reason, message=problem.message)
             for node in self._troubled.values()

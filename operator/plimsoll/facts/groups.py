@@ -6,7 +6,7 @@ A change only drops the value; making it again looks at this pool's nodes and no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from plimsoll.facts.inventory import Pool
@@ -27,16 +27,20 @@ class Reservation:
     """Of each pod."""
     pods: int
 
-    def taken_from(self, pool: Pool) -> Pool:
-        """The pool with these devices gone, from the fullest nodes that have room; what finds no room takes nothing."""
-        free = Counter(pool.free)
-        for _ in range(self.pods):
-            room = min((size for size, nodes in free.items() if nodes and size >= self.devices), default=None)
+
+def less(pool: Pool, reservations: Sequence[Reservation]) -> Pool:
+    """The pool with these devices gone, from the fullest nodes that have room; what finds no room takes nothing."""
+    if not reservations:
+        return pool
+    free = Counter(pool.free)
+    for one in reservations:
+        for _ in range(one.pods):
+            room = min((size for size, nodes in free.items() if nodes and size >= one.devices), default=None)
             if room is None:
                 break
             free[room] -= 1
-            free[room - self.devices] += 1
-        return replace(pool, free=_counts(free))
+            free[room - one.devices] += 1
+    return replace(pool, free=_counts(free))
 
 
 class Group:

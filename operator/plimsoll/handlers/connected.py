@@ -71,15 +71,15 @@ class Connected:
     def serving(self, key: str, bearer: Bearer | None) -> Serving:
         return self.sight.serving(key, bearer)
 
-    def inventory(self) -> Inventory:
-        return self.sight.fleet.fleet.inventory()
+    def inventory(self, own: str = "") -> Inventory:
+        return self.sight.fleet.fleet.inventory(own=own)
 
     def divided(self, selector: Mapping[str, str]) -> AbstractContextManager[None]:
         """For a question about a resource that is not there yet: the fleet's pools divided by what it names, for a moment."""
         return self.sight.fleet.fleet.divided(selector)
 
-    def reserve(self, reservations: Iterable[Reservation]) -> None:
-        self.sight.fleet.fleet.reserve(reservations)
+    def promise(self, key: str, reservations: tuple[Reservation, ...]) -> None:
+        self.sight.fleet.fleet.promise(key, reservations)
 
     def capabilities(self) -> Capabilities:
         return self.sight.capabilities

@@ -261,9 +261,7 @@ class Life:
         reports = EngineReports(self._wake, self.pace)
         self.world.measured.reports, self.world.measured.began = reports, time.time()
         place = self.options.own_namespace
-        return Learning(
-            self.world.measured, reports, None if place is None else LearnedStore(door, place)
-        )
+        return Learning(self.world.measured, reports, None if place is None else LearnedStore(door, place))
 
     def _world(self) -> World:
         options = self.options

@@ -95,11 +95,12 @@ async def _decide(world: World, key: str, deployment: LLMDeployment) -> tuple[Se
     moment, and only one is made at a time."""
     facts = await world.models.facts(deployment.spec)
     kept, revisions = await world.kept(key), await world.revisions(key)
-    limits = await world.limits(key)
+    await world.read_budget(key)
     async with world.deciding:
+        limits = world.limits(key)
         seen = _seen(world, key, deployment, facts=facts, kept=kept, revisions=revisions, limits=limits)
         decision = await asyncio.get_running_loop().run_in_executor(world.thinking, decide, seen)
-        world.promise(key, decision.reservations)
+        world.promise(key, decision.kept, decision.reservations)
     world.books.planned(decision.plan)
     return seen, decision
 

@@ -9,7 +9,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from plimsoll import names
@@ -24,7 +24,7 @@ from plimsoll.facts.serving import Serving
 from plimsoll.kube.applier import Applied, Owner
 from plimsoll.kube.child import Child
 from plimsoll.objects import Bearer, Manifest, Ref
-from plimsoll.planning.budgets import UNLIMITED, Limits, limits_of
+from plimsoll.planning.budgets import UNLIMITED, Claim, Limits, claim_of, limits_of
 from plimsoll.reconcile.books import Books
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
@@ -44,8 +44,8 @@ class Cluster(Protocol):
 
     def children(self, key: str) -> Mapping[Ref, Child]: ...
     def serving(self, key: str, bearer: Bearer | None) -> Serving: ...
-    def inventory(self) -> Inventory: ...
-    def reserve(self, reservations: Iterable[Reservation]) -> None: ...
+    def inventory(self, own: str = "") -> Inventory: ...
+    def promise(self, key: str, reservations: tuple[Reservation, ...]) -> None: ...
     def capabilities(self) -> Capabilities: ...
     async def read(self, ref: Ref) -> Mapping[str, Any]: ...
     async def apply(
@@ -83,7 +83,8 @@ class World:
     """What the control loop says of each deployment now."""
     directed: dict[str, Direction] = field(default_factory=dict)
     """What of it was last done."""
-    _promised: dict[str, tuple[Reservation, ...]] = field(default_factory=dict)
+    _spends: dict[str, tuple[tuple[Claim, int], ...]] = field(default_factory=dict)
+    """Of deployments in namespaces with a budget: replicas that were decided, and what each takes of it."""
     _revisions: OrderedDict[str, Revision] = field(default_factory=OrderedDict)
     """By uid: what they hold never changes."""
     _kept: OrderedDict[str, tuple[str, Kept]] = field(default_factory=OrderedDict)
@@ -105,35 +106,40 @@ class World:
         bearer, there = self.resources.bearer(key), self.cluster.children(key)
         return {ref: child for ref, child in there.items() if bearer is None or child.belongs_to(bearer.uid)}
 
-    def promise(self, key: str, reservations: tuple[Reservation, ...]) -> None:
-        """What other turns must leave for pods that are not on a node yet."""
-        if self._promised.get(key, ()) != reservations:
-            if reservations:
-                self._promised[key] = reservations
-            else:
-                self._promised.pop(key, None)
-            self.cluster.reserve(one for each in self._promised.values() for one in each)
+    def promise(self, key: str, decision: Kept, reservations: tuple[Reservation, ...]) -> None:
+        """What other turns must leave: devices for pods that are not on a node yet, and its share of the namespace's budget."""
+        self.cluster.promise(key, reservations)
+        if self._has_budget(key):
+            self._spends[key] = _spent(decision)
 
     def inventory(self, key: str) -> Inventory:
         """The fleet without what others were promised; what the deployment itself was promised is still its own."""
-        if key not in self._promised:
-            return self.cluster.inventory()
-        self.cluster.reserve(one for other, each in self._promised.items() if other != key for one in each)
-        found = self.cluster.inventory()
-        self.cluster.reserve(one for each in self._promised.values() for one in each)
-        return found
+        return self.cluster.inventory(key)
 
-    async def limits(self, key: str) -> Limits | None:
-        """What the other deployments of the namespace leave of its budget; None where it has none."""
-        namespace, _, _ = key.partition("/")
-        left = limits_of(namespace, self.config)
-        if left == UNLIMITED:
+    async def read_budget(self, key: str) -> None:
+        """What the other deployments of the namespace spend, as far as it was not decided here."""
+        if self._has_budget(key):
+            for other in self._neighbours(key):
+                if other not in self._spends:
+                    found = _spent(await self.kept(other))
+                    self._spends.setdefault(other, found)
+
+    def limits(self, key: str) -> Limits | None:
+        """What they leave of its budget; None where it has none."""
+        if not self._has_budget(key):
             return None
-        for other in self.resources:
-            if other != key and other.startswith(f"{namespace}/"):
-                stands = (await self.kept(other)).plan
-                left = left if stands is None else left.after(stands.sets)
+        left = limits_of(key.partition("/")[0], self.config)
+        for other in self._neighbours(key):
+            for claim, replicas in self._spends.get(other, ()):
+                left = replace(left.less(claim, replicas), replicas=left.replicas)
         return left
+
+    def _has_budget(self, key: str) -> bool:
+        return limits_of(key.partition("/")[0], self.config) != UNLIMITED
+
+    def _neighbours(self, key: str) -> list[str]:
+        namespace = key.partition("/")[0]
+        return [other for other in self.resources if other != key and other.startswith(f"{namespace}/")]
 
     def asks(self, key: str) -> bool:
         """Whether control says something that was not done yet."""
@@ -142,7 +148,8 @@ class World:
 
     def forget(self, key: str) -> None:
         """The deployment is gone; its children go by their owner reference."""
-        self.promise(key, ())
+        self.cluster.promise(key, ())
+        self._spends.pop(key, None)
         self.measured.forget(key)
         self.gone_since.pop(key, None)
         self.looked_at.pop(key, None)
@@ -206,6 +213,10 @@ class World:
                 self._remember(child.uid, known)
             found[ref.name] = known
         return found
+
+
+def _spent(kept: Kept) -> tuple[tuple[Claim, int], ...]:
+    return () if kept.plan is None else tuple((claim_of(one), one.replicas) for one in kept.plan.sets)
 
 
 def plan_ref(namespace: str, name: str) -> Ref:

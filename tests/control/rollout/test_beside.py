@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.control.rollout import Rules
 from plimsoll.control.rollout.beside import Beside, move_beside
-from plimsoll.control.rollout.moves import Wanted
+from plimsoll.control.rollout.targets import Wanted
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 
 NOW = 1000.0
