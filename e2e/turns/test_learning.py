@@ -1,0 +1,136 @@
+"""What an engine reports of its start reaches its own status, the object of what was learned, and the next plan of the model."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+from cluster.api import ApiError
+from common import eventually
+from plimsoll import names
+from plimsoll.facts.learned import import_learned
+from turns.running import Desk, Operator
+
+GIB: Final = 2**30
+OFF: Final = 3 * GIB
+"""By how much less is left for the cache than the formulas say."""
+
+
+class Supervisor(ThreadingHTTPServer):
+    """One side port for all pods, on this machine."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answers)
+        self.report: dict[str, Any] = {"schema": 1, "state": "starting", "phase": "weights", "measured": {}}
+
+
+class Answers(BaseHTTPRequestHandler):
+    server: Supervisor
+
+    def do_GET(self) -> None:
+        body = json.dumps(self.server.report).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def supervisor() -> Iterator[Supervisor]:
+    server = Supervisor()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def config(folder: Path) -> Path:
+    file = folder / "admin.json"
+    said = {
+        "runtime": {"enabled": True},
+        "registry": {"runtimeImage": "registry.example/plimsoll:1"},
+        "trust": {"podPatches": {"allow": ["/spec/*"]}},
+    }
+    file.write_text(json.dumps({"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND, **said}))
+    return file
+
+
+def serve(desk: Desk, name: str, server: Supervisor) -> dict[str, Any]:
+    """A deployment that serves, whose pod is found where the supervisor listens; its plan in short."""
+    port = {
+        "op": "replace",
+        "path": "/spec/containers/0/ports/1/containerPort",
+        "value": str(server.server_address[1]),
+    }
+    desk.apply(name, podPatches=[port])
+    assert eventually(lambda: desk.condition("Ready", name) == ("True", "Serving"))
+    plan: dict[str, Any] = desk.get(name)["status"]["plan"]
+    return plan
+
+
+def found_here(desk: Desk, name: str) -> None:
+    """A simulated pod has an address that nobody listens at."""
+    for pod in desk.pods():
+        if pod["metadata"]["labels"][names.LABEL_DEPLOYMENT] == name:
+            path = f"/api/v1/namespaces/{desk.namespace}/pods/{pod['metadata']['name']}/status"
+            address = {"podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}
+            desk.cluster.api.patch(path, {"status": address})
+
+
+def accuracy(desk: Desk, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = desk.get(name)["status"].get("accuracy") or {}
+    return found
+
+
+def source(plan: dict[str, Any]) -> str:
+    return str(next(term["source"] for term in plan["ledger"] if term["name"] == "activation"))
+
+
+def learned(desk: Desk) -> dict[str, int]:
+    """Bytes by term, as they are kept."""
+    path = f"/api/v1/namespaces/{desk.namespace}/configmaps/{names.LEARNED}"
+    try:
+        text = desk.cluster.api.get(path)["data"][names.LEARNED_KEY]
+    except ApiError:
+        return {}
+    return {one.term: one.bytes for one in import_learned(text).residuals}
+
+
+def test_a_second_deployment_of_a_model_profits_from_the_first_one_s_start(
+    place: Desk, tmp_path: Path
+) -> None:
+    args = ("--standalone", f"--lease-namespace={place.namespace}", f"--config={config(tmp_path)}")
+    with supervisor() as server, Operator(place.cluster, tmp_path, args=args) as operator:
+        plan = serve(place, "first", server)
+        assert source(plan) != "learned"
+        predicted = plan["kvTokens"]
+        room = next(term["bytes"] for term in plan["ledger"] if term["name"] == "kv")
+        tokens = round(predicted * (room - OFF) / room)
+        server.report |= {"state": "serving", "measured": {"kvBytes": room - OFF, "kvTokens": tokens}}
+        found_here(place, "first")
+        assert eventually(lambda: accuracy(place, "first").get("kvTokensMeasured") == tokens), operator.tail()
+        assert float(accuracy(place, "first")["errorPercent"]) > 2
+        assert place.condition("Fits", "first") == ("True", "Measured")
+        assert eventually(lambda: learned(place).get("activation", 0) > 0), operator.tail()
+        assert abs(learned(place)["activation"] - OFF) < GIB // 8
+
+        operator.restart()
+        plan = serve(place, "second", server)
+        assert source(plan) == "learned"
+        found_here(place, "second")
+        assert eventually(lambda: accuracy(place, "second").get("kvTokensMeasured") == tokens), (
+            operator.tail()
+        )
+        assert abs(float(accuracy(place, "second")["errorPercent"])) < 0.5
