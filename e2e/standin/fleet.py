@@ -41,13 +41,17 @@ class Load:
 class Fleet:
     """Use it with `with`. Engines live in a thread of their own; everything here may be called from the test's."""
 
-    def __init__(self, told: Told | None = None, *, seed: int = 1) -> None:
-        """`told` is what an engine is told whose pod says nothing else."""
+    def __init__(self, told: Told | None = None, *, gpu: str | None = None, seed: int = 1) -> None:
+        """`told` is what an engine is told whose pod says nothing else; with a GPU, pods of models that the catalogue knows
+        get their cache by the ledger and their speed by the planner's constants."""
         self._told = told or Told()
+        self._gpu = gpu
         self._random = random.Random(f"fleet {seed}")
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="stand-in engines", daemon=True)
         self._pods: dict[Key, Instance] = {}
+        self._lives: dict[Key, tuple[object, ...]] = {}
+        """Of pods of a cluster: what changes when another process takes a pod's name, or its place."""
         self._load = Load()
         self._sent = self._lost = 0
         self._tick: asyncio.Task[None] | None = None
@@ -74,6 +78,7 @@ class Fleet:
         async def add() -> None:
             await self._remove((namespace, name))
             self._pods[namespace, name] = Instance(told or self._told)
+            self._lives[namespace, name] = ()
 
         self._do(add())
         return f"http://{self.address}/{namespace}/{name}"
@@ -87,13 +92,13 @@ class Fleet:
         others do not, and those that are no longer listed are gone. One that its container restarted begins anew."""
 
         async def keep() -> None:
-            found = {key: told for key, told in (_pod(body, self._told) for body in pods) if told is not None}
+            found = {key: seen for key, seen in map(self._seen, pods) if seen is not None}
             for key in [key for key in self._pods if key not in found]:
                 await self._remove(key)
-            for key, told in found.items():
-                if key not in self._pods or self._pods[key].told != told:
+            for key, (told, *life) in found.items():
+                if key not in self._pods or self._lives[key] != (told, *life):
                     await self._remove(key)
-                    self._pods[key] = Instance(told)
+                    self._pods[key], self._lives[key] = Instance(told), (told, *life)
 
         self._do(keep())
 
@@ -146,6 +151,18 @@ class Fleet:
 
     # In the engines' thread
 
+    def _seen(self, body: Mapping[str, Any]) -> tuple[Key, tuple[Told, object, object] | None]:
+        """What a ready pod's engine is told, and which life of it this is."""
+        metadata, status = body["metadata"], body.get("status") or {}
+        key = (metadata["namespace"], metadata["name"])
+        conditions = status.get("conditions") or ()
+        ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+        told = told_of(body, self._told, self._gpu)
+        if not ready or metadata.get("deletionTimestamp") or told is None:
+            return key, None
+        restarts = tuple(one.get("restartCount") for one in status.get("containerStatuses") or ())
+        return key, (told, metadata.get("uid"), restarts)
+
     def _do(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
@@ -168,6 +185,7 @@ class Fleet:
         await self._runner.cleanup()
 
     async def _remove(self, key: Key) -> None:
+        self._lives.pop(key, None)
         instance = self._pods.pop(key, None)
         if instance is not None:
             await instance.close()
@@ -209,14 +227,3 @@ class Fleet:
         instance = self._random.choice(ready)
         if instance.submit(given, asked, at=max(0.0, instance.now - ago)) is None:
             self._lost += 1
-
-
-def _pod(body: Mapping[str, Any], otherwise: Told) -> tuple[Key, Told | None]:
-    metadata, status = body["metadata"], body.get("status") or {}
-    key = (metadata["namespace"], metadata["name"])
-    ready = any(
-        one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or ()
-    )
-    if not ready or metadata.get("deletionTimestamp"):
-        return key, None
-    return key, told_of(body, otherwise)

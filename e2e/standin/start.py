@@ -27,6 +27,8 @@ from standin.argv import CONFIGURATION, FlagsRefused, Words, read
 from standin.told import Told
 
 NEWEST: Final = "0.33.0"
+ENGINE: Final = "engine"
+"""The container's name in the pods that are rendered."""
 TYPICAL_TOKENS: Final = 1024
 """Lengths at which step times are made straight lines."""
 _VERSION: Final = re.compile(r"[:@]v?(\d+\.\d+\.\d+)")
@@ -50,12 +52,16 @@ def started(argv: Sequence[str], *, version: str = NEWEST, gpu: str | None = Non
 
 
 def told_of(pod: Mapping[str, Any], otherwise: Told, gpu: str | None = None) -> Told | None:
-    """Of a pod as the API server has it: its first container's image and arguments. None where they would not start."""
-    container = pod["spec"]["containers"][0]
-    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    """Of a pod as the API server has it: its engine's image and arguments, behind a supervisor's too. None where they would
+    not start."""
+    containers = pod["spec"]["containers"]
+    engine = next((one for one in containers if one.get("name") == ENGINE), containers[0])
+    words = [*(engine.get("command") or ()), *(engine.get("args") or ())]
+    if "--" in words:
+        words = words[words.index("--") + 1 :]
     if "serve" in words:
         words = words[words.index("serve") + 1 :]
-    found = _VERSION.search(str(container.get("image", "")))
+    found = _VERSION.search(str(engine.get("image", "")))
     try:
         version = found[1] if found else otherwise.version
         return started(words, version=version, gpu=gpu, otherwise=otherwise)

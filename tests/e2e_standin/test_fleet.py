@@ -91,6 +91,17 @@ def test_pods_of_a_cluster_serve_when_they_are_ready_with_what_they_are_told(fle
     assert fleet.pods == [("team", "a")]
 
 
+def test_a_container_that_was_started_again_begins_anew(fleet: Fleet):
+    one = body("a")
+    fleet.keep([one])
+    before = fleet.tell("team", "a", lambda instance: instance)
+    fleet.keep([one])
+    assert fleet.tell("team", "a", lambda instance: instance) is before
+    one["status"]["containerStatuses"] = [{"name": "engine", "restartCount": 1}]
+    fleet.keep([one])
+    assert fleet.tell("team", "a", lambda instance: instance) is not before
+
+
 def test_each_pod_answers_at_its_own_address(fleet: Fleet):
     url = fleet.add("team", "a")
     asked = json.dumps({"prompt": "one two three", "max_tokens": 3}).encode()

@@ -70,3 +70,16 @@ def test_a_pod_says_its_own_command_line():
     assert (told.version, told.limits.max_num_seqs) == ("0.20.2", 4)
     args[3] = "none"
     assert told_of(body, OTHERWISE) is None
+
+
+def test_a_pod_with_a_supervisor_says_it_too():
+    supervised = ["python3", "-I", "-S", "/plimsoll/plimsoll_runtime.pyz", "serve", "--port", "8079", "--"]
+    engine = {
+        "name": "engine",
+        "image": "registry/vllm:v0.33.0",
+        "command": [*supervised, "vllm", "serve", "m"],
+        "args": ["--max-num-seqs", "4"],
+    }
+    told = told_of({"spec": {"containers": [{"name": "sidecar", "image": "x:1.2.3"}, engine]}}, OTHERWISE)
+    assert told is not None
+    assert (told.version, told.model, told.limits.max_num_seqs) == ("0.33.0", "m", 4)
