@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +44,27 @@ def watched(place: Desk, folder: Path, **config: Any) -> Iterator[tuple[Traffic,
         file.write_text(json.dumps({**said, "control": {"intervalSeconds": 1}, **config}))
         with Operator(place.cluster, folder, args=("--standalone", "--config", str(file))) as operator:
             yield traffic, prom, operator
+
+
+def history(desk: Desk) -> dict[str, Any]:
+    """As the command tells it."""
+    done = subprocess.run(
+        [
+            str(Path(sys.executable).with_name("plimsoll")),
+            "history",
+            "chat",
+            "-n",
+            desk.namespace,
+            "-o",
+            "json",
+        ],
+        env={**os.environ, "KUBECONFIG": str(desk.cluster.kubeconfig)},  # noqa: TID251 - a process of its own
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (found,) = json.loads(done.stdout).values()
+    return dict(found)
 
 
 def wanted(desk: Desk) -> int:
@@ -102,3 +126,6 @@ def test_a_setting_is_tried_on_one_replica_and_taken_back_where_it_does_not_help
         assert place.says("Ready", "True", "Serving")
         assert "--max-num-seqs=30" in str(place.items("apps/v1/deployments")).replace("', '", "=")
         assert eventually(lambda: place.get()["status"]["tuningHistory"][0]["state"] == "Done")
+        told = history(place)
+        assert [one["reason"] for one in told["decisions"]].count("RetuneDone") == 1
+        assert {one["what"] for one in told["decisions"]} == {"watermark", "maxSequences"}

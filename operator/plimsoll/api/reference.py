@@ -31,10 +31,6 @@ def resource_reference() -> str:
             f"The name has at most {names.NAME_MAX} characters, so that every name made from it fits in "
             f"{names.LABEL_MAX}. The context length is `spec.workload.contextTokens`.\n"
         ),
-        (
-            "In this release the operator neither scales nor retunes on live signals: the windows and `zero` of "
-            "`spec.scaling` and all of `spec.tuning` are accepted and kept, and have no effect yet.\n"
-        ),
     ]
     for top in ("spec", "status"):
         for path, group in _groups(schema["properties"][top], top):
