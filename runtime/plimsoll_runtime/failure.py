@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 MOST_BYTES = 4096
 MOST_EVIDENCE = 5
 MOST_LINE = 300
+LEAST_SECRET = 6
+"""Characters; of what is shorter nothing could be told any more."""
+_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|API_KEY|ACCESS_KEY|CREDENTIAL")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -53,3 +57,22 @@ def termination_message(failure: Failure) -> str:
 
 def plain_text(text: str) -> str:
     return _CONTROL.sub("", text)[:600]
+
+
+def scrubbed(failure: Failure, environment: Mapping[str, str]) -> Failure:
+    """Without what the environment keeps secret: an error may quote the address, or the words, that hold it."""
+    secrets = [
+        value for name, value in environment.items() if _SECRET.search(name) and len(value) >= LEAST_SECRET
+    ]
+
+    def without(text: str) -> str:
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
+
+    return Failure(
+        failure.word,
+        without(failure.message),
+        without(failure.remedy),
+        tuple(without(line) for line in failure.evidence),
+    )

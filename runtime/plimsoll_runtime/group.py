@@ -114,6 +114,7 @@ class Answer(NamedTuple):
     accepted: bool
     run: str
     failure: Failure | None
+    serves: bool = False
 
 
 def ask_leader(place: Place, report: Report, timeout: float = 5.0) -> Answer | None:
@@ -126,7 +127,9 @@ def ask_leader(place: Place, report: Report, timeout: float = 5.0) -> Answer | N
         connection.request("POST", "/member", json.dumps(body), {"Content-Type": "application/json"})
         answer = connection.getresponse()
         said = json.loads(answer.read())
-        return Answer(bool(said["accepted"]), str(said["run"]), _failure(said.get("failure")))
+        return Answer(
+            bool(said["accepted"]), str(said["run"]), _failure(said.get("failure")), bool(said["serves"])
+        )
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return None
     finally:

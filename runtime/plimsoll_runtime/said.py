@@ -79,7 +79,10 @@ class Said:
             self._devices = devices
 
     def serves(self, now: float) -> None:
+        """Only out of a start: what is to end goes on to."""
         with self._lock:
+            if self._state != STARTING:
+                return
             self._startup.served(now)
             self._state = SERVING
 

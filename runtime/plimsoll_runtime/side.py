@@ -51,6 +51,7 @@ def heard(said: Said, members: Members | None, text: bytes, sender: str, now: fl
     body = {
         "accepted": members.take(report, sender, now),
         "run": said.run,
+        "serves": said.state == SERVING,
         "failure": None if failure is None else failure.told(),
     }
     return Answer(200, JSON_TYPE, json.dumps(body).encode())

@@ -18,7 +18,7 @@ from typing import NamedTuple, Union
 from plimsoll_runtime.address import Address, address_of
 from plimsoll_runtime.child import Child, adopt_orphans, end_orphans
 from plimsoll_runtime.drain import Drain, Step
-from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.failure import Failure, scrubbed
 from plimsoll_runtime.group import REPORT_SECONDS, Leader, Members, Place, Report, ask_leader
 from plimsoll_runtime.hang import Hang
 from plimsoll_runtime.log import Log
@@ -165,14 +165,17 @@ class Supervisor:
         if number not in ENDINGS:
             child.send(number)
         elif self._drain is None:
-            tell(f"told to end: waits up to {self.options.grace:.0f} s for running answers")
+            waits = (
+                f": waits up to {self.options.grace:.0f} s for running answers" if self.said.served else ""
+            )
+            tell(f"told to end{waits}")
             self._drain = Drain(now, self.options.grace)
             self.said.enter(DRAINING)
         else:  # asked twice: whoever asks is in a hurry
             self._stop(child)
 
     def _hear(self, told: _Told, child: Child) -> None:
-        if told.reading is not None and self.said.state == STARTING:
+        if told.reading is not None:
             self.said.serves(told.at)
         if self.said.state != SERVING:
             return
@@ -229,6 +232,7 @@ class Supervisor:
         return explained(lines, phase, code, memory_kills=memory_kills() - self._kills)
 
     def _say(self, failure: Failure) -> None:
+        failure = scrubbed(failure, self.options.environment)
         self.said.fails(failure)
         tell(f"{failure.word}: {failure.message}. Remedy: {failure.remedy}")
         if self.options.message is not None:
@@ -293,6 +297,8 @@ class _Companion(threading.Thread):
         while not self._ended.wait(REPORT_SECONDS):
             answer = ask_leader(self._place, Report(self._place.rank, self._said.run))
             self.leader_there = answer is not None
+            if answer is not None and answer.serves:
+                self._said.serves(time.monotonic())
             failure = self._leader.take(answer, time.monotonic())
             if failure is not None:
                 self._events.put(_Over(failure))

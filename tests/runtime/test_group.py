@@ -150,7 +150,7 @@ def test_a_member_ends_after_its_leader_whose_answers_it_computes(supervised_two
     leader, member = supervised_two
     leader.requests.write_text("1")
     together(leader, member)
-    member.until_said("Application startup complete")
+    member.until("serving")
     member.send(signal.SIGTERM)
     leader.send(signal.SIGTERM)
     member.until("draining")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll_runtime.failure import MOST_BYTES, Failure, termination_message
+from plimsoll_runtime.failure import MOST_BYTES, Failure, scrubbed, termination_message
 from plimsoll_runtime.taxonomy import RULES, explained
 
 CORE = "(EngineCore pid=24426) ERROR 11-21 20:26:01 [core.py:1510] "
@@ -129,3 +129,9 @@ def test_colours_and_control_characters_do_not_reach_the_message():
     told = termination_message(Failure("Word", "a\x1b[31mb\x07", "r", ("\x1b[1;36m(x)\x1b[0m y",)))
     assert json.loads(told)["message"] == "ab"
     assert json.loads(told)["evidence"] == ["(x) y"]
+
+
+def test_what_the_environment_keeps_secret_is_not_told():
+    failure = Failure("Word", "401 for hf_abcdef", "ask", ("GET /x?token=hf_abcdef", "tokenizer none"))
+    told = scrubbed(failure, {"HF_TOKEN": "hf_abcdef", "TOKENIZERS_PARALLELISM": "none", "HOME": "ask"})
+    assert told == Failure("Word", "401 for ***", "ask", ("GET /x?token=***", "tokenizer none"))
