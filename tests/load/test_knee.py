@@ -143,3 +143,20 @@ def test_whatever_was_measured_has_an_answer(itl: list[float], closed: bool):
         assert found.beyond in [one.load for one in points]
         assert found.load is None or found.load < found.beyond
         assert not math.isnan(found.beyond)
+
+
+@pytest.mark.parametrize(
+    ("done", "knee", "confirmed"),
+    [
+        ((0.4, 1.8, 2.1), 2, False),
+        ((0.4, 1.8, 2.1, 3.9), None, True),  # a slow moment of the machine, which the next step takes back
+        ((0.4, 1.8, 2.1, 2.2), 2, True),
+    ],
+)
+def test_more_users_that_get_no_more_answers_must_be_borne_out_by_the_next_step(
+    done: tuple[float, ...], knee: float | None, confirmed: bool
+):
+    points = [point(2.0**place, 10.0, done_per_second=rate) for place, rate in enumerate(done)]
+    found = find_knee(points, closed_loop=True)
+    assert (None if found is None else found.load) == knee
+    assert found is None or found.confirmed is confirmed

@@ -3,7 +3,8 @@
 As long as p99 ITL grows no faster than the load, each further request costs no more than its share. The knee is the last
 load before the first step that breaks this: ITL grows by more than 1.1 times what the load grew by. A rise that the next
 step takes back was noise; one that no clock here can tell from its own lateness is none. Engines that hold their batch
-never show it in ITL: there the knee is where answers stop keeping up. Errors end the curve as well.
+never show it in ITL: there the knee is where answers stop keeping up, or where more users get no more of them, which the
+next step must bear out too. Errors end the curve as well.
 """
 
 from __future__ import annotations
@@ -80,9 +81,10 @@ def find_knee(points: Sequence[Point], *, closed_loop: bool) -> Knee | None:
     for place, (below, above) in enumerate(pairwise(ordered)):
         after = ordered[place + 2] if place + 2 < len(ordered) else None
         signs = list(_alone(above, behind, closed_loop=closed_loop))
-        if closed_loop and not _worth(below, above):
-            signs.append((Sign.THROUGHPUT, _no_gain(below, above)))
         certain = bool(signs)
+        if closed_loop and not _worth(below, above) and not (after is not None and _worth(below, after)):
+            signs.append((Sign.THROUGHPUT, _no_gain(below, above)))
+            certain = certain or after is not None
         # Against every load down to the half: narrow steps would hide a rise by sharing it out among them.
         steep = [one for one in ordered[: place + 1] if 2 * one.load >= above.load and _steep(one, above)]
         if steep and not _taken_back(above, after):
