@@ -42,7 +42,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{/* The admin's file, whole. */}}
 {{- define "plimsoll.config" -}}
-{{- merge (dict "apiVersion" "plimsoll.dev/v1alpha1" "kind" "OperatorConfig") .Values.config | toYaml -}}
+{{- /* The supervisor comes with the operator's own image, unless the admin names another. */ -}}
+{{- $brings := dict "registry" (dict "runtimeImage" (include "plimsoll.image" .)) -}}
+{{- merge (dict "apiVersion" "plimsoll.dev/v1alpha1" "kind" "OperatorConfig") (deepCopy .Values.config) $brings | toYaml -}}
 {{- end -}}
 
 {{- define "plimsoll.webhook" -}}
