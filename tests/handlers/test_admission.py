@@ -35,7 +35,8 @@ class Models:
     async def facts(self, spec: Any) -> PlanFacts:
         if self.slow:
             await asyncio.Event().wait()
-        return facts(type("Asked", (), {"spec": spec})())
+        found: PlanFacts = facts(type("Asked", (), {"spec": spec})())
+        return found
 
 
 class World:
@@ -64,7 +65,7 @@ class Rights:
 
 
 def desk(*, slow: bool = False, rights: Rights | None = None, namespaces: tuple[str, ...] = ()) -> Admission:
-    fleet = inventory(pool())
+    fleet: Inventory = inventory(pool())
 
     def seen(key: str, selector: Mapping[str, str]) -> Inventory:
         return fleet

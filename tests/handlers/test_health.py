@@ -1,0 +1,71 @@
+"""What a kubelet hears of the operator: alive, and ready once it has seen what there is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import aiohttp
+import pytest
+
+from plimsoll.handlers.health import HANGING_SECONDS, SILENT_SECONDS, Metric, Probe, serve
+
+NOW = 10_000.0
+
+
+def probe(*, alive_at: float = NOW, began: float | None = None, missing: str | None = None) -> Probe:
+    def metrics() -> Iterator[Metric]:
+        yield Metric("plimsoll_leads", "gauge", "Whether it acts.", (("", 1.0),))
+
+    return Probe(
+        now=lambda: NOW,
+        alive_at=lambda: alive_at,
+        turns_since=lambda: began,
+        unready=lambda: missing,
+        metrics=metrics,
+    )
+
+
+def asked(one: Probe, path: str) -> tuple[int, str]:
+    async def run() -> tuple[int, str]:
+        runner = await serve(one, "127.0.0.1", 0)
+        try:
+            url = f"http://127.0.0.1:{runner.addresses[0][1]}{path}"
+            async with aiohttp.ClientSession() as session, session.get(url) as answer:
+                return answer.status, await answer.text()
+        finally:
+            await runner.cleanup()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("one", "path", "status", "words"),
+    [
+        (probe(), "/healthz", 200, "ok"),
+        (probe(alive_at=NOW - SILENT_SECONDS - 1), "/healthz", 503, "a watch has been silent for 241 s"),
+        (probe(began=NOW - HANGING_SECONDS - 1), "/healthz", 503, "a turn has been running for 601 s"),
+        (probe(missing="what is in the cluster has not been seen yet"), "/healthz", 200, "ok"),
+        (probe(), "/readyz", 200, "ok"),
+        (
+            probe(missing="what is in the cluster has not been seen yet"),
+            "/readyz",
+            503,
+            "has not been seen yet",
+        ),
+        (probe(), "/metrics", 200, "plimsoll_leads 1"),
+    ],
+    ids=[
+        "alive",
+        "a silent watch",
+        "a turn that hangs",
+        "alive though not ready",
+        "ready",
+        "not ready",
+        "metrics",
+    ],
+)
+def test_it_says_how_it_is(one: Probe, path: str, status: int, words: str) -> None:
+    found = asked(one, path)
+    assert found[0] == status
+    assert words in found[1]
