@@ -9,6 +9,7 @@ import json
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -42,6 +43,8 @@ class Hooked:
     configuration: Object
     user: str
     since: int
+    account: Path
+    args: tuple[str, ...]
 
     @property
     def hook(self) -> str:
@@ -49,7 +52,10 @@ class Hooked:
 
     def fails(self, policy: str) -> None:
         """What becomes of a request that nobody answers."""
-        hooks = [{"name": self.configuration["webhooks"][0]["name"], "failurePolicy": policy}]
+        self.change(failurePolicy=policy)
+
+    def change(self, **fields: Any) -> None:
+        hooks = [{"name": self.configuration["webhooks"][0]["name"], **fields}]
         done = self.cluster.kubectl(
             "patch",
             "validatingwebhookconfiguration",
@@ -118,14 +124,16 @@ def hooked(served: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     args = (
         f"--config={file}",
         f"--lease-namespace={PLACE}",
-        f"--webhook-port={port}",
         f"--webhook-host={HERE}",
         f"--webhook-secret={secret['metadata']['name']}",
         f"--webhook-configuration={configuration['metadata']['name']}",
     )
     since = served.audit.mark()
-    with Operator(served, folder, kubeconfig=served.kubeconfig_for(PLACE, user), args=args) as operator:
-        made = Hooked(served, operator, configuration, f"system:serviceaccount:{PLACE}:{user}", since)
+    key = served.kubeconfig_for(PLACE, user)
+    with Operator(served, folder, kubeconfig=key, args=(*args, f"--webhook-port={port}")) as operator:
+        made = Hooked(
+            served, operator, configuration, f"system:serviceaccount:{PLACE}:{user}", since, key, args
+        )
         assert eventually(lambda: ready(operator)), operator.tail()
         # The API server hears of the certificate a moment later than it was told.
         assert eventually(lambda: made.apply("early", "--dry-run=server", topology=NO_GPU)[0] != 0), (
@@ -230,6 +238,33 @@ def grant(cluster: Cluster, user: str, name: str, rule: dict[str, Any]) -> None:
     del binding["rules"]
     done = cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump_all([role, binding]))
     assert done.returncode == 0, done.stderr
+
+
+def test_who_only_waits_for_the_lease_is_ready_and_answers_too(hooked: Hooked, tmp_path: Path) -> None:
+    port = free_port()
+    args = (*hooked.args, f"--webhook-port={port}")
+    with Operator(hooked.cluster, tmp_path, kubeconfig=hooked.account, args=args) as standby:
+        assert eventually(lambda: ready(standby)), standby.tail()
+        assert hooked.operator.metric("plimsoll_leads") == 1
+        assert standby.metric("plimsoll_leads") == 0
+        asked = hooked.operator.metric("plimsoll_admission_reviews_total")
+        first = hooked.configuration["webhooks"][0]["clientConfig"]["url"]
+        hooked.change(clientConfig={"url": f"https://{HERE}:{port}/validate"})
+        # Until the API server has heard where to ask, it asks the first one.
+        assert eventually(
+            lambda: (
+                hooked.apply("wrong", topology=NO_GPU)[0] != 0
+                and standby.metric("plimsoll_admission_reviews_total") > 0
+            )
+        )
+        hooked.change(clientConfig={"url": first})
+        assert eventually(
+            lambda: (
+                hooked.apply("wrong", topology=NO_GPU)[0] != 0
+                and hooked.operator.metric("plimsoll_admission_reviews_total") > asked + 1
+            )
+        )
+        assert standby.stop() == 0, standby.tail()
 
 
 def test_what_is_there_can_be_labelled_scaled_and_ended_whatever_is_wrong_with_it(hooked: Hooked) -> None:
