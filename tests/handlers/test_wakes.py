@@ -177,3 +177,22 @@ def test_what_needs_nothing_more_is_not_remembered() -> None:
         return len(queue), len(seen)
 
     assert asyncio.run(main()) == (1, 12)
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_it_ends_though_a_wake_comes_as_it_is_told_to(steps: int) -> None:
+    async def main() -> None:
+        async def turn(_: str) -> None: ...
+
+        queue = Wakes(turn)
+        queue.wake_in("later", 3600)
+        task = asyncio.create_task(queue.run())
+        await asyncio.sleep(0.01)
+        queue.wake("a")
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait({task}, timeout=5)
+        assert done
+
+    asyncio.run(main())

@@ -124,7 +124,9 @@ class Wakes:
                 if self._ready:
                     wait = None  # a turn that ends makes news
                 try:
-                    await asyncio.wait_for(self._news.wait(), wait)
+                    # Not by wait_for, which forgets that it was cancelled where a wake comes at the same time.
+                    async with asyncio.timeout(wait):
+                        await self._news.wait()
                 except TimeoutError:
                     continue
         finally:
