@@ -94,7 +94,7 @@ def test_every_metric_that_it_names_is_in_the_vocabulary(data: dict[str, Any]) -
     known = exported | operators | {record.name for record in RECORDS}
     asked = [
         *queries(data),
-        *(one["definition"] for one in data["templating"]["list"] if "definition" in one),
+        *(one["query"]["query"] for one in data["templating"]["list"] if one["type"] == "query"),
     ]
     named = {
         name for text in asked for name in re.findall(r"\b(?:vllm|llm):[a-z0-9_:]+|\bplimsoll_[a-z_]+", text)

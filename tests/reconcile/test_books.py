@@ -123,3 +123,9 @@ def test_a_word_that_is_not_ours_makes_no_series_of_its_own() -> None:
     told = News("Warning", "Ready", "Starting", "m")
     books.decided([told, replace(told, reason="0xdeadbeef"), replace(told, about="0xdeadbeef")])
     assert dict(books.decisions) == {("Ready", "Starting"): 1, ("Ready", OTHER): 1, (OTHER, OTHER): 1}
+
+
+def test_what_control_does_is_counted_by_its_own_reasons() -> None:
+    books = Books()
+    books.decided([News("Normal", "Scale", "Rising", "m")] * 2)
+    assert dict(books.decisions) == {("Scale", "Rising"): 2}

@@ -61,7 +61,7 @@ PLANS: Final = Own(
 DECISIONS: Final = Own(
     "plimsoll_decisions_total",
     "counter",
-    "Decisions told as events, by the condition that they are about and its reason.",
+    "Decisions told as events, by what they are about (a condition, Scale or Retune) and the reason.",
     ("about", "reason"),
 )
 ALERTS_RECEIVED: Final = Own(

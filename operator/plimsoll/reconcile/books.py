@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from plimsoll.api.conditions import REASONS
@@ -17,7 +18,6 @@ from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, PlanStatus
-from plimsoll.api.v1alpha1.workload import SLO
 from plimsoll.facts.gpus import LinkKind, UnknownGpu, gpu_named
 from plimsoll.facts.serving import Serving, Stage
 from plimsoll.planning.plan import Plan
@@ -25,6 +25,9 @@ from plimsoll.status.told import News
 
 OTHER: Final = "Other"
 """In place of a word that is not in our tables: what pods say of themselves must not make series without end."""
+
+ACTS: Final = frozenset({"Scale", "Retune"})
+"""Decisions that are about no condition; control gives their reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +48,18 @@ class Figures:
     restarts: int = 0
 
 
+NO_FIGURES: Final = Figures()
+
+
 @dataclass(slots=True)
 class _Known:
     uid: str
     generation: int | None
-    slo: SLO
+    slo: tuple[tuple[str, float], ...]
     restarts: int = 0
-    seen: dict[str, int] = field(default_factory=dict)
+    seen: tuple[tuple[str, int], ...] = ()
     """Restarts by pod."""
-    figures: Figures = field(default_factory=Figures)
+    figures: Figures = NO_FIGURES
 
 
 class Books:
@@ -62,7 +68,7 @@ class Books:
         self.plans: Counter[tuple[str, str]] = Counter()
         """By why and what came of it; those that were kept are not counted."""
         self.decisions: Counter[tuple[str, str]] = Counter()
-        """By condition and reason."""
+        """By what they are about and why."""
 
     def __iter__(self) -> Iterator[tuple[str, Figures]]:
         """By key, sorted; what changes meanwhile does not matter."""
@@ -80,13 +86,14 @@ class Books:
         uid, generation = deployment.metadata.uid or "", deployment.metadata.generation
         known = self._known.get(key)
         if known is None or (known.uid, known.generation) != (uid, generation):
-            kept = known if known is not None and known.uid == uid else _Known(uid, generation, SLO())
+            kept = known if known is not None and known.uid == uid else _Known(uid, generation, ())
             kept.generation, kept.slo = generation, _slo(deployment, config)
             known = self._known[key] = kept
         pods = [pod for seen in serving.sets for pod in seen.pods]
-        known.restarts += sum(max(0, pod.restarts - known.seen.get(pod.uid, 0)) for pod in pods)
-        known.seen = {pod.uid: pod.restarts for pod in pods if pod.restarts}
-        known.figures = _figures(status, serving, known.slo, known.restarts)
+        before = dict(known.seen)
+        known.restarts += sum(max(0, pod.restarts - before.get(pod.uid, 0)) for pod in pods)
+        known.seen = tuple((pod.uid, pod.restarts) for pod in pods if pod.restarts)
+        known.figures = _shared(_figures(status, serving, known.slo, known.restarts))
 
     def planned(self, plan: Plan) -> None:
         if plan.pinning is None or not plan.pinning.kept:
@@ -95,21 +102,31 @@ class Books:
 
     def decided(self, news: Iterable[News]) -> None:
         for one in news:
-            reason = one.reason if one.reason in REASONS.get(one.about, {}) else OTHER
-            self.decisions[one.about if one.about in REASONS else OTHER, reason] += 1
+            known = one.about in ACTS or one.reason in REASONS.get(one.about, {})
+            about = one.about if one.about in ACTS or one.about in REASONS else OTHER
+            self.decisions[about, one.reason if known else OTHER] += 1
 
     def forget(self, key: str) -> None:
         self._known.pop(key, None)
 
 
-def _slo(deployment: LLMDeployment, config: OperatorConfig) -> SLO:
+@lru_cache(4096)
+def _shared(figures: Figures) -> Figures:
+    """Most deployments look like others: they share one value, which is a tenth of the room."""
+    return figures
+
+
+def _slo(deployment: LLMDeployment, config: OperatorConfig) -> tuple[tuple[str, float], ...]:
     try:
-        return effective(deployment.spec, deployment.namespace, config).spec.slo
+        slo = effective(deployment.spec, deployment.namespace, config).spec.slo
     except SpecError:
-        return deployment.spec.slo
+        slo = deployment.spec.slo
+    return _seconds(ttft_p99=slo.ttft_p99_ms, itl_p99=slo.itl_p99_ms)
 
 
-def _figures(status: LLMDeploymentStatus, serving: Serving, slo: SLO, restarts: int) -> Figures:
+def _figures(
+    status: LLMDeploymentStatus, serving: Serving, slo: tuple[tuple[str, float], ...], restarts: int
+) -> Figures:
     plan, counted = status.plan, status.replica_status
     replicas: tuple[tuple[str, int], ...] = ()
     if counted is not None:
@@ -131,7 +148,7 @@ def _figures(status: LLMDeploymentStatus, serving: Serving, slo: SLO, restarts: 
     return Figures(
         replicas=replicas,
         devices=devices,
-        slo=_seconds(ttft_p99=slo.ttft_p99_ms, itl_p99=slo.itl_p99_ms),
+        slo=slo,
         predicted=()
         if plan is None
         else _seconds(ttft_p99=plan.predicted_ttft_ms, itl_p99=plan.predicted_itl_ms),

@@ -167,6 +167,7 @@ class Control:
         before = self._world.directions.get(key)
         told = self._told(known, found, before, now)
         if found.news:
+            self._world.books.decided(found.news)
             self._world.cluster.announce(known.subject.metadata, found.news)
         store = _matters(found.record, known.stored) or now - known.stored_at >= STORE_S
         if store:

@@ -96,7 +96,7 @@ def _source() -> Json:
 def _choice(choice: Choice) -> Json:
     return {
         "name": choice.name, "label": choice.label, "type": "query", "datasource": SOURCE, "hide": 0, "refresh": 2, "sort": 1,
-        "query": {"query": choice.query, "refId": choice.name}, "definition": choice.query, "includeAll": False,
+        "query": {"query": choice.query, "refId": choice.name}, "includeAll": False,
         "multi": False, "current": {}, "options": [], "regex": "",
     }  # fmt: skip
 
