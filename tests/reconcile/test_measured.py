@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.api.v1alpha1.status import Accuracy, LLMDeploymentStatus
 from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.learned import NOTHING, Learned, learned
 from plimsoll.facts.model import Certainty
@@ -19,6 +20,7 @@ from plimsoll.reconcile.measured import Measured
 from tests.planning.asking import inventory, pool
 from tests.render.building import resource
 
+NEW = LLMDeploymentStatus()
 KEY, GIB = "team-a/chat", 2**30
 
 
@@ -127,12 +129,25 @@ def test_there_is_news_until_status_has_told_it():
     _seen, decision = turned()
     told = Told()
     measured = Measured(reports=told)
-    assert not measured.news(KEY)
+    assert not measured.news(KEY, NEW)
     told.reports = {"u0": report(decision)}
-    assert measured.news(KEY)
+    assert measured.news(KEY, NEW)
     measured.told(KEY, told.of(KEY))
-    assert not measured.news(KEY)
+    assert not measured.news(KEY, NEW)
     told.reports = {}
-    assert measured.news(KEY)
+    assert measured.news(KEY, NEW)
     measured.told(KEY, {})
-    assert not measured.news(KEY)
+    assert not measured.news(KEY, NEW)
+
+
+@pytest.mark.parametrize(
+    ("began", "measured_before", "news"), [(1000.0, 1, False), (1000.0, 2, True), (10.0, 1, True)]
+)
+def test_a_process_that_starts_has_no_news_of_what_stands_in_status_already(
+    began: float, measured_before: int, news: bool
+):
+    seen, decision = turned()
+    status = LLMDeploymentStatus(accuracy=Accuracy(kv_tokens_measured=measured_before))
+    measured = Measured(reports=Told(u0=report(decision)), began=began)
+    measured.look(KEY, seen.serving)
+    assert measured.news(KEY, status) is news

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.gpus import UnknownGpu, gpu_named
 from plimsoll.facts.learned import NOTHING, Learned, Residual, merged, taught
@@ -53,6 +54,8 @@ class Measured:
     """Both together: what plans are made with."""
     _taught: dict[str, dict[str, int]] = field(default_factory=dict)
     """By deployment, restarts of the pods (by uid) that have taught."""
+    _rests: set[str] = field(default_factory=set)
+    """Deployments of which nothing has changed since this process began."""
     _told: dict[str, tuple[tuple[str, Report], ...]] = field(default_factory=dict)
 
     def know(self, own: Learned, seed: Learned) -> None:
@@ -60,10 +63,22 @@ class Measured:
 
     def look(self, key: str, serving: Serving) -> None:
         self.reports.look(key, serving)
+        last = max((pod.since for seen in serving.sets for pod in seen.pods), default=0.0)
+        if last < self.began:
+            self._rests.add(key)
+        else:
+            self._rests.discard(key)
 
-    def news(self, key: str) -> bool:
+    def news(self, key: str, status: LLMDeploymentStatus) -> bool:
         """Whether engines have told something since status was."""
-        return self._told.get(key, ()) != tuple(self.reports.of(key).items())
+        reports = self.reports.of(key)
+        if self._told.get(key, ()) == tuple(reports.items()):
+            return False
+        if key in self._rests and _stands_there(status, reports):
+            # Another process told it; else one that starts would plan for everybody who serves.
+            self.told(key, reports)
+            return False
+        return True
 
     def told(self, key: str, reports: Mapping[str, Report]) -> None:
         """These have reached the status."""
@@ -76,6 +91,7 @@ class Measured:
         self.reports.forget(key)
         self._taught.pop(key, None)
         self._told.pop(key, None)
+        self._rests.discard(key)
 
     def learn(self, key: str, seen: Seen, decision: Decision) -> None:
         """From the starts of a deployment that have not taught yet."""
@@ -109,6 +125,17 @@ class Measured:
             ", ".join(f"{one.term} {one.bytes / 2**20:+.0f} MiB ({one.key.flags})" for one in found),
             extra={"deployment": key},
         )
+
+
+def _stands_there(status: LLMDeploymentStatus, reports: Mapping[str, Report]) -> bool:
+    tokens = [one.kv_tokens for one in reports.values()]
+    return (
+        status.accuracy is not None
+        and status.progress is None
+        and None not in tokens
+        and min((one for one in tokens if one is not None), default=None)
+        == status.accuracy.kv_tokens_measured
+    )
 
 
 def lessons_of(seen: Seen, decision: Decision, entry: PlanSet, report: Report) -> Iterator[Residual]:

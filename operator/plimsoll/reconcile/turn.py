@@ -66,7 +66,7 @@ async def turn(world: World, key: str) -> float | None:
     if (
         rested
         and not world.asks(key)
-        and not world.measured.news(key)
+        and not world.measured.news(key, deployment.status)
         and settled(deployment, world.cluster.children(key), serving, world.mark)
     ):
         _still_hungry(world, key, deployment)
