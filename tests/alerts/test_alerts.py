@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import BaseModel
 
 from plimsoll.alerts import ALERTS
 from plimsoll.alerts.base import Alert
 from plimsoll.alerts.generate import generated_files
-from plimsoll.alerts.pages import MARK, SECTIONS, runbook
+from plimsoll.alerts.pages import MARK, SECTIONS, alerts_page, runbook
 from plimsoll.alerts.records import RECORDS, WORDS
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.handlers.alerted import MOST_ALERTS, PATH
 from plimsoll.prometheus import own
 
 ROOT = Path(__file__).parents[2]
@@ -113,3 +115,10 @@ def test_the_operators_metrics_keep_the_customs_of_prometheus() -> None:
         assert (metric.kind == "counter") == metric.name.endswith("_total"), metric.name
         assert metric.text.endswith("."), metric.name
         assert not {"namespace", "pod", "container", "job", "instance"} & set(metric.labels), metric.name
+
+
+def test_the_page_tells_alertmanager_where_and_how_much_the_operator_hears() -> None:
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```$", alerts_page(), re.MULTILINE | re.DOTALL)
+    (webhook,) = yaml.safe_load(shown)["receivers"][0]["webhook_configs"]
+    assert webhook["url"].endswith(PATH)
+    assert webhook["max_alerts"] == MOST_ALERTS

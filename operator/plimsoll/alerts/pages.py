@@ -26,8 +26,7 @@ with `metrics.rules.enabled` (it needs the CRD of the Prometheus operator); for 
 [files/rules.yaml](../charts/plimsoll/files/rules.yaml) is a rule file as it stands. They need the engines' metrics, found in any way that labels
 series with `namespace` and `pod`, and the operator's own ([metrics](metrics.md)), which carry each resource's `slo` so that one rule serves all.
 
-Alerts about a resource have the labels `namespace` and `llm`. Sent to the operator's webhook ([the operator](operator.md)) they make it look at that
-resource at once; it acts on what it then sees, never on what an alert says.
+Alerts about a resource have the labels `namespace` and `llm`. [Below](#sent-to-the-operator) is how they reach the operator.
 
 | alert | severity | lasts | says |
 |---|---|---|---|
@@ -43,6 +42,47 @@ What they are told in is recorded first, one series a resource; dashboards and a
 
 | record | of |
 |---|---|
+"""
+_WEBHOOK: Final = """
+## Dashboards
+
+[The fleet](../charts/plimsoll/dashboards/fleet.json) and [a deployment](../charts/plimsoll/dashboards/deployment.json), for Grafana 10 or later: imported
+by hand, or by a sidecar that loads ConfigMaps, with the chart's `metrics.dashboards.enabled`. They draw records, so the rules must be there too.
+
+## Sent to the operator
+
+With the chart's `alerts.enabled` the operator that acts listens at the Service `NAME-alerts`, with the certificate and the token of two Secrets:
+
+```sh
+kubectl -n plimsoll create secret tls plimsoll-alerts-tls --cert=tls.crt --key=tls.key
+kubectl -n plimsoll create secret generic plimsoll-alerts-token --from-literal=token="$(openssl rand -hex 32)"
+helm upgrade plimsoll charts/plimsoll -n plimsoll --reuse-values --set alerts.enabled=true \\
+  --set alerts.certificateSecret=plimsoll-alerts-tls --set alerts.tokenSecret=plimsoll-alerts-token
+```
+
+The certificate is for `plimsoll-alerts.plimsoll.svc`, by cert-manager or whoever else; it and the token may be renewed in their Secrets at any time. To
+Alertmanager it is a webhook:
+
+```yaml
+receivers:
+  - name: plimsoll
+    webhook_configs:
+      - url: https://plimsoll-alerts.plimsoll.svc/alerts
+        max_alerts: 500
+        http_config:
+          authorization: {type: Bearer, credentials_file: /etc/alertmanager/plimsoll/token}
+          tls_config: {ca_file: /etc/alertmanager/plimsoll/ca.crt}
+route:
+  routes:
+    - receiver: plimsoll
+      matchers: ['alertname =~ "Plimsoll.+"', 'llm != ""']
+      continue: true
+```
+
+An alert makes the operator look at the deployment that it names, at once and whole, and that is all that it does: no figure of a message is believed, and
+what is done follows from what is then seen. What is repeated or resolved wakes nobody. A message without the token, of more than a mebibyte or of more
+than 500 alerts is refused. Where the webhook is off or away, the loop finds the same by its own looks, some seconds later. A pod that waits for the
+Lease does not listen; Alertmanager then tries again and finds the one that does. `plimsoll_alerts_received_total` counts what came.
 """
 _METRICS_HEAD: Final = """\
 # The operator's own metrics
@@ -86,6 +126,7 @@ def alerts_page() -> str:
         + "".join(f"| {name} | {value} | {value.meaning} |\n" for name, value in TABLE.items())
         + _RECORDS_HEAD
         + "".join(f"| `{record.name}` | {_sources(record.expr)} |\n" for record in RECORDS)
+        + _WEBHOOK
     )
 
 
