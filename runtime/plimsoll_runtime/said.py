@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from plimsoll_runtime import SCHEMA, VERSION
 from plimsoll_runtime.address import without_secrets
 from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.fetching import Progress
 from plimsoll_runtime.nvml import Devices
 from plimsoll_runtime.readings import Reading
 from plimsoll_runtime.startup import Startup
@@ -34,6 +35,7 @@ class Said:
         self._failure: Failure | None = None
         self._reading: Reading | None = None
         self._devices: Devices | None = None
+        self._progress: Progress | None = None
         self.run = f"{time.time_ns():x}"
         """Of this start, so that members of a group can tell it from another."""
 
@@ -78,11 +80,19 @@ class Said:
         with self._lock:
             self._devices = devices
 
+    def fetches(self, progress: Progress | None) -> None:
+        """A part of a start."""
+        with self._lock:
+            if self._state in (STARTING, FETCHING):
+                self._progress = progress
+                self._state = STARTING if progress is None else FETCHING
+
     def serves(self, now: float) -> None:
         """Only out of a start: what is to end goes on to."""
         with self._lock:
-            if self._state != STARTING:
+            if self._state not in (STARTING, FETCHING):
                 return
+            self._progress = None
             self._startup.served(now)
             self._state = SERVING
 
@@ -105,10 +115,10 @@ class Said:
                 "runtime": VERSION,
                 "run": self.run,
                 "state": self._state,
-                "phase": startup.text() if self._state == STARTING else self._state,
+                "phase": self._phase_text(),
                 "engine": {"name": self._engine, "version": startup.version},
                 "phases": [phase._asdict() for phase in startup.phases(now)],
-                "progress": None,
+                "progress": None if self._progress is None else self._progress.told(),
                 "measured": measured,
                 "requests": None
                 if reading is None
@@ -117,6 +127,11 @@ class Said:
                 "failure": None if self._failure is None else self._failure.told(),
                 "argv": self._argv,
             }
+
+    def _phase_text(self) -> str:
+        if self._state == FETCHING and self._progress is not None:
+            return self._progress.text()
+        return self._startup.text() if self._state == STARTING else self._state
 
 
 def _name(argv: Sequence[str]) -> str | None:

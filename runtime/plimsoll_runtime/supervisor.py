@@ -19,11 +19,12 @@ from plimsoll_runtime.address import Address, address_of
 from plimsoll_runtime.child import Child, adopt_orphans, end_orphans
 from plimsoll_runtime.drain import Drain, Step
 from plimsoll_runtime.failure import Failure, scrubbed
+from plimsoll_runtime.fetching import Fetching, folder_of
 from plimsoll_runtime.group import REPORT_SECONDS, Leader, Members, Place, Report, ask_leader
 from plimsoll_runtime.hang import Hang
 from plimsoll_runtime.log import Log
 from plimsoll_runtime.readings import Reading, reading_of
-from plimsoll_runtime.said import DRAINING, SERVING, STARTING, Said
+from plimsoll_runtime.said import DRAINING, FETCHING, SERVING, STARTING, Said
 from plimsoll_runtime.taxonomy import SERVING as WHILE_SERVING
 from plimsoll_runtime.taxonomy import explained
 from plimsoll_runtime.words import leave, tell
@@ -92,7 +93,7 @@ class Supervisor:
         self.said.enter(STARTING)
         log = Log(child.output, sys.stdout.fileno(), self.said.line)
         log.start()
-        watch = _Watch(self._address, self._events, self.said, self.options.hang)
+        watch = _Watch(self._address, self._events, self.said, self.options)
         watch.start()
         while child.code is None:
             self._turn(child)
@@ -245,13 +246,15 @@ class Supervisor:
 
 
 class _Watch(threading.Thread):
-    """Reads the engine's metrics: often until it serves and while it is to end, rarely between."""
+    """Reads the engine's metrics: often until it serves and while it is to end, rarely between. And how its download goes."""
 
     def __init__(
-        self, address: Address | None, events: queue.SimpleQueue[_Event], said: Said, hang: float
+        self, address: Address | None, events: queue.SimpleQueue[_Event], said: Said, options: Options
     ) -> None:
         super().__init__(name="watch", daemon=True)
-        self._rare = min(15.0, hang / 4) if hang > 0 else 15.0
+        self._rare = min(15.0, options.hang / 4) if options.hang > 0 else 15.0
+        folder = folder_of(options.argv, options.environment)
+        self._fetching = None if folder is None else Fetching(folder)
         self._address, self._events, self._said = address, events, said
         self._ended = threading.Event()
 
@@ -259,15 +262,18 @@ class _Watch(threading.Thread):
         self._ended.set()
 
     def run(self) -> None:
-        address = self._address
-        if address is None:
-            return
         while not self._ended.is_set():
-            answer = address.get("/metrics", timeout=10.0)
-            reading = reading_of(answer[1]) if answer is not None and answer[0] == 200 else None
-            self._said.read(reading)
-            self._events.put(_Told(reading, time.monotonic()))
+            if self._address is not None:
+                self._read(self._address)
+            if self._fetching is not None and self._said.state in (STARTING, FETCHING):
+                self._said.fetches(self._fetching.look(time.monotonic()))
             self._wait()
+
+    def _read(self, address: Address) -> None:
+        answer = address.get("/metrics", timeout=10.0)
+        reading = reading_of(answer[1]) if answer is not None and answer[0] == 200 else None
+        self._said.read(reading)
+        self._events.put(_Told(reading, time.monotonic()))
 
     def _wait(self) -> None:
         """A state that changes ends a long pause."""

@@ -65,8 +65,9 @@ def main():
     parser.add_argument("--requests", default="/nowhere")
     parser.add_argument("--hangs", action="store_true")
     parser.add_argument("--deaf", action="store_true")
+    parser.add_argument("--deaf-start", action="store_true")
     parser.add_argument("--worker", action="store_true")
-    for flag in ("--nnodes", "--node-rank", "--master-addr"):
+    for flag in ("--nnodes", "--node-rank", "--master-addr", "--download-dir"):
         parser.add_argument(flag)
     parser.add_argument("--headless", action="store_true")
     told = parser.parse_args()
@@ -80,6 +81,8 @@ def main():
         os.kill(os.getpid(), told.die)
     if told.exit is not None:
         sys.exit(told.exit)
+    while told.deaf_start:
+        time.sleep(1)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", told.port), handler_of(Engine(told)))
     ended = threading.Event()
 

@@ -1,0 +1,135 @@
+"""How far the engine's own download of its model is: read from the folder that the hub's client fills, since it logs nothing that lasts.
+
+Looking costs a listing of one folder. Nothing is told before bytes come, and no total before the model's index is there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from plimsoll_runtime.address import value_of
+
+GIB = 1 << 30
+MIB = 1 << 20
+WINDOW_SECONDS = 30.0
+"""Over which the rate is taken."""
+STALLED_SECONDS = 120.0
+"""A download that stands for so long is told no more; whether it failed is the engine's to say."""
+_INDEX = "model.safetensors.index.json"
+_MOST_INDEX = 64 << 20
+
+
+class Progress(NamedTuple):
+    done: int
+    total: int | None
+    rate: int | None
+    """Bytes a second; None until two looks differ in time."""
+
+    def told(self) -> dict[str, object]:
+        return {"bytes": self.done, "of": self.total, "rate": self.rate}
+
+    def text(self) -> str:
+        total = "" if self.total is None else f" of {self.total / GIB:.1f}"
+        rate = "" if not self.rate else f", {self.rate / MIB:.0f} MiB/s"
+        left = ""
+        if self.rate and self.total is not None and self.total > self.done:
+            left = f", {_minutes((self.total - self.done) / self.rate)} left"
+        return f"fetching the model: {self.done / GIB:.1f}{total} GiB{rate}{left}"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def folder_of(argv: Sequence[str], environment: Mapping[str, str]) -> Path | None:
+    """Where the hub's client keeps this model; None where the engine reads a folder of its own."""
+    model = _model(argv)
+    if model is None or model.startswith(("/", ".", "~")) or model.count("/") > 1 or "://" in model:
+        return None
+    cache = value_of(argv, "--download-dir") or environment.get("HF_HUB_CACHE")
+    if cache is None:
+        home = environment.get("HF_HOME")
+        cache = f"{home}/hub" if home else f"{environment.get('HOME', '/root')}/.cache/huggingface/hub"
+    return Path(cache) / ("models--" + model.replace("/", "--"))
+
+
+def _model(argv: Sequence[str]) -> str | None:
+    named = value_of(argv, "--model")
+    if named is not None:
+        return named
+    for word, following in zip(argv, argv[1:]):
+        if word == "serve" and not following.startswith("-"):
+            return following
+    return None
+
+
+class Fetching:
+    """One download. Not for several threads at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._total: int | None = None
+        self._looks: deque[tuple[float, int]] = deque()
+        self._grew: float | None = None
+
+    def look(self, now: float) -> Progress | None:
+        """None while nothing comes: what an earlier start left half written is no download."""
+        size, writing = _blobs(self._folder / "blobs")
+        if self._looks and size > self._looks[-1][1]:
+            self._grew = now
+        self._looks.append((now, size))
+        while now - self._looks[0][0] > WINDOW_SECONDS and len(self._looks) > 2:
+            self._looks.popleft()
+        if not writing or self._grew is None or now - self._grew > STALLED_SECONDS:
+            return None
+        if self._total is None:
+            self._total = _total(self._folder / "snapshots")
+        since, earlier = self._looks[0]
+        rate = round(max(0, size - earlier) / (now - since)) if now > since else None
+        # Other files than weights lie here too, a few MiB of them.
+        total = None if self._total is None else max(self._total, size)
+        return Progress(done=size, total=total, rate=rate)
+
+
+def _blobs(folder: Path) -> tuple[int, bool]:
+    """Bytes that are there, and whether more are coming. What is written but not yet allocated does not count."""
+    size, writing = 0, False
+    try:
+        files = list(folder.iterdir())
+    except OSError:
+        return 0, False
+    for file in files:
+        about = _stat(file)
+        if about is None:
+            continue
+        if file.name.endswith(".incomplete"):
+            writing = True
+        size += about
+    return size, writing
+
+
+def _stat(file: Path) -> int | None:
+    """A file that is made at its full length first holds no more than its blocks."""
+    try:
+        about = file.stat()
+    except OSError:  # renamed a moment ago
+        return None
+    return min(about.st_size, about.st_blocks * 512)
+
+
+def _total(snapshots: Path) -> int | None:
+    found = (_size_in(index) for index in sorted(snapshots.glob(f"*/{_INDEX}")))
+    return next((size for size in found if size is not None), None)
+
+
+def _size_in(index: Path) -> int | None:
+    try:
+        if index.stat().st_size > _MOST_INDEX:
+            return None
+        return int(json.loads(index.read_text(encoding="utf-8"))["metadata"]["total_size"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
