@@ -1,7 +1,8 @@
 """The engine model's closed loop against measured points of GPUs: each model and hardware with constants fitted without it.
 
-So many users who ask again at once, all with the same lengths, begun out of step with one another; TTFT and TPOT are means, as
-the points' are.
+So many users who ask again at once, all with the same lengths; TTFT and TPOT are means, as the points' are. Measured loops begin
+with all users at the same moment and last some ten rounds, so a share of the first tokens, the one that the planner counts with,
+is of such a volley, the rest of users who are out of step with one another.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from latency_accuracy import left_out, quantile
 from latency_rows import Row, read_rows
+from plimsoll.planning.closed_loop import START_SHARE
 from plimsoll.planning.performance import Replica
 from plimsoll.planning.rates import Constants, rates_for
 from plimsoll.simulate.engine import Engine
@@ -24,8 +26,8 @@ from plimsoll.simulate.steps import Limits, step_times
 
 ROWS_EACH = 10
 """Of a model on its hardware, evenly over its points: some hundred runs of the model are enough."""
-ROUNDS = 3
-"""Answers of each user; the first two bring them out of step."""
+ROUNDS, COUNTED = 5, 2
+"""Answers of each user; those before the counted ones bring them out of step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +106,27 @@ def played(row: Row, constants: Constants) -> Point:
         max_num_batched_tokens=row.settings.max_num_batched_tokens * ranks,
         max_model_len=row.settings.max_model_len + 1,
     )
-    seen = list(_looped(Engine(times, limits), load.concurrency, load.input_tokens, load.output_tokens))
-    ttft = fmean(one.first_at - one.arrival for one in seen)
+    users, given, asked = load.concurrency, load.input_tokens, load.output_tokens
+    volley = _volley(Engine(times, limits), users, given, asked)
+    seen = list(_looped(Engine(times, limits), users, given, asked))
+    steady = fmean(one.first_at - one.arrival for one in seen)
+    ttft = START_SHARE * volley + (1 - START_SHARE) * steady
     tpot = fmean((one.finished_at - one.first_at) / max(1, one.output_tokens - 1) for one in seen)
     return Point(row, ttft, tpot)
 
 
+def _volley(engine: Engine, users: int, given: int, asked: int) -> float:
+    """Mean time to the first token where all ask at once."""
+    requests = [Request(0.0, given, asked) for _ in range(users)]
+    for one in requests:
+        engine.submit(one, 0.0)
+    while any(one.first_at < 0 for one in requests):
+        engine.advance(engine.now + 1e-9)
+    return fmean(one.first_at for one in requests)
+
+
 def _looped(engine: Engine, users: int, given: int, asked: int) -> Iterator[Request]:
-    """The last answer of each user."""
+    """The last answers of each user."""
     chance = Random(users)  # noqa: S311 - repeatable
     left = dict.fromkeys(range(users), ROUNDS)
     whose: dict[Request, int] = {}
@@ -126,9 +141,9 @@ def _looped(engine: Engine, users: int, given: int, asked: int) -> Iterator[Requ
         for request in done:
             user = whose.pop(request)
             left[user] -= 1
-            if left[user] == 0:
+            if left[user] < COUNTED:
                 yield request
-            else:
+            if left[user] > 0:
                 again = Request(request.finished_at, given, asked)
                 engine.submit(again, max(engine.now, again.arrival))
                 whose[again] = user

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fidelity_fit import Constants, fit, off
-from fidelity_pairs import _looped
+from fidelity_pairs import COUNTED, _looped, _volley
 from fidelity_replay import Figures, Seen, replay
 from fidelity_report import Compared, Measured, row
 from plimsoll.load.bench import session
@@ -97,8 +97,10 @@ def test_a_row_has_what_is_asked_for_and_says_what_is_unknown():
     assert made["in_sample"]["ttft_p50_err_pct"] == 0.0
 
 
-def test_users_of_measured_points_are_answered_once_each_at_the_end():
+def test_users_of_measured_points_count_when_they_are_out_of_step_and_as_a_volley():
     engine = Engine(CONSTANTS.times(8), ROOMY)
     last = list(_looped(engine, 5, 50, 20))
-    assert [one.output_tokens for one in last] == [20] * 5
+    assert [one.output_tokens for one in last] == [20] * 5 * COUNTED
     assert engine.in_flight == 0
+    steady = sum(one.first_at - one.arrival for one in last) / len(last)
+    assert _volley(Engine(CONSTANTS.times(8), ROOMY), 5, 50, 20) > steady
