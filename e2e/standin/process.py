@@ -75,7 +75,7 @@ async def _life(words: Sequence[str], told: Told, fate: Fate) -> int:
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_ENDING_S)
     await runner.setup()
     await web.TCPSite(runner, host, port, backlog=1024).start()
-    _log(f"Starting vLLM server on http://{host}:{port}")
+    _log(f"Starting vLLM server on http://{host}:{runner.addresses[0][1]}")
     _log("Application startup complete.")
     faults = asyncio.create_task(_faults(instance, fate))
     try:

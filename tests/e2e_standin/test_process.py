@@ -1,59 +1,50 @@
 """A stand-in engine as a process: how it refuses, starts, is told to end, and fails."""
 
+import http.client
 import json
 import signal
-import socket
 import subprocess
 import sys
-import threading
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from common import eventually
+from standin.told import TIMES, read_times, write_times
 
 ROOT = Path(__file__).parents[2]
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 @contextmanager
-def engine(*options: str, words: tuple[str, ...] = ()) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    port = free_port()
-    told = ["serve", "tiny", f"--port={port}", "--host", "127.0.0.1", *words]
+def engine(*options: str, words: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
+    """On whatever port is free."""
+    told = ["serve", "tiny", "--port=0", "--host", "127.0.0.1", *words]
     argv = [sys.executable, "-m", "standin", *options, *told]
     with subprocess.Popen(argv, cwd=ROOT / "e2e", stderr=subprocess.PIPE, text=True) as process:
         try:
-            yield process, f"http://127.0.0.1:{port}"
+            yield process
         finally:
             process.kill()
+
+
+def address(process: subprocess.Popen[str]) -> str:
+    """Where it listens, once it does."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "Starting vLLM server on " in line:
+            return line.rpartition(" ")[2].strip()
+    raise AssertionError("it ended before it listened")
 
 
 def asked(url: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            text = answer.read()
-            return json.loads(text) if text.startswith(b"{") else text.decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code
-    except OSError:
-        return None
-
-
-def serves(url: str) -> bool:
-    return bool(asked(f"{url}/health") == "")
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return answer.read().decode()
 
 
 @pytest.mark.parametrize(
@@ -64,56 +55,78 @@ def serves(url: str) -> bool:
     ],
 )
 def test_flags_that_are_refused_end_it(words: tuple[str, ...], code: int, said: str):
-    with engine(words=words) as (process, _):
+    with engine(words=words) as process:
         _, log = process.communicate(timeout=60)
     assert process.returncode == code
     assert said in log
 
 
-def test_nobody_is_on_the_port_until_it_has_started_and_a_signal_ends_the_start():
-    with engine("--start-seconds", "600") as (process, url):
+def test_a_signal_ends_a_start():
+    with engine("--start-seconds", "600") as process:
         assert process.stderr is not None
         assert "vLLM API server version 0.33.0" in process.stderr.readline()
-        assert asked(f"{url}/health") is None
         process.terminate()
         assert process.wait(60) != 0
 
 
-def answers(url: str, found: list[Any]) -> threading.Thread:
-    def ask() -> None:
-        found.append(asked(f"{url}/v1/completions", {"prompt": [1], "max_tokens": 100}))
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    assert eventually(
-        lambda: 'num_requests_running{engine="0",model_name="tiny"} 1.0' in (asked(f"{url}/metrics") or "")
+def test_its_log_tells_a_starts_phases():
+    with engine("--start-seconds", "0.6") as process:
+        assert process.stderr is not None
+        phases = [process.stderr.readline() for _ in range(6)]
+        assert asked(f"{address(process)}/health") == ""
+    marks = (
+        "version 0.33.0",
+        "Initializing a V1",
+        "Starting to load",
+        "Model loading took",
+        "KV cache size",
+        "init engine",
     )
-    return thread
+    assert all(mark in line for mark, line in zip(marks, phases, strict=True))
 
 
-@pytest.mark.parametrize(("words", "finish"), [((), "abort"), (("--shutdown-timeout", "60"), "length")])
-def test_told_to_end_it_aborts_or_drains(words: tuple[str, ...], finish: str):
-    with engine(words=words) as (process, url):
-        assert eventually(lambda: serves(url))
-        found: list[Any] = []
-        thread = answers(url, found)
-        process.terminate()
-        thread.join(60)
+@pytest.mark.parametrize(
+    ("words", "tokens", "finish"),
+    [((), 2000, "abort"), (("--shutdown-timeout", "60"), 200, "length")],
+)
+def test_told_to_end_it_aborts_or_drains(words: tuple[str, ...], tokens: int, finish: str):
+    with engine(words=words) as process:
+        body = {"prompt": [1], "max_tokens": tokens, "stream": True}
+        request = urllib.request.Request(
+            f"{address(process)}/v1/completions",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            answer.readline()
+            process.terminate()
+            events = [json.loads(line[6:]) for line in answer if line.startswith(b"data: {")]
         assert process.wait(60) == 0
-    assert found[0]["choices"][0]["finish_reason"] == finish
+    assert events[-1]["choices"][0]["finish_reason"] == finish
 
 
 @pytest.mark.parametrize(("what", "code"), [("crash", 1), ("oom", -signal.SIGKILL)])
 def test_it_dies_when_it_is_to(what: str, code: int):
-    with engine() as (process, url):
-        assert eventually(lambda: serves(url))
-        with suppress(OSError):
-            asked(f"{url}/standin/{what}", {})
+    with engine() as process:
+        with suppress(OSError, http.client.HTTPException):
+            asked(f"{address(process)}/standin/{what}", {})
         assert process.wait(60) == code
 
 
 def test_faults_come_by_themselves_where_they_are_asked_for():
-    with engine("--crash-after", "0.1") as (process, _):
+    with engine("--crash-after", "0.1") as process:
         _, log = process.communicate(timeout=60)
         assert process.returncode == 1
     assert "EngineDeadError" in log
+
+
+def test_step_times_may_be_handed_in(tmp_path: Path):
+    file = tmp_path / "times.json"
+    file.write_text(write_times(replace(TIMES, request=0.25)))
+    assert read_times(file.read_text()).request == 0.25
+    with engine("--times", str(file)) as process:
+        url = address(process)
+        asked(f"{url}/v1/completions", {"prompt": [1], "max_tokens": 1})
+        page = asked(f"{url}/metrics")
+    (total,) = [line for line in page.splitlines() if line.startswith("vllm:time_to_first_token_seconds_sum")]
+    assert float(total.split()[-1]) > 0.25
