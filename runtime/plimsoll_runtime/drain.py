@@ -36,13 +36,16 @@ class Drain:
         return self.stop_at + min(MOST_ROOM, self._grace / 3)
 
     def step(self, now: float, reading: Reading | None, *, answers: bool) -> Step:
-        """`answers`: whether the engine takes requests at all; `reading`: its last word, None where it gives none."""
+        """`answers`: whether the engine takes requests at all; `reading`: its last word since it was to end, None where there is
+        none, as from an engine too busy to say one."""
         if now >= self.kill_at:
             return Step.KILL
         if not answers or now >= self.stop_at:
             return Step.STOP
-        if reading is None or reading.idle is None:
-            # Nothing to judge by: the engine's own way of ending is the best there is.
+        if reading is None:
+            return Step.WAIT
+        if reading.idle is None:
+            # Its words say nothing of requests: its own way of ending is the best there is.
             return Step.STOP if now >= self._began + 3 * QUIET_SECONDS else Step.WAIT
         if not reading.idle:
             self._quiet_since = None

@@ -39,6 +39,10 @@ class Reading(NamedTuple):
         return self.running + self.waiting == 0
 
 
+SILENT = Reading(None, None, None)
+"""Of an engine that answers, and says nothing of itself."""
+
+
 def reading_of(text: str) -> Reading:
     sums: dict[str, float] = {}
     cache: dict[str, str] = {}

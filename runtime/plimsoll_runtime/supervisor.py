@@ -23,7 +23,7 @@ from plimsoll_runtime.fetching import Fetching, folder_of
 from plimsoll_runtime.group import REPORT_SECONDS, Leader, Members, Place, Report, ask_leader
 from plimsoll_runtime.hang import Hang
 from plimsoll_runtime.log import Log
-from plimsoll_runtime.readings import Reading, reading_of
+from plimsoll_runtime.readings import SILENT, Reading, reading_of
 from plimsoll_runtime.said import DRAINING, FETCHING, SERVING, STARTING, Said
 from plimsoll_runtime.taxonomy import SERVING as WHILE_SERVING
 from plimsoll_runtime.taxonomy import explained
@@ -76,6 +76,8 @@ class Supervisor:
         self._address = address_of(options.argv)
         self._hang = Hang(options.hang)
         self._drain: Drain | None = None
+        self._last_word: Reading | None = None
+        """Since it was to end; what it said before is of another moment."""
         self._stopped = False
         self._kills = memory_kills()
         self._companion: _Companion | None = None
@@ -178,6 +180,8 @@ class Supervisor:
     def _hear(self, told: _Told, child: Child) -> None:
         if told.reading is not None:
             self.said.serves(told.at)
+        if self._drain is not None:
+            self._last_word = told.reading
         if self.said.state != SERVING:
             return
         failure = self._hang.take(told.at, told.reading)
@@ -195,7 +199,7 @@ class Supervisor:
             step = drain.follow(now, leader_there=self._companion.leader_there)
         else:
             answers = self._address is not None and self.said.served
-            step = drain.step(now, self.said.reading, answers=answers)
+            step = drain.step(now, self._last_word, answers=answers)
         if step is Step.STOP and not self._stopped:
             self._stop(child)
         elif step is Step.KILL:
@@ -271,7 +275,9 @@ class _Watch(threading.Thread):
 
     def _read(self, address: Address) -> None:
         answer = address.get("/metrics", timeout=10.0)
-        reading = reading_of(answer[1]) if answer is not None and answer[0] == 200 else None
+        reading = None
+        if answer is not None:
+            reading = reading_of(answer[1]) if answer[0] == 200 else SILENT
         self._said.read(reading)
         self._events.put(_Told(reading, time.monotonic()))
 

@@ -20,7 +20,7 @@ import pytest
 from build import build
 
 ENGINE = Path(__file__).parent / "engine.py"
-PATIENCE = 30.0
+PATIENCE = 90.0
 
 
 @pytest.fixture(scope="session")

@@ -43,7 +43,7 @@ def handler_of(engine):
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             body = engine.metrics().encode()
-            self.send_response(200)
+            self.send_response(404 if engine.told.no_metrics else 200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -65,6 +65,7 @@ def main():
     parser.add_argument("--requests", default="/nowhere")
     parser.add_argument("--hangs", action="store_true")
     parser.add_argument("--deaf", action="store_true")
+    parser.add_argument("--no-metrics", action="store_true")
     parser.add_argument("--deaf-start", action="store_true")
     parser.add_argument("--worker", action="store_true")
     for flag in ("--nnodes", "--node-rank", "--master-addr", "--download-dir"):

@@ -74,11 +74,16 @@ def test_an_engine_that_does_not_serve_yet_is_told_at_once():
     assert Drain(0.0, 60.0).step(0.0, None, answers=False) is Step.STOP
 
 
-@pytest.mark.parametrize("reading", [None, UNKNOWN])
-def test_an_engine_that_says_nothing_of_itself_ends_in_its_own_way(reading):
+def test_an_engine_that_says_nothing_of_requests_ends_in_its_own_way():
     drain = Drain(0.0, 60.0)
-    assert drain.step(1.0, reading, answers=True) is Step.WAIT
-    assert drain.step(3.0, reading, answers=True) is Step.STOP
+    assert drain.step(1.0, UNKNOWN, answers=True) is Step.WAIT
+    assert drain.step(3.0, UNKNOWN, answers=True) is Step.STOP
+
+
+def test_an_engine_too_busy_to_say_anything_has_all_of_its_time():
+    drain = Drain(0.0, 60.0)
+    assert drain.step(59.0, None, answers=True) is Step.WAIT
+    assert drain.step(60.0, None, answers=True) is Step.STOP
 
 
 def test_requests_that_run_without_a_token_for_the_limit_are_a_hang():

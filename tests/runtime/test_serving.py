@@ -90,6 +90,26 @@ def test_the_engine_is_not_told_to_end_while_an_answer_is_running(supervised):
     assert "told to end by 15" in supervised.said()
 
 
+def test_an_engine_without_metrics_serves_and_ends_in_its_own_way(supervised):
+    supervised.engine("--no-metrics", own=("--grace=60",))
+    assert supervised.until("serving")["requests"] == {"running": None, "waiting": None}
+    supervised.send(signal.SIGTERM)
+    assert supervised.end() == 0
+
+
+def test_what_was_idle_before_the_signal_may_be_busy_now(supervised):
+    supervised.engine(own=("--grace=60",))
+    supervised.until("serving")
+    supervised.requests.write_text("1")
+    supervised.send(signal.SIGTERM)
+    supervised.until("draining")
+    while supervised.facts()["requests"]["running"] != 1:
+        assert supervised.process.poll() is None
+    assert "told to end by 15" not in supervised.said()
+    supervised.requests.write_text("0")
+    assert supervised.end() == 0
+
+
 def test_a_second_signal_to_end_does_not_wait(supervised):
     supervised.requests.write_text("1")
     supervised.engine(own=("--grace=600",))
