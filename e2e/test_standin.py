@@ -15,7 +15,8 @@ from cluster.metrics import Prometheus
 from cluster.metrics.prometheus import value_of
 from plimsoll.load.exposition import read_exposition
 from real import left_out
-from standin import Fleet, Told
+from standin.fleet import Fleet
+from standin.told import Told
 
 OPTIONAL = re.compile(r"vllm:(estimated_.*|lora_requests_info|.*_created)$")
 """Exported where a flag or the platform says so, or not at all by an engine of several processes."""

@@ -12,7 +12,9 @@ from common import eventually
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.prometheus.exposition import sample_of
 from plimsoll.prometheus.vocabulary import vocabulary
-from standin import Fleet, Instance, State, Told
+from standin.fleet import Fleet
+from standin.instance import Instance, State
+from standin.told import Told
 
 
 @pytest.fixture
