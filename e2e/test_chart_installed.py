@@ -57,13 +57,30 @@ def serving(desk: Desk) -> dict[str, str]:
     return {one["metadata"]["uid"]: one["status"]["startTime"] for one in desk.pods()}
 
 
+def kept(node: Cluster) -> str:
+    """Whom the operator's webhook is to be trusted for, by the Secret that it keeps."""
+    found = node.api.get(f"/api/v1/namespaces/{PLACE}/secrets/plimsoll-webhook").get("data") or {}
+    return str(found.get("ca.crt", ""))
+
+
+def told(node: Cluster) -> str:
+    """The same by what the API server was told."""
+    hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    (hook,) = node.api.get(f"{hooks}/{PLACE}-plimsoll-webhook")["webhooks"]
+    return str(hook["clientConfig"].get("caBundle", ""))
+
+
 def test_it_is_installed_upgraded_and_taken_away(node: Cluster, image: Recipe) -> None:
     repository, _, tag = image.reference.rpartition(":")
     chosen = (
         "plimsoll", str(CHART), "--set=offline=true", f"--set=image.repository={repository}", f"--set-string=image.tag={tag}",
         f"--set=nodeSelector.kubernetes\\.io/hostname={NODE}",
+        # Services of the cluster are not reached from where the API server runs, so nobody answers it, and it lets all in.
+        "--set=webhook.enabled=true", "--set=webhook.timeoutSeconds=1",
     )  # fmt: skip
     run(node, "install", *chosen)
+    certificate = kept(node)
+    assert certificate == told(node) != ""
     desk = Desk(node, "users")
     desk.apply(replicas=2)
     assert desk.says("Ready", "True", "Serving")
@@ -80,6 +97,7 @@ def test_it_is_installed_upgraded_and_taken_away(node: Cluster, image: Recipe) -
     assert eventually(lambda: desk.get()["status"].get("ready") == "3/3")
     assert before.items() <= serving(desk).items()
     assert children.keys() <= desk.children().keys()
+    assert (kept(node), told(node)) == (certificate, certificate)
 
     run(node, "uninstall", "plimsoll")
     assert eventually(lambda: node.api.items(operators) == [])
