@@ -93,7 +93,7 @@ def test_08_replicas_without_gpus_are_given_up_and_the_planner_goes_on():
     withdrawn = ticks(situation(signals(2, **BUSY), stuck), 1)
     assert (only(withdrawn).reason, withdrawn.replicas) == ("GPUsUnavailable", 2)
     quiet = situation(signals(2, **IDLE), serving(2))
-    calm = after(*[quiet] * 30, memory=withdrawn.memory)
+    calm = after(*[quiet] * 40, memory=withdrawn.memory)
     assert calm.replicas == 1
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from plimsoll.control.curve import Curve, curve_of, planned_point, work_of
 from plimsoll.control.forecast import arrivals
 from plimsoll.control.memory import Learnt, LoadMemory, RoleMemory
-from plimsoll.control.signals import Signals
+from plimsoll.control.signals import RECENT_S, Signals
 from plimsoll.control.situation import Capacity, ReplicaState, Role, ServingSet
 
 CALM_SHARE: Final = 0.1
@@ -38,8 +38,16 @@ class Demand:
 
     @property
     def owing(self) -> bool:
-        """More waits than the next step of a batch takes up: a queue is there."""
-        return self.waiting > CALM_SHARE * (self.running or 0.0) + 1
+        return is_queue(self.waiting, self.running)
+
+    def crest(self, rate: float, sigmas: float) -> float:
+        """What such a rate comes to in a burst."""
+        return rate + sigmas * math.sqrt(self.burstiness * rate / RECENT_S)
+
+
+def is_queue(waiting: float, running: float | None) -> bool:
+    """More waits than the next step of a batch takes up."""
+    return waiting > CALM_SHARE * (running or 0.0) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,19 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from plimsoll.control.demand import Load
 from plimsoll.control.law import Law
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.need import Asked
 from plimsoll.control.pools import shrunk
-from plimsoll.control.signals import RECENT_S
 from plimsoll.control.situation import ReplicaState, Role, Situation
 from plimsoll.control.turn import Turn
-
-REGRET_WINDOWS: Final = 4.0
-"""A step up within so many windows after a step down takes it back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +28,19 @@ class Down:
 
 def window_s(situation: Situation, memory: RoleMemory, lead: float, law: Law) -> float:
     """How long less must be wanted: longer for whoever had to take a step down back."""
-    return (situation.down_window_s or max(law.down_window_s, 2 * lead)) * min(law.regret_most, memory.regret)
+    return (situation.down_window_s or max(law.down_window_s, law.down_starts * lead)) * min(
+        law.regret_most, memory.regret
+    )
 
 
-def regretted(memory: RoleMemory, now: float, window: float) -> RoleMemory:
+def regretted(memory: RoleMemory, now: float, window: float, law: Law) -> RoleMemory:
     """At a step up: did the last step down go too far? Each time it did, the next one waits twice as long."""
     if memory.down_at is None or memory.up_at is None or memory.down_at < memory.up_at:
         return memory
-    soon = now - memory.down_at < REGRET_WINDOWS * window
-    return replace(memory, regret=2 * memory.regret if soon else max(1.0, memory.regret / 2))
+    soon = now - memory.down_at < law.regret_windows * window
+    return replace(
+        memory, regret=min(law.regret_most, 2 * memory.regret) if soon else max(1.0, memory.regret / 2)
+    )
 
 
 def down(turn: Turn, asked: Asked, load: Load) -> Down:
@@ -54,8 +53,8 @@ def down(turn: Turn, asked: Asked, load: Load) -> Down:
         each.count(ReplicaState.STARTING, ReplicaState.UNSCHEDULABLE, ReplicaState.FAILED)
         for each in role.sets
     )
-    step = max(1, idle, math.floor(law.down_share * there))
-    peak = math.ceil(asked.memory.most_wished * (1 + law.down_margin) + law.down_margin_replicas)
+    peak = math.ceil(asked.memory.most_wished + law.down_margin_replicas)
+    step = max(1, idle, math.ceil(law.down_share * (there - peak)))
     count = min(step, there - peak, there - least)
     if count <= 0:
         wanted = f"up to {peak} were wanted in the last {window / 60:.0f} minutes"
@@ -121,5 +120,5 @@ def _busy(load: Load, after: float, law: Law) -> float:
     rate, free = load.demand.arrivals, after - load.missing
     if rate is None or load.holds.curve is None:
         return 0.0
-    burst = law.burst_sigmas * math.sqrt(load.demand.burstiness * rate / RECENT_S)
-    return (rate + burst) / (free * load.holds.rate(load.holds.least)) if free > 0 else math.inf
+    crest = load.demand.crest(rate, law.burst_sigmas)
+    return crest / (free * load.holds.rate(load.holds.least)) if free > 0 else math.inf

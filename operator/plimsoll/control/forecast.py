@@ -31,8 +31,8 @@ EXPECTED_EVERY_S: Final = 60.0
 EXPECTED_KEPT: Final = 40
 SURPRISE_STEP: Final = 0.05
 SURPRISE_SHARE: Final = 0.9
-SURPRISE_LEAST: Final = 20
-"""Forecasts that came due before their error is believed."""
+SURPRISE_FIRST: Final = 1.2
+"""Before a forecast came due: a deployment that nobody knows is taken for an erratic one. A steady hour shows better."""
 
 
 def observed(load: LoadMemory, now: float, steady: float, recent: float | None) -> LoadMemory:
@@ -79,8 +79,9 @@ def expecting(load: LoadMemory, due: float, rate: float) -> LoadMemory:
     return replace(load, expected=(*load.expected, (due, rate))[-EXPECTED_KEPT:])
 
 
-def surprise(load: LoadMemory) -> float | None:
-    return load.surprise if load.judged >= SURPRISE_LEAST else None
+def surprise(load: LoadMemory) -> float:
+    """By which factor arrivals may pass their forecast."""
+    return SURPRISE_FIRST if load.surprise is None else load.surprise
 
 
 def arrivals(load: LoadMemory, steady: float | None, recent: float | None) -> float | None:
@@ -108,7 +109,7 @@ def _stepped(load: LoadMemory, now: float, steady: float, recent: float | None) 
 
 
 def _judged(load: LoadMemory, now: float, rate: float) -> LoadMemory:
-    factor, judged = load.surprise or 1.0, load.judged
+    factor, judged = surprise(load), False
     waiting = []
     for due, expected in load.expected:
         if due > now:
@@ -117,12 +118,11 @@ def _judged(load: LoadMemory, now: float, rate: float) -> LoadMemory:
             passed = rate / expected > factor
             # Up nine times as far as down: it rests where one in ten passes it.
             factor += SURPRISE_STEP * (SURPRISE_SHARE if passed else SURPRISE_SHARE - 1)
-            judged += 1
+            judged = True
     return replace(
         load,
         expected=tuple(waiting),
-        surprise=min(2.0, max(1.0, factor)) if judged else None,
-        judged=min(judged, 10 * SURPRISE_LEAST),
+        surprise=min(2.0, max(1.0, factor)) if judged else load.surprise,
     )
 
 

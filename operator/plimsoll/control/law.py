@@ -13,11 +13,11 @@ from dataclasses import dataclass
 class Law:
     target: float = 0.70
     """Share of a replica's pool, or of the requests that it carries within its limits, that is aimed at."""
-    down_target: float = 0.55
+    down_target: float = 0.60
     """The same after replicas were taken away: the gap between the two keeps the number still."""
     busy: float = 0.95
     """Share of a replica's highest rate that a burst may take: beyond it queues grow whatever runs."""
-    down_busy: float = 0.72
+    down_busy: float = 0.85
     burst_sigmas: float = 2.0
     """Standard deviations of half a minute's arrivals that there must be room for."""
     forecast_target: float = 0.90
@@ -31,20 +31,25 @@ class Law:
     """By how much requests in flight alone may ask for more than there is, where the rate of arrivals says less."""
     ups_beyond: int = 4
     """In one step replicas may double, or grow by so many where that is more."""
-    down_window_s: float = 300.0
-    down_share: float = 0.10
-    """Of the replicas, taken away in one step."""
-    down_margin: float = 0.05
-    down_margin_replicas: float = 0.25
-    """By this share, and by this part of a replica, what is left must be more than was wanted: a wish that only wavers is
-    not a smaller one."""
-    regret_most: float = 8.0
+    down_window_s: float = 450.0
+    down_share: float = 0.50
+    """Of the replicas that a whole window did not ask for, taken away in one step."""
+    down_margin_replicas: float = 0.2
+    """By this part of a replica what is left must be more than a whole window wanted: a wish that only wavers is not a
+    smaller one."""
+    down_starts: float = 1.0
+    """Start-ups that the window is long, where that is more."""
+    regret_windows: float = 4.0
+    """A step up within so many windows after a step down takes it back."""
+    regret_most: float = 4.0
     """By how much the window grows, at most, where replicas that went were soon wanted again."""
     down_latency: float = 0.7
     """Share of a latency limit that must not be passed when something is taken away."""
     slow_s: float = 60.0
     """How long a limit must be passed before more replicas are asked for."""
     slow_most: float = 2.0
+    latency_most: float = 1.25
+    """By how much a latency alone asks for more: near its limit it grows many times faster than the load."""
     busy_kv: float = 0.5
     """Below this, with no queue and no preemption, bad latency at few requests is not cured by more replicas."""
     busy_share: float = 0.25

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from plimsoll.control.curve import Points, measured
-from plimsoll.control.demand import Demand, Load
+from plimsoll.control.demand import Demand, Load, is_queue
 from plimsoll.control.law import Law
 from plimsoll.control.memory import STARTS_KEPT, Learnt, RoleMemory
 from plimsoll.control.signals import LATENCY_S, RATE_S, Signals
@@ -25,6 +25,9 @@ GROWTH_MOST: Final = 1.25
 """Beyond what was seen to hold, by how much at most: latency does not grow in a straight line."""
 STEP_UP: Final = 1.02
 STEP_DOWN: Final = 0.85
+FADES: Final = 1 / 480
+"""Of the way back to the plan, each minute within the limits: what one bad hour taught is forgotten in a day."""
+STARTS_LEAST: Final = 10
 MOST_WEIGHT: Final = 0.3
 LEAST_SHARE: Final = 0.2
 MOST_SHARE: Final = 4.0
@@ -45,12 +48,13 @@ def ratio_of(signals: Signals, slo: Slo) -> float | None:
 
 
 def lead_s(memory: RoleMemory, role: Role, law: Law) -> float:
-    """How long after it is asked for a replica serves: nine of ten start faster."""
-    if memory.starts:
-        ordered = sorted(memory.starts)
-        start = ordered[min(len(ordered) - 1, math.ceil(0.9 * len(ordered)) - 1)]
-    else:
-        start = law.start_first_s
+    """How long after it is asked for a replica serves: nine of ten start faster.
+
+    A tenth cannot be told from less than ten, so first guesses fill them up: else the one start that took twenty minutes
+    would be what every forecast looks ahead by, and what every step down waits for.
+    """
+    ordered = sorted((*memory.starts, *(law.start_first_s,) * (STARTS_LEAST - len(memory.starts))))
+    start = ordered[math.ceil(0.9 * len(ordered)) - 1]
     provision = min((each.provision_s for each in role.sets), default=0.0)
     return min(law.start_most_s, max(law.start_least_s, start)) + provision
 
@@ -84,11 +88,11 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
     if ready > 0 and memory.changed is not None and now - memory.changed >= RATE_S:
         known = replace(known, points=_points(known.points, demand, ready))
     if ready > 0 and demand.owing and _steady(memory, now):
-        known = replace(known, most=_most(known.most, demand, ready))
-    elif known.most is not None and ready > 0 and demand.finished and demand.finished / ready > known.most:
-        known = replace(known, most=demand.finished / ready)
+        known = replace(known, most=_most(known.most, role.signals))
+    elif known.most is not None and ready > 0:
+        known = replace(known, most=max(known.most * (1 + FADES), (demand.finished or 0.0) / ready))
     if ready > 0 and is_settled(memory, now):
-        known = replace(known, concurrency=_concurrency(known.concurrency, role, demand, ready, slo))
+        known = replace(known, concurrency=_concurrency(known.concurrency, role, load, ready, slo))
     kept = {each.name: memory.learnt[each.name] for each in role.sets if each.name in memory.learnt}
     return replace(memory, learnt={**kept, first.name: known}, learnt_at=now)
 
@@ -99,11 +103,16 @@ def _steady(memory: RoleMemory, now: float) -> bool:
     return all(at is not None and now - at > RATE_S for at in begun)
 
 
-def _most(before: float | None, demand: Demand, ready: float) -> float | None:
-    """What finishes while a queue waits is all that there is to be had."""
-    if not demand.finished:
+def _most(before: float | None, signals: Signals) -> float | None:
+    """What finishes where a queue waits is all that there is to be had; beside a full replica others may be half empty."""
+    full = [
+        each.finished / each.span_s
+        for each in signals.replicas
+        if each.finished and each.span_s > 0 and is_queue(each.waiting or 0.0, each.running)
+    ]
+    if not full:
         return before
-    shown = demand.finished / ready
+    shown = sum(full) / len(full)
     return shown if before is None else before + MOST_WEIGHT * (shown - before)
 
 
@@ -113,15 +122,19 @@ def _points(points: Points, demand: Demand, ready: float) -> Points:
     return measured(points, demand.inflight / ready, demand.arrivals / ready)
 
 
-def _concurrency(before: float | None, role: Role, demand: Demand, ready: float, slo: Slo) -> float | None:
+def _concurrency(before: float | None, role: Role, load: Load, ready: float, slo: Slo) -> float | None:
     planned, ratio = role.sets[0].capacity.concurrency, ratio_of(role.signals, slo)
-    if planned is None or ratio is None or not demand.inflight:
+    if planned is None or ratio is None or not load.demand.inflight:
         return before
-    each = demand.inflight / ready
+    each = load.demand.inflight / ready
     known = before if before is not None else float(planned)
+    # Latencies are those of the worst moment of five minutes on the fullest replica: held against the mean of now, the calm
+    # after a burst would look like a replica that is slow with few requests.
+    worst = max(each, role.signals.most("inflight_most") or 0.0)
     if ratio <= COMFORT:
+        known += FADES * max(0.0, planned - known)
         shown = each * min(GROWTH_MOST, COMFORT / max(ratio, 0.1))
         known = max(known, min(shown, known * STEP_UP))
-    elif ratio > 1 and each < known:
-        known = max(each / ratio, known * STEP_DOWN)
+    elif ratio > 1 and worst < min(known, load.holds.least):
+        known = max(worst / ratio, known * STEP_DOWN)
     return min(MOST_SHARE * planned, max(LEAST_SHARE * planned, 1.0, known))

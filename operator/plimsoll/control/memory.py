@@ -40,8 +40,6 @@ class LoadMemory:
     """Forecasts that are not due yet: when, and what."""
     surprise: float | None = None
     """By which factor arrivals pass their forecast in one case of ten; None: not learned yet."""
-    judged: int = 0
-    """Forecasts that came due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,6 @@ from plimsoll.control.demand import Load
 from plimsoll.control.law import Law
 from plimsoll.control.learning import is_settled, lead_s, ratio_of
 from plimsoll.control.memory import RoleMemory
-from plimsoll.control.signals import RECENT_S
 from plimsoll.control.situation import Role, Slo
 
 
@@ -51,7 +50,7 @@ def asked(
     lasted = memory.slow_since is not None and now - memory.slow_since >= law.slow_s
     latency = None
     if ratio is not None and lasted and cured and is_settled(memory, now):
-        latency = ready * min(law.slow_most, ratio)
+        latency = ready * min(law.latency_most, ratio)
     memory, predicted = _predicted(memory, load, lead=lead, now=now, law=law)
     need = Need(
         tokens=None if holds.by_pool is None else _needed(load, holds.by_pool, law),
@@ -90,8 +89,7 @@ def _carrying(rate: float, full: float, target: float, load: Load, law: Law) -> 
     """Replicas of which each has no more in flight than the target, and none is overrun by a burst."""
     holds = load.holds
     calm = 0.0 if holds.curve is None else rate / holds.curve.rate(target * full)
-    burst = law.burst_sigmas * math.sqrt(load.demand.burstiness * rate / RECENT_S)
-    return max(calm, (rate + burst) / (law.busy * holds.rate(full)))
+    return max(calm, load.demand.crest(rate, law.burst_sigmas) / (law.busy * holds.rate(full)))
 
 
 def _slow(memory: RoleMemory, ratio: float | None, now: float) -> RoleMemory:
@@ -123,13 +121,8 @@ def _predicted(
     memory = replace(memory, load=load)
     if holds.curve is None:
         return memory, None
-    margin = forecast.surprise(load)
-    if margin is None:
-        return memory, _carrying(coming, holds.least, law.target, view, law)
-    return memory, max(
-        _carrying(coming, holds.least, law.forecast_target, view, law),
-        coming * margin / holds.curve.rate(law.forecast_target * holds.least),
-    )
+    sure = coming * forecast.surprise(load) / holds.curve.rate(law.forecast_target * holds.least)
+    return memory, max(_carrying(coming, holds.least, law.forecast_target, view, law), sure)
 
 
 def _panic(role: Role, law: Law) -> bool:

@@ -129,7 +129,7 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
         return turn.answer(memory, wanted=wanted, reason=reason, message=message, need=view.need, told=told)
     window = window_s(turn.situation, RoleMemory(), view.need.lead_s, turn.law)
     return turn.answer(
-        replace(regretted(memory, turn.now, window), up_at=turn.now, over_since=None),
+        replace(regretted(memory, turn.now, window, turn.law), up_at=turn.now, over_since=None),
         replicas=spread.replicas,
         wanted=wanted,
         reason="Panic" if hurry else "LoadRose",

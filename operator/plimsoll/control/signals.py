@@ -83,6 +83,8 @@ class ReplicaSignals:
     recent_span_s: float = 0.0
     inflight_mean: float | None = None
     """Over the two minutes."""
+    inflight_most: float | None = None
+    """Over the five minutes that latencies look back."""
 
     @property
     def inflight(self) -> float | None:
@@ -145,6 +147,11 @@ class Signals:
     @property
     def inflight(self) -> float | None:
         return self.sum("inflight")
+
+    def most(self, name: str) -> float | None:
+        return max(
+            (value for each in self.replicas if (value := getattr(each, name)) is not None), default=None
+        )
 
     def rate(self, name: str) -> float | None:
         """A second, over one span for all: what a young replica gained is spread over the time of the old ones too."""
@@ -235,7 +242,8 @@ def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
         arrived=_arrived(last, base),
         recently=_arrived(last, recent),
         recent_span_s=0.0 if recent is None else last.at - recent.at,
-        inflight_mean=_mean_inflight(track, RATE_S),
+        inflight_mean=_mean(_inflights(track, RATE_S)),
+        inflight_most=max(_inflights(track, LATENCY_S), default=None),
     )
 
 
@@ -256,9 +264,12 @@ def _inflight(sample: PodSample) -> float | None:
     return None if sample.running is None else sample.running + (sample.waiting or 0.0)
 
 
-def _mean_inflight(track: Track, span: float) -> float | None:
+def _inflights(track: Track, span: float) -> list[float]:
     since = track.samples[-1].at - span
-    said = [value for s in track.samples if s.at >= since and (value := _inflight(s)) is not None]
+    return [value for s in track.samples if s.at >= since and (value := _inflight(s)) is not None]
+
+
+def _mean(said: Sequence[float]) -> float | None:
     return sum(said) / len(said) if said else None
 
 

@@ -1,0 +1,78 @@
+"""What the law learns, and what it must not learn from: one slow start, the calm after a burst, a queue on one replica."""
+
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.control.demand import Load, load_of
+from plimsoll.control.law import Law
+from plimsoll.control.learning import lead_s, learned
+from plimsoll.control.memory import Learnt, RoleMemory
+from tests.control.situations import NOW, SLO, known, saying, serving, signals, situation
+
+LAW = Law()
+
+
+def role_of(said):
+    return situation(said, serving(said.live)).roles[0]
+
+
+def loaded(memory: RoleMemory, said) -> Load:
+    return load_of(role_of(said), memory, now=NOW, credit_s=1000)
+
+
+def minute(memory: RoleMemory, said) -> Learnt:
+    found = learned(memory, role_of(said), loaded(memory, said), slo=SLO, now=NOW)
+    return found.learnt["set-a"]
+
+
+def settled(**learnt) -> RoleMemory:
+    memory = known().roles["serve"]
+    return replace(memory, since=NOW - 10_000, learnt={"set-a": Learnt(**learnt)})
+
+
+@pytest.mark.parametrize(
+    ("starts", "lead"),
+    [
+        ((), 180),
+        ((1200.0,), 180),
+        ((120.0, 1200.0, 130.0), 180),
+        ((100.0,) * 9 + (1200.0,), 100),
+        ((400.0,) * 3, 400),
+        ((100.0,) * 17 + (900.0,) * 3, 900),
+    ],
+)
+def test_one_slow_start_of_a_few_is_not_what_everything_waits_for(starts, lead):
+    memory = replace(RoleMemory(), starts=starts)
+    assert lead_s(memory, role_of(signals(2)), LAW) == lead
+
+
+def test_the_calm_after_a_burst_does_not_look_like_a_slow_replica():
+    # p99 of the last five minutes is bad because of a moment with 60 in flight; 10 are there now.
+    after_burst = signals(2, ttft=4.0, inflight=10, inflight_most=60.0)
+    assert minute(settled(concurrency=50.0), after_burst).concurrency == 50
+    always_few = signals(2, ttft=4.0, inflight=10, inflight_most=12.0)
+    assert minute(settled(concurrency=50.0), always_few).concurrency < 50
+
+
+def test_what_one_bad_hour_taught_fades_while_the_limits_hold():
+    calm = signals(2, ttft=0.5, inflight=5, inflight_most=6.0)
+    memory = settled(concurrency=25.0)
+    for _ in range(24 * 60):
+        memory = replace(memory, learnt={"set-a": minute(memory, calm)})
+    assert memory.learnt["set-a"].concurrency > 45
+
+
+def test_a_queue_on_one_replica_says_nothing_of_those_that_are_half_empty():
+    full, empty = saying(2, inflight=60, waiting=40, rate=5.0)[0], saying(2, inflight=2, rate=0.5)[1]
+    said = replace(signals(2), replicas=(full, empty))
+    memory = replace(settled(), owing_since=NOW - 1000)
+    assert minute(memory, said).most == pytest.approx(5.0)
+
+
+def test_the_most_that_a_replica_finished_is_no_limit_for_ever():
+    calm = signals(2, inflight=5, rate=0.5)
+    memory = settled(most=2.0)
+    for _ in range(10 * 60):
+        memory = replace(memory, learnt={"set-a": minute(memory, calm)})
+    assert memory.learnt["set-a"].most > 5
