@@ -44,13 +44,18 @@ FAILURES: Final[Mapping[str, str]] = MappingProxyType({
     "GpuMemoryTaken": "Something else uses the GPU's memory.",
     "GpuTooOld": "The GPU is too old for what is asked of it.",
     "GraphCapture": "Capturing graphs did not fit beside weights and KV cache.",
+    "GroupEnded": "Another pod of the group ended, so all of it ends.",
     "Hang": "Requests ran and no token moved.",
     "HostMemoryTaken": "Something else uses the node's memory.",
     "HostOutOfMemory": "A process was killed for host memory.",
+    "LeaderLost": "The leader of the group does not answer.",
+    "MemberLost": "A pod of the group does not answer.",
     "MissingLibrary": "The image lacks something that the engine needs.",
     "ModelNotFound": "There is no such model or revision.",
     "Nccl": "Ranks of a replica cannot speak with one another.",
+    "NoEngine": "The image has no such program.",
     "NoKvRoom": "Weights and working memory leave no room for the KV cache.",
+    "NotWritable": "A folder that the engine writes into cannot be written.",
     "PortTaken": "The engine's port is taken within the pod.",
     "ProfileOutOfMemory": "The first run of the model did not fit beside its weights.",
     "RemoteCode": "The model brings code of its own, which is not trusted.",
@@ -62,6 +67,7 @@ FAILURES: Final[Mapping[str, str]] = MappingProxyType({
     "UnknownArchitecture": "This release of the engine does not know the model's architecture.",
     "WeightsDoNotFit": "The weights do not fit into the GPU's memory.",
     "WorkerLost": "A worker of the engine was lost.",
+    "WrongGpu": "The GPU is not the one that the plan counts on.",
 })  # fmt: skip
 """Why engines end, in the words of their supervisor; a word that is not here is told within the sentence."""
 
