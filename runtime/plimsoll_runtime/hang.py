@@ -39,6 +39,6 @@ class Hang:
             return None
         return Failure(
             "Hang",
-            f"{reading.running} requests run and no token has moved for {self._limit:.0f} seconds",
+            f"no token has moved for {self._limit:.0f} seconds, and requests run: {reading.running}",
             "it is started again; if that repeats, look for a stuck worker or collective: kubectl logs --previous",
         )

@@ -133,7 +133,7 @@ def test_a_hang_is_seen_and_ended(supervised):
     assert supervised.end() == 1
     failure = supervised.failure()
     assert failure["word"] == "Hang"
-    assert failure["message"] == "2 requests run and no token has moved for 1 seconds"
+    assert failure["message"] == "no token has moved for 1 seconds, and requests run: 2"
 
 
 def test_workers_with_sessions_of_their_own_do_not_outlive_their_engine(supervised):
