@@ -10,6 +10,7 @@ import asyncio
 import random
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -65,10 +66,12 @@ class Fleet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._do(self._close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        try:
+            self._do(self._close())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
 
     # What a test does
 
@@ -179,7 +182,8 @@ class Fleet:
     async def _close(self) -> None:
         if self._tick is not None:
             self._tick.cancel()
-            await asyncio.gather(self._tick, return_exceptions=True)
+            with suppress(asyncio.CancelledError):
+                await self._tick  # what went wrong in it is the test's to know
         for key in list(self._pods):
             await self._remove(key)
         await self._runner.cleanup()

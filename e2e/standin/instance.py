@@ -117,6 +117,8 @@ class Instance:
         self, input_tokens: int, output_tokens: int, prefix: Sequence[int] = (), *, at: float | None = None
     ) -> Request | None:
         """One request, that nobody listens to; None where it is refused. `at` is a moment of its own time."""
+        if input_tokens >= self.told.limits.max_model_len:
+            return None  # no matter of the queue, which alone is counted
         moment = self.now if at is None else at
         request = Request(moment, input_tokens, output_tokens, prefix)
         # One that hangs takes what comes into its queue, and no step.
