@@ -18,6 +18,7 @@ KV: Final = f"vllm:kv_cache_usage_perc{{{POD}}}"
 RUNNING: Final = f"vllm:num_requests_running{{{POD}}}"
 WAITING: Final = f"vllm:num_requests_waiting{{{POD}}}"
 FINISHED: Final = f'vllm:request_success_total{{{POD},finished_reason="stop"}}'
+ERRORS: Final = f'vllm:request_success_total{{{POD},finished_reason="error"}}'
 PREEMPTIONS: Final = f"vllm:num_preemptions_total{{{POD}}}"
 LEADS: Final = 'plimsoll_leads{namespace="plimsoll",pod="plimsoll-0"}'
 TURNS: Final = 'plimsoll_turns_total{namespace="plimsoll",pod="plimsoll-0"}'
@@ -25,6 +26,7 @@ FAILED: Final = 'plimsoll_turns_failed_total{namespace="plimsoll",pod="plimsoll-
 RESTARTS: Final = f"plimsoll_engine_restarts_total{{{LLM}}}"
 PAUSED: Final = f'plimsoll_condition{{{LLM},type="AutotunePaused"}}'
 PREDICTED: Final = f'plimsoll_predicted_seconds{{{LLM},latency="itl_p99"}}'
+AVAILABLE: Final = f"plimsoll_slo_availability_ratio{{{LLM}}}"
 MEASURED: Final = f'plimsoll_kv_tokens{{{LLM},source="measured"}}'
 
 
@@ -80,6 +82,7 @@ WELL: Final[Mapping[str, str]] = {
     RUNNING: steady(4),
     WAITING: steady(0),
     FINISHED: rising(60),
+    ERRORS: steady(0),
     PREEMPTIONS: steady(0),
     **ttft(le_0_5=60, le_3=60, le_10=60, inf=60),
     **itl(le_0_01=3000, le_0_025=6000, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000),
@@ -95,6 +98,7 @@ WELL: Final[Mapping[str, str]] = {
     replicas("ready"): steady(1),
     slo("ttft_p99"): steady(2),
     slo("itl_p99"): steady(0.1),
+    AVAILABLE: steady(0.99),
     PREDICTED: steady(0.03),
     MEASURED: steady(95_000),
     f'plimsoll_kv_tokens{{{LLM},source="predicted"}}': steady(100_000),
@@ -143,7 +147,6 @@ CASES: Final = (
     case("two in a hundred are preempted", {PREEMPTIONS: rising(1.2)}, "Preemption"),
     case("one in two hundred is preempted", {PREEMPTIONS: rising(0.3)}),
     case("one in ten is preempted", {PREEMPTIONS: rising(6)}, "Preemption", "Preemption!"),
-    case("all are preempted and none ends", {PREEMPTIONS: rising(6), FINISHED: None}),
     case("all are preempted, and none has ended for long", {PREEMPTIONS: rising(6), FINISHED: steady(9)}, "Preemption", "Preemption!"),
     case("one burst of preemptions", {PREEMPTIONS: since(26, "0", "9")}),
     case("the queue grows", {WAITING: rising(2)}, "QueueGrowth"),
@@ -204,6 +207,10 @@ CASES: Final = (
         {**itl(le_0_01=0, le_0_025=0, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000), KV: steady(0.9)},
         "KVPressure",
     ),
+    case("one request in thirty fails", {ERRORS: rising(2)}, "AnswersFail!"),
+    case("one request in two hundred fails", {ERRORS: rising(0.3)}),
+    case("one request in thirty fails and nothing was promised", {ERRORS: rising(2), AVAILABLE: None}),
+    case("the one request of the hour fails", {FINISHED: steady(9), ERRORS: since(28, "0", "1")}),
     case("a replica waits for GPUs", {replicas("waiting_gpus"): steady(1)}, "WaitingForGPUs"),
     case("a replica waits for quota", {replicas("waiting_quota"): steady(2)}, "WaitingForGPUs"),
     case("a replica has waited for GPUs for a moment", {replicas("waiting_gpus"): since(25, "0", "1")}),

@@ -55,11 +55,12 @@ def noted(status: LLMDeploymentStatus = STATUS, **spec: Any) -> Figures:
 
 
 def test_a_status_becomes_figures() -> None:
-    found = noted(slo={"ttftP99Ms": 2000})
+    found = noted(slo={"ttftP99Ms": 2000, "availabilityPercent": "99.9"})
     assert dict(found.replicas)["wanted"] == 3
     assert dict(found.replicas)["waiting_gpus"] == 2
     assert found.devices == 6
     assert found.slo == (("ttft_p99", 2.0),)
+    assert found.availability == 0.999
     assert dict(found.predicted) == {"ttft_p99": 0.5, "itl_p99": 0.025}
     assert (found.tensor, found.link) == (2, "pcie")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from plimsoll.alerts.answers_fail import ANSWERS_FAIL
 from plimsoll.alerts.autotune_paused import AUTOTUNE_PAUSED
 from plimsoll.alerts.base import Alert
 from plimsoll.alerts.crash_loop import CRASH_LOOP
@@ -21,6 +22,7 @@ from plimsoll.alerts.turns_failing import TURNS_FAILING
 from plimsoll.alerts.waiting_for_gpus import WAITING_FOR_GPUS
 
 ALERTS: Final[tuple[Alert, ...]] = (
+    ANSWERS_FAIL,
     AUTOTUNE_PAUSED,
     CRASH_LOOP,
     ITL_OVER_SLO,

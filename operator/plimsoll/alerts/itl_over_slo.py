@@ -13,7 +13,7 @@ _LIMIT: Final = f'{SLO}{{latency="itl_p99"}}'
 
 ITL_OVER_SLO: Final = Alert(
     name="ITLOverSLO",
-    summary=f"The gap between tokens of {WHO} takes longer than promised.",
+    summary=f"Gaps between tokens of {WHO} last longer than promised.",
     description=(
         "99 of 100 take up to {{ $value | humanizeDuration }}, which is over the resource's own spec.slo. "
         "Too many requests run at once, long prompts cut in, or preempted answers stand still: Preemption and PrefillContention tell "

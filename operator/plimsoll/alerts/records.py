@@ -18,6 +18,7 @@ from plimsoll.prometheus.vocabulary import vocabulary
 
 WORDS: Final = vocabulary(engine_facts("vllm", version).metrics for version in listed_versions("vllm"))
 WINDOW: Final = "5m"
+ERROR: Final = ',finished_reason="error"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,10 @@ KV_USAGE: Final = Record("llm:kv_usage:avg", each("avg", series("kvUsage")))
 RUNNING: Final = Record("llm:running:sum", each("sum", series("running")))
 WAITING: Final = Record("llm:waiting:sum", each("sum", series("waiting")))
 FINISHED: Final = Record("llm:finished:increase5m", each("sum", series("requestSuccess", increase)))
+FAILED: Final = Record(
+    "llm:failed:ratio5m",
+    f"{each('sum', series('requestSuccess', increase, match=ERROR))} / on (namespace, llm) clamp_min({FINISHED}, 1)",
+)
 PREEMPTIONS: Final = Record("llm:preemptions:increase5m", each("sum", series("preemptions", increase)))
 PREEMPTED: Final = Record(
     "llm:preempted:ratio5m", f"{PREEMPTIONS} / on (namespace, llm) clamp_min({FINISHED}, 1)"
@@ -73,6 +78,7 @@ ITL_MEDIAN: Final = Record("llm:itl_seconds:p50_5m", quantile(0.5, "interToken")
 PROMPT: Final = Record("llm:prompt_tokens:p95_5m", quantile(0.95, "promptLength"))
 REPLICAS: Final = Record("llm:replicas:max", ours(own.REPLICAS))
 SLO: Final = Record("llm:slo_seconds:max", ours(own.SLO))
+AVAILABILITY: Final = Record("llm:availability:max", ours(own.AVAILABILITY))
 PREDICTED: Final = Record("llm:predicted_seconds:max", ours(own.PREDICTED))
 KV_TOKENS: Final = Record("llm:kv_tokens:max", ours(own.KV_TOKENS))
 TENSOR: Final = Record("llm:tensor_parallel:max", ours(own.TENSOR_PARALLEL))
@@ -80,7 +86,7 @@ CONDITION: Final = Record("llm:condition:max", ours(own.CONDITION))
 RESTARTS: Final = Record("llm:engine_restarts:increase15m", ours(own.RESTARTS, "increase({}[15m])"))
 
 RECORDS: Final = (
-    KV_USAGE, RUNNING, WAITING, FINISHED, PREEMPTIONS, PREEMPTED, TTFT, TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT,
-    REPLICAS, SLO, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS,
+    KV_USAGE, RUNNING, WAITING, FINISHED, FAILED, PREEMPTIONS, PREEMPTED, TTFT, TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT,
+    REPLICAS, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS,
 )  # fmt: skip
 """In the order in which they are computed: one may use those before it."""

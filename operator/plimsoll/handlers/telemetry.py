@@ -100,6 +100,8 @@ def deployments(books: Books) -> Iterator[Metric]:
     yield metric(own.REPLICAS, _by_word(listed, "replicas"))
     yield metric(own.DEVICES, ((who, one.devices) for who, one in listed if one.devices is not None))
     yield metric(own.SLO, _by_word(listed, "slo"))
+    promised = ((who, one.availability) for who, one in listed if one.availability is not None)
+    yield metric(own.AVAILABILITY, promised)
     yield metric(own.PREDICTED, _by_word(listed, "predicted"))
     yield metric(own.KV_TOKENS, _by_word(listed, "kv_tokens"))
     yield metric(

@@ -89,6 +89,12 @@ SLO: Final = Own(
     "Promised latency, from spec.slo with presets and defaults: ttft_p99, itl_p99. Absent where none is promised.",
     (*LLM, "latency"),
 )
+AVAILABILITY: Final = Own(
+    "plimsoll_slo_availability_ratio",
+    "gauge",
+    "Promised share of requests that are answered. Absent where none is promised.",
+    LLM,
+)
 PREDICTED: Final = Own(
     "plimsoll_predicted_seconds",
     "gauge",
@@ -125,6 +131,6 @@ MEMORY: Final = Own("process_resident_memory_bytes", "gauge", "Memory of this pr
 ALL: Final = (
     INFO, LEADS, DEPLOYMENTS, TURNS, TURNS_FAILED, TURN_SECONDS, TURNS_WAITING, TURNS_RUNNING, API_CALLS,
     ADMISSION_REVIEWS, ADMISSION_SECONDS, CONTROL_TICKS, CONTROL_SECONDS, METRICS_REACHABLE, PLANS, DECISIONS, ALERTS_RECEIVED,
-    POOL_DEVICES, REPLICAS, DEVICES, SLO, PREDICTED, KV_TOKENS, TENSOR_PARALLEL, CONDITION, RESTARTS,
+    POOL_DEVICES, REPLICAS, DEVICES, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR_PARALLEL, CONDITION, RESTARTS,
     CPU_SECONDS, MEMORY,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from plimsoll.api.conditions import REASONS
 from plimsoll.api.config import OperatorConfig
@@ -39,6 +39,8 @@ class Figures:
     devices: int | None = None
     slo: tuple[tuple[str, float], ...] = ()
     """Seconds by latency."""
+    availability: float | None = None
+    """Promised share of requests that are answered."""
     predicted: tuple[tuple[str, float], ...] = ()
     kv_tokens: tuple[tuple[str, int], ...] = ()
     """By source."""
@@ -51,11 +53,18 @@ class Figures:
 NO_FIGURES: Final = Figures()
 
 
+class Promise(NamedTuple):
+    """What of a resource's slo is told."""
+
+    seconds: tuple[tuple[str, float], ...] = ()
+    availability: float | None = None
+
+
 @dataclass(slots=True)
 class _Known:
     uid: str
     generation: int | None
-    slo: tuple[tuple[str, float], ...]
+    slo: Promise
     restarts: int = 0
     seen: tuple[tuple[str, int], ...] = ()
     """Restarts by pod."""
@@ -86,7 +95,7 @@ class Books:
         uid, generation = deployment.metadata.uid or "", deployment.metadata.generation
         known = self._known.get(key)
         if known is None or (known.uid, known.generation) != (uid, generation):
-            kept = known if known is not None and known.uid == uid else _Known(uid, generation, ())
+            kept = known if known is not None and known.uid == uid else _Known(uid, generation, Promise())
             kept.generation, kept.slo = generation, _slo(deployment, config)
             known = self._known[key] = kept
         pods = [pod for seen in serving.sets for pod in seen.pods]
@@ -116,17 +125,19 @@ def _shared(figures: Figures) -> Figures:
     return figures
 
 
-def _slo(deployment: LLMDeployment, config: OperatorConfig) -> tuple[tuple[str, float], ...]:
+def _slo(deployment: LLMDeployment, config: OperatorConfig) -> Promise:
     try:
         slo = effective(deployment.spec, deployment.namespace, config).spec.slo
     except SpecError:
         slo = deployment.spec.slo
-    return _seconds(ttft_p99=slo.ttft_p99_ms, itl_p99=slo.itl_p99_ms)
+    percent = slo.availability_percent
+    return Promise(
+        _seconds(ttft_p99=slo.ttft_p99_ms, itl_p99=slo.itl_p99_ms),
+        None if percent is None else round(float(percent) / 100, 6),
+    )
 
 
-def _figures(
-    status: LLMDeploymentStatus, serving: Serving, slo: tuple[tuple[str, float], ...], restarts: int
-) -> Figures:
+def _figures(status: LLMDeploymentStatus, serving: Serving, slo: Promise, restarts: int) -> Figures:
     plan, counted = status.plan, status.replica_status
     replicas: tuple[tuple[str, int], ...] = ()
     if counted is not None:
@@ -148,7 +159,8 @@ def _figures(
     return Figures(
         replicas=replicas,
         devices=devices,
-        slo=slo,
+        slo=slo.seconds,
+        availability=slo.availability,
         predicted=()
         if plan is None
         else _seconds(ttft_p99=plan.predicted_ttft_ms, itl_p99=plan.predicted_itl_ms),
