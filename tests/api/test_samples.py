@@ -65,3 +65,10 @@ def test_null_means_absent_as_it_does_for_the_api_server() -> None:
         "model": {"source": "hf://Qwen/Qwen3-8B"},
         "scaling": {"max": 3},
     }
+
+
+def test_no_source_of_an_adapter_leaves_its_folder() -> None:
+    text = (SAMPLES / "invalid" / "model-climbs.yaml").read_text()
+    adapters = "adapters: {items: [{name: sql, source: pvc://models/../secrets}]}"
+    loaded = load_deployments(text.replace(text[text.index("speculative") :], adapters))
+    assert [problem.field for problem in loaded.problems] == ["spec.adapters.items[0].source"]

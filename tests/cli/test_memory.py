@@ -110,3 +110,10 @@ def test_a_reason_names_the_knobs_of_its_rows():
     ran = plimsoll("memory", "Qwen/Qwen3-8B", "--gpu", "A10G", "--tp", "1,3", "--sweep", "kv-dtype")
     assert "tp 1; kv dtype auto: does not fit" in ran.out
     assert "tp 3: heads: 32 attention heads" in ran.out
+
+
+@pytest.mark.parametrize("version", ["none", "newest", "v"])
+def test_a_version_that_names_no_release_is_refused(version: str) -> None:
+    ran = plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "H100", "--engine-version", version)
+    assert ran.code == 3
+    assert f"--engine-version: {version!r} names no release of vLLM" in ran.err

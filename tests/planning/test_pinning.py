@@ -75,7 +75,6 @@ def test_a_change_of_what_planning_reads_is_a_new_plan(change):
     [
         (Event.REQUESTED, False, "Requested"),
         (Event.SET_FAILED, False, "SetFailed"),
-        (Event.RETUNED, False, "Retuned"),
         (Event.LOST_HARDWARE, True, "Pinned"),
     ],
 )

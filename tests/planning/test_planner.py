@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.presets import built_in_presets
+from plimsoll.facts.gpus import GIB
 from plimsoll.facts.inventory import InventoryProblem, Taint
 from plimsoll.planning.ledger import Verdict
 from plimsoll.planning.plan import Outcome, Plan
@@ -372,3 +373,16 @@ def test_a_stretched_context_keeps_the_model_s_own_base_and_says_so_where_it_is_
     made = planned(deployment(**stretched))
     assert finding(made, "RopeBaseUnknown").field == "longContext"
     assert made.sets[0].settings.rope.original == 131_072
+
+
+@pytest.mark.parametrize(
+    ("source", "fetched"),
+    [("hf://{0}", True), ("s3://bucket/{0}", True), ("pvc://claim/{0}", False), ("oci://registry.example/{0}:1", False)],
+)  # fmt: skip
+def test_disk_is_asked_for_weights_that_are_fetched_and_not_for_those_that_are_mounted(
+    source: str, fetched: bool
+) -> None:
+    asked = deployment(model={"source": source.format(LLAMA)})
+    (chosen,) = plan(asked, inventory(pool()), facts(deployment(source=f"hf://{LLAMA}"))).sets
+    assert (chosen.resources.disk_bytes > 12 * GIB) is fetched
+    assert chosen.resources.disk_bytes >= 10 * GIB

@@ -89,7 +89,6 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     },
     names.RECONCILING: {
         "Planning": "A plan is being made.",
-        "ReadingModel": "The model's facts are being read.",
         "Applying": "Objects are being written.",
         "RollingOut": "Replicas move to another set.",
         "Starting": "Replicas load the model.",
@@ -135,7 +134,6 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     },
     names.DEGRADED: {
         "FewerReplicas": "Fewer replicas serve than are wanted.",
-        "AdapterFailed": "A LoRA adapter could not be loaded.",
         "SafeRetry": "A smaller setting is in use since a start failed for memory.",
         "EngineRestarts": "Engines die and start again.",
         "NotServed": "A route was asked for whose kind the cluster does not serve; install its CRD.",

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 import click
 
 from plimsoll import names
+from plimsoll.cli import inputs
 from plimsoll.cli.drawing import many
 from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput, note, printable
 from plimsoll.cli.fleets import CURRENT
@@ -29,8 +30,11 @@ from plimsoll.status.doctor.found import Found, name_of
     metavar="[KUBECONTEXT]",
     help="The cluster, by its context. Default: the current one.",
 )
+@inputs.config_option
 @output_option
-def doctor_command(*, name: str | None, namespace: str | None, context: str, output: str) -> None:
+def doctor_command(
+    *, name: str | None, namespace: str | None, context: str, config_file: str | None, output: str
+) -> None:
     """Look at the cluster, its LLMDeployments and their pods, and say what is wrong and what cures it.
 
     With NAME only the deployments of that name; what is wrong with the cluster itself is said in any case. Reads only,
@@ -51,7 +55,7 @@ def doctor_command(*, name: str | None, namespace: str | None, context: str, out
         examined = read_examined(context or None, namespace, time.time())
     except ClusterUnreadable as error:
         raise BadInput(f"--context{f' {context}' if context else ''}: {error}") from None
-    chosen = _only(examined, name, namespace)
+    chosen = replace(_only(examined, name, namespace), config=inputs.config(config_file))
     diagnosis = diagnose(chosen)
     if output == "text":
         _print(diagnosis, chosen)

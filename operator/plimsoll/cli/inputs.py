@@ -109,9 +109,16 @@ def gpu(name: str) -> Gpu:
 
 def engine(version: str | None) -> EngineFacts:
     try:
-        return engine_facts("vllm", version)
+        found = engine_facts("vllm", version)
     except (UnknownEngineError, ValueError) as error:
         raise BadInput(f"--engine-version: {error}") from None
+    # A log or an image may say anything, and then the newest facts stand in; what a person types is meant to be a release.
+    if not found.names_release:
+        newest = found.facts_version
+        raise BadInput(
+            f"--engine-version: {version!r} names no release of {found.profile.title}; write it as {newest}"
+        )
+    return found
 
 
 def model_named(name: str, *, online: bool) -> ModelFacts:

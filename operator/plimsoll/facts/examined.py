@@ -7,8 +7,10 @@ nothing is concluded from its absence.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from plimsoll.api.config import OperatorConfig
 
 Object = Mapping[str, Any]
 Objects = tuple[Object, ...]
@@ -36,6 +38,8 @@ class Examined:
     classes: Objects = ()
     autoscalers: Objects = ()
     """HorizontalPodAutoscalers and ScaledObjects."""
+    config: OperatorConfig = field(default_factory=OperatorConfig)
+    """The admin's, whose node classes say what labels leave out."""
     unseen: Mapping[str, str] | None = None
     """By field of this class, why it could not be read."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from plimsoll import names
+from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.examined import Examined
 from plimsoll.kube import kinds
 from plimsoll.kube.kinds import Kind
@@ -43,7 +44,7 @@ def read_examined(
         "autoscalers": look.of("autoscalers", kinds.AUTOSCALER)
         + look.of("scaled objects", kinds.SCALED_OBJECT),
     }
-    return Examined(now=now, unseen=look.unseen, **parts)
+    return Examined(now=now, unseen=look.unseen, config=OperatorConfig(), **parts)
 
 
 class _Look:

@@ -45,7 +45,6 @@ class Event(StrEnum):
     """Why a caller wants a new plan whatever the pinned one says."""
 
     SET_FAILED = "SetFailed"
-    RETUNED = "Retuned"
     REQUESTED = "Requested"
     LOST_HARDWARE = "LostHardware"
     """Nothing present or declared could hold the plan for as long as the caller waits (ten minutes)."""
@@ -75,7 +74,6 @@ def replacing(pinned: Plan | None, digest: str, event: Event | None, *, holdable
 
 _EVENTS: Final = {
     Event.SET_FAILED: "a set failed to start for memory or layout",
-    Event.RETUNED: "a retune changed its settings",
     Event.REQUESTED: "a person asked for a new plan",
     Event.LOST_HARDWARE: "no device that is there or declared could hold it",
 }

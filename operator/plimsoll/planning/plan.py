@@ -226,7 +226,7 @@ class Advice:
 class Pinning:
     kept: bool
     reason: str
-    """FirstPlan, Pinned, SpecChanged, LostHardware, SetFailed, Retuned, Requested."""
+    """FirstPlan, Pinned, SpecChanged, LostHardware, SetFailed, Requested."""
     message: str
     better: str | None = None
     """For condition BetterPlanAvailable: which plan and what it saves."""

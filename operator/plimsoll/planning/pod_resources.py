@@ -24,6 +24,7 @@ LOADING_MOST: Final = 16 * GIB
 """Pages of the shard that is being read; the rest of the page cache gives way."""
 QUEUE_BYTES: Final = 160 * 2**20
 """One broadcast ring of the engine: 10 chunks of 16 MiB."""
+FETCHED: Final = ("hf", "modelscope", "s3")
 CACHES: Final = 10 * GIB
 """Compiled kernels, graphs, tokenizer files."""
 
@@ -39,7 +40,9 @@ def pod_resources(
     memory = _whole(BASE_MEMORY + MEMORY_EACH * workers + loading + shm + offload + adapters)
     cores = BASE_CORES + CORES_EACH * workers
     scratch = spec.storage.weights is None or spec.storage.weights.empty_dir is not None
-    disk = _whole(model.weights.total * 11 // 10 + CACHES) if scratch else 0
+    # What lies on a claim, in an image or in the engine's image is mounted, and not fetched.
+    fetched = model.weights.total * 11 // 10 if spec.model.scheme in FETCHED else 0
+    disk = _whole(fetched + CACHES) if scratch else 0
     if slot.gpu.vendor is Vendor.CPU:
         size = cpu_size(task, slot)
         cores, memory = size.cores, _whole(size.memory_bytes + shm)
@@ -75,7 +78,9 @@ def pod_resources(
         _value(
             "disk_bytes",
             format_gib(disk),
-            "1.1 x weights + caches" if scratch else "0: a volume holds the weights",
+            ("1.1 x weights + caches" if fetched else "caches")
+            if scratch
+            else "0: a volume holds the weights",
             {"weights": format_gib(model.weights.total), "caches": format_gib(CACHES)},
         ),
     )

@@ -42,7 +42,6 @@ class Story:
     """What was asked for whose kind the cluster does not serve."""
     endpoint: str | None = None
     """Where the API answers inside the cluster."""
-    external: str | None = None
     model_names: tuple[str, ...] = ()
     safe_retry: str = ""
     """What counts as less than was planned since a start failed for memory; empty where nothing does."""

@@ -89,9 +89,7 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
             name=story.plan.engine or None, version=story.plan.engine_version or None, image=story.image
         )
     if story.endpoint is not None:
-        changes["endpoint"] = Endpoint(
-            url=story.endpoint, external_url=story.external, model_names=story.model_names
-        )
+        changes["endpoint"] = Endpoint(url=story.endpoint, model_names=story.model_names)
     if story.control is not None:
         changes |= live_status(story.control)
     kept = {name: getattr(before, name) for name in before.model_fields_set if name not in changes}

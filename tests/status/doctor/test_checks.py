@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll import names
+from plimsoll.api.config import OperatorConfig
 from plimsoll.api.crd import custom_resource_definition
 from plimsoll.facts.examined import Examined
 from plimsoll.status.doctor.diagnosis import CHECKS, diagnose
@@ -304,7 +305,8 @@ HALF: Object = {
 def test_half_a_group_is_said_beside_why_the_other_half_waits() -> None:
     group, pod = diagnose(look(**HALF)).found
     assert (group.reason, pod.reason) == ("GroupHalfScheduled", "Unschedulable")
-    assert "1 of its 2 pods; a-1 wait" in group.message
+    assert "group 0 has nodes for 1 of its 2 pods" in group.message
+    assert "lets its GPUs go" in group.message
     assert "none is free" in pod.message
 
 
@@ -395,3 +397,18 @@ def test_nodes_that_say_the_same_are_one_finding() -> None:
     nodes = tuple({**node({}), "metadata": {"name": f"n{number}"}} for number in range(5))
     (found,) = diagnose(look(nodes=nodes)).found
     assert found.about == "Node n0, n1, n2 and 2 more"
+
+
+def test_a_node_class_of_the_admins_says_what_labels_leave_out() -> None:
+    unnamed = node({key: value for key, value in LABELS.items() if "product" not in key} | {"pool": "h100"})
+    (found,) = diagnose(look(nodes=(unnamed,))).found
+    assert "nodeClasses" in found.remedy
+    one = {
+        "name": "h100",
+        "labels": {"pool": "h100"},
+        "gpuProduct": "H100-SXM-80GB",
+        "gpusPerNode": 8,
+        "maxNodes": 4,
+    }
+    config = OperatorConfig.model_validate({"nodeClasses": [one]})
+    assert diagnose(look(nodes=(unnamed,), config=config)).found == ()

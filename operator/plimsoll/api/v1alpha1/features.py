@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from plimsoll.api.base import ApiModel, Bool, Int, ObjectName, Rule, Tokens, Word, field, listing
-from plimsoll.api.v1alpha1.model import Revision, SecretKey, Source
+from plimsoll.api.v1alpha1.model import Revision, SecretKey, Source, climbs
 
 
 def _whole(value: object) -> object:
@@ -22,6 +22,8 @@ MediaCount = Annotated[Int, Field(ge=0, le=999)]
 
 class Adapter(ApiModel):
     """One LoRA adapter, served under its own name."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (climbs("source"),)
 
     name: Word = Field(description="Name under which requests ask for it.")
     source: Source = Field(description="Where it is, spelled like model.source.")
@@ -90,6 +92,7 @@ class Speculative(ApiModel):
             message="lookupMin must not be above lookupMax",
             field="lookupMin",
         ),
+        climbs("model", optional=True),
     )
 
     method: Literal["ngram", "draft", "eagle", "eagle3", "mtp"] = Field(

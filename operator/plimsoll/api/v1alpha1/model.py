@@ -22,6 +22,18 @@ Source = Annotated[str, Field(min_length=1, max_length=512, pattern=SOURCE)]
 Revision = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
 
 
+def climbs(name: str, *, optional: bool = False) -> Rule:
+    """A path that climbs would leave what is mounted for it."""
+    clean = f"!self.{name}.contains('..')"
+    return Rule(
+        name=f"{name}-climbs",
+        cel=f"!has(self.{name}) || {clean}" if optional else clean,
+        holds=lambda m: ".." not in (getattr(m, name) or ""),
+        message=f"{name} must not contain '..'; name the folder itself",
+        field=name,
+    )
+
+
 class SecretKey(ApiModel):
     """One key of a Secret in the deployment's own namespace."""
 
@@ -46,13 +58,8 @@ class ModelSpec(ApiModel):
     """The model: where it comes from, at which revision, and under which names it answers."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            name="source-climbs",
-            cel="!self.source.contains('..')",
-            holds=lambda m: ".." not in m.source,
-            message="source must not contain '..'; name the folder itself",
-            field="source",
-        ),
+        climbs("source"),
+        climbs("tokenizer", optional=True),
     )
 
     source: Source = Field(

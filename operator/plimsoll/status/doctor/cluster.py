@@ -159,7 +159,7 @@ def health(examined: Examined) -> Iterator[Found]:
 
 
 def _parsed(examined: Examined) -> dict[str, Node]:
-    parser = NodeParser()
+    parser = NodeParser(examined.config.node_classes)
     return {name_of(one): parser.parse(one) for one in examined.nodes}
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from plimsoll import names
+from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.facts.examined import Examined, Object
-from plimsoll.facts.serving import PodSeen, Stage
+from plimsoll.facts.serving import PodSeen, SetSeen, Stage
 from plimsoll.kube.pod_seen import ENGINE, pod_seen
 from plimsoll.kube.refused import refusal, refused_pods
 from plimsoll.status.doctor.found import (
@@ -159,21 +160,21 @@ def _short(workload: Object) -> bool:
 
 
 def group_pods(examined: Examined) -> Iterator[Found]:
-    """A replica over several nodes of which only some pods have one: the GPUs of the others are held for nothing."""
-    groups: dict[tuple[str, str, int], list[PodSeen]] = {}
+    """Replicas over several nodes of which only some pods have one."""
+    sets: dict[tuple[str, str], list[PodSeen]] = {}
     for item in in_scope(examined, examined.pods):
         seen = pod_seen(dict(item))
-        if seen.group is not None and seen.stage is not Stage.LEAVING:
-            groups.setdefault(
-                (owner_key(item), labels(item).get(names.LABEL_SET, ""), seen.group), []
-            ).append(seen)
-    for (owner, set_, number), found in sorted(groups.items()):
-        waiting = sorted(pod.name for pod in found if pod.stage is Stage.UNSCHEDULED)
-        if waiting and len(waiting) < len(found):
+        if seen.group is not None:
+            name = names.set_name(owner_key(item).partition("/")[2], labels(item).get(names.LABEL_SET, ""))
+            sets.setdefault((owner_key(item), name), []).append(seen)
+    for (owner, name), found in sorted(sets.items()):
+        groups = sorted({pod.group for pod in found if pod.group is not None})
+        said = half_scheduled(
+            SetSeen(name=name, replicas=len(groups), pods=tuple(found), groups=tuple(groups))
+        )
+        if said is not None:
             yield Found(
-                severity="error", about=f"{names.KIND} {owner}", reason="GroupHalfScheduled",
-                message=f"replica {number} of set {set_} has nodes for {len(found) - len(waiting)} of its {len(found)} "
-                f"pods; {', '.join(waiting)} wait, and the others hold their GPUs for nothing",
+                severity="error", about=f"{names.KIND} {owner}", reason="GroupHalfScheduled", message=said,
                 remedy="free GPUs for the rest, or ask for fewer replicas: spec.replicas",
             )  # fmt: skip
 
