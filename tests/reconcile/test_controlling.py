@@ -11,6 +11,7 @@ import pytest
 
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
+from plimsoll.api.v1alpha1.scaling import Tuning
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.facts.resolve import Resolver
@@ -22,7 +23,7 @@ from plimsoll.reconcile.decide import Decision, Seen, decide
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.models import Models
 from plimsoll.reconcile.resources import Resources
-from plimsoll.reconcile.sources import Asked, Looked
+from plimsoll.reconcile.sources import Asked, ByPods, Looked
 from plimsoll.reconcile.subject import Subject
 from plimsoll.reconcile.world import Cluster, World, plan_ref
 from plimsoll.status.told import News
@@ -48,6 +49,7 @@ class Scene:
     now: float = 1_800_000_000.0
     version: int = 1
     edits: int = 0
+    reads: int = 0
     woken: list[str] = field(default_factory=list)
     news: list[News] = field(default_factory=list)
 
@@ -61,6 +63,7 @@ class Scene:
         return {PLAN: child}
 
     async def read(self, _: Ref) -> Mapping[str, Any]:
+        self.reads += 1
         kept = self.decision.kept
         assert kept.plan is not None
         data = {**kept.beside(), names.PLAN_KEY: kept.plan.to_bytes().decode()}
@@ -92,6 +95,9 @@ class Scene:
         self.news += news
 
     # What a Source answers
+
+    def wants(self, spec: Mapping[str, Any]) -> bool:
+        return "tuning" not in spec
 
     def covers(self, _: Subject) -> bool:
         return True
@@ -286,6 +292,43 @@ def test_a_resource_that_is_gone_is_forgotten() -> None:
     world.resources.remove(KEY, uid="o")
     asyncio.run(control.tick())
     assert KEY not in world.directions
+
+
+def test_a_deployment_that_nobody_is_to_look_at_is_not_even_read() -> None:
+    stage, world, control = staged(tuning={"mode": "auto"})
+    stage.load = 400.0
+    assert stage.run(control, world, 5) == 0
+    assert (stage.replicas, stage.reads) == (1, 0)
+
+
+def test_what_was_told_is_taken_back_when_nobody_looks_any_more() -> None:
+    stage, world, control = staged()
+    stage.run(control, world, 2)
+    assert conditions(world.directions[KEY])
+    spec = stage.asked.deployment.spec.model_copy(update={"tuning": Tuning(mode="off")})
+    put(
+        stage,
+        world,
+        replace(stage.asked, deployment=stage.asked.deployment.model_copy(update={"spec": spec})),
+    )
+    assert stage.run(control, world, 3) == 1
+    assert conditions(world.directions[KEY]) == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "defaults", "wanted"),
+    [
+        ({"scaling": {"max": 2}}, False, True),
+        ({"tuning": {"mode": "auto"}}, False, True),
+        ({"scaling": {"min": 2}}, False, False),
+        ({}, False, False),
+        ({}, True, True),
+    ],
+)
+def test_without_a_prometheus_only_those_are_asked_that_ask_for_something(
+    spec: dict[str, Any], defaults: bool, wanted: bool
+) -> None:
+    assert ByPods(defaults=defaults).wants(spec) is wanted
 
 
 def test_a_deployment_asleep_is_woken_by_its_annotation() -> None:

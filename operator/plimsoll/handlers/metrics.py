@@ -21,7 +21,7 @@ def control_of(world: World, wake: Callable[[str], None], config: OperatorConfig
 
 def source_of(config: OperatorConfig) -> Source:
     if config.prometheus_url is None:
-        return ByPods()
+        return ByPods(defaults=bool(config.defaults or config.presets))
     control = config.control
     client = Prometheus(
         config.prometheus_url,

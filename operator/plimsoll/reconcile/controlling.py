@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -41,10 +41,13 @@ AT_A_TIME: Final = 64
 TELLS: Final = frozenset({names.METRICS, names.SCALING, names.SLO, names.AUTOTUNE_PAUSED})
 
 
+Mark = tuple[int | None, str, str]
+
+
 @dataclass(slots=True)
 class _Known:
     subject: Subject
-    mark: tuple[object, ...]
+    mark: Mark
     """Of the resource and of the pinned plan that it was made from."""
     record: Record
     stored: Record
@@ -63,6 +66,8 @@ class Control:
         self._law = Law(tick_s=interval_s)
         self._window = Window()
         self._known: dict[str, _Known] = {}
+        self._passed: dict[str, int | None] = {}
+        """Resources that ask for nothing that is looked at, by the mark of what they say."""
         self.ticks = 0
         self.seconds = 0.0
         """That all ticks took."""
@@ -117,21 +122,31 @@ class Control:
 
     async def _cases(self, now: float) -> dict[str, Case]:
         world, found = self._world, {}
-        for place, key in enumerate(world.resources):
-            if place % AT_A_TIME == AT_A_TIME - 1:
-                await asyncio.sleep(0)
-            known = await self._current(key, now)
-            if known is not None and self._source.covers(known.subject):
-                serving, _ = steady(world.serving(key), now)
-                found[key] = Case(subject=known.subject, record=known.record, serving=serving)
-            elif known is not None and key in world.directions and world.directions[key].told:
-                # Nobody looks at it any more: what was told of it is taken back.
-                world.directions[key] = Direction(record=replace(known.stored, replicas=None))
-                self._wake(key)
-        for key in [key for key in self._known if key not in world.resources]:
-            del self._known[key]
+        keys = list(world.resources)
+        for start in range(0, len(keys), AT_A_TIME):
+            chunk = keys[start : start + AT_A_TIME]
+            for key, known in zip(
+                chunk, await asyncio.gather(*(self._current(key, now) for key in chunk)), strict=True
+            ):
+                if known is not None and self._source.covers(known.subject):
+                    serving, _ = steady(world.serving(key), now)
+                    found[key] = Case(subject=known.subject, record=known.record, serving=serving)
+                else:
+                    self._leave(key, known)
+            await asyncio.sleep(0)
+        for key in (self._known.keys() | self._passed.keys()) - set(keys):
+            self._known.pop(key, None)
+            self._passed.pop(key, None)
             world.directions.pop(key, None)
         return found
+
+    def _leave(self, key: str, known: _Known | None) -> None:
+        """Nobody looks at it any more: what was told of it is taken back."""
+        before = self._world.directions.get(key)
+        if before is not None and before.told:
+            record = before.record if known is None else known.stored
+            self._world.directions[key] = Direction(record=replace(record, replicas=None))
+            self._wake(key)
 
     async def _current(self, key: str, now: float) -> _Known | None:
         """What is known of it, made again where it changed; the last where it cannot be read now."""
@@ -142,9 +157,20 @@ class Control:
         mark = (world.resources.mark(key), child.uid, child.version)
         if known is not None and known.mark == mark:
             return known
+        if self._passed.get(key) == mark[0]:
+            return None
         body = world.resources.get(key)
         if body is None:
             return None
+        if not self._source.wants(body.get("spec") or {}):
+            self._passed[key] = mark[0]
+            self._known.pop(key, None)
+            return None
+        self._passed.pop(key, None)
+        return await self._made(key, body, mark, now)
+
+    async def _made(self, key: str, body: Mapping[str, Any], mark: Mark, now: float) -> _Known | None:
+        world, known = self._world, self._known.get(key)
         try:
             deployment = LLMDeployment.observed(body)
             subject = subject_of(deployment, await world.kept(key), world.config)

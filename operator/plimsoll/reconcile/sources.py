@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from plimsoll.control.joining import joined
 from plimsoll.facts.engines import engine_profile
@@ -51,6 +51,10 @@ class Asked:
 
 
 class Source(Protocol):
+    def wants(self, spec: Mapping[str, Any]) -> bool:
+        """Whether a resource may be covered, by what stands in its spec: what is not is not read at all."""
+        ...
+
     def covers(self, subject: Subject) -> bool: ...
     async def look(self, now: float, asked: Sequence[Asked]) -> Looked: ...
     def close(self) -> None: ...
@@ -62,7 +66,10 @@ class ByPrometheus:
         self._wakes = wakes
         self._close = close
 
-    def covers(self, subject: Subject) -> bool:  # noqa: ARG002 - all of them cost one set of questions
+    def wants(self, spec: Mapping[str, Any]) -> bool:  # noqa: ARG002 - all of them cost one set of questions
+        return True
+
+    def covers(self, subject: Subject) -> bool:  # noqa: ARG002
         return True
 
     async def look(self, now: float, asked: Sequence[Asked]) -> Looked:
@@ -84,6 +91,13 @@ class ByPrometheus:
 
 class ByPods:
     """Only of those that ask for something live: it is a connection a pod."""
+
+    def __init__(self, *, defaults: bool) -> None:
+        """`defaults`: whether the admin's file may ask for it where a resource does not."""
+        self._defaults = defaults
+
+    def wants(self, spec: Mapping[str, Any]) -> bool:
+        return self._defaults or "max" in (spec.get("scaling") or {}) or bool(spec.get("tuning"))
 
     def covers(self, subject: Subject) -> bool:
         return subject.autoscaled or subject.tuning_asked

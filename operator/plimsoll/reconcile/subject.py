@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
@@ -112,7 +113,7 @@ def subject_of(deployment: LLMDeployment, kept: Kept, config: OperatorConfig) ->
         return None
     try:
         spec = effective(deployment.spec, deployment.namespace, config).spec
-        engine = engine_facts(plan.engine, plan.engine_version)
+        engine = _engine(plan.engine, plan.engine_version)
         sets = tuple(_planned(deployment, each, engine, config) for each in plan.sets)
         record = kept.control or EMPTY
         tried = change_of(plan, record.retune)
@@ -150,7 +151,7 @@ def _subject(
         if zero is None
         else Asleep(query=zero.wake.query, after_s=float(zero.after_seconds or ZERO_AFTER_S)),
         consent=Consent.of(spec.tuning),
-        tuning_asked=bool(deployment.spec.tuning.model_fields_set),
+        tuning_asked=bool(spec.tuning.to_dict()),
         priority=priority_of(deployment.namespace, config),
         spec=spec_digest(spec),
         engine=engine,
@@ -179,6 +180,12 @@ def _planned(
         gpus=float(claim.gpus),
         price_per_hour=None if claim.price is None else float(claim.price),
     )
+
+
+@cache
+def _engine(name: str, version: str) -> EngineFacts:
+    """One value for thousands of subjects."""
+    return engine_facts(name, version)
 
 
 def _seconds(milliseconds: int | None) -> float | None:

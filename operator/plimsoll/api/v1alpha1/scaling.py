@@ -91,7 +91,8 @@ class Tuning(ApiModel):
     allow: tuple[
         Literal["watermark", "maxSequences", "utilization", "kvCacheDtype", "tensor", "contextTokens"], ...
     ] = listing(
-        "Settings that may be retuned. Absent: watermark and maxSequences, which change neither answers nor cost.",
+        "Settings that may be retuned. Absent: watermark and maxSequences, which change neither answers nor cost. "
+        "This release changes only these two; consent to the others is kept.",
         most=6,
     )
     mode: Literal["auto", "dryRun", "off"] | None = field(
