@@ -13,7 +13,7 @@ from typing import Any, Final
 from cluster.api import ApiError
 from common import eventually
 from plimsoll import names
-from plimsoll.facts.learned import import_learned
+from plimsoll.facts.learned import Learned, import_learned
 from turns.running import Desk, Operator
 
 GIB: Final = 2**30
@@ -98,14 +98,21 @@ def source(plan: dict[str, Any]) -> str:
     return str(next(term["source"] for term in plan["ledger"] if term["name"] == "activation"))
 
 
-def learned(desk: Desk) -> dict[str, int]:
-    """Bytes by term, as they are kept."""
+def kept(desk: Desk) -> Learned:
     path = f"/api/v1/namespaces/{desk.namespace}/configmaps/{names.LEARNED}"
     try:
-        text = desk.cluster.api.get(path)["data"][names.LEARNED_KEY]
+        return import_learned(desk.cluster.api.get(path)["data"][names.LEARNED_KEY])
     except ApiError:
-        return {}
-    return {one.term: one.bytes for one in import_learned(text).residuals}
+        return Learned()
+
+
+def learned(desk: Desk) -> dict[str, int]:
+    """Bytes by term, as they are kept."""
+    return {one.term: one.bytes for one in kept(desk).residuals}
+
+
+def starts(desk: Desk) -> int:
+    return max((one.starts for one in kept(desk).residuals), default=0)
 
 
 def test_a_second_deployment_of_a_model_profits_from_the_first_one_s_start(
@@ -134,3 +141,4 @@ def test_a_second_deployment_of_a_model_profits_from_the_first_one_s_start(
             operator.tail()
         )
         assert abs(float(accuracy(place, "second")["errorPercent"])) < 0.5
+        assert eventually(lambda: starts(place) == 2), operator.tail()

@@ -50,7 +50,7 @@ class LearnedStore:
         if version:
             metadata["resourceVersion"] = version
             path = CONFIG_MAP.path(self._namespace, names.LEARNED)
-            written = await self._door.replace(path, body, manager=MANAGER)
+            written = await self._door.apply(path, body, manager=MANAGER)
         else:
             written = await self._door.create(CONFIG_MAP.collection(self._namespace), body, manager=MANAGER)
         return str(written["metadata"]["resourceVersion"])

@@ -54,7 +54,7 @@ def rules() -> dict[str, list[Rule]]:
         "own": [
             *_rules([LEASE], ("create", "get", "update")),
             # What was learned, where the operator's own namespace is none of those that are watched.
-            *_rules([CONFIG_MAP], ("create", "get", "update")),
+            *_rules([CONFIG_MAP], ("create", "get", "patch")),
         ],
     }
 
