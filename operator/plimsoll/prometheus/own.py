@@ -73,7 +73,7 @@ ALERTS_RECEIVED: Final = Own(
 POOL_DEVICES: Final = Own(
     "plimsoll_pool_devices",
     "gauge",
-    "Devices of the nodes that take pods: free, held by deployments, or used by others.",
+    "Devices of the nodes that take pods: free; held by deployments; or others, which are used by other pods, or promised to pods on their way.",
     ("pool", "gpu", "state"),
 )
 REPLICAS: Final = Own(
