@@ -130,17 +130,18 @@ def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping
 
 def _run(options: Options, said: Said, members: Members | None, need: Need) -> int:
     """What does not fit is said before an engine is started that would find it out minutes later."""
-    found = _look(need, said)
     supervisor = Supervisor(options, said, members)
-    return supervisor.run() if not found else supervisor.refuse(found[0])
+    supervisor.listen()
+    found = _look(need, said, supervisor)
+    return supervisor.refuse(found[0]) if found and not supervisor.told_to_end() else supervisor.run()
 
 
-def _look(need: Need, said: Said) -> list[Failure]:
+def _look(need: Need, said: Said, supervisor: Supervisor) -> list[Failure]:
     until = time.monotonic() + MEMORY_SECONDS
 
     def wait() -> bool:
         time.sleep(1.0)
-        return time.monotonic() < until
+        return time.monotonic() < until and not supervisor.told_to_end()
 
     seen, found = settled(need, lambda: see(need, devices()), wait)
     said.sees(seen.devices)

@@ -5,6 +5,7 @@ Reads only what the supervisor needs; the operator and Prometheus read the rest 
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
@@ -73,7 +74,7 @@ def _number(text: str) -> float:
         value = float(text)
     except ValueError:
         return 0.0
-    return value if value == value else 0.0  # noqa: PLR0124 - not a number is no number
+    return value if math.isfinite(value) else 0.0
 
 
 def _whole(value: float | None) -> int | None:

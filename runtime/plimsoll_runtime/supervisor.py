@@ -84,9 +84,8 @@ class Supervisor:
 
     def run(self) -> int:
         """The exit code: the engine's own, or 1 where it never was or was ended for cause."""
-        self._listen()
         adopt_orphans()
-        if not self._join():
+        if self.told_to_end() or not self._join():
             return 0
         try:
             child = Child(self.options.argv, self.options.environment)
@@ -127,12 +126,24 @@ class Supervisor:
             if isinstance(event, _Signal) and event.number in ENDINGS:
                 return False
 
+    def told_to_end(self) -> bool:
+        """Before there was an engine to end."""
+        while True:
+            try:
+                event = self._events.get_nowait()
+            except queue.Empty:
+                return False
+            if isinstance(event, _Signal) and event.number in ENDINGS:
+                self._events.put(event)
+                return True
+
     def refuse(self, failure: Failure) -> int:
         """Instead of a run."""
         self._say(failure)
         return 1
 
-    def _listen(self) -> None:
+    def listen(self) -> None:
+        """To signals; the first thing of all, since process 1 gets none that it does not ask for."""
         for number in (*PASSED_ON, *ENDINGS):
             signal.signal(number, self._signalled)
         signal.signal(signal.SIGCHLD, self._child_ended)
@@ -151,7 +162,12 @@ class Supervisor:
         child.bury()
         if child.code is not None:
             return
-        now = time.monotonic()
+        try:
+            self._decide(event, child, time.monotonic())
+        except Exception as error:  # noqa: BLE001 - whatever is wrong here, the engine's answers are not to be cut for it
+            tell(f"goes on after an error of its own: {error!r}")
+
+    def _decide(self, event: _Event | None, child: Child, now: float) -> None:
         if isinstance(event, _Signal):
             self._heed(event.number, child, now)
         elif isinstance(event, _Told):
@@ -267,11 +283,17 @@ class _Watch(threading.Thread):
 
     def run(self) -> None:
         while not self._ended.is_set():
-            if self._address is not None:
-                self._read(self._address)
-            if self._fetching is not None and self._said.state in (STARTING, FETCHING):
-                self._said.fetches(self._fetching.look(time.monotonic()))
+            try:
+                self._look()
+            except Exception as error:  # noqa: BLE001 - an engine that is not watched goes on serving
+                tell(f"cannot see how the engine fares: {error!r}")
             self._wait()
+
+    def _look(self) -> None:
+        if self._address is not None:
+            self._read(self._address)
+        if self._fetching is not None and self._said.state in (STARTING, FETCHING):
+            self._said.fetches(self._fetching.look(time.monotonic()))
 
     def _read(self, address: Address) -> None:
         answer = address.get("/metrics", timeout=10.0)

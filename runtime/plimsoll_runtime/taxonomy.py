@@ -221,6 +221,12 @@ RULES = (
         "fetch the weights again, or correct spec.model.source and spec.model.revision",
     ),
     _rule(
+        "BadCheckpoint",
+        r", in (?:parse_safetensors_file_metadata|_read_safetensors_metadata_in_dir)\b",
+        "a safetensors file of the model begins with what is no header",
+        "fetch the weights again, or correct spec.model.source and spec.model.revision",
+    ),
+    _rule(
         "Download",
         r"name resolution|Name or service not known|Failed to resolve|Max retries exceeded|Network is unreachable"
         r"|couldn't connect to|LocalEntryNotFound|outgoing traffic has been disabled|IncompleteRead|ReadTimeoutError"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plimsoll_runtime.drain import Drain, Step
 from plimsoll_runtime.hang import Hang
@@ -33,6 +35,13 @@ def test_what_an_engine_does_not_say_is_unknown(text):
     assert reading.running is None
     assert reading.idle is None
     assert reading.moved is None
+
+
+@given(st.text(), st.text())
+def test_no_text_breaks_the_reader(name, value):
+    reading_of(
+        f"vllm:num_requests_running{{{name}}} {value}\nvllm:num_requests_waiting 1e999\nvllm:cache_config_info{{{value}}} 1"
+    )
 
 
 def test_a_cache_without_blocks_is_not_one_of_no_blocks():

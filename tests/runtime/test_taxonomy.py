@@ -86,6 +86,16 @@ def test_what_is_said_of_a_line_leaves_out_who_logged_it_where():
     assert failure.message.startswith("there is no such model: OSError: acme/x")
 
 
+def test_a_header_that_asks_for_all_of_memory_is_a_bad_file_and_no_small_machine():
+    lines = [
+        '  File "/x/vllm/transformers_utils/utils.py", line 113, in parse_safetensors_file_metadata',
+        '    metadata = json.loads(f.read(length_of_metadata).decode("utf-8"))',
+        "MemoryError",
+    ]
+    assert explained(lines, "config", 1).word == "BadCheckpoint"
+    assert explained(lines[2:], "config", 1).word == "HostOutOfMemory"
+
+
 def test_a_kernel_that_killed_for_memory_is_believed_before_any_line():
     failure = explained(["EngineDeadError: EngineCore encountered an issue"], "serving", 137, memory_kills=1)
     assert failure.word == "HostOutOfMemory"
