@@ -107,6 +107,34 @@ def test_a_model_that_was_not_planned_for_teaches_nothing():
     assert measured.own == NOTHING
 
 
+def patched(path: str) -> dict[str, Any]:
+    return {"podPatches": [{"op": "add", "path": path, "value": "1"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "teaches"),
+    [
+        ({"engine": {"image": "own.example/vllm:1"}}, False),
+        ({"engine": {"extraArgs": ["--max-num-seqs", "1"]}}, False),
+        (patched("/spec/containers/0/args/-"), False),
+        (patched("/spec/containers/0/command"), False),
+        (patched("/spec/containers/0"), False),
+        (patched("/spec/initContainers/0/image"), False),
+        (patched("/spec/initContainers"), False),
+        (patched("/spec/hostname"), True),
+        (patched("/spec/containers/0/env/-"), True),
+        (patched("/spec/volumes/-"), True),
+        ({"engine": {"env": [{"name": "LEVEL", "value": "1"}]}}, True),
+    ],
+)
+def test_an_engine_that_its_owner_has_changed_teaches_nobody(spec: dict[str, Any], teaches: bool):
+    seen, decision = turned()
+    changed = replace(seen, deployment=resource("Qwen/Qwen3-8B", **spec))
+    measured = Measured(reports=Told(u0=report(decision)), began=10.0)
+    measured.learn(KEY, changed, decision)
+    assert (measured.own != NOTHING) is teaches
+
+
 @pytest.mark.parametrize("state", ["preflight", "fetching", "starting", "failed"])
 def test_a_start_that_is_not_over_teaches_nothing(state: str):
     seen, decision = turned()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.gpus import UnknownGpu, gpu_named
@@ -22,6 +24,10 @@ from plimsoll.planning.lessons import Start, lessons
 from plimsoll.planning.plan import PlanSet
 from plimsoll.reconcile.decide import Decision, Seen
 
+CHANGES_ENGINE: Final = re.compile(
+    r"/spec/initContainers|/spec/containers(/[^/]+(/(args|command|image)(/.*)?)?)?$"
+)
+"""Paths of patches that may bring another engine, or tell it other words."""
 LOG: Final = logging.getLogger(__name__)
 
 
@@ -127,6 +133,16 @@ class Measured:
         )
 
 
+def _is_as_planned(spec: LLMDeploymentSpec) -> bool:
+    """Whether the engine has the words that the plan has for it, and is the one that others get by its version."""
+    patched = (patch.path for patch in spec.pod_patches)
+    return (
+        spec.engine.image is None
+        and not spec.engine.extra_args
+        and not any(CHANGES_ENGINE.match(path) for path in patched)
+    )
+
+
 def _stands_there(status: LLMDeploymentStatus, reports: Mapping[str, Report]) -> bool:
     tokens = [one.kv_tokens for one in reports.values()]
     return (
@@ -139,8 +155,11 @@ def _stands_there(status: LLMDeploymentStatus, reports: Mapping[str, Report]) ->
 
 
 def lessons_of(seen: Seen, decision: Decision, entry: PlanSet, report: Report) -> Iterator[Residual]:
-    """Nothing where model or GPU are not known, or where another model was planned for than is known now."""
+    """Nothing where model or GPU are not known, where another model was planned for than is known now, or where the owner runs
+    something else than was planned: that would be believed for everybody's."""
     model, planned = seen.facts.model, decision.plan.model_digest
+    if not _is_as_planned(seen.deployment.spec):
+        return
     if model is None or (planned and planned != model.digest):
         return
     engine = seen.facts.engine or engine_facts(decision.plan.engine, decision.plan.engine_version)
