@@ -82,11 +82,11 @@ def test_a_fleet_of_which_nothing_is_known_yet_is_no_reason_to_turn_down() -> No
 
 def test_a_model_that_cannot_be_read_now_is_told_and_what_is_not_trusted_still_turned_down() -> None:
     fleet = inventory(pool())
-    asked = {"model": {"source": "hf://nobody/knows"}}
+    asked: dict[str, Any] = {"model": {"source": "hf://nobody/knows"}}
     found = judged(planned(asked, fleet, unread="the hub does not answer"), fleet)
     assert found.allowed
     assert "the hub does not answer" in found.warnings[0]
-    asked["engine"] = {"version": "0.10.0"}  # type: ignore[assignment]
+    asked["engine"] = {"version": "0.10.0"}
     assert not judged(planned(asked, fleet, unread="the hub does not answer"), fleet).allowed
 
 
@@ -137,9 +137,13 @@ def test_who_has_no_right_to_what_is_named_hears_which_right_it_takes() -> None:
     assert not found.allowed
     assert found.forbidden
     assert found.problems == (
-        "spec.model.tokenSecret.name ('hub'): 'alice' may neither get this Secret nor create pods in team-a, and so may not "
-        "hand it to a model's pods. What helps: the right to get this Secret, or somebody who has it applies this",
-        "spec.scheduling.serviceAccount ('robot'): 'alice' may neither impersonate this ServiceAccount nor create pods in "
-        "team-a, and so may not hand it to a model's pods. What helps: the right to impersonate this ServiceAccount, or "
-        "somebody who has it applies this",
+        (
+            "spec.model.tokenSecret.name ('hub'): 'alice' may neither get this Secret nor create pods in team-a, and so may not "
+            "hand it to a model's pods. What helps: the right to get this Secret, or somebody who has it applies this"
+        ),
+        (
+            "spec.scheduling.serviceAccount ('robot'): 'alice' may neither impersonate this ServiceAccount nor create pods in "
+            "team-a, and so may not hand it to a model's pods. What helps: the right to impersonate this ServiceAccount, or "
+            "somebody who has it applies this"
+        ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from plimsoll.api.config import OperatorConfig
@@ -18,7 +19,7 @@ CLASSES = {
 }
 
 
-def planned(config: dict[str, object], *, sees_nodes: bool = False) -> Plan:
+def planned(config: Mapping[str, object], *, sees_nodes: bool = False) -> Plan:
     admin = OperatorConfig.model_validate(config)
     one = asked()
     return plan(one, Fleet(admin, sees_nodes=sees_nodes).inventory(), facts(one), config=admin)
