@@ -53,6 +53,10 @@ ANY_PATCH: dict[str, Any] = {"podPatches": {}}
         pytest.param({"engine": {"version": "0.17.3"}}, {}, ["engine.version"], id="an unsafe version"),
         pytest.param({"engine": {"version": "0.18"}}, {}, [], id="the least safe version"),
         pytest.param({"engine": {"version": "0.17.3"}}, {"leastEngineVersion": "0.10"}, [], id="an unsafe version at the admin's word"),
+        pytest.param({"engine": {"image": "reg.example/vllm/vllm-openai:v0.10.2-x86"}}, {"images": ["*"]}, ["engine.image"], id="an unsafe version by the image's tag"),
+        pytest.param({"engine": {"image": "reg.example/vllm:0.17", "version": "0.33.0"}}, {"images": ["*"]}, ["engine.image"], id="an image's tag that the version contradicts"),
+        pytest.param({"engine": {"image": "reg.example/vllm-openai:v0.33.0"}}, {"images": ["*"]}, [], id="a safe version by the image's tag"),
+        pytest.param({"engine": {"image": "reg.example/ours:1.2.3"}}, {"images": ["*"]}, [], id="a tag that is no engine's"),
         pytest.param(args("--seed", "1", "-1"), {}, [], id="arguments without lists"),
         pytest.param(args("--seed", "1"), {"extraArgs": {"allow": ["--generation-*"]}}, ["engine.extraArgs[0]"], id="an argument not on the list"),
         pytest.param(args("--generation-config=vllm"), {"extraArgs": {"allow": ["--generation-*"]}}, [], id="an argument on the list"),
@@ -117,3 +121,11 @@ def test_every_secret_of_a_deployment_is_known() -> None:
         },
     })  # fmt: skip
     assert len(secrets_of(spec)) == 7
+
+
+def test_an_unsafe_default_of_the_admins_is_told_as_theirs():
+    admin = OperatorConfig.model_validate({"engines": {"defaultVersion": "0.10.0"}})
+    (problem,) = untrusted(LLMDeploymentSpec.model_validate({"model": MODEL}), "team-a", admin)
+    assert "the admin's engines.defaultVersion must be at least 0.18.0" in str(problem)
+    newer = {"model": MODEL, "engine": {"version": "0.33.0"}}
+    assert untrusted(LLMDeploymentSpec.model_validate(newer), "team-a", admin) == ()

@@ -5,6 +5,7 @@ checked with it; what the user's own rights are is asked of the API server by ad
 """
 
 import json
+import re
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from typing import Any, Final
@@ -17,6 +18,9 @@ from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 
 # vLLM before 0.18 ran code of a model's repository although it was told not to (CVE-2026-22807, CVE-2026-27893).
 LEAST_ENGINE_VERSION: Final = "0.18.0"
+
+_TAG: Final = re.compile(r"vllm[^/:@]*:v?([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
+"""The engine's release in the tag of an image that bears its name."""
 
 # Variables that redirect what is loaded or where traffic goes; no list of the admin's lets them pass.
 DENIED_ENV: Final = (
@@ -74,13 +78,23 @@ def _engine(spec: LLMDeploymentSpec, config: OperatorConfig) -> Iterator[Problem
     image, version = spec.engine.image, spec.engine.version
     if image is not None and not any(fnmatchcase(image, pattern) for pattern in config.trust.images):
         yield Problem("spec.engine.image", show(image), "the admin's trust.images does not allow it")
+    least = config.trust.least_engine_version or LEAST_ENGINE_VERSION
+    tagged = _TAG.search(image or "")
+    # What is in the image runs, whatever version the resource says.
+    if tagged is not None and _release(tagged[1]) < _release(least):
+        yield Problem(
+            "spec.engine.image",
+            show(image),
+            f"must hold at least {least}, by its tag: older ones are not safe",
+        )
+    said = version or (config.engines.default_version if image is None else None)
+    if said is not None and _release(said) < _release(least):
+        of_admin = "" if version is not None else "the admin's engines.defaultVersion "
+        yield Problem(
+            "spec.engine.version", show(said), f"{of_admin}must be at least {least}: older ones are not safe"
+        )
     if version is None:
         return
-    least = config.trust.least_engine_version or LEAST_ENGINE_VERSION
-    if _release(version) < _release(least):
-        yield Problem(
-            "spec.engine.version", show(version), f"must be at least {least}: older ones are not safe"
-        )
     listed = [entry.version for entry in config.engines.versions]
     if listed and image is None and version not in listed:
         yield Problem(

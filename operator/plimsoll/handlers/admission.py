@@ -37,6 +37,8 @@ LONGEST_BODY: Final = 8 * 2**20
 """Two objects of the largest size that the API server takes, with room."""
 ANSWER_SECONDS: Final = 4.0
 """The chart gives five; an answer after that is none."""
+AT_ONCE: Final = 32
+"""Requests that are read and judged; the others wait before their bodies are read, so that a flood takes no memory."""
 MODEL_SECONDS: Final = 1.5
 """How long a hub is waited for; it goes on being asked, so that the loop finds the answer."""
 REVIEW: Final = "admission.k8s.io/v1"
@@ -211,18 +213,18 @@ def _response(uid: str, verdict: Verdict) -> dict[str, Any]:
 
 async def serve(admission: Admission, host: str, port: int, context: ssl.SSLContext) -> web.AppRunner:
     """Answers until its cleanup() is awaited."""
-    counts = admission.counts
+    counts, turnstile = admission.counts, asyncio.Semaphore(AT_ONCE)
 
     async def validate(request: web.Request) -> web.Response:
         loop = asyncio.get_running_loop()
         began = loop.time()
         outcome = "error"
         try:
-            review = await request.json()
-            asked = review.get("request") if isinstance(review, dict) else None
-            if not isinstance(asked, dict) or review.get("apiVersion") != REVIEW:
-                return web.Response(status=400, text=f"no AdmissionReview of {REVIEW} with a request")
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(ANSWER_SECONDS), turnstile:
+                review = await request.json()
+                asked = review.get("request") if isinstance(review, dict) else None
+                if not isinstance(asked, dict) or review.get("apiVersion") != REVIEW:
+                    return web.Response(status=400, text=f"no AdmissionReview of {REVIEW} with a request")
                 response = await admission.answer(asked)
             outcome = "allowed" if response["allowed"] else "denied"
             return web.json_response(
