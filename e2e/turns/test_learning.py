@@ -142,3 +142,34 @@ def test_a_second_deployment_of_a_model_profits_from_the_first_one_s_start(
         )
         assert abs(float(accuracy(place, "second")["errorPercent"])) < 0.5
         assert eventually(lambda: starts(place) == 2), operator.tail()
+
+
+NO_ROOM: Final = {"word": "NoKvRoom", "message": "no room for the cache", "remedy": "fewer sequences at once"}
+DIES: Final = {
+    "e2e.plimsoll.dev/dies": "exit",
+    "e2e.plimsoll.dev/back-off": "1s",
+    "e2e.plimsoll.dev/starts-after": "1h",
+    "e2e.plimsoll.dev/message": json.dumps(NO_ROOM),
+}
+
+
+def test_a_start_without_room_is_tried_once_more_with_less_and_then_waits_for_a_person(desk: Desk) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    planned = desk.get()["status"]["plan"]["maxSequences"]
+    desk.apply(workload={"contextTokens": 4096}, podAnnotations=DIES, rollout={"rollback": "manual"})
+    assert desk.says("Stalled", "True", "NoKvRoom")
+    message = desk.message("Stalled")
+    assert "and that failed too" in message
+    assert NO_ROOM["remedy"] in message
+    status = desk.get()["status"]
+    assert status["safeRetry"] is True
+    # Whoever fixes the cause finds the smaller setting in use, and says so.
+    desk.apply(workload={"contextTokens": 4096}, rollout={"rollback": "manual"})
+    assert desk.says("Ready", "True", "Serving")
+    assert desk.condition("Degraded") == ("True", "SafeRetry")
+    assert "engine.maxSequences" in desk.message("Degraded")
+    assert desk.get()["status"]["plan"]["maxSequences"] < planned
+    desk.apply(workload={"contextTokens": 5120}, rollout={"rollback": "manual"})
+    assert eventually(lambda: desk.condition("Degraded") == ("False", "Healthy"))
+    assert "safeRetry" not in desk.get()["status"]
