@@ -75,6 +75,8 @@ def taken(order=1):
         plans={"team/chat": {"schema": 1, "sets": []}},
         sets=[{"name": "chat-abc", "replicas": 2}],
         models=[{"source": "pvc://m"}],
+        beside={"team/chat": {"replan": "1"}},
+        served=frozenset({("gateway.networking.k8s.io", "HTTPRoute")}),
     )
 
 
@@ -118,6 +120,9 @@ def test_images_environment_addresses_and_annotations_stay_in_the_cluster():
 def test_an_empty_cluster_is_a_snapshot_too():
     empty = read_snapshot(write_snapshot(take_snapshot([], [])))
     assert empty.inventory() == observe([], [])
+    assert empty.served is None
+    bare = read_snapshot(write_snapshot(take_snapshot([], [], served=frozenset())))
+    assert bare.served == frozenset()
     unseen = read_snapshot(write_snapshot(take_snapshot([], None)))
     assert unseen.inventory().free_is_assumed
 

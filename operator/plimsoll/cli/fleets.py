@@ -147,6 +147,8 @@ def from_cluster(context: str | None, config: OperatorConfig | None) -> Snapshot
         deployments=cluster.deployments,
         plans=kept.plans,
         sets=cluster.sets,
+        beside=kept.beside,
+        served=cluster.served,
     )
 
 

@@ -26,7 +26,10 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "render": ("render", "Print the Kubernetes objects that the operator would apply."),
     "images": ("images", "List the images that a cluster needs, for mirrors without a way out."),
     "snapshot": ("snapshot", "Write all that a plan needs of a cluster into one file."),
-    "learned": ("learned", "What starts have taught about memory: list it, hand it on, or have it forgotten."),
+    "learned": (
+        "learned",
+        "What starts have taught about memory: list it, hand it on, or have it forgotten.",
+    ),
     "doctor": ("doctor", "What keeps deployments in a cluster from serving, and what cures it."),
     "history": ("history", "What was decided on live traffic for a deployment, when and why."),
     "simulate": ("simulate", "Replay traffic against a plan, in virtual time, before anything is deployed."),

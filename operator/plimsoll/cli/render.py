@@ -27,7 +27,7 @@ from plimsoll.render.routing import GROUPS, MONITOR, POOL, ROUTE, unserved
 
 APIS = {kind: (group, kind) for group, kind in (ROUTE, POOL, MONITOR, GROUPS)}
 ALWAYS = (ROUTE, GROUPS)
-"""Made where they are asked for; of the others a cluster decides, so they are named."""
+"""Made where they are asked for and no snapshot says otherwise; of the others a cluster decides, so they are named."""
 
 
 @click.command("render")
@@ -80,7 +80,10 @@ def render_command(
         _print_gateway(question, made)
         raise SystemExit(asking.exit_code(plans.plans))
     held = _held(question.snapshot)
-    capabilities: Capabilities = frozenset({*ALWAYS, *(APIS[kind] for kind in apis)})
+    served = question.snapshot.served
+    capabilities: Capabilities = frozenset(
+        {*(ALWAYS if served is None else served), *(APIS[kind] for kind in apis)}
+    )
     for deployment in question.deployments:
         key = (deployment.namespace, deployment.name)
         seen = Seen(
@@ -174,10 +177,11 @@ def _as_held(deployment: LLMDeployment, held: LLMDeployment | None) -> LLMDeploy
 
 
 def _kept(deployment: LLMDeployment, question: asking.Question) -> Kept:
-    """The pinned plan; a plan that a person asks for anew is not made here, as nobody can tell whether it was."""
+    """What is kept of it; a plan that a person asks for anew is not made here, as nobody can tell whether it was."""
     asked = deployment.metadata.annotations.get(names.ANNOTATION_REPLAN, "")
-    plan = asking.pinned_plans(question.snapshot).get(f"{deployment.namespace}/{deployment.name}")
-    return Kept(plan=plan, asked=asked)
+    key = f"{deployment.namespace}/{deployment.name}"
+    plan = asking.pinned_plans(question.snapshot).get(key)
+    return replace(Kept.from_data(question.snapshot.beside.get(key, {})), plan=plan, asked=asked)
 
 
 def _revisions(snapshot: Snapshot, deployment: LLMDeployment) -> Mapping[str, Revision]:

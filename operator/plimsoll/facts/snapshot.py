@@ -21,6 +21,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.loading import parse_documents
 from plimsoll.api.problems import Problem, SpecError, problems_of, show
 from plimsoll.facts import fleet_file, reduced
+from plimsoll.facts.capabilities import Capabilities
 from plimsoll.facts.fleet import Fleet
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING, Learned, LearnedError, export_learned, import_learned
@@ -29,6 +30,8 @@ from plimsoll.facts.observe import fleet_of
 
 KIND = "Snapshot"
 Object = Mapping[str, Any]
+SEEN = ("pods", "served")
+"""Parts of which there may be none, which is not the same as not to know."""
 
 _LISTED = {
     "Node": "nodes",
@@ -51,10 +54,14 @@ class Snapshot:
     """LLMDeployments as the API server stores them."""
     plans: Mapping[str, Object] = field(default_factory=dict)
     """Pinned plans by namespace/name, as their ConfigMaps hold them."""
+    beside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What else those ConfigMaps hold, key by key: what turns remember."""
     sets: tuple[Object, ...] = ()
     """Serving sets that are there, by their ControllerRevisions."""
     models: tuple[Object, ...] = ()
     """Facts of models that no catalogue knows, as the facts pods returned them."""
+    served: Capabilities | None = None
+    """Optional kinds that the cluster serves; None where nobody has looked."""
 
     def fleet(self, *, selectors: Iterable[Mapping[str, str]] = ()) -> Fleet:
         return fleet_of(
@@ -78,6 +85,8 @@ def take_snapshot(
     plans: Mapping[str, Object] | None = None,
     sets: Iterable[Object] = (),
     models: Iterable[Object] = (),
+    beside: Mapping[str, Mapping[str, str]] | None = None,
+    served: Capabilities | None = None,
 ) -> Snapshot:
     """A snapshot of objects as the API gives them: cut down, and in an order that says nothing of how they came."""
     return Snapshot(
@@ -91,6 +100,8 @@ def take_snapshot(
         plans=dict(sorted((plans or {}).items())),
         sets=_ordered(reduced.revision(item) for item in sets),
         models=_ordered(models),
+        beside={key: dict(sorted(data.items())) for key, data in sorted((beside or {}).items())},
+        served=served,
     )
 
 
@@ -109,8 +120,12 @@ def write_snapshot(snapshot: Snapshot, form: Literal["yaml", "json"] = "yaml") -
         "plans": dict(snapshot.plans),
         "sets": list(snapshot.sets),
         "models": list(snapshot.models),
+        "beside": dict(snapshot.beside),
+        "served": None
+        if snapshot.served is None
+        else sorted(f"{kind}.{group}" for group, kind in snapshot.served),
     }
-    kept = {key: value for key, value in document.items() if value or (key == "pods" and value is not None)}
+    kept = {key: value for key, value in document.items() if value or (key in SEEN and value is not None)}
     if form == "json":
         return json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -162,7 +177,7 @@ def _whole(document: Mapping[str, Any]) -> Snapshot:
         message = f"must be {names.API_VERSION}; this file was written by another version of plimsoll"
         raise SpecError(Problem("apiVersion", show(version), message))
     known = {"apiVersion", "kind", "nodes", "pods", "config", "learned", "deployments", "plans", "sets"}
-    known |= {"models", "resourceSlices", "resourceClaims"}
+    known |= {"models", "resourceSlices", "resourceClaims", "beside", "served"}
     for key in sorted(set(document) - known):
         raise SpecError(Problem(key, "", f"is no part of a {KIND}; known are {', '.join(sorted(known))}"))
     plans = document.get("plans") or {}
@@ -179,7 +194,24 @@ def _whole(document: Mapping[str, Any]) -> Snapshot:
         plans=plans,
         sets=_objects(document, "sets"),
         models=_objects(document, "models"),
+        beside=_beside(document.get("beside") or {}),
+        served=_served(document.get("served")),
     )
+
+
+def _beside(found: object) -> Mapping[str, Mapping[str, str]]:
+    if isinstance(found, dict) and all(isinstance(data, dict) for data in found.values()):
+        return {key: {name: str(text) for name, text in data.items()} for key, data in found.items()}
+    raise SpecError(Problem("beside", show(found), "must be objects by namespace/name"))
+
+
+def _served(found: object) -> Capabilities | None:
+    if found is None:
+        return None
+    if not isinstance(found, list) or not all(isinstance(one, str) and "." in one for one in found):
+        raise SpecError(Problem("served", show(found), "must be a list of KIND.GROUP"))
+    parts = (one.partition(".") for one in found)
+    return frozenset((group, kind) for kind, _, group in parts)
 
 
 def _listed(document: Mapping[str, Any]) -> Snapshot:

@@ -17,6 +17,8 @@ from kubernetes.config import ConfigException, new_client_from_config
 from urllib3.exceptions import HTTPError
 
 from plimsoll import names
+from plimsoll.facts.capabilities import Capabilities
+from plimsoll.kube.kinds import CHILDREN
 
 Objects = tuple[Mapping[str, Any], ...]
 
@@ -38,6 +40,8 @@ class Kept:
 
     plans: Mapping[str, Mapping[str, Any]]
     """Pinned plans by namespace/name."""
+    beside: Mapping[str, Mapping[str, str]]
+    """What else is in their ConfigMaps."""
     learned: str | None
     seed: str | None = None
     """What an admin handed in to be known beside."""
@@ -55,6 +59,8 @@ class Cluster:
     sets: Objects
     """Revisions of serving sets, by which pods are made whatever renders them today."""
     kept: Kept
+    served: Capabilities
+    """Optional kinds that it serves."""
     notes: tuple[str, ...]
     """Kinds that could not be listed, and what that means for the answer."""
 
@@ -78,6 +84,7 @@ def read_cluster(context: str | None = None, *, timeout_seconds: int = TIMEOUT_S
                 *lister.optional("/api/v1/configmaps", "no seed is seen", fields=SEED),
             )
         ),
+        served=lister.served(),
         notes=tuple(lister.notes),
     )
 
@@ -95,6 +102,7 @@ def client_of(context: str | None) -> ApiClient:
 
 def _kept(config_maps: Objects) -> Kept:
     plans: dict[str, Mapping[str, Any]] = {}
+    beside: dict[str, Mapping[str, str]] = {}
     learned = seed = None
     for item in config_maps:
         metadata, data = item.get("metadata") or {}, item.get("data") or {}
@@ -104,8 +112,12 @@ def _kept(config_maps: Objects) -> Kept:
             seed = data.get(names.LEARNED_KEY)
         owner = (metadata.get("labels") or {}).get(names.LABEL_DEPLOYMENT)
         if owner and names.PLAN_KEY in data:
-            plans[f"{metadata.get('namespace')}/{owner}"] = json.loads(data[names.PLAN_KEY])
-    return Kept(plans=plans, learned=learned, seed=seed)
+            key = f"{metadata.get('namespace')}/{owner}"
+            plans[key] = json.loads(data[names.PLAN_KEY])
+            others = {name: text for name, text in data.items() if name != names.PLAN_KEY}
+            if others:
+                beside[key] = others
+    return Kept(plans=plans, beside=beside, learned=learned, seed=seed)
 
 
 class Lister:
@@ -137,6 +149,24 @@ class Lister:
         except (HTTPError, OSError) as error:
             raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
         return ()
+
+    def served(self) -> Capabilities:
+        """The optional kinds that objects of ours may be of, in the versions that they are written in."""
+        found = set()
+        for version in sorted({kind.api_version for kind in CHILDREN if kind.optional}):
+            try:
+                resources = self._get(f"/apis/{version}", []).get("resources") or ()
+            except ApiException:
+                continue
+            except (HTTPError, OSError) as error:
+                raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
+            there = {one.get("kind") for one in resources}
+            found |= {
+                (kind.group, kind.name)
+                for kind in CHILDREN
+                if kind.api_version == version and kind.name in there
+            }
+        return frozenset(found)
 
     def versions(self, plural: str, otherwise: str) -> Objects:
         """A kind of DRA in the newest version that the cluster serves; older clusters serve none, which is no news."""
