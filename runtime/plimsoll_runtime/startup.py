@@ -31,6 +31,7 @@ _MARKS = (
     ("Initializing a V1 LLM engine", ENGINE),
     ("Initializing a V0 LLM engine", ENGINE),
     ("Initializing an LLM engine", ENGINE),
+    ("distributed_init_method=", ENGINE),  # of a rank that has no engine of its own to announce
     ("Starting to load model", WEIGHTS),
     ("Loading model weights took", PREPARE),
     ("Model loading took", PREPARE),

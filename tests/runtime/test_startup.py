@@ -167,6 +167,13 @@ def test_workers_that_lag_behind_do_not_turn_the_phase_back():
     assert startup.phase == "prepare"
 
 
+def test_a_rank_without_an_engine_of_its_own_has_phases_too():
+    startup = after(
+        "(Worker pid=9) INFO [parallel_state.py:1906] world_size=2 rank=1 distributed_init_method=tcp://a:1"
+    )
+    assert startup.phase == "engine"
+
+
 def test_how_many_files_are_read_is_part_of_the_text():
     line = "Loading safetensors checkpoint shards:  25% Completed | 1/4 [00:02<00:07,  2.5s/it]"
     assert after("Starting to load model m...", line).text() == "loading weights: 1 of 4 files"
