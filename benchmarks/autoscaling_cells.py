@@ -33,7 +33,7 @@ from plimsoll.simulate.scenario import Scenario, lengths_of, scenario_of
 from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace, load_trace
 
 DAY_S: Final = 86400.0
-TUNED_S: Final = 21600.0
+TUNED_S: Final = 10800.0
 """Baselines are tuned on so much of another trace."""
 TUNED_SEED: Final = 1000
 FULL: Final = 0.6
@@ -45,9 +45,6 @@ TTFT_MS: Final = ((4096, 2000), (16384, 5000))
 """First tokens are promised by the length of the trace's prompts (p99): a long one alone takes seconds."""
 LONG_TTFT_MS: Final = 60000
 ITL_MS: Final = 300
-WITHIN: Final = 0.85
-"""Of ITL_MS, that a step may last in which as many prompt tokens are computed as it takes at most."""
-MOST_STEP_TOKENS, LEAST_STEP_TOKENS = 8192, 512
 RATES_LENGTHS: Final = {
     "inputTokens": {"p50": 1000, "p95": 4000},
     "outputTokens": {"p50": 300, "p95": 1200},
@@ -111,8 +108,6 @@ def scenario_for(cell: Cell, size: Size) -> tuple[Scenario, float]:
     fleet = json.dumps(fleet_document(f"{16 * 5 * size.replicas}x{cell.gpu}"))
     inventory = read_snapshot(fleet).inventory()
     scenario = _planned(cell, spec, inventory)
-    # Larger steps would break the promise however few requests run, and no number of replicas could keep it.
-    scenario = _planned(cell, {**spec, "engine": {"maxBatchedTokens": _step_tokens(scenario)}}, inventory)
     ready = size.replicas * 3 // 2
     hardware = replace(scenario.hardware, ready=ready, growing=scenario.most - ready)
     scenario = replace(scenario, hardware=hardware)
@@ -124,18 +119,6 @@ def _planned(cell: Cell, spec: dict[str, Any], inventory: Inventory) -> Scenario
     facts = PlanFacts(model=lookup(cell.model))
     reading = read(deployment, inventory, facts, NOTHING, OperatorConfig())
     return scenario_of(plan(deployment, inventory, facts), reading)
-
-
-def _step_tokens(scenario: Scenario) -> int:
-    """The most prompt tokens a step that keep the promised gap, by the planner's own step times."""
-    times, tokens = scenario.times, MOST_STEP_TOKENS
-    decode = times.decode[len(times.decode) // 2]
-    while (
-        tokens > LEAST_STEP_TOKENS
-        and decode + times.chunk + tokens * times.prompt_token > WITHIN * ITL_MS / 1000
-    ):
-        tokens //= 2
-    return tokens
 
 
 def _workload(trace: Trace) -> tuple[dict[str, Any], int]:

@@ -9,9 +9,8 @@ from fractions import Fraction
 from typing import Final
 
 from plimsoll.api.quantity import format_gib, parse_bytes
-from plimsoll.facts.architecture import MoeFfn
-from plimsoll.facts.gpus import GIB, Gpu, Vendor
-from plimsoll.facts.model import ModelFacts
+from plimsoll.facts.gpus import GIB, Vendor
+from plimsoll.planning.chunk import step_tokens
 from plimsoll.planning.cpu import cpu_size
 from plimsoll.planning.features import kv_dtype, lora_slots, multimodal_items, rope_scaling, speculation
 from plimsoll.planning.layout import Layout
@@ -29,10 +28,6 @@ UNIFIED_UTILIZATION: Final = 0.80
 """Where the host lives in the same memory, the pod and the kernel need theirs."""
 PREFIX_PAYS: Final = 0.35
 """Shared-prefix share from which caching prefixes is worth its bookkeeping where it costs something."""
-LEAST_BATCHED: Final = 1024
-"""Smaller steps leave a large GPU idle between them; the gaps they would spare are then not to be had."""
-COMPUTE_SHARE: Final = 0.5
-"""Of the peak rate, reached by a large prefill step."""
 
 
 def base_settings(
@@ -49,14 +44,15 @@ def base_settings(
         device_bytes, "cpu" if on_cpu else gpu.architecture, unified_memory=gpu.unified_memory
     )
     utilization, why_utilization = _utilization(task, slot, generous=generous)
-    batched, why_batched = _batched(task, gpu, layout, tokens_default)
-    caching, why_caching = _prefix_caching(task)
     dtype, why_dtype = kv_dtype(task.intent, architecture)
     asked = spec.engine.max_sequences
+    most = asked if asked is not None else sequences_default
+    batched, why_batched = step_tokens(task, gpu, layout, dtype, sequences=most, default=tokens_default)
+    caching, why_caching = _prefix_caching(task)
     fixed = None if memory.kv_cache_size is None else parse_bytes(memory.kv_cache_size)
     settings = EngineSettings(
         max_model_len=task.context.tokens,
-        max_num_seqs=min(asked if asked is not None else sequences_default, batched),
+        max_num_seqs=min(most, batched),
         max_num_batched_tokens=batched,
         utilization=utilization,
         kv_cache_bytes=cpu_size(task, slot).cache_bytes if on_cpu else fixed,
@@ -125,64 +121,6 @@ def _utilization(task: Task, slot: Slot, *, generous: bool) -> tuple[float, Valu
         changes=f"{field}, memory.headroom or memory.tenancySharePercent",
         field=field,
     )
-
-
-def _batched(task: Task, gpu: Gpu, layout: Layout, default: int) -> tuple[int, Value]:
-    name, field, intent = "max_num_batched_tokens", "engine.maxBatchedTokens", task.intent
-    asked, start = intent.spec.engine.max_batched_tokens, "engine default"
-    if asked is not None:
-        if intent.binds(field):
-            return asked, as_set(intent, name, field, str(asked))
-        default, start = asked, intent.source_of(field)[1]
-    inputs = {start: str(default)}
-    if intent.itl_ms is None:
-        return default, explained(
-            name,
-            str(default),
-            f"the {start}",
-            inputs=inputs,
-            origin=Origin.ENGINE if asked is None else Origin.PRESET,
-            source=f"{task.engine.name} {task.engine.version}" if asked is None else start,
-            changes=f"slo.itlP99Ms or {field}",
-            field=field,
-        )
-    rate = prefill_tokens_per_second(task.model, gpu, layout)
-    chosen = default
-    while chosen > LEAST_BATCHED and chosen > rate * intent.itl_ms / 1000:
-        chosen //= 2
-    return chosen, explained(
-        name,
-        str(chosen),
-        f"the {start}, halved while one step of that many prompt tokens lasts longer than the ITL target, "
-        f"at least {LEAST_BATCHED}",
-        inputs=inputs | {"prefill tokens/s": f"{rate:,.0f}", "slo.itlP99Ms": str(intent.itl_ms)},
-        origin=Origin.DERIVED,
-        source="slo.itlP99Ms",
-        changes=f"slo.itlP99Ms, the layout or {field}",
-        field=field,
-    )
-
-
-def prefill_tokens_per_second(model: ModelFacts, gpu: Gpu, layout: Layout) -> float:
-    """Prompt tokens a rank group works through in a second: for sizing a step, and nothing finer."""
-    quantization = model.architecture.quantization
-    operand = model.architecture.dtype
-    if quantization is not None and quantization.activations in gpu.flops:
-        operand = quantization.activations or operand
-    flops = gpu.flops.get(operand) or max(gpu.flops.values())
-    return flops * COMPUTE_SHARE * layout.tensor / (2 * active_parameters(model))
-
-
-def active_parameters(model: ModelFacts) -> float:
-    """Parameters that one token goes through, from the checkpoint's bytes."""
-    weights, architecture = model.weights, model.architecture
-    quantization = architecture.quantization
-    width = architecture.dtype.bytes if quantization is None else quantization.weights.bytes
-    routed = [(layer.ffn, count) for layer, count in architecture.kinds if isinstance(layer.ffn, MoeFfn)]
-    layers = sum(count for _, count in routed)
-    share = sum(count * ffn.top_k / ffn.experts for ffn, count in routed) / layers if layers else 0.0
-    plain = weights.attention_sharded + weights.attention_replicated + weights.ffn
-    return max(1.0, (plain + weights.experts * share) / width)
 
 
 def _prefix_caching(task: Task) -> tuple[bool, Value]:
