@@ -119,7 +119,9 @@ async def _answer(request: web.Request, instance: Instance, *, chat: bool) -> we
         return _refusal(Problem(500, "InternalServerError", str(died)))
 
 
-def _wanted(body: Mapping[str, Any], instance: Instance, *, chat: bool) -> Wanted:
+def _wanted(body: Any, instance: Instance, *, chat: bool) -> Wanted:
+    if not isinstance(body, dict):
+        raise Problem(400, "BadRequestError", "the body must be an object")
     told = instance.told
     model = body.get("model") or told.model
     if model != told.model:
@@ -140,14 +142,13 @@ def _wanted(body: Mapping[str, Any], instance: Instance, *, chat: bool) -> Wante
             f"prompt. (parameter=input_tokens, value={tokens})",
             "input_tokens",
         )
-    asked = body.get("max_completion_tokens") or body.get("max_tokens")
     most = longest - tokens
     options = body.get("stream_options") or {}
     return Wanted(
         chat=chat,
         model=model,
         input_tokens=max(1, tokens),
-        output_tokens=min(most, int(asked or (most if chat else COMPLETION_TOKENS))),
+        output_tokens=min(most, _asked(body) or (most if chat else COMPLETION_TOKENS)),
         prefix=_prefix(words),
         stream=bool(body.get("stream")),
         usage=bool(options.get("include_usage")),
@@ -155,11 +156,26 @@ def _wanted(body: Mapping[str, Any], instance: Instance, *, chat: bool) -> Wante
     )
 
 
+def _asked(body: Mapping[str, Any]) -> int | None:
+    asked = body.get("max_completion_tokens", body.get("max_tokens"))
+    if asked is None:
+        return None
+    if not isinstance(asked, int) or asked < 1:
+        raise Problem(400, "BadRequestError", f"max_tokens must be at least 1, got {asked}.", "max_tokens")
+    return asked
+
+
 def _words(body: Mapping[str, Any], *, chat: bool) -> Sequence[object]:
     if chat:
         messages = body.get("messages")
-        if not isinstance(messages, list) or not messages:
-            raise Problem(400, "BadRequestError", "messages must be a list that is not empty", "messages")
+        if (
+            not isinstance(messages, list)
+            or not messages
+            or not all(isinstance(one, dict) for one in messages)
+        ):
+            raise Problem(
+                400, "BadRequestError", "messages must be a list of messages, not empty", "messages"
+            )
         return [word for one in messages for word in f"{one.get('role')}: {one.get('content')}".split()]
     prompt = body.get("prompt")
     if not prompt:

@@ -91,6 +91,10 @@ def test_the_client_of_real_engines_measures_it(api: Api):
         ),
         ("/v1/completions", {}, 400, "Either prompt or prompt_embeds must be provided"),
         ("/v1/chat/completions", {"messages": []}, 400, "messages must be a list"),
+        ("/v1/chat/completions", {"messages": ["a"]}, 400, "messages must be a list"),
+        ("/v1/completions", {"prompt": "a", "max_tokens": 0}, 400, "max_tokens must be at least 1, got 0"),
+        ("/v1/completions", {"prompt": "a", "max_tokens": "x"}, 400, "max_tokens must be at least 1, got x"),
+        ("/v1/completions", [], 400, "the body must be an object"),
         ("/v1/completions", {"prompt": [5] * 5000}, 400, "maximum context length is 4096 tokens"),
     ],
 )
