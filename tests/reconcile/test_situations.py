@@ -1,0 +1,98 @@
+"""What is seen of pods, in the words of the control law: replicas, their states, and the room there is for more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.control.situation import ReplicaState
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.planning.layout import Layout, Shape
+from plimsoll.planning.plan import Hardware
+from plimsoll.reconcile.situations import Grounds, live, replicas_of
+from tests.planning.asking import inventory, pool
+
+
+def pod(name: str, stage: Stage = Stage.READY, **more: Any) -> PodSeen:
+    return PodSeen(name=name, uid=f"uid-{name}", stage=stage, created=10.0, **more)
+
+
+@pytest.mark.parametrize(
+    ("stage", "node_coming", "state"),
+    [
+        (Stage.READY, False, ReplicaState.READY),
+        (Stage.LOADING, False, ReplicaState.STARTING),
+        (Stage.PULLING, False, ReplicaState.STARTING),
+        (Stage.UNSCHEDULED, False, ReplicaState.UNSCHEDULABLE),
+        (Stage.UNSCHEDULED, True, ReplicaState.NODE_COMING),
+        (Stage.GATED, False, ReplicaState.NODE_COMING),
+        (Stage.FAILED, False, ReplicaState.FAILED),
+        (Stage.LEAVING, False, ReplicaState.LEAVING),
+    ],
+)
+def test_a_pod_is_a_replica_in_the_state_of_its_stage(
+    stage: Stage, node_coming: bool, state: ReplicaState
+) -> None:
+    (found,) = replicas_of(SetSeen(name="a", replicas=1, pods=(pod("p", stage),)), node_coming=node_coming)
+    assert (found.id, found.state) == ("uid-p", state)
+
+
+def group(*stages: Stage, number: int = 0) -> tuple[PodSeen, ...]:
+    return tuple(
+        pod(f"g{number}-{rank}", stage, group=number, rank=rank, since=100.0 + rank, scheduled=20.0 + rank)
+        for rank, stage in enumerate(stages)
+    )
+
+
+@pytest.mark.parametrize(
+    ("stages", "state"),
+    [
+        ((Stage.READY, Stage.READY), ReplicaState.READY),
+        ((Stage.READY,), ReplicaState.STARTING),
+        ((Stage.READY, Stage.LOADING), ReplicaState.STARTING),
+        ((Stage.READY, Stage.FAILED), ReplicaState.FAILED),
+        ((Stage.LOADING, Stage.UNSCHEDULED), ReplicaState.UNSCHEDULABLE),
+        ((Stage.LEAVING, Stage.LEAVING), ReplicaState.LEAVING),
+    ],
+)
+def test_a_group_is_one_replica_as_far_as_its_slowest_pod(
+    stages: tuple[Stage, ...], state: ReplicaState
+) -> None:
+    seen = SetSeen(name="a", replicas=1, pods_per_replica=2, pods=group(*stages))
+    (found,) = replicas_of(seen, node_coming=False)
+    assert (found.id, found.state) == ("uid-g0-0", state)
+
+
+def test_a_groups_start_is_counted_from_its_last_node_to_its_last_pod() -> None:
+    seen = SetSeen(name="a", replicas=1, pods_per_replica=2, pods=group(Stage.READY, Stage.READY))
+    (found,) = replicas_of(seen, node_coming=False)
+    assert (found.scheduled, found.since) == (21.0, 101.0)
+
+
+def test_metrics_are_asked_of_the_leaders_of_whole_replicas() -> None:
+    pods = (*group(Stage.READY, Stage.READY), *group(Stage.READY, Stage.LOADING, number=1))
+    serving = Serving(
+        sets=(
+            SetSeen(name="a", replicas=2, pods_per_replica=2, pods=pods),
+            SetSeen(name="b", replicas=1, pods=(pod("p"),)),
+        )
+    )
+    assert live(serving) == {"g0-0": "uid-g0-0", "p": "uid-p"}
+    assert live(serving, ["b"]) == {"p": "uid-p"}
+
+
+H100 = Hardware(gpu="H100-SXM-80GB", vendor="nvidia", resource="nvidia.com/gpu", memory_bytes=80 * 2**30)
+
+
+def test_room_is_counted_where_the_set_may_run() -> None:
+    here = Grounds(inventory(pool(nodes=2), pool("L4", nodes=9)), OperatorConfig())
+    ground = here.of(H100, Shape(1, 4), Layout())
+    assert (ground.replicas, ground.provision_s, ground.declared) == (4, 0.0, False)
+    other = here.of(H100, Shape(1, 8), Layout())
+    assert (other.replicas, other.key == ground.key) == (2, False)
+    barred = Hardware(
+        gpu=H100.gpu, vendor="nvidia", resource=H100.resource, memory_bytes=1, selector={"team": "a"}
+    )
+    assert here.of(barred, Shape(1, 4), Layout()).replicas == 0
