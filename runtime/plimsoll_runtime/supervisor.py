@@ -34,6 +34,7 @@ ENDINGS = (signal.SIGTERM, signal.SIGINT)
 RECENT_SECONDS = 120.0
 """Of an engine that served, what it said before is of other troubles."""
 LAST_OUTPUT_SECONDS = 2.0
+STRANDED = "died unexpectedly"
 
 
 class Options(NamedTuple):
@@ -66,7 +67,13 @@ class _Over(NamedTuple):
     failure: Failure
 
 
-_Event = Union[_Signal, _Told, _ChildEnded, _Over]
+class _Stranded(NamedTuple):
+    """An engine without a server has lost its workers, and stays."""
+
+    line: str
+
+
+_Event = Union[_Signal, _Told, _ChildEnded, _Over, _Stranded]
 
 
 class Supervisor:
@@ -92,7 +99,7 @@ class Supervisor:
         except OSError as error:
             return self._never(error)
         self.said.enter(STARTING)
-        log = Log(child.output, sys.stdout.fileno(), self.said.line)
+        log = Log(child.output, sys.stdout.fileno(), self._line)
         log.start()
         watch = _Watch(self._address, self._events, self.said, self.options)
         watch.start()
@@ -154,6 +161,12 @@ class Supervisor:
     def _child_ended(self, _number: int, _frame: FrameType | None) -> None:
         self._events.put(_ChildEnded())
 
+    def _line(self, text: str, now: float) -> None:
+        self.said.line(text, now)
+        # Where there is a server, it ends; a headless rank of vLLM 0.32 was seen to stay for ever.
+        if self._address is None and STRANDED in text:
+            self._events.put(_Stranded(text))
+
     def _turn(self, child: Child) -> None:
         try:
             event: _Event | None = self._events.get(timeout=0.5)
@@ -174,6 +187,8 @@ class Supervisor:
             self._hear(event, child)
         elif isinstance(event, _Over) and self._drain is None:
             self._end(event.failure, child)
+        elif isinstance(event, _Stranded) and self._drain is None and self.said.failure is None:
+            self._end(explained([event.line], WHILE_SERVING, 1), child)
         lost = None if self._members is None else self._members.lost(now)
         if lost is not None and self._drain is None and self.said.failure is None:
             self._end(lost, child)
@@ -239,11 +254,20 @@ class Supervisor:
     def _ended(self, code: int, log: Log) -> int:
         failure = self.said.failure
         if failure is None and self._drain is None:
-            failure = self._why(code, log)
+            failure = self._member_lost() or self._why(code, log)
         if failure is None:
             return code
         self._say(failure)
         return code if 0 < code < 128 else 1
+
+    def _member_lost(self) -> Failure | None:
+        """An engine that lost a rank elsewhere knows of a broken connection only; whose it was, is about to be reported."""
+        if self._members is None or not self._members.joined:
+            return None
+        until = time.monotonic() + 2 * REPORT_SECONDS
+        while (lost := self._members.lost(time.monotonic())) is None and time.monotonic() < until:
+            time.sleep(0.1)
+        return lost
 
     def _why(self, code: int, log: Log) -> Failure:
         served = self.said.served

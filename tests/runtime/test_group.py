@@ -105,6 +105,11 @@ def test_what_is_no_report_is_none(text):
     assert report_of(text) is None
 
 
+def pid_of(one: Started) -> int:
+    """Of its engine."""
+    return int(next(line for line in one.said().splitlines() if line.startswith("pid ")).split()[1])
+
+
 def together(leader: Started, member: Started, *words: str) -> None:
     group = ("--nnodes=2", "--master-addr=127.0.0.1")
     leader.engine(*group, "--node-rank=0", own=("--grace=30",))
@@ -121,12 +126,32 @@ def test_a_member_that_fails_takes_its_leader_along_with_its_reason(supervised_t
     assert leader.failure()["message"].startswith("rank 1 of this replica ended: NoKvRoom")
 
 
+def test_a_member_whose_engine_stays_without_its_worker_ends_the_group(supervised_two):
+    leader, member = supervised_two
+    line = "ERROR [multiproc_executor.py:315] Worker proc VllmWorker-1 died unexpectedly (exit code: -9), shutting down executor."
+    together(leader, member, f"--say={line}")
+    assert member.end() == 1
+    assert leader.end() == 1
+    assert "rank 1 of this replica ended: WorkerLost" in leader.failure()["message"]
+    assert "exit code: -9" in leader.failure()["message"]
+
+
+def test_a_leader_that_fails_because_of_a_member_names_the_member(supervised_two):
+    leader, member = supervised_two
+    together(leader, member)
+    member.until("serving")
+    for one in (leader, member):  # both at once, as when a connection between them breaks
+        os.kill(pid_of(one), signal.SIGKILL)
+    assert leader.end() == 1
+    assert member.end() == 1
+    assert leader.failure()["word"] == "MemberLost"
+
+
 def test_a_leader_that_fails_takes_its_members_along_with_its_reason(supervised_two):
     leader, member = supervised_two
     together(leader, member)
     member.until_said("Application startup complete")
-    engine = next(line for line in leader.said().splitlines() if line.startswith("pid ")).split()[1]
-    os.kill(int(engine), signal.SIGKILL)
+    os.kill(pid_of(leader), signal.SIGKILL)
     assert leader.end() == 1
     assert member.end() == 1
     failure = member.failure()
