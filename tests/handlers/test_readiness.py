@@ -1,0 +1,53 @@
+"""When the operator may be counted on: it has seen what there is, or waits for another's Lease; and whoever asks its webhook is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from plimsoll.handlers.admission import WebhookOptions
+from plimsoll.handlers.life import Life, Options
+
+HOOK = WebhookOptions(port=9443, hosts=("webhook.svc",), secret="webhook")
+
+
+@dataclass
+class Lease:
+    held: bool
+    holder: str
+
+
+NOBODYS, OURS, OTHERS = Lease(False, ""), Lease(True, "us"), Lease(False, "them")
+
+
+@pytest.mark.parametrize(
+    ("lease", "seen", "listens", "words"),
+    [
+        (None, False, None, "has not been seen yet"),
+        (None, True, None, None),
+        (NOBODYS, False, None, "the Lease has not been seen yet"),
+        (OURS, False, None, "what is in the cluster has not been seen yet"),
+        (OURS, True, None, None),
+        (OTHERS, False, None, None),
+        (OTHERS, False, False, "the webhook does not listen yet"),
+        (OTHERS, False, True, None),
+        (OURS, True, False, "the webhook does not listen yet"),
+        (OURS, True, True, None),
+    ],
+    ids=["alone, at start", "alone", "before the Lease was seen", "leads, at start", "leads", "waits", "waits, with a webhook at start",
+         "waits, with a webhook", "leads, without a certificate", "leads, with a webhook"],
+)  # fmt: skip
+def test_it_is_ready_once_it_can_do_its_part(
+    lease: Any, seen: bool, listens: bool | None, words: str | None
+) -> None:
+    life = Life(Options(webhook=None if listens is None else HOOK))
+    if seen:
+        life.ready.set()
+    if listens:
+        life._listens = asyncio.Event()
+        life._listens.set()
+    missing = life._unready(lease)
+    assert missing is None if words is None else words in (missing or "")
