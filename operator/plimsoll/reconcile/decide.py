@@ -24,7 +24,7 @@ from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.groups import Reservation
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING, Learned
-from plimsoll.facts.serving import Serving, Stage
+from plimsoll.facts.serving import Serving
 from plimsoll.objects import Manifest
 from plimsoll.planning.budgets import Limits
 from plimsoll.planning.pinning import Event, spec_digest
@@ -35,6 +35,7 @@ from plimsoll.reconcile.changing import Changed, change_of
 from plimsoll.reconcile.direction import Direction, kept_by, wished
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.observing import better
+from plimsoll.reconcile.promises import promises
 from plimsoll.reconcile.retry import planned
 from plimsoll.reconcile.token import token_of
 from plimsoll.render.revision import Revision
@@ -143,7 +144,9 @@ def decide(seen: Seen) -> Decision:
         rollout=rollout,
         revisions=there,
         manifests=_objects(seen, rollout, kept, there, admin),
-        reservations=_reservations(seen, made, rollout, revisions),
+        reservations=()
+        if rollout.reason == "RolledBack"
+        else promises(f"{deployment.namespace}/{deployment.name}", made, revisions, seen.serving),
         look_again_seconds=rollout.look_again_seconds,
         lost=lost,
         better=_better(seen, spec, made) if rollout.settled else None,
@@ -370,29 +373,6 @@ def _failed(seen: Seen, rollout: Rollout, name: str) -> str:
     return dict(rollout.failed).get(name, "" if there is None else there.failed)
 
 
-def _reservations(
-    seen: Seen, made: Plan, rollout: Rollout, revisions: Mapping[str, Revision]
-) -> tuple[Reservation, ...]:
-    if rollout.reason == "RolledBack":
-        return ()
-    owner = f"{seen.deployment.namespace}/{seen.deployment.name}"
-    found = []
-    for name, chosen in zip(revisions, made.sets, strict=True):
-        there = seen.serving.set_named(name)
-        placed = 0 if there is None else sum(pod.node is not None for pod in there.pods)
-        missing = chosen.replicas * chosen.pods_per_replica - placed
-        for placement in chosen.placements:
-            pods = min(missing, placement.replicas * chosen.pods_per_replica)
-            if pods > 0:
-                missing -= pods
-                found.append(
-                    Reservation(
-                        deployment=owner, pool=placement.pool, devices=chosen.resources.devices, pods=pods
-                    )
-                )
-    return tuple(found)
-
-
 def _refused(made: Plan, error: SpecError) -> Plan:
     """A plan whose pods cannot be written down: told as any other contradiction of the spec."""
     findings = tuple(
@@ -406,8 +386,3 @@ def _refused(made: Plan, error: SpecError) -> Plan:
         for problem in error.problems
     )
     return replace(made, outcome=Outcome.INVALID, sets=(), findings=(*findings, *made.findings))
-
-
-def waits(serving: Serving) -> bool:
-    """Whether pods of it have no node: a change of the fleet may help."""
-    return any(pod.stage is Stage.UNSCHEDULED for seen in serving.sets for pod in seen.pods)

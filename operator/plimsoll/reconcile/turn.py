@@ -26,8 +26,9 @@ from plimsoll.kube.applier import Applied, Owner
 from plimsoll.planning.budgets import Limits
 from plimsoll.planning.plan import Outcome
 from plimsoll.planning.planner import PlanFacts
-from plimsoll.reconcile.decide import Decision, Seen, decide, waits
+from plimsoll.reconcile.decide import Decision, Seen, decide
 from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.promises import waits
 from plimsoll.reconcile.rebuild import rebuilt
 from plimsoll.reconcile.settled import settled
 from plimsoll.reconcile.world import World, plan_ref
