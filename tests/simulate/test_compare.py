@@ -81,6 +81,15 @@ def test_the_oracle_keeps_the_goal_for_less_than_the_peak_costs():
     assert oracle.outcome.figures.gpu_hours < peak.outcome.figures.gpu_hours
 
 
+def test_of_the_values_tried_the_cheapest_that_keeps_the_goal_is_found_without_trying_all():
+    comparison = Comparison(STAGE)
+    found, tried = comparison.cheapest("oracle"), KINDS["oracle"].tried
+    assert len(comparison._done) < len(tried)
+    place = tried.index(found.parameter)
+    assert found.slo_pct >= GOAL_PCT
+    assert place == 0 or comparison.run("oracle", tried[place - 1]).slo_pct < GOAL_PCT
+
+
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "static_mean"])
 def test_every_policy_lives_through_a_step_and_stays_within_its_bounds(name: str):
     outcome = Comparison(STAGE).best(name).outcome
