@@ -8,25 +8,25 @@ from __future__ import annotations
 import queue
 import signal
 import sys
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
-from plimsoll_runtime.address import Address, address_of
+from plimsoll_runtime.address import address_of
 from plimsoll_runtime.child import Child, adopt_orphans, end_orphans
 from plimsoll_runtime.drain import Drain, Step
 from plimsoll_runtime.failure import Failure, scrubbed
-from plimsoll_runtime.fetching import Fetching, folder_of
-from plimsoll_runtime.group import REPORT_SECONDS, Leader, Members, Place, Report, ask_leader
+from plimsoll_runtime.fetching import folder_of
+from plimsoll_runtime.group import REPORT_SECONDS, Members, Place, Report, ask_leader
 from plimsoll_runtime.hang import Hang
 from plimsoll_runtime.log import Log
-from plimsoll_runtime.readings import SILENT, Reading, reading_of
-from plimsoll_runtime.said import DRAINING, FETCHING, SERVING, STARTING, Said
+from plimsoll_runtime.readings import Reading
+from plimsoll_runtime.said import DRAINING, SERVING, STARTING, Said
 from plimsoll_runtime.taxonomy import SERVING as WHILE_SERVING
 from plimsoll_runtime.taxonomy import explained
+from plimsoll_runtime.watching import ChildEnded, Companion, Event, Over, Signal, Stranded, Told, Watch
 from plimsoll_runtime.words import leave, tell
 
 PASSED_ON = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -48,38 +48,10 @@ class Options(NamedTuple):
     place: Place | None = None
 
 
-class _Signal(NamedTuple):
-    number: int
-
-
-class _Told(NamedTuple):
-    reading: Reading | None
-    at: float
-
-
-class _ChildEnded(NamedTuple):
-    """Some child has; which, `Child.bury` finds out."""
-
-
-class _Over(NamedTuple):
-    """The group is, for this member."""
-
-    failure: Failure
-
-
-class _Stranded(NamedTuple):
-    """An engine without a server has lost its workers, and stays."""
-
-    line: str
-
-
-_Event = Union[_Signal, _Told, _ChildEnded, _Over, _Stranded]
-
-
 class Supervisor:
     def __init__(self, options: Options, said: Said, members: Members | None = None) -> None:
         self.options, self.said, self._members = options, said, members
-        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._address = address_of(options.argv)
         self._hang = Hang(options.hang)
         self._drain: Drain | None = None
@@ -87,7 +59,7 @@ class Supervisor:
         """Since it was to end; what it said before is of another moment."""
         self._stopped = False
         self._kills = memory_kills()
-        self._companion: _Companion | None = None
+        self._companion: Companion | None = None
 
     def run(self) -> int:
         """The exit code: the engine's own, or 1 where it never was or was ended for cause."""
@@ -101,7 +73,13 @@ class Supervisor:
         self.said.enter(STARTING)
         log = Log(child.output, sys.stdout.fileno(), self._line)
         log.start()
-        watch = _Watch(self._address, self._events, self.said, self.options)
+        watch = Watch(
+            self._address,
+            folder_of(self.options.argv, self.options.environment),
+            self._events,
+            self.said,
+            hang=self.options.hang,
+        )
         watch.start()
         while child.code is None:
             self._turn(child)
@@ -123,14 +101,14 @@ class Supervisor:
         while True:
             answer = ask_leader(place, Report(place.rank, self.said.run))
             if answer is not None and answer.accepted and answer.failure is None:
-                self._companion = _Companion(place, answer.run, self._events, self.said)
+                self._companion = Companion(place, answer.run, self._events, self.said)
                 self._companion.start()
                 return True
             try:
                 event = self._events.get(timeout=1.0)
             except queue.Empty:
                 continue
-            if isinstance(event, _Signal) and event.number in ENDINGS:
+            if isinstance(event, Signal) and event.number in ENDINGS:
                 return False
 
     def told_to_end(self) -> bool:
@@ -140,7 +118,7 @@ class Supervisor:
                 event = self._events.get_nowait()
             except queue.Empty:
                 return False
-            if isinstance(event, _Signal) and event.number in ENDINGS:
+            if isinstance(event, Signal) and event.number in ENDINGS:
                 self._events.put(event)
                 return True
 
@@ -156,20 +134,20 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, self._child_ended)
 
     def _signalled(self, number: int, _frame: FrameType | None) -> None:
-        self._events.put(_Signal(number))
+        self._events.put(Signal(number))
 
     def _child_ended(self, _number: int, _frame: FrameType | None) -> None:
-        self._events.put(_ChildEnded())
+        self._events.put(ChildEnded())
 
     def _line(self, text: str, now: float) -> None:
         self.said.line(text, now)
         # Where there is a server, it ends; a headless rank of vLLM 0.32 was seen to stay for ever.
         if self._address is None and STRANDED in text:
-            self._events.put(_Stranded(text))
+            self._events.put(Stranded(text))
 
     def _turn(self, child: Child) -> None:
         try:
-            event: _Event | None = self._events.get(timeout=0.5)
+            event: Event | None = self._events.get(timeout=0.5)
         except queue.Empty:
             event = None
         child.bury()
@@ -180,14 +158,14 @@ class Supervisor:
         except Exception as error:  # noqa: BLE001 - whatever is wrong here, the engine's answers are not to be cut for it
             tell(f"goes on after an error of its own: {error!r}")
 
-    def _decide(self, event: _Event | None, child: Child, now: float) -> None:
-        if isinstance(event, _Signal):
+    def _decide(self, event: Event | None, child: Child, now: float) -> None:
+        if isinstance(event, Signal):
             self._heed(event.number, child, now)
-        elif isinstance(event, _Told):
+        elif isinstance(event, Told):
             self._hear(event, child)
-        elif isinstance(event, _Over) and self._drain is None:
+        elif isinstance(event, Over) and self._drain is None:
             self._end(event.failure, child)
-        elif isinstance(event, _Stranded) and self._drain is None and self.said.failure is None:
+        elif isinstance(event, Stranded) and self._drain is None and self.said.failure is None:
             self._end(explained([event.line], WHILE_SERVING, 1), child)
         lost = None if self._members is None else self._members.lost(now)
         if lost is not None and self._drain is None and self.said.failure is None:
@@ -208,7 +186,7 @@ class Supervisor:
         else:  # asked twice: whoever asks is in a hurry
             self._stop(child)
 
-    def _hear(self, told: _Told, child: Child) -> None:
+    def _hear(self, told: Told, child: Child) -> None:
         if told.reading is not None:
             self.said.serves(told.at)
         if self._drain is not None:
@@ -287,80 +265,6 @@ class Supervisor:
             ask_leader(place, Report(place.rank, self.said.run, failure), timeout=2.0)
         elif self._members is not None and self._members.joined:
             time.sleep(2 * REPORT_SECONDS)  # the side port tells all members why, when they next report
-
-
-class _Watch(threading.Thread):
-    """Reads the engine's metrics: often until it serves and while it is to end, rarely between. And how its download goes."""
-
-    def __init__(
-        self, address: Address | None, events: queue.SimpleQueue[_Event], said: Said, options: Options
-    ) -> None:
-        super().__init__(name="watch", daemon=True)
-        self._rare = min(15.0, options.hang / 4) if options.hang > 0 else 15.0
-        folder = folder_of(options.argv, options.environment)
-        self._fetching = None if folder is None else Fetching(folder)
-        self._address, self._events, self._said = address, events, said
-        self._ended = threading.Event()
-
-    def end(self) -> None:
-        self._ended.set()
-
-    def run(self) -> None:
-        while not self._ended.is_set():
-            try:
-                self._look()
-            except Exception as error:  # noqa: BLE001 - an engine that is not watched goes on serving
-                tell(f"cannot see how the engine fares: {error!r}")
-            self._wait()
-
-    def _look(self) -> None:
-        if self._address is not None:
-            self._read(self._address)
-        if self._fetching is not None and self._said.state in (STARTING, FETCHING):
-            self._said.fetches(self._fetching.look(time.monotonic()))
-
-    def _read(self, address: Address) -> None:
-        answer = address.get("/metrics", timeout=10.0)
-        reading = None
-        if answer is not None:
-            reading = reading_of(answer[1]) if answer[0] == 200 else SILENT
-        self._said.read(reading)
-        self._events.put(_Told(reading, time.monotonic()))
-
-    def _wait(self) -> None:
-        """A state that changes ends a long pause."""
-        began, state = time.monotonic(), self._said.state
-        while time.monotonic() - began < self._pause() and self._said.state == state:
-            if self._ended.wait(0.1):
-                return
-
-    def _pause(self) -> float:
-        return self._rare if self._said.state == SERVING else 0.5
-
-
-class _Companion(threading.Thread):
-    """Reports to the leader as long as this member lives, and says when the group is over."""
-
-    def __init__(self, place: Place, run: str, events: queue.SimpleQueue[_Event], said: Said) -> None:
-        super().__init__(name="companion", daemon=True)
-        self._place, self._events, self._said = place, events, said
-        self._leader = Leader(time.monotonic(), run)
-        self._ended = threading.Event()
-        self.leader_there = True
-
-    def end(self) -> None:
-        self._ended.set()
-
-    def run(self) -> None:
-        while not self._ended.wait(REPORT_SECONDS):
-            answer = ask_leader(self._place, Report(self._place.rank, self._said.run))
-            self.leader_there = answer is not None
-            if answer is not None and answer.serves:
-                self._said.serves(time.monotonic())
-            failure = self._leader.take(answer, time.monotonic())
-            if failure is not None:
-                self._events.put(_Over(failure))
-                return
 
 
 def memory_kills() -> int:
