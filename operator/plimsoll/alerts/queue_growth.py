@@ -1,4 +1,4 @@
-"""More comes than is answered: the queue in front of the engines grows."""
+"""More comes than is answered: the queue in front of the engines grows, or stands and does not go."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
 from plimsoll.alerts.records import RUNNING, WAITING
-from plimsoll.alerts.thresholds import QUEUE_LEAST, QUEUE_SHARE
+from plimsoll.alerts.thresholds import QUEUE_LEAST, QUEUE_SHARE, QUEUE_SOON
 
 QUEUE_GROWTH: Final = Alert(
     name="QueueGrowth",
     summary=f"Requests queue up in front of {WHO}.",
     description=(
-        "{{ $value | humanize }} requests wait and the number rises: more comes than is answered. "
+        "{{ $value | humanize }} requests wait, and at this pace some still will in ten minutes: more comes than is answered. "
         "Allow more replicas (spec.scaling.max); where replicas wait for GPUs already, add nodes or raise the namespace's budget."
     ),
     levels=(
         Level(
             "warning",
-            f"{WAITING} > {QUEUE_LEAST} and {WAITING} > on (namespace, llm) {QUEUE_SHARE} * {RUNNING} and deriv({WAITING}[10m]) > 0",
+            f"{WAITING} > {QUEUE_LEAST} and {WAITING} > on (namespace, llm) ({QUEUE_SHARE} * {RUNNING}) "
+            f"and predict_linear({WAITING}[10m], {QUEUE_SOON}) > {QUEUE_LEAST}",
             "5m",
         ),
     ),

@@ -20,6 +20,7 @@ KV_FULL: Final = Threshold(0.85, "share of the KV pool in use, mean of the repli
 PREEMPTED_WARN: Final = Threshold(0.01, "preemptions for each finished request, to look at")
 PREEMPTED_ACT: Final = Threshold(0.05, "preemptions for each finished request, to act on")
 QUEUE_LEAST: Final = Threshold(8, "waiting requests below which a queue is no matter")
+QUEUE_SOON: Final = Threshold(600, "seconds in which a queue must be gone at its pace to be no matter")
 QUEUE_SHARE: Final = Threshold(0.5, "waiting for each running request below which a queue is no matter")
 SAMPLES: Final = Threshold(50, "requests in 5 minutes below which a 99th percentile says nothing")
 SLO_ACT: Final = Threshold(2, "times the promised latency, from which it is no longer a warning")
