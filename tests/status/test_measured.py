@@ -91,7 +91,9 @@ def test_the_start_that_is_furthest_from_its_end_is_told():
     assert told(telling(pod()), status, NOW).progress is None
 
 
-RETRIED = "chat-old failed to start (NoKvRoom); since then spec.engine.maxSequences counts as 32 instead of 64"
+RETRIED = (
+    "chat-old failed to start (NoKvRoom); since then spec.engine.maxSequences counts as 32 instead of 64"
+)
 
 
 def test_a_smaller_setting_since_a_failed_start_is_told_while_it_serves_and_when_it_fails_too():
