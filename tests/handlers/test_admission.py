@@ -172,6 +172,22 @@ def test_a_hub_that_takes_long_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) 
     assert answer(request(UNSAFE), desk(slow=True))["allowed"] is False
 
 
+def test_a_thousand_at_once_are_not_planned_one_by_one_but_none_that_may_not_be_is_let_in() -> None:
+    async def run() -> list[dict[str, Any]]:
+        admission = desk()
+        try:
+            asked = [request(UNSAFE if number % 10 == 0 else {}) for number in range(200)]
+            return await asyncio.gather(*(admission.answer(one) for one in asked))
+        finally:
+            admission.close()
+
+    found = asyncio.run(run())
+    assert [one["allowed"] for one in found] == [number % 10 != 0 for number in range(200)]
+    told = [one.get("warnings", [""])[0] for one in found]
+    assert told[1] == ""
+    assert "many resources come at once" in told[-1]
+
+
 def posted(admission: Admission, *bodies: bytes, folder: Path) -> list[tuple[int, str]]:
     """As the API server posts them."""
     pair, authority = made(("127.0.0.1",), datetime.now(UTC))  # noqa: TID251 - a TLS library has no other clock

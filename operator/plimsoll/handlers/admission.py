@@ -27,7 +27,7 @@ from plimsoll.kube.errors import KubeError
 from plimsoll.kube.rights import Rights, User
 from plimsoll.planning.plan import Plan
 from plimsoll.planning.planner import PlanFacts
-from plimsoll.reconcile.admission import Verdict, forbidden, has_errors, judged, newly_named
+from plimsoll.reconcile.admission import Verdict, forbidden, has_errors, judged, newly_named, unjudged
 from plimsoll.reconcile.decide import Seen, decide
 from plimsoll.reconcile.world import World
 
@@ -39,6 +39,8 @@ ANSWER_SECONDS: Final = 4.0
 """The chart gives five; an answer after that is none."""
 AT_ONCE: Final = 32
 """Requests that are read and judged; the others wait before their bodies are read, so that a flood takes no memory."""
+MOST_PLANS: Final = 4
+"""That are made or waited for at once. A plan takes 10 ms and more, and who creates a thousand resources must not wait for each."""
 MODEL_SECONDS: Final = 1.5
 """How long a hub is waited for; it goes on being asked, so that the loop finds the answer."""
 REVIEW: Final = "admission.k8s.io/v1"
@@ -87,6 +89,7 @@ class Admission:
         self._inventory = inventory
         self._namespaces = namespaces
         self._thinking = ThreadPoolExecutor(1, "admission")
+        self._planning = 0
         self._looking: set[asyncio.Task[PlanFacts]] = set()
         self.counts = Counts()
 
@@ -128,17 +131,35 @@ class Admission:
         )
 
     async def _plan(self, deployment: LLMDeployment, inventory: Inventory) -> Plan:
-        """As a first turn would have it."""
-        seen = Seen(
+        """As a first turn would have it. Where that takes too long, what may not be is found all the same."""
+        if self._planning >= MOST_PLANS:
+            return self._unplanned(deployment, inventory, "many resources come at once")
+        self._planning += 1
+        try:
+            facts = await self._facts(deployment)
+            if facts is None:
+                why = f"what is known of {deployment.spec.model.source} is still being read"
+                return self._unplanned(deployment, inventory, why)
+            seen = self._seen(deployment, inventory, facts)
+            return (await asyncio.get_running_loop().run_in_executor(self._thinking, decide, seen)).plan
+        finally:
+            self._planning -= 1
+
+    def _unplanned(self, deployment: LLMDeployment, inventory: Inventory, why: str) -> Plan:
+        """A millisecond's work: without the model's facts a plan ends at what is wrong whatever they are."""
+        seen = self._seen(deployment, inventory, PlanFacts(model=None, problem=why))
+        return unjudged(decide(seen).plan, why)
+
+    def _seen(self, deployment: LLMDeployment, inventory: Inventory, facts: PlanFacts) -> Seen:
+        return Seen(
             deployment=deployment,
-            facts=await self._facts(deployment),
+            facts=facts,
             inventory=inventory,
             now=self._world.now(),
             learned=self._world.learned,
             config=self._world.config,
             capabilities=self._world.capabilities(),
         )
-        return (await asyncio.get_running_loop().run_in_executor(self._thinking, decide, seen)).plan
 
     def _seen_by(self, deployment: LLMDeployment) -> Inventory:
         try:
@@ -148,17 +169,13 @@ class Admission:
         key = f"{deployment.namespace}/{deployment.name}"
         return self._inventory(key, spec.topology.node_selector)
 
-    async def _facts(self, deployment: LLMDeployment) -> PlanFacts:
+    async def _facts(self, deployment: LLMDeployment) -> PlanFacts | None:
+        """None where a hub takes its time."""
         task = asyncio.create_task(self._world.models.facts(deployment.spec))
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
         done, _ = await asyncio.wait({task}, timeout=MODEL_SECONDS)
-        if done:
-            return task.result()
-        return PlanFacts(
-            model=None,
-            problem=f"what is known of {deployment.spec.model.source} is still being read, so whether it fits is told later",
-        )
+        return task.result() if done else None
 
     def _concerns(self, request: Mapping[str, Any]) -> bool:
         """Creations and edits of the resource itself, where it is watched; never what ends one, nor its status."""

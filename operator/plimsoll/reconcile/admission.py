@@ -8,7 +8,7 @@ yet, a hub that does not answer, GPUs in use) is a warning. Only the user's own 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from plimsoll.api.problems import show
@@ -99,6 +99,17 @@ def judged(
         warnings=tuple(_short(sentence(found)) for found in told[:MOST_WARNINGS]),
         forbidden=any(found.reason in OF_USERS_RIGHTS for found in refused),
     )
+
+
+def unjudged(plan: Plan, why: str) -> Plan:
+    """A plan for which the model's facts were not waited for: that is told, and no fault of the model's source."""
+    told = Finding(
+        severity=Severity.WARNING,
+        reason="NotJudged",
+        message=f"{why}, so whether it fits is told by its conditions alone",
+    )
+    findings = [told if found.reason == "ModelUnreadable" else found for found in plan.findings]
+    return replace(plan, findings=tuple(findings))
 
 
 def has_errors(plan: Plan) -> bool:
