@@ -21,7 +21,7 @@ from plimsoll.facts.serving import PodSeen, Serving, Stage
 from plimsoll.kube.pace import Pace
 
 AT_ONCE: Final = 64
-"""Ten thousand pods that nobody lets the operator reach take an eighth of it, at an attempt an hour each."""
+"""Ten thousand pods that nobody lets the operator reach take a sixth of it, at an attempt an hour each."""
 ANSWER_SECONDS: Final = 4.0
 STARTING_SECONDS: Final = 15.0
 RARELY_SECONDS: Final = 60.0
