@@ -76,6 +76,37 @@ class Bench:
         print(f"{time.strftime('%H:%M:%S')} {text}{found}", file=sys.stderr, flush=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What something cost; on a loaded machine this says more than its clock."""
+
+    turns: float
+    writes: int
+    operator_s: float
+    """CPU."""
+    api_s: float
+
+    def since(self, before: Spent, count: int) -> dict[str, float]:
+        """Of each of so many."""
+        each = {
+            "turns_each": self.turns - before.turns,
+            "writes_each": self.writes - before.writes,
+            "operator_cpu_ms_each": 1000 * (self.operator_s - before.operator_s),
+            "api_server_cpu_ms_each": 1000 * (self.api_s - before.api_s),
+        }
+        return {name: round(value / count, 2) for name, value in each.items()}
+
+
+async def spent(bench: Bench) -> Spent:
+    operator = bench.operator
+    return Spent(
+        await asyncio.to_thread(operator.metric, "plimsoll_turns_total"),
+        await asyncio.to_thread(operator.writes),
+        cpu_seconds(operator.process.pid),
+        cpu_seconds(bench.cluster.processes.pid("kube-apiserver")),
+    )
+
+
 def resource(name: str, **spec: Any) -> Object:
     return {
         "apiVersion": names.API_VERSION,
@@ -145,15 +176,15 @@ async def quiet(bench: Bench, seconds: float = 3.0) -> None:
 
 async def measure_burst(bench: Bench) -> None:
     count = bench.sizes.burst
-    before = await asyncio.to_thread(bench.operator.writes)
+    before = await spent(bench)
     took = await create(bench, range(count))
     await quiet(bench)
-    writes = await asyncio.to_thread(bench.operator.writes) - before
+    cost = (await spent(bench)).since(before, count)
     direct = await direct_writer(bench, count)
     peer = await deployments(bench, count)
     bench.found["burst"] = {
         "n": count, "s": round(took, 2), "direct_writer_s": round(direct, 2), "deployments_s": round(peer, 2),
-        "ratio": round(took / direct, 2), "writes_per_resource": round(writes / count, 2),
+        "ratio": round(took / direct, 2), **cost,
     }  # fmt: skip
 
 
@@ -209,6 +240,7 @@ async def deployments(bench: Bench, count: int) -> float:
 async def measure_singles(bench: Bench) -> None:
     """One after the other, each beside one of the peer's: edits of idle resources, and creations."""
     edited, created, peer = [], [], []
+    before = await spent(bench)
     async with glass(bench) as seen, Glass(bench.door, PLAIN, [REPLICA_SET]) as theirs:
         for number in range(bench.sizes.singles):
             name = f"llm-{number % bench.sizes.burst:05}"
@@ -225,7 +257,8 @@ async def measure_singles(bench: Bench) -> None:
             await apply(bench, plain_deployment(name))
             peer.append(await theirs.next_of(name, began) - began)
             await asyncio.sleep(0.3)
-    bench.found["single"] = {**percentiles(edited), **percentiles(created, "created_")}
+    cost = (await spent(bench)).since(before, 2 * bench.sizes.singles)
+    bench.found["single"] = {**percentiles(edited), **percentiles(created, "created_"), **cost}
     bench.found["peer"] = {"deployment_controller": percentiles(peer, "single_")}
     for number in range(bench.sizes.singles):
         bench.cluster.api.delete(OWNER.path(SPACE, f"one-{number:05}"))
@@ -265,6 +298,7 @@ async def measure_edits(bench: Bench) -> None:
             told.setdefault(name, time.monotonic())
 
     before = {one["metadata"]["name"]: one["metadata"]["generation"] for one in bench.cluster.api.items(path)}
+    cost = await spent(bench)
     watching = asyncio.create_task(watch())
     began = time.monotonic()
     await at_once([partial(edit, number) for number in range(count)])
@@ -273,10 +307,11 @@ async def measure_edits(bench: Bench) -> None:
             await asyncio.sleep(0.05)
     watching.cancel()
     took = [told[name] - max(began, at) for name, (_, at) in asked.items()]
+    await quiet(bench)
     bench.found["edits_1000"] = {
         "n": count, "s": round(max(told.values()) - began, 2), "p99_s": round(percentile(took, 0.99), 2),
+        **(await spent(bench)).since(cost, count),
     }  # fmt: skip
-    await quiet(bench)
 
 
 async def measure_idle(bench: Bench) -> None:

@@ -53,6 +53,10 @@ class Processes:
                 process_group=guard.pid,
             )
 
+    def pid(self, name: str) -> int:
+        """Of the program itself, and not of what guards it."""
+        return _innermost(self._running[name].pid)
+
     def pause(self, name: str) -> None:
         """Let it be there and do nothing: connections stay open, and nobody answers."""
         os.kill(_innermost(self._running[name].pid), signal.SIGSTOP)
