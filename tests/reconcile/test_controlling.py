@@ -331,6 +331,24 @@ def test_without_a_prometheus_only_those_are_asked_that_ask_for_something(
     assert ByPods(defaults=defaults).wants(spec) is wanted
 
 
+def test_one_tick_without_an_answer_is_no_news() -> None:
+    stage, world, control = staged()
+    stage.run(control, world, 4)
+    stage.reachable = False
+    assert stage.run(control, world, 1) == 0
+    stage.reachable = True
+    assert stage.run(control, world, 1) == 0
+    assert conditions(world.directions[KEY])["MetricsAvailable"] == ("True", "Fresh")
+
+
+def test_why_nobody_can_be_asked_is_told() -> None:
+    stage, world, control = staged()
+    replace_look(stage, Looked(reachable=False, problem="900 pods would have to be asked"))
+    stage.run(control, world, 3)
+    (told,) = [one for one in world.directions[KEY].told if one.type == "MetricsAvailable"]
+    assert told.message.endswith("900 pods would have to be asked")
+
+
 def test_a_deployment_asleep_is_woken_by_its_annotation() -> None:
     zero = {"scaling": {"max": 4, "zero": {"wake": {"annotation": True}, "afterSeconds": 60}}}
     stage, world, control = staged(**zero)

@@ -63,7 +63,7 @@ def test_what_control_said_last_stands_until_it_speaks_again() -> None:
     assert list(targets(decide(restarted)).values()) == [3]
 
 
-def test_where_all_is_lost_what_serves_stands() -> None:
+def test_where_it_is_lost_the_number_of_the_pinned_plan_stands() -> None:
     asked = seen(spec=AUTO)
     first = decide(directed(after(decide(asked), asked), 3))
     lost = replace(after(first, asked), kept=Kept(plan=first.kept.plan), direction=None)

@@ -217,11 +217,13 @@ class Control:
     def _told(self, known: _Known, found: Judged, before: Direction | None, now: float) -> tuple[Told, ...]:
         told = {one.type: one for one in found.told}
         metrics = told.get(names.METRICS)
-        if metrics is None or metrics.reason != "Missing":
+        if metrics is None or metrics.status == "True":
             known.missing_since = None
         else:
             known.missing_since = now if known.missing_since is None else known.missing_since
-            if now - known.missing_since < PATIENCE_S:
+            # One tick without an answer would be a write to every deployment of the fleet.
+            patience = PATIENCE_S if metrics.reason == "Missing" else 0.5 * self._interval_s
+            if now - known.missing_since < patience:
                 del told[names.METRICS]
                 told |= {one.type: one for one in before.told if one.type == names.METRICS} if before else {}
         return tuple(told[kind] for kind in sorted(told))

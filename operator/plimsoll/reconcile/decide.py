@@ -105,7 +105,7 @@ def decide(seen: Seen) -> Decision:
     event = _event(seen, asked)
     if event is Event.REQUESTED:
         seen = _forgiven(seen)
-    made, seen = planned(seen, spec, pinned, event, wished(spec, seen.kept, seen.serving))
+    made, seen = planned(seen, spec, pinned, event, wished(spec, seen.kept))
     if seen.direction is not None and seen.direction.reason and made.sets:
         made = replace(made, replicas_reason=seen.direction.reason)
     lost = any(found.reason == "HardwareGone" for found in made.findings)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.control.decision import Told
 from plimsoll.control.record import EMPTY, Record
-from plimsoll.facts.serving import Serving
 from plimsoll.reconcile.changing import adopted
 from plimsoll.reconcile.kept import Kept
 
@@ -42,11 +41,11 @@ def kept_by(kept: Kept, direction: Direction | None) -> Kept:
     return replace(kept, control=record, plan=plan)
 
 
-def wished(spec: LLMDeploymentSpec | None, kept: Kept, serving: Serving) -> int | None:
+def wished(spec: LLMDeploymentSpec | None, kept: Kept) -> int | None:
     """Replicas that live traffic asks for, where they are decided so. Until control speaks, those that it asked for last, and
-    where that is lost too, those that are there: what serves is never cut down to what was declared."""
+    where that is lost too, those of the pinned plan: what serves is never cut down to what was declared."""
     if spec is None or spec.replicas is not None or spec.scaling.max is None:
         return None
     if kept.control is not None and kept.control.replicas is not None:
         return kept.control.replicas
-    return sum(one.replicas for one in serving.sets if not one.failed) or None
+    return (kept.plan.replicas_wanted or None) if kept.plan is not None else None

@@ -49,7 +49,7 @@ def judged(tick: Tick, cases: Mapping[str, Case]) -> dict[str, Judged]:
         scaled = _scaled(tick, case, decision, signals[decision.name])
         if (place + tick.number) % slower == 0:
             scaled = retuned(tick, case, scaled, signals[decision.name], retuning)
-        found[decision.name] = scaled
+        found[decision.name] = _explained(tick, scaled)
     return found
 
 
@@ -149,3 +149,14 @@ def _tuned(tick: Tick, case: Case, record: Record, signals: Signals) -> tuple[To
     if case.subject.consent.mode == "off":
         return ()
     return gate_of(signals, tick.law).told, paused(record.retune)
+
+
+def _explained(tick: Tick, judged: Judged) -> Judged:
+    """With why nobody could be asked."""
+    if not tick.looked.problem:
+        return judged
+    told = (
+        replace(one, message=f"{one.message}: {tick.looked.problem}") if one.type == names.METRICS else one
+        for one in judged.told
+    )
+    return replace(judged, told=tuple(told))

@@ -5,7 +5,6 @@ A source that fails is a source that says nothing: what that means for replicas 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -21,7 +20,6 @@ from plimsoll.prometheus.vocabulary import Vocabulary, vocabulary
 from plimsoll.prometheus.wakes import WakeQueries, Woken
 from plimsoll.reconcile.subject import Subject
 
-LOG: Final = logging.getLogger(__name__)
 ENGINE_PORT: Final = 8000
 MOST_PAGES: Final = 500
 """Pods that are asked themselves at one tick; beyond that a Prometheus is needed, and it is said."""
@@ -38,6 +36,8 @@ class Looked:
     histograms: Mapping[PodKey, Mapping[str, Histogram]] | None = None
     """Summed by set already; None where they are in the samples."""
     reachable: bool = True
+    problem: str = ""
+    """Why nobody could be asked, where that is known."""
     woken: Woken = NOBODY
     """What gateways say of deployments that may sleep."""
 
@@ -110,8 +110,10 @@ class ByPods:
             if pod.address
         ]  # fmt: skip
         if len(pages) > MOST_PAGES:
-            LOG.warning("%d pods would have to be asked for metrics: set prometheusUrl", len(pages))
-            return Looked(reachable=False)
+            problem = (
+                f"{len(pages)} pods would have to be asked, and at most {MOST_PAGES} are: set prometheusUrl"
+            )
+            return Looked(reachable=False, problem=problem)
         found = await scrape(pages, words_of(asked), now=now)
         return Looked(samples=found.samples)
 
