@@ -199,6 +199,8 @@ def test_nobody_hands_to_a_models_pods_what_is_not_theirs(hooked: Hooked) -> Non
         "writes",
         {"apiGroups": [names.GROUP], "resources": [names.PLURAL], "verbs": ["*"]},
     )
+    # Rights take a moment to be known.
+    assert eventually(lambda: "denied the request" in hooked.apply("hers", *alice, **NAMING)[1])
     code, said = hooked.apply("hers", *alice, **NAMING)
     assert code != 0
     assert "spec.model.tokenSecret.name ('hub'): 'alice' may neither get this Secret" in said
