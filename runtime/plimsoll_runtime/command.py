@@ -81,8 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument(
         "--hang-seconds",
         type=float,
-        default=300.0,
-        help="requests run and no token moves for so long: the engine is ended (default 300; 0 never)",
+        default=600.0,
+        help="requests run and no token moves for so long: the engine is ended (default 600; 0 never)",
     )
     return parser
 

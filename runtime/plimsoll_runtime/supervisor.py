@@ -42,7 +42,7 @@ class Options(NamedTuple):
     environment: Mapping[str, str]
     grace: float = 20.0
     """For running answers."""
-    hang: float = 300.0
+    hang: float = 600.0
     message: Path | None = None
     """Where the kubelet looks for a container's last words."""
     place: Place | None = None

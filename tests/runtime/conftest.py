@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -125,11 +127,16 @@ class Started:
             self.output.close()
 
 
-def free_port() -> int:
+PORTS = random.Random(os.getpid())
 
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+
+def free_port() -> int:
+    """Below those that the system gives to whoever connects somewhere, or one of them could be gone when its engine listens."""
+    while True:
+        port = PORTS.randrange(20_000, 32_000)
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            return port
 
 
 @pytest.fixture
