@@ -7,13 +7,12 @@ under topology, status and trust, rollout, and GitOps.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from common import eventually
 from plimsoll import names
+from turns.draining import drained
 from turns.running import Desk, Operator
 
 DIES = {"e2e.plimsoll.dev/dies": "exit", "e2e.plimsoll.dev/back-off": "1s"}
@@ -170,31 +169,6 @@ def test_argo_shows_a_diff_for_ever(operator: Operator, desk: Desk) -> None:
     assert set(after["spec"]) == {"model", "replicas", "workload"}, "no default was written into the spec"
 
 
-def drained(desk: Desk, node: str, least: Callable[[], int]) -> int:
-    """The fewest that `least` told while the node was drained."""
-    command = ("drain", node, f"--pod-selector={names.LABEL_DEPLOYMENT}=chat", "--delete-emptydir-data")
-    fewest = least()
-    with ThreadPoolExecutor(1) as pool:
-        drain = pool.submit(desk.cluster.kubectl, *command, "--timeout=80s")
-        while not drain.done():
-            fewest = min(fewest, least())
-            time.sleep(0.05)
-    done = drain.result()
-    assert done.returncode == 0, done.stderr
-    return fewest
-
-
-def ready(desk: Desk) -> int:
-    """Pods that answer and are not told to go."""
-    return sum(
-        any(
-            one["type"] == "Ready" and one["status"] == "True"
-            for one in pod["status"].get("conditions") or ()
-        )
-        for pod in desk.pods()
-    )
-
-
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_a_node_that_is_drained_hangs_or_takes_all_replicas_at_once(desk: Desk, replicas: int) -> None:
     desk.apply(replicas=replicas, podAnnotations={"e2e.plimsoll.dev/starts-after": "1s"})
@@ -203,7 +177,7 @@ def test_a_node_that_is_drained_hangs_or_takes_all_replicas_at_once(desk: Desk, 
     assert (budget["minAvailable"], budget["unhealthyPodEvictionPolicy"]) == (replicas, "AlwaysAllow")
     node = desk.pods()[0]["spec"]["nodeName"]
     try:
-        assert drained(desk, node, lambda: ready(desk)) == replicas, "one more comes first"
+        assert drained(desk, node) == replicas, "one more comes first"
         assert eventually(
             lambda: (
                 len(desk.pods()) == replicas
@@ -223,7 +197,7 @@ def test_a_node_cannot_be_drained_where_no_other_has_room(desk: Desk) -> None:
     node = desk.pods()[0]["spec"]["nodeName"]
     try:
         desk.cluster.kubectl("cordon", *(name for name in nodes if name != node))
-        assert drained(desk, node, lambda: ready(desk)) == 0
+        assert drained(desk, node) == 0
         assert desk.says("Ready", "False", "WaitingForGPUs")
     finally:
         desk.cluster.kubectl("uncordon", *nodes)

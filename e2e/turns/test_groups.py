@@ -7,6 +7,7 @@ from pathlib import Path
 from cluster import Cluster
 from common import eventually
 from turns.crashes import LARGE, WIDE
+from turns.draining import drained
 from turns.running import Desk, Operator
 
 
@@ -47,3 +48,19 @@ def test_a_leaderworkerset_is_made_where_it_is_asked_for(lab: Cluster, place: De
         assert eventually(lambda: place.condition("Ready")[0] == "False")
         place.apply(model=LARGE, topology={**WIDE, "groups": "LeaderWorkerSet"}, replicas=1)
         assert eventually(lambda: lab.api.items(path)[0]["spec"]["replicas"] == 1)
+
+
+def test_a_node_under_a_group_is_drained_by_a_further_group(
+    lab: Cluster, place: Desk, tmp_path: Path
+) -> None:
+    with Operator(lab, tmp_path):
+        place.apply(model=LARGE, topology=WIDE)
+        assert place.says("Ready", "True", "Serving")
+        node = place.pods()[0]["spec"]["nodeName"]
+        try:
+            assert drained(place, node) >= 2, "the pods of one whole group answer all the while"
+        finally:
+            lab.kubectl("uncordon", node)
+        assert place.says("Progressing", "True", "RolledOut")
+        assert place.says("Ready", "True", "Serving")
+        assert eventually(lambda: len(place.pods()) == 2)

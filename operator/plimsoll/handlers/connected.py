@@ -101,9 +101,13 @@ class Connected:
         try:
             await self._status.write(_owner(about), status.to_dict(), dict(seen))
         except (NotFound, Conflict):
-            self._status.forget(about.uid or "")
+            self.forget(about.uid or "")
             return False
         return True
+
+    def forget(self, uid: str) -> None:
+        """The resource is gone."""
+        self._status.forget(uid)
 
     def announce(self, about: ObjectMeta, news: Iterable[News]) -> None:
         for one in news:

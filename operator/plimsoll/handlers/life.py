@@ -282,6 +282,7 @@ class Life:
     def _seen(self, key: str, uid: str, body: Mapping[str, Any] | None) -> None:
         if body is None:
             self.resources.remove(key, uid=uid)
+            self.connected.forget(uid)
             if key in self.resources:
                 return  # made again meanwhile, which was told already
         elif not self.resources.put(key, body):
