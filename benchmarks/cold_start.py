@@ -152,6 +152,8 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3, help="starts of each kind")
     parser.add_argument("--no-restart", action="store_true", help="leave compilation out")
     chosen = parser.parse_args()
+    # An engine has a session of its own: whoever ends this program is not to leave one behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         python = ensure_engine(Places.of(os.environ), Progress(sys.stderr))  # noqa: TID251 - the entry point
     except EngineUnavailable as why:

@@ -36,6 +36,7 @@ _MARKS = (
     ("Loading model weights took", PREPARE),
     ("Model loading took", PREPARE),
     ("Using cache directory:", COMPILE),
+    ("Warming up model for the compilation", COMPILE),  # on CPUs
     ("Dynamo bytecode transform time", COMPILE),
     ("torch.compile took", PROFILE),
     ("Initial profiling/warmup run took", PROFILE),
@@ -147,7 +148,9 @@ _FIGURES = (
     _Figure(re.compile(r"# \w+ blocks: (?P<blocks>\d+)"), ("blocks",), min),
 )
 _COUNTS = frozenset({"kv_tokens", "blocks"})
-_COLD = re.compile("Compiling a graph for|Dynamo bytecode transform time")
+_COLD = re.compile(
+    "Compiling a graph for|Dynamo bytecode transform time|Compiling model again|saved AOT compiled function"
+)
 _WARM = re.compile("Directly load AOT compilation|Directly load the compiled graph|Directly load the .*graph")
 _VERSION = re.compile(r"(?:vLLM API server version |LLM engine \(v|[█▀▄ ]\s+version )(\d[\w.+]*)")
 _SHARDS = re.compile(r"checkpoint shards:.*\| (\d+)/(\d+) ")

@@ -116,6 +116,14 @@ def test_the_estimate_for_graphs_is_not_counted_as_activation_too():
             "warm",
         ),
         (["Dynamo bytecode transform time: 5.91 s"], "cold"),
+        (["[backbone] saved AOT compiled function to /c/torch_aot_compile/d1/rank_0_0/model"], "cold"),
+        (
+            [
+                "Directly load AOT compilation from path /c/x",
+                "[backbone] Compiling model again due to a load failure from /c/x",
+            ],
+            "cold",
+        ),
         (
             [
                 "Directly load the compiled graph(s) for compile range (1, 8) from the cache",
@@ -165,6 +173,15 @@ def test_workers_that_lag_behind_do_not_turn_the_phase_back():
         "Model loading took 1 GiB memory and 2 seconds", "(Worker_TP1) Starting to load model m..."
     )
     assert startup.phase == "prepare"
+
+
+def test_on_cpus_the_warm_up_is_the_compilation():
+    startup = after(
+        "Starting to load model m...",
+        "INFO [cpu_model_runner.py:87] Warming up model for the compilation...",
+        "INFO [monitor.py:91] [backbone] Initial profiling/warmup run took 0.73 s",
+    )
+    assert [phase.name for phase in startup.phases(9.0)] == ["imports", "weights", "compile", "profile"]
 
 
 def test_a_rank_without_an_engine_of_its_own_has_phases_too():
