@@ -8,6 +8,7 @@ from plimsoll.control.demand import Load, load_of
 from plimsoll.control.law import Law
 from plimsoll.control.learning import lead_s, learned
 from plimsoll.control.memory import Learnt, RoleMemory
+from plimsoll.control.need import asked
 from tests.control.situations import NOW, SLO, known, saying, serving, signals, situation
 
 LAW = Law()
@@ -76,3 +77,22 @@ def test_the_most_that_a_replica_finished_is_no_limit_for_ever():
     for _ in range(10 * 60):
         memory = replace(memory, learnt={"set-a": minute(memory, calm)})
     assert memory.learnt["set-a"].most > 5
+
+
+def test_a_queue_that_is_not_paid_back_asks_for_more_than_its_size():
+    # The engines turn away what their queues do not hold, so that the queue alone never says how much too few they are.
+    queued = signals(4, ttft=8.0, inflight=45, waiting=12, rate=4.0)
+    role = role_of(queued)
+    new = replace(settled(), since=NOW - 20, owing_since=NOW - 600)
+    long = replace(new, since=NOW - 200)
+    wanted = [
+        asked(role, memory, loaded(memory, queued), slo=SLO, now=NOW, law=LAW).need.latency
+        for memory in (new, long)
+    ]
+    assert wanted == [None, 5.0]
+
+
+def test_a_latency_alone_asks_for_a_quarter_more_at_most():
+    slow = signals(4, ttft=8.0, inflight=40, rate=4.0)
+    memory = replace(settled(), slow_since=NOW - 120)
+    assert asked(role_of(slow), memory, loaded(memory, slow), slo=SLO, now=NOW, law=LAW).need.latency == 5.0

@@ -54,6 +54,15 @@ def test_a_sample_from_the_future_is_not_fresh():
     assert signals_of(fed(PodSample(pod="a", at=100)), now=0, live=["a"]).replicas == ()
 
 
+def test_those_that_a_full_queue_turns_away_arrived_too():
+    rows = [
+        PodSample(pod="a", at=t, finished=2.0 * t, errors=1.0 * t, running=10.0) for t in range(0, 135, 15)
+    ]
+    said = signals_of(fed(*rows), now=120, live=["a"])
+    assert said.arrivals_per_s == pytest.approx(3.0)
+    assert said.rate("finished") == pytest.approx(2.0)
+
+
 def test_arrivals_count_a_growing_queue():
     rows = [
         PodSample(pod="a", at=t, finished=2.0 * t, running=10.0, waiting=3.0 * t) for t in range(0, 135, 15)

@@ -51,6 +51,8 @@ def asked(
     latency = None
     if ratio is not None and lasted and cured and is_settled(memory, now):
         latency = ready * min(law.latency_most, ratio)
+    elif ratio is not None and ratio > 1 and _unpaid(memory, now, law):
+        latency = ready * law.latency_most
     memory, predicted = _predicted(memory, load, lead=lead, now=now, law=law)
     need = Need(
         tokens=None if holds.by_pool is None else _needed(load, holds.by_pool, law),
@@ -90,6 +92,15 @@ def _carrying(rate: float, full: float, target: float, load: Load, law: Law) -> 
     holds = load.holds
     calm = 0.0 if holds.curve is None else rate / holds.curve.rate(target * full)
     return max(calm, load.demand.crest(rate, law.burst_sigmas) / (law.busy * holds.rate(full)))
+
+
+def _unpaid(memory: RoleMemory, now: float, law: Law) -> bool:
+    """A queue that as many replicas have not worked off in the time it should take: they do not reach it, or cannot.
+
+    Behind a Service it stays with those that were there first, while clients find a new replica only as they connect anew.
+    """
+    begun = (memory.owing_since, memory.since)
+    return all(at is not None and now - at >= law.payback_s for at in begun)
 
 
 def _slow(memory: RoleMemory, ratio: float | None, now: float) -> RoleMemory:

@@ -253,11 +253,13 @@ def _gained(name: str, last: PodSample, base: PodSample | None) -> float | None:
 
 
 def _arrived(last: PodSample, base: PodSample | None) -> float | None:
-    finished = _gained("finished", last, base)
+    """Those turned away came too: a full queue would hide how much more is asked for."""
+    finished, errors = _gained("finished", last, base), _gained("errors", last, base)
     if finished is None or base is None:
         return None
+    ended = finished + (errors or 0.0)
     after, before = _inflight(last), _inflight(base)
-    return finished if after is None or before is None else finished + after - before
+    return ended if after is None or before is None else ended + after - before
 
 
 def _inflight(sample: PodSample) -> float | None:
