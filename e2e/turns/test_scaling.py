@@ -42,7 +42,9 @@ def watched(place: Desk, folder: Path, **config: Any) -> Iterator[tuple[Traffic,
         file = folder / "admin.json"
         said = {"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND, "prometheusUrl": prom.url}
         file.write_text(json.dumps({**said, "control": {"intervalSeconds": 1}, **config}))
-        with Operator(place.cluster, folder, args=("--standalone", "--config", str(file))) as operator:
+        # Why nothing is done stands in a line a tick.
+        told = ("--standalone", "--config", str(file), "--log-level=debug")
+        with Operator(place.cluster, folder, args=told) as operator:
             yield traffic, prom, operator
 
 
@@ -98,7 +100,8 @@ def test_replicas_follow_the_load_within_their_bounds_and_stay_while_nobody_can_
         assert eventually(lambda: operator.metric("plimsoll_control_ticks_total") >= ticks + 5)
         assert wanted(place) == 4, "nothing goes while nobody can say"
         prom.processes.restart("prometheus")
-        assert eventually(lambda: wanted(place) < 4)
+        # What was scraped before counts for two minutes where the first look still sees some of it.
+        assert any(eventually(lambda: wanted(place) < 4) for _ in range(2))
         assert eventually(lambda: reasons(place)[0] == "LoadFell")
         assert reasons(place)[-1] in {"LoadRose", "Panic"}
 

@@ -25,7 +25,6 @@ def source_of(config: OperatorConfig) -> Source:
     control = config.control
     client = Prometheus(
         config.prometheus_url,
-        deadline_s=min(10.0, max(1.0, float(control.interval_seconds))),
         headers=lambda: _headers(control.prometheus_token_file),
         ca_file=control.prometheus_ca_file,
     )

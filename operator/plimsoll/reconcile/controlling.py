@@ -190,6 +190,7 @@ class Control:
         if known is None:
             return
         known.record = found.record
+        LOG.debug("%s", found.reason or "the plan decides", extra={"deployment": key})
         before = self._world.directions.get(key)
         told = self._told(known, found, before, now)
         if found.news:
