@@ -163,7 +163,7 @@ def test_more_replicas_than_gpus_are_said_and_come_when_there_is_room(desk: Desk
     )
     desk.apply("second")
     assert desk.says("Placed", "False", "NoFreeGPUs", "second")
-    assert "first" in desk.message("Placed", "second")
+    assert eventually(lambda: "first" in desk.message("Placed", "second"))
     desk.apply("first", replicas=1)
     assert desk.says("Ready", "True", "Serving", "second")
 

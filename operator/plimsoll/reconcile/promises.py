@@ -17,9 +17,9 @@ def promises(owner: str, made: Plan, sets: Iterable[str], serving: Serving) -> t
         placed = 0 if there is None else sum(pod.node is not None for pod in there.pods)
         missing = chosen.replicas * chosen.pods_per_replica - placed
         for placement in chosen.placements:
+            # Nobody tells in which pool those are that have a node, so each pool is held for all that may still come to it.
             pods = min(missing, placement.replicas * chosen.pods_per_replica)
             if pods > 0:
-                missing -= pods
                 devices = chosen.resources.devices
                 found.append(Reservation(deployment=owner, pool=placement.pool, devices=devices, pods=pods))
     return tuple(found)

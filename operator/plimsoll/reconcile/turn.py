@@ -43,6 +43,8 @@ RESYNC_SECONDS: Final = 3600.0
 UNREADY_SECONDS: Final = 300.0
 """The same while it does not serve: time alone may change what is to be done."""
 RETRY_SECONDS: Final = 15.0
+MOVED_SECONDS: Final = 1.0
+"""Of a fleet that moves all the time a look now and then is enough."""
 
 
 async def turn(world: World, key: str) -> float | None:
@@ -88,6 +90,10 @@ async def turn(world: World, key: str) -> float | None:
     again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), unsteady, patience]
     if not applied.complete:
         again.append(RETRY_SECONDS)
+    if key in world.hungry and world.inventory(key) != seen.inventory:
+        # The fleet moved while this was decided and written, when nobody knew yet that it waits for that.
+        world.looked_at[key] = 0.0
+        again.append(MOVED_SECONDS)
     return min(seconds for seconds in again if seconds is not None)
 
 
