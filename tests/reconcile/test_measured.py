@@ -107,6 +107,34 @@ def test_a_model_that_was_not_planned_for_teaches_nothing():
     assert measured.own == NOTHING
 
 
+def test_a_set_that_is_left_behind_by_an_edit_teaches_nothing_of_the_new_model():
+    seen, first = turned()
+    asked = resource("Qwen/Qwen3-32B")
+    edited = replace(
+        seen, deployment=asked, facts=PlanFacts(model=lookup("Qwen/Qwen3-32B"), engine=engine_facts("vllm"))
+    )
+    told = report(first, weights_bytes=16 * GIB)
+    measured = Measured(reports=Told(u0=told), began=10.0)
+    for paused in (False, True):
+        spec = asked.spec.model_copy(update={"paused": paused})
+        one = replace(edited, deployment=asked.model_copy(update={"spec": spec}))
+        decision = decide(one)
+        assert decision.rollout is not None
+        assert any(target.name in seen.revisions for target in decision.rollout.targets)
+        measured.learn(KEY, one, decision)
+    assert measured.own == NOTHING
+    measured.learn(KEY, seen, first)
+    assert measured.own != NOTHING
+
+
+def test_a_set_of_another_engine_version_than_is_known_teaches_nothing():
+    seen, decision = turned()
+    newer = replace(seen, facts=replace(seen.facts, engine=engine_facts("vllm", "0.30.0")))
+    measured = Measured(reports=Told(u0=report(decision)), began=10.0)
+    measured.learn(KEY, newer, decision)
+    assert measured.own == NOTHING
+
+
 def patched(path: str) -> dict[str, Any]:
     return {"podPatches": [{"op": "add", "path": path, "value": "1"}]}
 

@@ -21,8 +21,8 @@ from plimsoll.facts.learned import NOTHING, Learned, Residual, merged, taught
 from plimsoll.facts.report import Report
 from plimsoll.facts.serving import PodSeen, Serving
 from plimsoll.planning.lessons import Start, lessons
-from plimsoll.planning.plan import PlanSet
 from plimsoll.reconcile.decide import Decision, Seen
+from plimsoll.render.revision import Revision
 
 CHANGES_ENGINE: Final = re.compile(
     r"/spec/initContainers|/spec/containers(/[^/]+(/(args|command|image)(/.*)?)?)?$"
@@ -102,17 +102,16 @@ class Measured:
     def learn(self, key: str, seen: Seen, decision: Decision) -> None:
         """From the starts of a deployment that have not taught yet."""
         before, now = self._taught.get(key, {}), {}
-        entries = {name: revision.entry for name, revision in seen.revisions.items()}
-        entries |= {name: revision.entry for name, revision in decision.revisions.items()}
+        planned = _planned(decision)
         reports = self.reports.of(key)
         for set_ in seen.serving.sets:
             for pod in set_.pods:
-                report, entry = reports.get(pod.uid), entries.get(set_.name)
-                if report is None or not report.serves or entry is None:
+                report, revision = reports.get(pod.uid), planned.get(set_.name)
+                if report is None or not report.serves or revision is None:
                     continue
                 now[pod.uid] = pod.restarts
                 if before.get(pod.uid) != pod.restarts:
-                    self._teach(key, pod, tuple(lessons_of(seen, decision, entry, report)))
+                    self._teach(key, pod, tuple(lessons_of(seen, decision, revision, report)))
         if now:
             self._taught[key] = now
         else:
@@ -131,6 +130,14 @@ class Measured:
             ", ".join(f"{one.term} {one.bytes / 2**20:+.0f} MiB ({one.key.flags})" for one in found),
             extra={"deployment": key},
         )
+
+
+def _planned(decision: Decision) -> Mapping[str, Revision]:
+    """Sets that were born of the plan and the spec of this turn: an older one runs what was asked for then, maybe another model."""
+    if decision.rollout is None or decision.frozen or not decision.prune:
+        return {}
+    sets = [target.name for target in decision.rollout.targets if target.planned]
+    return {name: decision.revisions[name] for name in sets if name in decision.revisions}
 
 
 def _is_as_planned(spec: LLMDeploymentSpec) -> bool:
@@ -154,15 +161,18 @@ def _stands_there(status: LLMDeploymentStatus, reports: Mapping[str, Report]) ->
     )
 
 
-def lessons_of(seen: Seen, decision: Decision, entry: PlanSet, report: Report) -> Iterator[Residual]:
-    """Nothing where model or GPU are not known, where another model was planned for than is known now, or where the owner runs
-    something else than was planned: that would be believed for everybody's."""
+def lessons_of(seen: Seen, decision: Decision, revision: Revision, report: Report) -> Iterator[Residual]:
+    """Nothing where model or GPU are not known, where another model or engine was planned for than is known now, or where the
+    owner runs something else than was planned: that would be believed for everybody's."""
     model, planned = seen.facts.model, decision.plan.model_digest
     if not _is_as_planned(seen.deployment.spec):
         return
     if model is None or (planned and planned != model.digest):
         return
     engine = seen.facts.engine or engine_facts(decision.plan.engine, decision.plan.engine_version)
+    if revision.engine_version != engine.version:
+        return
+    entry = revision.entry
     try:
         gpu = gpu_named(entry.hardware.gpu)
     except UnknownGpu:
