@@ -68,6 +68,8 @@ class Law:
     withdraw_s: float = 600.0
     retry_first_s: float = 60.0
     retry_most_s: float = 1800.0
+    blind_ticks: float = 2.0
+    """After more ticks without metrics than this the window for a step down begins anew."""
     outage_s: float = 1800.0
     """Without metrics for so long, somebody is told."""
     jump_s: float = 600.0

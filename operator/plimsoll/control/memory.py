@@ -121,18 +121,19 @@ class RoleMemory:
     def most_wished(self) -> float:
         return self.wishes[0][1] if self.wishes else 0.0
 
+    def blinded(self, now: float) -> RoleMemory:
+        """After a time that nobody watched: what was not wished in it is not known to have been too much."""
+        return replace(self, begun=now, wanted=None, wishes=())
+
     def jumped(self, now: float) -> RoleMemory:
         """After a jump of the clock: what was learned stays, what was timed begins anew."""
         return replace(
-            self,
-            begun=now,
+            self.blinded(now),
             over_since=None,
             slow_since=None,
             changed=now,
             since=now,
             owing_since=None,
-            wanted=None,
-            wishes=(),
             up_at=None if self.up_at is None else now,
             down_at=None if self.down_at is None else now,
             blocked={name: replace(each, until=now + each.retry_s) for name, each in self.blocked.items()},

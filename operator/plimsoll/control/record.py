@@ -54,6 +54,15 @@ class Record:
     busy_at: float | None = None
     """When somebody last asked, as far as gateway and engines say; None: nobody has looked."""
 
+    def read(self, now: float) -> Record:
+        """As whoever begins to watch goes on from it: nothing is known of the time since it was written."""
+        roles = {
+            name: role if role.begun is None else role.blinded(now)
+            for name, role in self.memory.roles.items()
+        }
+        busy_at = None if self.busy_at is None else max(self.busy_at, now)
+        return replace(self, memory=replace(self.memory, roles=roles), busy_at=busy_at)
+
     def with_act(self, act: Act) -> Record:
         return replace(self, acts=(act, *self.acts)[:ACTS_KEPT])
 

@@ -65,6 +65,8 @@ def _decide(turn: Turn, before: RoleMemory) -> Answer:
         )
     if memory.missing_since is not None:
         memory = replace(memory, missing_since=None)
+        if outage > law.blind_ticks * law.tick_s:
+            memory = memory.blinded(turn.now)
     if _jumped(turn, before):
         message = "the first look, or the first after a jump of the clock; a change needs a second one"
         return bounded.within(turn, memory, reason="Watching", message=message, told=(gate.told,))

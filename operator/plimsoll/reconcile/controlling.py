@@ -180,7 +180,7 @@ class Control:
             self._known.pop(key, None)
             return None
         if known is None or known.subject.metadata.uid != subject.metadata.uid:
-            known = _Known(subject, mark, subject.record, subject.record, now)
+            known = _Known(subject, mark, subject.record.read(now), subject.record, now)
             self._known[key] = known
         known.subject, known.mark = subject, mark
         return known

@@ -15,7 +15,7 @@ from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.gate import gate_of
 from plimsoll.control.record import Act, Noted, Record
 from plimsoll.control.retune.machine import paused
-from plimsoll.control.signals import Signals
+from plimsoll.control.signals import ReplicaSignals, Signals
 from plimsoll.control.situation import Situation, Zero
 from plimsoll.planning.budgets import UNLIMITED, limits_of
 from plimsoll.reconcile.retuning import retuned, retuning_gpus
@@ -27,6 +27,8 @@ from plimsoll.status.told import News
 SLOWER: Final = 4
 """Ticks between two looks at a deployment's traffic and settings in a large fleet: those change by the minute."""
 LARGE: Final = 200
+COUNTING: Final = frozenset({"requestSuccess", "generationTokens"})
+"""An engine that has neither shows only what is in flight."""
 SCALING: Final = frozenset({names.METRICS, names.SCALING, names.SLO})
 
 
@@ -90,15 +92,29 @@ def _zero(tick: Tick, case: Case, signals: Signals) -> Zero | None:
 
 
 def _busy_at(tick: Tick, case: Case, signals: Signals) -> float:
-    """When somebody last asked: by the gateway's count, the wake annotation, and the engines' own."""
+    """When somebody last asked: by the gateway's count, the wake annotation, and the engines' own.
+
+    An engine that says nothing may be busy, and so may one whose pages nobody could read.
+    """
     noted = case.record.noted.get(names.ANNOTATION_WAKE)
     last = max(case.record.busy_at or tick.now, noted.at if noted is not None else 0.0)
     asked = (
         (tick.waiting(case) or 0.0) > 0
         or (signals.inflight or 0.0) > 0
-        or (signals.sum("recently") or 0.0) > 0
+        or any((_served(one) or 0.0) > 0 for one in signals.replicas)
     )
-    return tick.now if asked else last
+    counts = not COUNTING.isdisjoint(case.subject.engine.metrics)
+    silent = (
+        not signals.reachable
+        or len(signals.replicas) < signals.live
+        or any(one.inflight is None or (counts and _served(one) is None) for one in signals.replicas)
+    )
+    return tick.now if asked or silent else last
+
+
+def _served(one: ReplicaSignals) -> float | None:
+    """What it has gained lately; an engine that counts no requests counts their tokens."""
+    return one.generation_tokens if one.recently is None else one.recently
 
 
 def _fleet(tick: Tick, situations: Sequence[Situation]) -> Fleet:
