@@ -118,6 +118,21 @@ def test_a_start_that_told_nothing_teaches_nothing():
     assert lessons(replace(start(1.0), kv_bytes=None, weights_bytes=None)) == ()
 
 
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"kv_bytes": 2**50, "weights_bytes": 1},
+        {"kv_bytes": 2**50, "weights_bytes": None},
+        {"kv_bytes": 60 * GIB},
+        {"weights_bytes": 1},
+        {"weights_bytes": 15 * GIB},
+        {"weights_bytes": 70 * GIB, "kv_bytes": None},
+    ],
+)
+def test_figures_that_cannot_be_teach_nothing(figures):
+    assert lessons(replace(start(), **figures)) == ()
+
+
 def test_many_starts_give_their_mean_and_what_they_vary():
     varied = [start(1.0), start(2.0), start(3.0)]
     plain, ledger = build_ledger(**situation()), after(*varied)
@@ -125,7 +140,7 @@ def test_many_starts_give_their_mean_and_what_they_vary():
     assert ledger.left.mid - ledger.left.low > 0.5 * GIB
 
 
-@given(st.lists(st.floats(-30, 30), min_size=1, max_size=30))
+@given(st.lists(st.floats(-2, 30), min_size=1, max_size=30))
 def test_no_residual_leaves_what_was_seen_or_its_bound(offs):
     known = Learned()
     for off in offs:

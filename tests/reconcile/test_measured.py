@@ -150,9 +150,11 @@ def patched(path: str) -> dict[str, Any]:
         (patched("/spec/initContainers/0/image"), False),
         (patched("/spec/initContainers"), False),
         (patched("/spec/hostname"), True),
-        (patched("/spec/containers/0/env/-"), True),
+        (patched("/spec/containers/0/env/-"), False),
+        (patched("/spec/containers/0/resources"), True),
         (patched("/spec/volumes/-"), True),
         ({"engine": {"env": [{"name": "LEVEL", "value": "1"}]}}, True),
+        ({"engine": {"env": [{"name": "VLLM_USE_V2", "value": "1"}]}}, False),
     ],
 )
 def test_an_engine_that_its_owner_has_changed_teaches_nobody(spec: dict[str, Any], teaches: bool):

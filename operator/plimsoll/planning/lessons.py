@@ -2,7 +2,8 @@
 
 The engine tells apart no more than its weights and what was left for the cache, so these two are compared: the residual of
 the weights, and of everything that is neither weights nor cache, which is kept with the activations. A compile cache that was
-cold makes the profile run's peak larger than it will ever be again: then only the weights teach.
+cold makes the profile run's peak larger than it will ever be again: then only the weights teach. Figures that cannot be come
+from a pod that lies or a log that was misread: they teach nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from plimsoll.planning.settings import EngineSettings
 
 RESIDENT: Final = ("weights", "draft", "lora")
 """What the engine counts as loaded with its model."""
+FURTHEST_WEIGHTS: Final = 2
+"""Times more or less than predicted: what is further off is other weights than those of the model's facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +54,14 @@ def lessons(start: Start, constants: Constants | None = None) -> tuple[Residual,
         device_bytes=start.device_bytes,
         constants=constants,
     )
+    if not _can_be(start, ledger):
+        return ()
     situation = (start.model, start.gpu, start.layout, start.engine, start.settings)
     found: list[Residual] = []
     swollen = 0
     # Of a pipeline the first stage tells, and which one binds is another's matter.
     if start.weights_bytes is not None and start.layout.pipeline == 1:
-        predicted = sum(ledger.term(name).bytes.mid for name in RESIDENT)
-        swollen = round(start.weights_bytes - predicted)
+        swollen = round(start.weights_bytes - _resident(ledger))
         ranks = start.model.weights.total / max(1.0, ledger.term("weights").bytes.mid)
         whole = beyond_noise(swollen) * ranks
         found += [
@@ -71,6 +75,21 @@ def lessons(start: Start, constants: Constants | None = None) -> tuple[Residual,
             _residual(shape_key(*situation), "activation", rest, start),
         ]
     return tuple(found)
+
+
+def _resident(ledger: Ledger) -> float:
+    return sum(ledger.term(name).bytes.mid for name in RESIDENT)
+
+
+def _can_be(start: Start, ledger: Ledger) -> bool:
+    """Whether the model could be this large, and the budget hold it with such a cache."""
+    kv, weights = start.kv_bytes or 0, start.weights_bytes
+    if weights is None or start.layout.pipeline > 1:
+        return kv <= ledger.budget_bytes
+    predicted = _resident(ledger)
+    if not predicted / FURTHEST_WEIGHTS <= weights <= predicted * FURTHEST_WEIGHTS:
+        return False
+    return kv + weights <= ledger.budget_bytes
 
 
 def _is_profiled(start: Start, ledger: Ledger) -> bool:

@@ -25,9 +25,11 @@ from plimsoll.reconcile.decide import Decision, Seen
 from plimsoll.render.revision import Revision
 
 CHANGES_ENGINE: Final = re.compile(
-    r"/spec/initContainers|/spec/containers(/[^/]+(/(args|command|image)(/.*)?)?)?$"
+    r"/spec/initContainers|/spec/containers(/[^/]+(/(args|command|env|envFrom|image)(/.*)?)?)?$"
 )
 """Paths of patches that may bring another engine, or tell it other words."""
+ENGINES_OWN: Final = ("VLLM_", "PYTORCH_")
+"""Beginnings of variables by which an engine, or what it allocates with, does otherwise."""
 LOG: Final = logging.getLogger(__name__)
 
 
@@ -146,6 +148,7 @@ def _is_as_planned(spec: LLMDeploymentSpec) -> bool:
     return (
         spec.engine.image is None
         and not spec.engine.extra_args
+        and not any(one.name.startswith(ENGINES_OWN) for one in spec.engine.env)
         and not any(CHANGES_ENGINE.match(path) for path in patched)
     )
 
