@@ -130,9 +130,8 @@ class World:
             capacity=CAPACITY,
             replicas=tuple(map(self._changed, sorted(self.changed_at))),
         )
-        left = max(
-            0, self.replicas - self.changed + (1 if self.free and 0 < self.changed < self.replicas else 0)
-        )
+        extra = self.asked is not None and self.asked.surge and self.changed
+        left = max(0, self.replicas - self.changed + (1 if extra else 0))
         serving = ServingSet(
             name="set-a",
             pool="a",

@@ -20,7 +20,7 @@ def there(name: str, ready: int, replicas: int | None = None) -> SetSeen:
 def moved(count: int, *sets: SetSeen, surge: bool, total: int = 3) -> dict[str, int]:
     beside = Beside(tried="b", serves="a", replicas=count, surge=surge)
     rollout = move_beside([Wanted("a", total)], beside, Serving(sets=sets), Rules(), NOW)
-    assert all(target.planned for target in rollout.targets)
+    assert all(target.planned for target in rollout.targets if count or target.name == "a")
     assert rollout.failed == ()
     return {target.name: target.replicas for target in rollout.targets}
 
@@ -32,7 +32,8 @@ def moved(count: int, *sets: SetSeen, surge: bool, total: int = 3) -> dict[str, 
         (1, 1, True, {"a": 3, "b": 1}),
         (2, 2, True, {"a": 2, "b": 2}),
         (3, 2, True, {"a": 1, "b": 3}),
-        (3, 3, True, {"a": 0, "b": 3}),
+        (3, 3, True, {"a": 1, "b": 3}),
+        (3, 3, False, {"a": 0, "b": 3}),
         (1, 0, False, {"a": 2, "b": 1}),
         (3, 2, False, {"a": 0, "b": 3}),
         (0, 1, True, {"a": 3, "b": 0}),
@@ -43,6 +44,33 @@ def test_one_comes_first_where_there_is_room_and_one_goes_first_where_there_is_n
     count: int, ready: int, surge: bool, expected: dict[str, int]
 ) -> None:
     assert moved(count, there("a", 3), there("b", ready), surge=surge) == expected
+
+
+@pytest.mark.parametrize("surge", [True, False])
+@pytest.mark.parametrize("total", [1, 2, 4])
+def test_on_the_way_back_none_goes_before_another_serves_in_its_place(total: int, surge: bool) -> None:
+    old, tried = 0, total
+    for _ in range(4 * total):
+        after = moved(0, there("a", old), there("b", tried), surge=surge, total=total)
+        least = total if surge else total - 1
+        assert min(old, after["a"]) + min(tried, after.get("b", 0)) >= least
+        assert after["a"] + after.get("b", 0) <= total + surge
+        old, tried = after["a"], after.get("b", 0)
+        if not tried:
+            break
+    assert moved(0, there("a", old), SetSeen(name="b", replicas=0), surge=surge, total=total) == {"a": total}
+
+
+def test_what_does_not_serve_with_the_change_goes_back_at_once() -> None:
+    dying = tuple(PodSeen(name=f"b-{n}", uid=f"b{n}", stage=Stage.FAILED) for n in range(3))
+    assert moved(0, there("a", 0), SetSeen(name="b", replicas=3, pods=dying), surge=True)["b"] == 0
+
+
+def test_no_refuge_is_taken_in_a_change_that_goes_back() -> None:
+    dying = SetSeen(
+        name="a", replicas=1, pods=(PodSeen(name="a-0", uid="a0", stage=Stage.FAILED, restarts=9),)
+    )
+    assert moved(0, dying, there("b", 3), surge=True) == {"a": 1, "b": 3}
 
 
 def test_what_was_taken_back_is_gone_once_its_pods_are() -> None:

@@ -43,6 +43,7 @@ def effect_of(memory: RetuneMemory) -> Effect | None:
         setting=step.setting,
         value=step.after,
         replicas=count,
-        surge=step.surge,
+        # All serve with the change by then; beside one without it they would be verified under less than the whole load.
+        surge=step.surge and step.phase is not Phase.VERIFYING,
         adopt=step.phase is Phase.DONE,
     )

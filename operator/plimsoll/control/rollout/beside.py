@@ -24,27 +24,24 @@ class Beside:
     replicas: int
     """With the change; 0: its replicas go."""
     surge: bool
-    """One with the change comes before one without it goes."""
+    """One with the change comes before one without it goes, and that one stays until all of them serve and are judged."""
 
 
 def move_beside(
     wanted: Sequence[Wanted], beside: Beside, serving: Serving, rules: Rules, now: float
 ) -> Rollout:
     """`wanted` are the plan's sets as if nothing were tried."""
+    if not beside.replicas:
+        return _back(wanted, beside, serving, rules, now)
     seen = serving.set_named(beside.tried)
     others = replace(serving, sets=tuple(one for one in serving.sets if one.name != beside.tried))
-    ready = 0 if seen is None else seen.ready
     whole = next(one.replicas for one in wanted if one.name == beside.serves)
     count = min(beside.replicas, whole)
-    # The replica that came first stays until all with the change serve, so that never fewer do.
-    extra = 1 if beside.surge and count and ready < whole else 0
+    extra = 1 if beside.surge and count else 0
     left = [
         replace(one, replicas=whole - count + extra) if one.name == beside.serves else one for one in wanted
     ]
     rollout = move(left, others, rules, now)
-    gone = count == 0 and (seen is None or not (seen.pods or seen.replicas))
-    if gone:
-        return rollout
     over = frozenset[int]() if seen is None else let_go(seen, now)[0]
     target = Target(
         name=beside.tried,
@@ -54,3 +51,18 @@ def move_beside(
         groups=numbers(seen, count, over),
     )
     return replace(rollout, targets=(*rollout.targets, target))
+
+
+def _back(wanted: Sequence[Wanted], beside: Beside, serving: Serving, rules: Rules, now: float) -> Rollout:
+    """As from an old set to the plan's: those that serve with the change stay until others serve in their place. Nobody
+    takes refuge in what is taken back, and what the user asks of a canary is asked of another kind of change."""
+    surge = rules.surge if beside.surge else 0
+    rules = replace(rules, surge=surge, percents=(), hold=False, automatic=False)
+    sets = tuple(
+        replace(one, replicas=min(one.replicas, one.ready)) if one.name == beside.tried else one
+        for one in serving.sets
+    )
+    rollout = move(wanted, replace(serving, sets=sets), rules, now)
+    if rollout.reason != "RollingOut":
+        return rollout
+    return replace(rollout, message=f"the change that was tried goes back: {rollout.message}")
