@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -102,15 +103,25 @@ def test_the_bundle_does_not_grow() -> None:
         assert kept.next is None
 
 
+GOOD = renewed(None, HOSTS, NOW)
+
+
 @pytest.mark.parametrize(
     "spoiled",
     [
         Kept(shown=Pair("no certificate", "no key"), authorities=""),
+        replace(GOOD, shown=replace(GOOD.shown, key=made(HOSTS, NOW)[0].key)),
         Kept(shown=made(("other.svc",), NOW)[0], authorities=made(("other.svc",), NOW)[1]),
         Kept(shown=made(HOSTS, NOW)[0], authorities=made(HOSTS, NOW)[1]),
         renewed(None, HOSTS, NOW - LIFE),
     ],
-    ids=["unreadable", "for another name", "of an authority that is not in the bundle", "at its end"],
+    ids=[
+        "unreadable",
+        "with another's key",
+        "for another name",
+        "of an authority that is not in the bundle",
+        "at its end",
+    ],
 )
 def test_what_cannot_be_shown_is_made_anew_at_once(tmp_path: Path, spoiled: Kept) -> None:
     kept = renewed(spoiled, HOSTS, NOW)

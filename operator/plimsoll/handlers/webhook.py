@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Final
 
 from aiohttp import web
 
+from plimsoll.handlers import tls
 from plimsoll.handlers.admission import Admission, WebhookOptions, serve
 from plimsoll.kube.certificates import Pair
 from plimsoll.kube.door import Door
@@ -38,8 +38,7 @@ class Webhook:
         self._admission = admission
         self._host = host
         self._port = options.port
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._context = tls.context()
         place = Place(
             namespace=namespace,
             secret=options.secret,
@@ -79,4 +78,4 @@ class Webhook:
             certificate.write_text(pair.certificate)
             key.touch(mode=0o600)
             key.write_text(pair.key)
-            self._context.load_cert_chain(certificate, key)
+            tls.present(self._context, certificate, key)

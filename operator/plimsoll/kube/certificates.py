@@ -106,10 +106,12 @@ def made(hosts: Sequence[str], now: datetime) -> tuple[Pair, str]:
 
 
 def _good(kept: Kept, hosts: Iterable[str], now: datetime) -> bool:
-    """Whether it can be shown at all: readable, for these names, not at its end, and signed by one of the bundle."""
+    """Whether it can be shown at all: a pair, for these names, not at its end, and signed by one of the bundle."""
     try:
         certificate = x509.load_pem_x509_certificate(kept.shown.certificate.encode())
-        serialization.load_pem_private_key(kept.shown.key.encode(), None)
+        key = serialization.load_pem_private_key(kept.shown.key.encode(), None)
+        if key.public_key() != certificate.public_key():
+            return False
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         known = {str(one.value) for one in names}
         return set(hosts) <= known and now < certificate.not_valid_after_utc and bool(_signer_of(kept))

@@ -49,7 +49,7 @@ class Keeper:
         leads: Callable[[], bool],
         now: Callable[[], float],
     ) -> None:
-        """`show` is told what to present, again only when it is another pair; `now` is in seconds since the epoch."""
+        """`show` is told what to present, again only when it is another pair, and raises OSError where it is none; `now` is in seconds since the epoch."""
         self._door = door
         self._place = place
         self._show = show
@@ -85,13 +85,24 @@ class Keeper:
         kept = Kept.read(_text(body.get("data") or {}))
         if place.configuration is not None and self._leads():
             kept = await self._renew(path, body, kept, place.configuration)
-        if kept is not None and kept.shown != self.shown:
-            self._show(kept.shown)
-            self.shown = kept.shown
+        if kept is not None:
+            self._present(kept.shown)
         if kept is None and place.configuration is None:
             raise ValueError(
                 f"Secret {place.secret} in {place.namespace} holds no {CERTIFICATE} with its {KEY}"
             )
+
+    def _present(self, pair: Pair) -> None:
+        if pair == self.shown:
+            return
+        try:
+            self._show(pair)
+        except OSError as error:
+            place = self._place
+            raise ValueError(
+                f"{CERTIFICATE} and {KEY} of Secret {place.secret} in {place.namespace} cannot be shown: {error}"
+            ) from None
+        self.shown = pair
 
     async def _renew(self, path: str, body: Object, kept: Kept | None, configuration: str) -> Kept:
         if kept is not None and kept.next is not None and await self._tell(configuration, kept.authorities):
