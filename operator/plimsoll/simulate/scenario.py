@@ -150,6 +150,7 @@ def belief_error() -> str:
         f"step times are the planner's, off by {errors['tpot_median_pct']:g}% (median) and {errors['tpot_p90_pct']:g}% (p90) "
         f"for TPOT and {errors['ttft_median_pct']:g}% and {errors['ttft_p90_pct']:g}% for TTFT on measured points left out "
         f"of the fit ({fitted.rows} points); the engine model then answers closed loops of such points within "
-        f"{LOOP_TPOT_PCT:g}% for TPOT and {LOOP_TTFT_PCT:g}% for TTFT (medians); the simulated world draws its own times "
+        f"{LOOP_TPOT_PCT:g}% for TPOT and {LOOP_TTFT_PCT:g}% for TTFT (medians; how a loop begins was chosen on such points); "
+        "the simulated world draws its own times "
         "within 20% of them"
     )
