@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
+import pytest
+
 from plimsoll.facts.learned import Learned, LearnedKey, Residual, export_learned, import_learned, learned
 from plimsoll.handlers.learning import Learning
 from plimsoll.kube.engine_reports import EngineReports
@@ -27,6 +29,7 @@ class Store:
         self.text = None if own is None else export_learned(own)
         self.seed = None if seed is None else export_learned(seed)
         self.version = 1 if own is not None else 0
+        self.seed_version = 7
         self.writes = 0
         self.broken = False
 
@@ -36,7 +39,7 @@ class Store:
         return Stored(self.text, str(self.version) if self.version else "")
 
     async def read_seed(self) -> Stored:
-        return Stored(self.seed, "" if self.seed is None else "7")
+        return Stored(self.seed, "" if self.seed is None else str(self.seed_version))
 
     async def write(self, text: str, version: str) -> str:
         if version != (str(self.version) if self.version else ""):
@@ -133,15 +136,40 @@ def test_a_store_that_cannot_be_read_at_first_loses_nothing() -> None:
     living(store, main)
 
 
-def test_text_that_nobody_can_read_counts_as_nothing() -> None:
+UNREADABLE = ["{", "[" * 100_000, export_learned(learned([entry("c")])).replace('"schema": 1', '"schema": 2')]
+
+
+@pytest.mark.parametrize("text", UNREADABLE, ids=["a typo", "too deep", "a newer release's"])
+def test_text_that_nobody_can_read_stays_until_it_is_put_right_and_nothing_is_forgotten(text: str) -> None:
+    async def main(measured: Measured, store: Store, _: Any) -> None:
+        store.text, store.version = text, store.version + 1
+        store.seed, store.seed_version = text, 8
+        await asyncio.sleep(130)
+        assert {one.key.model for one in measured.known.residuals} == {"a", "s"}
+        teach(measured, entry("b"))
+        await asyncio.sleep(130)
+        assert {one.key.model for one in measured.known.residuals} == {"a", "b", "s"}
+        assert (store.text, store.writes) == (text, 0)
+        store.edit(learned([entry("a")]))
+        await asyncio.sleep(130)
+        teach(measured, entry("d"))
+        await asyncio.sleep(130)
+        assert kept(store) == {"a", "d"}
+
+    living(Store(learned([entry("a")]), learned([entry("s")])), main)
+
+
+def test_what_was_learned_before_the_text_could_be_read_is_added_to_it() -> None:
     store = Store(learned([entry("a")]))
     store.text = "{"
 
     async def main(measured: Measured, store: Store, _: Any) -> None:
-        assert not measured.known.residuals
         teach(measured, entry("b"))
         await asyncio.sleep(30)
-        assert kept(store) == {"b"}
+        assert (store.text, store.writes) == ("{", 0)
+        store.edit(learned([entry("a")]))
+        await asyncio.sleep(130)
+        assert kept(store) == {"a", "b"}
 
     living(store, main)
 

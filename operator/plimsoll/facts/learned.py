@@ -169,7 +169,7 @@ def export_learned(value: Learned) -> str:
 def import_learned(text: str) -> Learned:
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LearnedError(f"learned facts must be JSON as `export` writes it: {error}") from None
     if (
         not isinstance(data, dict)

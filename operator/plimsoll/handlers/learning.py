@@ -1,7 +1,8 @@
 """Keeps what starts teach: read before the first turn, written soon after it changed, by the process that acts alone.
 
 A person may take entries out of the kept object at any time, which counts from then on; so does an admin's seed. Nothing here
-ever ends the process: what cannot be read or written is tried again, and plans are made with what is known meanwhile.
+ever ends the process: what cannot be read or written is tried again, and plans are made with what is known meanwhile. Text that
+nobody can read, a typo or what a newer release wrote, is left as it is until somebody has put it right.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ class Learning:
         self._reports = reports
         self._store = store
         self._read = False
-        self._version = ""
+        """Whether the kept object ever was."""
+        self._readable = False
+        """Whether it is now; what is not readable is never written over."""
+        self._version: str | None = None
         self._seed = ""
 
     async def load(self) -> None:
@@ -63,9 +67,14 @@ class Learning:
             return
         try:
             await self._look()
-            if self._measured.changed.is_set():
+            if not self._readable:
+                if not last:
+                    await asyncio.sleep(LOOK_SECONDS)
+            elif self._measured.changed.is_set():
                 self._measured.changed.clear()
-                self._version = await self._store.write(export_learned(self._measured.own), self._version)
+                self._version = await self._store.write(
+                    export_learned(self._measured.own), self._version or ""
+                )
         except Conflict:
             # Whoever wrote meanwhile is read at the next look.
             self._measured.changed.set()
@@ -81,22 +90,28 @@ class Learning:
         if self._store is None:
             return
         seed, stored = await self._store.read_seed(), await self._store.read()
-        own = self._measured.own
-        if stored.version != self._version or not self._read:
-            # At first, what was learned since the start is added; later, what a person left is the truth.
+        own, strange = self._measured.own, self._measured.seed
+        if stored.version != self._version:
             there = _learned(stored, names.LEARNED)
-            own = merged(own, there) if not self._read else there
-            self._version, self._read = stored.version, True
-        if own is not self._measured.own or seed.version != self._seed:
+            self._version, self._readable = stored.version, there is not None
+            if there is not None:
+                # At first, what was learned since the start is added; later, what a person left is the truth.
+                own = there if self._read else merged(own, there)
+                self._read = True
+        if seed.version != self._seed:
             self._seed = seed.version
-            self._measured.know(own, _learned(seed, names.LEARNED_SEED))
+            there = _learned(seed, names.LEARNED_SEED)
+            strange = strange if there is None else there
+        if own is not self._measured.own or strange is not self._measured.seed:
+            self._measured.know(own, strange)
 
 
-def _learned(stored: Stored, name: str) -> Learned:
+def _learned(stored: Stored, name: str) -> Learned | None:
+    """None where nobody can read it."""
     if stored.text is None:
         return NOTHING
     try:
         return import_learned(stored.text)
     except LearnedError as error:
-        LOG.warning("ConfigMap %s cannot be read and counts as empty: %s", name, error)
-        return NOTHING
+        LOG.warning("ConfigMap %s cannot be read; what was known of it stands: %s", name, error)
+        return None
