@@ -20,6 +20,8 @@ from plimsoll.handlers import alerted
 from plimsoll.handlers.alerted import LONGEST_BODY, MOST_ALERTS, Alerted, AlertsOptions
 from plimsoll.kube.certificates import made
 
+NOW = datetime.now(UTC)  # noqa: TID251 - the handshake looks at the clock
+OTHERS_KEY = made(["127.0.0.1"], NOW)[0].key
 TOKEN = "a-token-of-some-length"
 Send = Callable[..., Awaitable[int]]
 
@@ -49,7 +51,7 @@ class Place:
 
     def show(self) -> None:
         """Another certificate, as whoever keeps it renews it."""
-        pair, authority = made(["127.0.0.1"], datetime.now(UTC))  # noqa: TID251 - the handshake looks at the clock
+        pair, authority = made(["127.0.0.1"], NOW)
         (self.folder / "tls.crt").write_text(pair.certificate)
         (self.folder / "tls.key").write_text(pair.key)
         (self.folder / "ca.crt").write_text(authority)
@@ -68,11 +70,17 @@ class Place:
             await answer.read()
             return answer.status
 
-    def during(self, what: Callable[[Send], Awaitable[None]]) -> Counter[str]:
-        """What became of the alerts that it sends."""
+    def during(
+        self,
+        what: Callable[[Send], Awaitable[None]],
+        meanwhile: Callable[[], Awaitable[None]] | None = None,
+    ) -> Counter[str]:
+        """What became of the alerts that it sends; `meanwhile` is what comes before it listens."""
 
         async def main() -> None:
             running = asyncio.create_task(self.webhook.run("127.0.0.1"))
+            if meanwhile is not None:
+                await meanwhile()
             while not self.webhook.port:
                 await asyncio.sleep(0.005)
                 if running.done():
@@ -205,10 +213,54 @@ def test_a_certificate_that_is_renewed_is_shown(place: Place, monkeypatch: pytes
     place.during(renew)
 
 
-@pytest.mark.parametrize(("file", "text"), [("token", "short"), ("token", None), ("tls.crt", None)])
-def test_it_does_not_begin_without_token_and_certificate(place: Place, file: str, text: str | None) -> None:
-    (place.folder / file).unlink()
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (("token", "short"), "token: a token has 16 characters or more"),
+        (("token", None), "No such file"),
+        (("tls.crt", None), "No such file"),
+        (("tls.crt", "no certificate"), "are no pair of certificate and key"),
+        (("tls.key", OTHERS_KEY), "are no pair of certificate and key"),
+    ],
+    ids=["a short token", "no token", "no certificate", "none that is one", "another's key"],
+)
+def test_it_waits_for_what_it_needs_and_says_what_that_is(
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    wrong: tuple[str, str | None],
+    words: str,
+) -> None:
+    monkeypatch.setattr(alerted, "RENEWED_SECONDS", 0.01)
+    file, text = wrong
+    path = place.folder / file
+    right = path.read_text()
+    path.unlink()
     if text is not None:
-        (place.folder / file).write_text(text)
-    with pytest.raises((OSError, ValueError)):
-        place.sends(message(alert()))
+        path.write_text(text)
+
+    async def heal() -> None:
+        while words not in caplog.text:
+            await asyncio.sleep(0.005)
+        assert place.webhook.port == 0
+        path.write_text(right)
+
+    async def send(send: Send) -> None:
+        assert await send(message(alert())) == 200
+
+    place.during(send, meanwhile=heal)
+
+
+def test_what_was_shown_stays_shown_where_the_renewed_is_no_pair(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(alerted, "RENEWED_SECONDS", 0.01)
+
+    async def spoil(send: Send) -> None:
+        pair, _ = made(["127.0.0.1"], NOW)
+        (place.folder / "tls.crt").write_text(pair.certificate)
+        while "the one before is" not in caplog.text:
+            await asyncio.sleep(0.005)
+        assert await send(message(alert())) == 200
+
+    place.during(spoil)

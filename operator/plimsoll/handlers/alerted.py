@@ -19,6 +19,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from plimsoll.handlers import tls
+
 LOG: Final = logging.getLogger(__name__)
 PATH: Final = "/alerts"
 LONGEST_BODY: Final = 2**20
@@ -60,9 +62,17 @@ class Alerted:
         """Where it listens."""
 
     async def run(self, host: str) -> None:
-        """Until cancelled. A certificate that is renewed in its files is shown to whoever connects next."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        """Until cancelled. Alerts only save time, so that whatever keeps them out ends nothing: it is told and tried again."""
+        while True:
+            try:
+                await self._listen(host)
+            except (OSError, ValueError) as error:
+                LOG.warning("no alerts are heard, tried again in %.0f s: %s", RENEWED_SECONDS, error)
+                await asyncio.sleep(RENEWED_SECONDS)
+
+    async def _listen(self, host: str) -> None:
+        """A certificate that is renewed in its files is shown to whoever connects next."""
+        context = tls.context()
         shown = self._show(context)
         self._token()
         app = web.Application(client_max_size=LONGEST_BODY)
@@ -78,8 +88,8 @@ class Alerted:
                 await asyncio.sleep(RENEWED_SECONDS)
                 try:
                     shown = self._show(context, shown)
-                except (OSError, ssl.SSLError):
-                    LOG.exception("the renewed certificate cannot be read; the one before is shown")
+                except OSError as error:
+                    LOG.warning("the renewed certificate cannot be shown, the one before is: %s", error)
         finally:
             await runner.cleanup()
 
@@ -87,7 +97,12 @@ class Alerted:
         certificate, key = (self._options.certificate / name for name in ("tls.crt", "tls.key"))
         there = certificate.read_bytes()
         if there != shown:
-            context.load_cert_chain(certificate, key)
+            try:
+                tls.present(context, certificate, key)
+            except ssl.SSLError as error:
+                raise OSError(
+                    f"{certificate} and {key} are no pair of certificate and key: {error}"
+                ) from None
         return there
 
     def _token(self) -> bytes:
