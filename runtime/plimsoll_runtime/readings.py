@@ -18,8 +18,10 @@ _MOVES = frozenset(
         "vllm:prompt_tokens_total",
         "vllm:iteration_tokens_total_count",
         "vllm:request_success_total",
+        "vllm:kv_cache_usage_perc",
     ]
 )
+"""Of a long prompt alone no counter moves before its first token, and the cache fills with each part of it."""
 _CACHE = "vllm:cache_config_info"
 
 
@@ -28,7 +30,7 @@ class Reading(NamedTuple):
     """Requests that the engine works on, over all of its ranks; None where it does not say."""
     waiting: int | None
     moved: float | None
-    """Grows with every step of the engine; of no meaning by itself."""
+    """Another one after every step of the engine; of no meaning by itself."""
     blocks: int | None = None
     block_size: int | None = None
     kv_tokens: int | None = None

@@ -117,6 +117,22 @@ def test_progress_and_rest_begin_the_time_anew(between):
     assert hang.take(301.0, BUSY) is None
 
 
+def test_a_long_prompt_alone_fills_the_cache_and_does_not_hang():
+    said = """\
+vllm:num_requests_running{{engine="0"}} 1.0
+vllm:num_requests_waiting{{engine="0"}} 0.0
+vllm:generation_tokens_total{{engine="0"}} 1e9
+vllm:prompt_tokens_total{{engine="0"}} 3e9
+vllm:kv_cache_usage_perc{{engine="0"}} {usage}
+"""
+    hang = Hang(300.0)
+    for step in range(10):
+        assert hang.take(200.0 * step, reading_of(said.format(usage=0.1 + 0.0004 * step))) is None
+    stuck = reading_of(said.format(usage=0.5))
+    assert hang.take(2000.0, stuck) is None
+    assert hang.take(2300.0, stuck) is not None
+
+
 def test_an_engine_that_does_not_even_say_what_it_does_hangs_too():
     hang = Hang(300.0)
     assert hang.take(0.0, None) is None
