@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from plimsoll.control.rollout import Rules, move
@@ -41,6 +43,7 @@ def shape(rollout: Rollout) -> tuple[str, int, int, int | None]:
 
 
 SERVES, GOES = pod(0), pod(1, leaves=DRAINED)
+ALL_GO = tuple(pod(number, leaves=DRAINED) for number in range(1, 5))
 
 
 @pytest.mark.parametrize(
@@ -61,8 +64,31 @@ SERVES, GOES = pod(0), pod(1, leaves=DRAINED)
         ),
         pytest.param(seen(GOES, replicas=1), 1, FULL, ("Moving", 1, 0, 0), id="there is no room: it may go"),
         pytest.param(
-            seen(SERVES, GOES, pod(2, leaves=DRAINED), replicas=3), 3, FULL, ("Moving", 3, 0, 1),
-            id="there is no room: those elsewhere stay",
+            seen(SERVES, GOES, pod(2, leaves=DRAINED), replicas=3), 3, FULL, ("Moving", 3, 0, 2),
+            id="there is no room: one after the other",
+        ),
+        pytest.param(
+            seen(pod(1, Stage.LEAVING, leaves=DRAINED), *ALL_GO[1:], pod(5, Stage.LOADING, age=9), replicas=4), 4, FULL,
+            ("Moving", 4, 0, 3), id="none goes while the one that came for another starts",
+        ),
+        pytest.param(
+            seen(*ALL_GO[1:], replicas=4), 4, FULL, ("Moving", 4, 0, 3), id="nor before it is made"
+        ),
+        pytest.param(
+            seen(*ALL_GO[1:], pod(5, Stage.UNSCHEDULED, age=PLACE_SECONDS), replicas=4), 4, FULL, ("Moving", 4, 0, 2),
+            id="the one that came for another finds no node: the next may go",
+        ),
+        pytest.param(
+            seen(*ALL_GO, pod(5, Stage.UNSCHEDULED, age=PLACE_SECONDS), replicas=5), 4, RULES, ("Moving", 5, 1, 3),
+            id="the further one finds no node: one after the other",
+        ),
+        pytest.param(
+            seen(*ALL_GO[1:], pod(5, Stage.FAILED, age=99999), replicas=4), 4, RULES, ("Moving", 4, 0, 2),
+            id="another has failed long ago: one after the other",
+        ),
+        pytest.param(
+            seen(GOES, *(pod(number) for number in range(2, 6)), replicas=5), 5, FULL, ("Moving", 5, 0, 4),
+            id="those elsewhere stay",
         ),
         pytest.param(
             seen(GOES, pod(2, Stage.UNSCHEDULED, age=PLACE_SECONDS), replicas=2), 1, RULES, ("Moving", 2, 1, 0),
@@ -91,6 +117,23 @@ def test_it_looks_again_when_the_further_one_is_late() -> None:
     late = moved(seen(GOES, pod(2, Stage.UNSCHEDULED, age=100), replicas=2), 1)
     assert late.look_again_seconds == PLACE_SECONDS - 100
     assert "cordoned" in late.message
+
+
+@pytest.mark.parametrize(
+    ("rules", "why"),
+    [
+        (FULL, "there is no room for one more before"),
+        (Rules(surge=0, replaces=True), "replicas are replaced"),
+    ],
+)
+def test_it_says_why_none_comes_before(rules: Rules, why: str) -> None:
+    assert moved(seen(GOES, replicas=1), 1, rules).message.endswith(f"it may go first, since {why}")
+
+
+def test_a_quota_that_is_used_up_holds_no_drain_up() -> None:
+    (there,) = seen(*ALL_GO, replicas=5).sets
+    refused = Serving(sets=(replace(there, refused="exceeded quota: gpus"),))
+    assert shape(moved(refused, 4)) == ("Moving", 5, 1, 3)
 
 
 def test_a_rollout_moves_replicas_off_the_node_by_itself() -> None:

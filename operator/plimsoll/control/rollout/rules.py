@@ -18,6 +18,8 @@ class Rules:
     """Replicas beyond the wanted number while replicas move; 0 takes the old one away first."""
     step: int = 1
     """Replicas that may be missing at a time where nothing may surge."""
+    replaces: bool = False
+    """Whether it is the user who wants none to surge."""
     percents: tuple[int, ...] = ()
     """Shares of the replicas on the new sets at each step of a canary."""
     hold_seconds: int = HOLD_SECONDS
@@ -42,6 +44,7 @@ def rules_of(spec: LLMDeploymentSpec, *, room: int | None, deadline_seconds: int
     hold = HOLD_SECONDS if canary is None or canary.hold_seconds is None else canary.hold_seconds
     return Rules(
         surge=surge,
+        replaces=asked.strategy == "replace",
         percents=() if canary is None else canary.percents,
         hold_seconds=hold,
         hold=asked.hold is True,
