@@ -108,6 +108,14 @@ def test_an_edit_of_the_spec_wins(phase):
     assert effect_of(world.memory) is None
 
 
+def test_what_was_found_good_and_is_edited_away_before_it_is_part_of_the_plan_is_over():
+    world = World()
+    while world.memory.step is None or world.memory.step.phase is not Phase.DONE:
+        world.tick()
+    turned = advance(replace(world.scene(), spec="spec-2"), world.memory)
+    assert turned.memory.step is None
+
+
 def test_turning_tuning_off_undoes_what_is_in_flight():
     world = World()
     while world.memory.step is None or world.memory.step.phase is not Phase.ROLLING:

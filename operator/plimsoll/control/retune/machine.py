@@ -68,8 +68,10 @@ def _going(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         case Phase.ROLLING_BACK:
             return _returning(scene, memory, step)
         case Phase.DONE | Phase.FAILED:
-            adopted = scene.knobs.text(step.setting) == step.after or step.phase is Phase.FAILED
-            return Turned(memory=replace(memory, step=None if adopted else step))
+            # Whoever edits the spec, or makes the plan anew, before the change is part of it has the last word.
+            over = step.phase is Phase.FAILED or scene.spec != step.spec
+            adopted = scene.knobs.text(step.setting) == step.after
+            return Turned(memory=replace(memory, step=None if over or adopted else step))
 
 
 def _broken(scene: Scene) -> str | None:
