@@ -4,6 +4,8 @@ import dataclasses
 from fractions import Fraction
 from typing import Any
 
+import pytest
+
 from plimsoll import names
 from plimsoll.control.decision import Action
 from plimsoll.control.fleet import Fleet, decide_fleet
@@ -103,6 +105,22 @@ def test_08b_a_wish_is_kept_while_a_node_is_being_made():
     assert decision.replicas >= 4
 
 
+@pytest.mark.parametrize(
+    ("unplaced", "told", "busy", "left"),
+    [(1, 5, "a rollout", 5), (1, 5, "a retune", 5), (1, 4, None, 4), (2, 5, None, 4)],
+    ids=["of a rollout", "of a retune", "of a drain", "of a drain and of a wish"],
+)
+def test_08d_a_replica_that_moves_and_finds_no_gpus_takes_none_down_that_serves(
+    unplaced: int, told: int, busy: str | None, left: int
+):
+    stuck = serving(
+        told, replicas=(*replicas(4), *replicas(unplaced, ReplicaState.UNSCHEDULABLE, age=650, first=4))
+    )
+    asked = situation(signals(4, **BUSY), dataclasses.replace(stuck, wanted=told), busy=busy)
+    decision = after(*[asked] * 5)
+    assert decision.replicas == left
+
+
 def test_08c_after_a_refusal_it_asks_again_later_and_less_often():
     stuck = serving(2, replicas=(*replicas(2), *replicas(1, ReplicaState.UNSCHEDULABLE, age=650, first=2)))
     once = ticks(situation(signals(2, **BUSY), stuck), 1)
@@ -140,6 +158,12 @@ def test_12_a_broken_image_is_not_asked_for_again_and_again():
     decision = ticks(situation(signals(2, **BUSY), broken), 20)
     assert decision.replicas == 3
     assert told(decision, names.SCALING).reason == "StartFailed"
+
+
+def test_12b_one_replica_that_fails_beside_one_that_started_after_it_stops_nobody():
+    failing = replicas(1, ReplicaState.FAILED, age=9000, first=2)
+    decision = ticks(situation(signals(2, **BUSY), serving(2, replicas=(*replicas(2), *failing))), 3)
+    assert decision.replicas > 3
 
 
 def test_13_a_woken_replica_is_left_alone_while_its_node_is_coming():

@@ -286,6 +286,13 @@ def test_a_pod_of_a_group_says_which_and_at_what_rank(labels: Object, group: int
     assert (seen.group, seen.rank) == (group, rank)
 
 
+@pytest.mark.parametrize(
+    ("case", "ended"), [("evicted", True), ("it has ended for good", True), ("its node is silent", False)]
+)
+def test_a_pod_that_will_not_run_again_says_so(case: str, ended: bool) -> None:
+    assert pod_seen(CASES[case][0]).ended is ended
+
+
 def test_long_last_words_are_cut() -> None:
     assert len(pod_seen(pod(status(engine({"terminated": end(1, message="x" * 4096)})))).message) == 1000
 

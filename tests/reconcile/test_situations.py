@@ -71,6 +71,14 @@ def test_a_groups_start_is_counted_from_its_last_node_to_its_last_pod() -> None:
     assert (found.scheduled, found.since) == (21.0, 101.0)
 
 
+@pytest.mark.parametrize("gone", [{"ended": True, "reason": "Evicted"}, {"reason": "NodeLost"}], ids=str)
+def test_a_pod_that_was_evicted_or_whose_node_is_silent_is_no_replica_that_fails(
+    gone: dict[str, Any],
+) -> None:
+    seen = SetSeen(name="a", replicas=1, pods=(pod("new"), pod("old", Stage.FAILED, **gone)))
+    assert [one.id for one in replicas_of(seen, node_coming=False)] == ["uid-new"]
+
+
 def test_metrics_are_asked_of_the_leaders_of_whole_replicas() -> None:
     pods = (*group(Stage.READY, Stage.READY), *group(Stage.READY, Stage.LOADING, number=1))
     serving = Serving(

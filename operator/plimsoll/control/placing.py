@@ -1,7 +1,8 @@
 """What to do with replicas that find no GPUs: wait a little, ask for no more, then take the wish back and try again later.
 
 A node that is being made is waited for; a replica that the user's own minimum asks for stays wished for ever. Nothing else
-may hold a plan up: the other sets, and the way down, go on.
+may hold a plan up: the other sets, and the way down, go on. Who is moved by a rollout, a retune or a drain waits too, but its
+number is what serves already: with it one that serves would go.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Placing:
     """Replicas without GPUs for longer than a moment."""
 
 
-def placing(role: Role, memory: RoleMemory, now: float, law: Law) -> Placing:
+def placing(role: Role, memory: RoleMemory, now: float, law: Law, *, busy: bool) -> Placing:
     spare = sum(each.told for each in role.sets) - role.bounds.min
     blocked = {name: kept for name, kept in memory.blocked.items() if any(e.name == name for e in role.sets)}
     withdrawn: dict[str, int] = {}
@@ -37,7 +38,9 @@ def placing(role: Role, memory: RoleMemory, now: float, law: Law) -> Placing:
             waits.add(each.name)
         elif each.name in blocked and _started_since(each, blocked[each.name]):
             del blocked[each.name]
-        count = 0 if each.frozen else min(_unplaced(each, now, law.withdraw_s), max(0, spare))
+        beyond = max(0, each.present - each.told)
+        late = _unplaced(each, now, law.withdraw_s) - beyond
+        count = 0 if busy or each.frozen else max(0, min(late, spare))
         if count:
             spare -= count
             withdrawn[each.name] = count

@@ -54,7 +54,7 @@ def grown(
         if each.name in blocked:
             limit = limit or "GPUsUnavailable"
             continue
-        if each.count(ReplicaState.FAILED):
+        if _fails(each):
             limit = "StartFailed"
             continue
         taken, why = _fits(each, math.ceil(left / weight[each.name] - ROUNDING), free, limits)
@@ -68,6 +68,15 @@ def grown(
         if each.pool in free:
             free[each.pool] -= taken * each.gpus
     return Spread(replicas=told, short=max(0.0, left), limit=limit if left > ROUNDING else None)
+
+
+def _fails(each: ServingSet) -> bool:
+    """Whether a further replica would fail too: one does that came after the last that could start."""
+    started = [replica.since for replica in each.replicas if replica.state is ReplicaState.READY]
+    return any(
+        replica.state is ReplicaState.FAILED and replica.created >= max(started, default=0.0)
+        for replica in each.replicas
+    )
 
 
 def _fits(each: ServingSet, wanted: int, free: Mapping[str, float], limits: Limits) -> tuple[int, str | None]:

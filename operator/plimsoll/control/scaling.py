@@ -90,7 +90,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
         return bounded.within(turn, view.memory, reason="NoSignals", message=message, told=(gate.told,))
     wanted = view.wanted
     memory = view.memory.wish(now, wanted, window_s(situation, view.memory, view.need.lead_s, law))
-    placed = placing(role, memory, now, law)
+    placed = placing(role, memory, now, law, busy=situation.busy is not None)
     short = wanted - load.supply.counted
     view = replace(view, memory=_over(placed.memory, short > 1e-9, now, law))
     told = (gate.told, *((view.told,) if view.told else ()), *telling.stuck(placed.stuck))

@@ -49,6 +49,8 @@ class PodSeen:
     message: str = ""
     """Its sentence, or the engine's termination message."""
     restarts: int = 0
+    ended: bool = False
+    """It will not run again: evicted, refused by its node, or done. Whoever made it makes another in its place."""
     leaves: str = ""
     """The node and why it is to be left, as "node n, which is cordoned"; empty where it is not."""
     exit_code: int | None = None

@@ -19,6 +19,7 @@ RUNTIME_PORT_NAME: Final = "runtime"
 _GROUP_LABELS: Final = (names.LABEL_GROUP, "leaderworkerset.sigs.k8s.io/group-index")
 _RANK_LABELS: Final = ("leaderworkerset.sigs.k8s.io/worker-index", names.LABEL_RANK)
 """The set's own word first: its leaders are pods of one StatefulSet, whose index counts groups."""
+_ENDED: Final = ("Failed", "Succeeded")
 _STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
 """All other words of a container that waits say that something is wrong."""
 _UNTOLD: Final = frozenset({"Error", "Completed", ""})
@@ -54,6 +55,7 @@ def pod_seen(pod: Object) -> PodSeen:
         since=at.since or _changed(status) or seconds(metadata.get("creationTimestamp")),
         reason=at.reason,
         message=_said(at.message),
+        ended=status.get("phase") in _ENDED,
         restarts=int(engine.get("restartCount") or 0),
         exit_code=ended.get("exitCode"),
         failure=read_failure(ended.get("message") or ""),
@@ -69,7 +71,7 @@ def _at(metadata: Object, spec: Object, status: Object, engine: Object) -> _At:
         why = conditions.get("DisruptionTarget") or {}
         return _At(Stage.LEAVING, asked, why.get("reason") or "", why.get("message") or "")
     created = seconds(metadata.get("creationTimestamp"))
-    if status.get("phase") in ("Failed", "Succeeded"):
+    if status.get("phase") in _ENDED:
         return _ended(status, engine, created)
     if not spec.get("nodeName"):
         return _unscheduled(spec, conditions.get("PodScheduled") or {}, created)

@@ -11,6 +11,7 @@ from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Replica, ReplicaState, Role, ServingSet, Situation, Zero
 from plimsoll.facts.inventory import Inventory, Pool
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.kube.pod_seen import NODE_LOST
 from plimsoll.planning.layout import Layout, Shape
 from plimsoll.planning.placement import room
 from plimsoll.planning.plan import Hardware
@@ -54,13 +55,17 @@ def replicas_of(seen: SetSeen, *, node_coming: bool) -> tuple[Replica, ...]:
 
 
 def _replicas(seen: SetSeen) -> Iterator[tuple[PodSeen, ...]]:
-    """Pods of each replica, the leader first; of one whose leader is not there yet nothing can be told."""
+    """Pods of each replica, the leader first; of one whose leader is not there yet nothing can be told.
+
+    A pod that has ended is no replica any more; neither it nor one whose node is silent says how the next one starts.
+    """
+    there = [pod for pod in seen.pods if not pod.ended and pod.reason != NODE_LOST]
     if seen.pods_per_replica == 1:
-        for pod in seen.pods:
+        for pod in there:
             yield (pod,)
         return
     groups: dict[int | None, list[PodSeen]] = {}
-    for pod in seen.pods:
+    for pod in there:
         groups.setdefault(pod.group, []).append(pod)
     for number in sorted(groups, key=lambda number: -1 if number is None else number):
         pods = sorted(groups[number], key=lambda pod: (pod.rank, pod.created, pod.name))
