@@ -18,6 +18,7 @@ from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.control.decision import Told
 from plimsoll.control.rollout import Rollout, Rules, move, rules_of
 from plimsoll.control.rollout.beside import Beside, move_beside
+from plimsoll.control.rollout.leaving import leave
 from plimsoll.control.rollout.targets import Target, Wanted
 from plimsoll.facts.capabilities import NONE, Capabilities
 from plimsoll.facts.engines import engine_facts
@@ -132,7 +133,9 @@ def decide(seen: Seen) -> Decision:
             replicas=change.effect.replicas,
             surge=change.effect.surge,
         )
-        rollout = move_beside(wanted, beside, seen.serving, rules, seen.now)
+        rollout = leave(
+            move_beside(wanted, beside, seen.serving, rules, seen.now), seen.serving, rules, seen.now
+        )
     kept = _kept(seen, made, asked, settled=rollout.settled)
     existing = {**seen.revisions, **revisions}
     if trial is not None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.control.rollout import Rules, move
-from plimsoll.control.rollout.leaving import PLACE_SECONDS
+from plimsoll.control.rollout.beside import Beside, move_beside
+from plimsoll.control.rollout.leaving import PLACE_SECONDS, leave
 from plimsoll.control.rollout.targets import Rollout, Wanted
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 
@@ -140,3 +141,54 @@ def test_a_rollout_moves_replicas_off_the_node_by_itself() -> None:
     old = SetSeen(name="chat-old", replicas=1, pods=(GOES,))
     rollout = move([Wanted("chat-a", 1)], Serving(sets=(old,)), RULES, NOW)
     assert (rollout.reason, rollout.stay) == ("RollingOut", None)
+
+
+def of(name: str, *pods: PodSeen, failed: str = "") -> SetSeen:
+    named = tuple(replace(one, name=f"{name}-{one.uid}") for one in pods)
+    return SetSeen(name=name, replicas=len(pods), pods=named, failed=failed)
+
+
+OLD, NEW = of("old", GOES, pod(2), pod(3)), of("new", pod(0))
+STARTS = of("new", pod(0, Stage.LOADING, age=9))
+FAILED = of("new", pod(0, Stage.FAILED), failed="it ended 3 times")
+
+
+@pytest.mark.parametrize(
+    ("sets", "rules", "stay"),
+    [
+        pytest.param((OLD, NEW), Rules(hold=True), 3, id="held"),
+        pytest.param((OLD, NEW), Rules(percents=(25,), hold_seconds=86_400), 3, id="canary"),
+        pytest.param((OLD, of("new", GOES)), Rules(percents=(25,), hold_seconds=86_400), 3, id="canary leaves too"),
+        pytest.param(
+            (of("old", pod(2), pod(3), pod(4)), of("new", GOES)), Rules(hold=True), 3, id="the new one leaves"
+        ),
+        pytest.param((OLD, STARTS), Rules(hold=True), 3, id="one starts"),
+        pytest.param((of("old", *ALL_GO), FAILED), Rules(automatic=False), 3, id="the new set failed, and a person goes back"),
+        pytest.param((of("old", *ALL_GO), of("new", pod(0, Stage.UNSCHEDULED, age=99))), RULES, None, id="rolling out"),
+        pytest.param(
+            (of("old", *ALL_GO), of("new", pod(0, Stage.UNSCHEDULED, age=PLACE_SECONDS))), RULES, 3,
+            id="rolling out, and the new one finds no node",
+        ),
+    ],
+)  # fmt: skip
+def test_a_drain_beside_another_set_takes_one_pod_and_no_further_comes(
+    sets: tuple[SetSeen, ...], rules: Rules, stay: int | None
+) -> None:
+    rollout = move([Wanted("new", 4)], Serving(sets=sets), rules, NOW)
+    assert rollout.stay == stay
+    assert all(target.beyond == 0 for target in rollout.targets)
+
+
+def test_a_tried_set_leaves_as_another_does_and_counts_for_what_stays() -> None:
+    beside = Beside(tried="b", serves="a", replicas=1, surge=False)
+
+    def tried(a: SetSeen, b: SetSeen, rules: Rules = RULES) -> Rollout:
+        serving = Serving(sets=(a, b))
+        return leave(move_beside([Wanted("a", 4)], beside, serving, rules, NOW), serving, rules, NOW)
+
+    rollout = tried(of("a", pod(1), pod(2), pod(3)), of("b", GOES))
+    assert (rollout.stay, [target.replicas for target in rollout.targets]) == (3, [3, 1])
+    rollout = tried(of("a", GOES, pod(2), pod(3)), of("b", pod(1)))
+    assert (rollout.stay, [target.replicas for target in rollout.targets]) == (None, [4, 1]), "one more first"
+    rollout = tried(of("a", GOES, pod(2), pod(3)), of("b", pod(1)), FULL)
+    assert (rollout.stay, [target.replicas for target in rollout.targets]) == (3, [3, 1])

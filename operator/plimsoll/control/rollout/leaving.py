@@ -21,19 +21,24 @@ PLACE_SECONDS: Final = 300.0
 """A cluster autoscaler makes a node in one to three minutes; for longer a drain is not held up by a pod without one."""
 _NOWHERE: Final = frozenset({Stage.UNSCHEDULED, Stage.GATED})
 _ENOUGH: Final = frozenset({Stage.READY, Stage.LEAVING})
+_ASIDE: Final = frozenset({"Draining", "Canary"})
+"""While there are such sets another counts each set's replicas, and one more would be taken for one that moved."""
 
 
 def leave(rollout: Rollout, serving: Serving, rules: Rules, now: float) -> Rollout:
     """The rollout with one replica more, where one is to leave; or with the number of pods that must stay at least."""
-    if rollout.reason == "RollingOut":
-        return rollout  # Replicas move anyway, and none to such a node.
     found = next(_leaving(rollout, serving), None)
     if found is None:
         return rollout
     target, seen, pod = found
     late = any(_late(one, rules, now) for one in seen.pods if not one.leaves) or _refused(seen) > 0
-    came = seen.replicas > target.replicas or (rules.surge > 0 and not late)
-    if came:
+    moves = rollout.reason == "RollingOut"
+    if moves and not any(_lost(each, rules, now) for each in serving.sets):
+        return rollout  # Replicas move anyway, and none to such a node.
+    aside = moves or any(one.replicas and one.state in _ASIDE for one in rollout.targets)
+    came = any(one.beyond for one in rollout.targets)
+    if not (came or aside) and (seen.replicas > target.replicas or (rules.surge and not late)):
+        came = True
         targets = tuple(
             replace(one, replicas=one.replicas + 1, beyond=1) if one is target else one
             for one in rollout.targets
@@ -50,6 +55,8 @@ def leave(rollout: Rollout, serving: Serving, rules: Rules, now: float) -> Rollo
     stay = _stay(rollout, serving, rules, now, seen.pods_per_replica)
     if late:
         why = "one more does not come to serve"
+    elif aside:
+        why = "no further replica comes while another set is beside"
     else:
         why = "replicas are replaced" if rules.replaces else "there is no room for one more before"
     ready = sum(one.stage is Stage.READY for each in serving.sets for one in each.pods)
@@ -64,7 +71,7 @@ def _told(rollout: Rollout, message: str) -> Rollout:
 def _leaving(rollout: Rollout, serving: Serving) -> Iterator[tuple[Target, SetSeen, PodSeen]]:
     for target in rollout.targets:
         seen = serving.set_named(target.name)
-        if seen is None or not target.replicas or target.state in ("Draining", "Failed"):
+        if seen is None or not target.replicas or target.state == "Failed":
             continue
         # Whoever does not serve may go at any time.
         going = [pod for pod in seen.pods if pod.leaves and pod.stage is Stage.READY]
