@@ -298,6 +298,24 @@ def test_what_is_there_can_be_labelled_scaled_and_ended_whatever_is_wrong_with_i
     assert eventually(lambda: not hooked.there("old"))
 
 
+def test_it_may_be_turned_on_while_one_without_it_acts(hooked: Hooked, tmp_path: Path) -> None:
+    """As an upgrade does it: who acts knows no webhook, and leaves only once the new one is ready."""
+    hooked.operator.stop()
+    secret = next(one for one in hooked.args if one.startswith("--webhook-secret=")).partition("=")[2]
+    emptied = hooked.cluster.kubectl(
+        "-n", PLACE, "patch", "secret", secret, "--type=json", '-p=[{"op": "remove", "path": "/data"}]'
+    )
+    assert emptied.returncode == 0, emptied.stderr
+    without = tuple(one for one in hooked.args if not one.startswith("--webhook"))
+    with Operator(hooked.cluster, tmp_path, kubeconfig=hooked.account, args=without) as old:
+        assert eventually(lambda: old.metric("plimsoll_leads") == 1), old.tail()
+        hooked.operator.start()
+        assert eventually(lambda: ready(hooked.operator)), hooked.operator.tail()
+        assert eventually(lambda: "did you mean" in hooked.apply("wrong", topology=NO_GPU)[1])
+        assert hooked.operator.metric("plimsoll_leads") == 0
+        assert old.metric("plimsoll_leads") == 1
+
+
 def test_it_has_the_rights_that_it_needs_and_no_other(hooked: Hooked) -> None:
     refused = hooked.cluster.audit.entries(user=hooked.user, codes={401, 403}, since=hooked.since)
     assert [(one.call.verb, one.call.resource, one.call.namespace) for one in refused] == []

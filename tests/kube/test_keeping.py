@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import copy
+import ssl
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,10 +28,15 @@ class Server:
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {
             SECRET: {"metadata": {"name": "webhook", "resourceVersion": "1"}, "type": "Opaque"},
-            HOOK: {"webhooks": [{"name": "a", "clientConfig": {"service": {"name": "webhook"}}}]},
+            HOOK: {
+                "metadata": {"resourceVersion": "1"},
+                "webhooks": [{"name": "a", "clientConfig": {"service": {"name": "webhook"}}}],
+            },
         }
         self.wrote: list[str] = []
         self.fails: dict[str, Exception] = {}
+        self.between: Callable[[], Awaitable[Any]] | None = None
+        """What another does between a look and what is written after it."""
 
     async def get(self, path: str) -> Any:
         if path not in self.objects:
@@ -37,22 +44,33 @@ class Server:
         return copy.deepcopy(self.objects[path])
 
     async def replace(self, path: str, body: Any, *, manager: str) -> None:
-        self._fail("replace")
+        await self._meets("replace", path, body)
         self.wrote.append("secret")
         self.objects[path] = body
+        self._changed(path)
 
     async def patch(self, path: str, body: Any, *, manager: str, content: str) -> None:
-        self._fail("patch")
+        await self._meets("patch", path, body)
         assert content == "application/strategic-merge-patch+json"
         self.wrote.append("hook")
         for hook in self.objects[path]["webhooks"]:
             for new in body["webhooks"]:
                 if new["name"] == hook["name"]:
                     hook["clientConfig"].update(new["clientConfig"])
+        self._changed(path)
 
-    def _fail(self, verb: str) -> None:
+    async def _meets(self, verb: str, path: str, body: Any) -> None:
+        between, self.between = self.between, None
+        if between is not None:
+            await between()
         if verb in self.fails:
             raise self.fails[verb]
+        if body["metadata"]["resourceVersion"] != self.objects[path]["metadata"]["resourceVersion"]:
+            raise Conflict(409, {})
+
+    def _changed(self, path: str) -> None:
+        about = self.objects[path]["metadata"]
+        about["resourceVersion"] = str(int(about["resourceVersion"]) + 1)
 
     @property
     def bundle(self) -> str:
@@ -77,14 +95,22 @@ class Server:
 class Stand:
     """A keeper, its clock, and what it had shown."""
 
-    def __init__(self, server: Server, *, leads: bool = True, configuration: str | None = "hook") -> None:
+    def __init__(
+        self,
+        server: Server,
+        *,
+        leads: bool = True,
+        configuration: str | None = "hook",
+        unshowable: str | None = None,
+    ) -> None:
         self.now = NOW
         self.shown: list[Pair] = []
+        self._unshowable = unshowable
         place = Place(namespace="plimsoll", secret="webhook", hosts=HOSTS, configuration=configuration)
         self._keeper = Keeper(
             server,  # type: ignore[arg-type]
             place,
-            self.shown.append,
+            self._show,
             leads=lambda: leads,
             now=self._seconds,
         )
@@ -92,8 +118,16 @@ class Stand:
     def _seconds(self) -> float:
         return self.now.timestamp()
 
+    def _show(self, pair: Pair) -> None:
+        if pair.certificate == self._unshowable:
+            raise ssl.SSLError("no start line")
+        self.shown.append(pair)
+
     def look(self) -> float:
-        return asyncio.run(self._keeper.look())
+        return asyncio.run(self.looks())
+
+    async def looks(self) -> float:
+        return await self._keeper.look()
 
 
 def test_who_leads_makes_it_tells_it_and_shows_it_once() -> None:
@@ -110,16 +144,72 @@ def test_who_leads_makes_it_tells_it_and_shows_it_once() -> None:
     assert len(first.shown) == 1
 
 
-def test_who_does_not_lead_waits_for_it_and_shows_the_same() -> None:
+def test_who_does_not_lead_makes_only_the_first() -> None:
+    """The one that leads may be of a release that knows no webhook, and stays until this one is ready."""
     server = Server()
     standby = Stand(server, leads=False)
-    assert standby.look() == FIRST_SECONDS
-    assert standby.shown == []
+    assert standby.look() == LOOK_SECONDS
+    assert server.wrote == ["secret", "hook"]
+    assert server.kept is not None
+    assert server.bundle == server.kept.authorities
+    standby.now += 2 * RENEW_AFTER
+    standby.look()
     leader = Stand(server)
     leader.look()
-    assert standby.look() == LOOK_SECONDS
-    assert standby.shown == leader.shown
     assert server.wrote == ["secret", "hook"]
+    assert leader.shown == standby.shown == [server.kept.shown]
+
+
+def test_of_two_that_make_the_first_one_is_heard_and_both_show_the_same() -> None:
+    server = Server()
+    late, early = Stand(server, leads=False), Stand(server, leads=False)
+    server.between = early.looks
+    assert late.look() == FIRST_SECONDS
+    assert late.look() == LOOK_SECONDS
+    assert server.wrote == ["secret", "hook"]
+    assert server.kept is not None
+    assert late.shown == early.shown == [server.kept.shown]
+
+
+def test_nobody_is_told_of_a_bundle_over_one_that_came_meanwhile() -> None:
+    server = Server()
+    before = renewed(None, HOSTS, NOW)
+    server.keep(before)
+    leader = Stand(server)
+
+    async def another() -> None:
+        hook = server.objects[HOOK]
+        hook["metadata"]["resourceVersion"] = "7"
+
+    server.between = another
+    assert leader.look() == FIRST_SECONDS
+    assert server.wrote == []
+    leader.look()
+    assert server.bundle == before.authorities
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_what_is_kept_is_shown_though_nobody_can_be_told(
+    leads: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server()
+    kept = renewed(None, HOSTS, NOW)
+    server.keep(kept)
+    del server.objects[HOOK]
+    one = Stand(server, leads=leads)
+    assert one.look() == LOOK_SECONDS
+    assert one.shown == [kept.shown]
+    assert ("404" in caplog.text) is leads
+
+
+def test_of_two_faults_the_first_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server()
+    server.keep(Kept(shown=Pair("no certificate", "no key"), authorities=""))
+    server.fails["replace"] = Refused(403, {"message": "not yours"})
+    leader = Stand(server, unshowable="no certificate")
+    assert leader.look() == FIRST_SECONDS
+    assert leader.shown == []
+    assert ["not yours" in line.message for line in caplog.records] == [True]
 
 
 def test_a_new_one_is_shown_only_after_the_api_server_knew_its_authority_for_a_while() -> None:

@@ -144,8 +144,10 @@ class Life:
                 stack.push_async_callback(self.connected.stop)
                 # A user's rights are asked for by a standby too, which may not write; the question stores nothing.
                 asking = await stack.enter_async_context(Door(access, pace=self.pace, seconds=REVIEW_SECONDS))
+                # Its first certificate may be a standby's to make, and its writes are safe against each other.
+                keeping = await stack.enter_async_context(Door(access, pace=self.pace))
                 await self._see()
-                self._answer(options.webhook, door, asking, may_write)
+                self._answer(options.webhook, keeping, asking, may_write)
                 stack.push_async_callback(_ended, self._webhook)
             if lease is not None and not await self._lead(lease):
                 return
@@ -158,7 +160,7 @@ class Life:
             self._sees = True
 
     def _answer(
-        self, options: WebhookOptions, door: Door, asking: Door, may_write: Callable[[], bool]
+        self, options: WebhookOptions, keeping: Door, asking: Door, leads: Callable[[], bool]
     ) -> None:
         # Certificates take 9 MB of code that nobody needs without a webhook.
         from plimsoll.handlers.webhook import Webhook  # noqa: PLC0415
@@ -168,11 +170,11 @@ class Life:
         )
         webhook = Webhook(
             self._admission,
-            door,
+            keeping,
             options,
             namespace=self.options.own_namespace or "default",
             host=self.options.host,
-            leads=may_write,
+            leads=leads,
             now=time.time,
         )
         self._listens = webhook.listens

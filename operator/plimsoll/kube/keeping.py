@@ -1,6 +1,7 @@
 """The webhook's certificate in its Secret: every replica reads it there, the one that acts renews it and tells the API server.
 
-Where others keep the Secret (cert-manager, an admin), it is only read. Whatever goes wrong is tried again at the next look;
+The first is made by whoever comes first: the one that acts may be of a release that knows no webhook, and leaves only once
+another is ready. So the door is one that writes without the Lease, and each write names the version that it changes. Where others keep the Secret (cert-manager, an admin), it is only read. Whatever goes wrong is tried again at the next look;
 what was shown before stays shown meanwhile.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -83,26 +85,31 @@ class Keeper:
                 f"there is no Secret {place.secret} in {place.namespace} for the webhook's certificate; {made_by}"
             ) from None
         kept = Kept.read(_text(body.get("data") or {}))
-        if place.configuration is not None and self._leads():
-            kept = await self._renew(path, body, kept, place.configuration)
-        if kept is not None:
-            self._present(kept.shown)
+        if place.configuration is not None and (kept is None or self._leads()):
+            try:
+                kept = await self._renew(path, body, kept, place.configuration)
+            except (KubeError, ValueError):
+                # The others show it too, and who is to be told may know it already. What failed first is what is said.
+                with contextlib.suppress(ValueError):
+                    self._present(kept)
+                raise
+        self._present(kept)
         if kept is None and place.configuration is None:
             raise ValueError(
                 f"Secret {place.secret} in {place.namespace} holds no {CERTIFICATE} with its {KEY}"
             )
 
-    def _present(self, pair: Pair) -> None:
-        if pair == self.shown:
+    def _present(self, kept: Kept | None) -> None:
+        if kept is None or kept.shown == self.shown:
             return
         try:
-            self._show(pair)
+            self._show(kept.shown)
         except OSError as error:
             place = self._place
             raise ValueError(
                 f"{CERTIFICATE} and {KEY} of Secret {place.secret} in {place.namespace} cannot be shown: {error}"
             ) from None
-        self.shown = pair
+        self.shown = kept.shown
 
     async def _renew(self, path: str, body: Object, kept: Kept | None, configuration: str) -> Kept:
         if kept is not None and kept.next is not None and await self._tell(configuration, kept.authorities):
@@ -125,9 +132,8 @@ class Keeper:
             if (one.get("clientConfig") or {}).get("caBundle") != bundle
         ]
         if stale:
-            await self._door.patch(
-                path, {"webhooks": stale}, manager=names.MANAGER_CHILDREN, content=STRATEGIC
-            )
+            change = {"metadata": {"resourceVersion": body["metadata"]["resourceVersion"]}, "webhooks": stale}
+            await self._door.patch(path, change, manager=names.MANAGER_CHILDREN, content=STRATEGIC)
             LOG.info("told %s whom to trust", name)
         return bool(stale)
 
