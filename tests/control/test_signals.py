@@ -54,6 +54,12 @@ def test_a_sample_from_the_future_is_not_fresh():
     assert signals_of(fed(PodSample(pod="a", at=100)), now=0, live=["a"]).replicas == ()
 
 
+@pytest.mark.parametrize("ahead", [0.2, 60.0])
+def test_a_sample_that_is_younger_than_the_tick_is_of_now(ahead):
+    said = signals_of(fed(PodSample(pod="a", at=ahead, running=1.0)), now=0, live=["a"])
+    assert (said.coverage, said.inflight, said.age_s) == (1.0, 1.0, 0.0)
+
+
 def test_those_that_a_full_queue_turns_away_arrived_too():
     rows = [
         PodSample(pod="a", at=t, finished=2.0 * t, errors=1.0 * t, running=10.0) for t in range(0, 135, 15)

@@ -200,7 +200,8 @@ def signals_of(
     """
     asked = sorted(live)
     tracks = [(pod, track) for pod in asked if (track := window.tracks.get(pod)) is not None]
-    fresh = [(pod, track) for pod, track in tracks if 0 <= now - track.last.at <= FRESH_S]
+    # A sample is made after its tick has looked at the clock, and perhaps by another clock.
+    fresh = [(pod, track) for pod, track in tracks if abs(now - track.last.at) <= FRESH_S]
     return Signals(
         at=now,
         live=len(asked),
@@ -224,7 +225,7 @@ def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
     last, base, recent = track.samples[-1], _base(track, RATE_S), _base(track, RECENT_S)
     return ReplicaSignals(
         replica=pod,
-        age_s=now - last.at,
+        age_s=max(0.0, now - last.at),
         kv_fraction=last.kv_fraction,
         running=last.running,
         waiting=last.waiting,
