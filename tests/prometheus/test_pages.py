@@ -84,6 +84,9 @@ def test_another_engine_is_read_by_its_own_words():
         "vllm:kv_cache_usage_perc 55",
         "vllm:kv_cache_usage_perc -1",
         'vllm:time_to_first_token_seconds_bucket{le="1"} 3',
+        'vllm:cache_config_info{block_size="16",num_gpu_blocks="²"} 1',
+        f'vllm:cache_config_info{{block_size="16",num_gpu_blocks="{"9" * 5000}"}} 1',
+        "sglang:max_total_num_tokens 1e308\nsglang:max_total_num_tokens 1e308",
         'vllm:time_to_first_token_seconds_bucket{le="x"} 3\nvllm:cache_config_info{num_gpu_blocks="None"} 1',
     ],
 )
@@ -108,3 +111,20 @@ def test_pods_are_scraped_side_by_side_and_those_that_fail_say_why():
     assert found.errors["moved"] == "ValueError: status 302"
     assert found.errors["broken"] == "ValueError: status 500"
     assert "nobody" in found.errors
+
+
+def test_a_page_that_cannot_be_read_is_an_error_of_its_pod(monkeypatch):
+    def broken(text, *_, **said):
+        if text == "odd":
+            raise OverflowError("too much")
+        return sample(text)
+
+    monkeypatch.setattr("plimsoll.prometheus.pods.sample_of", broken)
+
+    async def run(url):
+        return await scrape([Page(name, f"{url}/{name}") for name in ("good", "odd")], WORDS, now=7.0)
+
+    with server(lambda path: (200, b"odd" if path == "/odd" else PAGE.encode())) as url:
+        found = asyncio.run(run(url))
+    assert [one.running for one in found.samples] == [3.0]
+    assert found.errors == {"odd": "OverflowError: too much"}

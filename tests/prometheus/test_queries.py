@@ -118,8 +118,9 @@ def test_of_two_names_of_one_figure_the_better_one_counts_in_any_order():
         assert seen.samples["team", POD["pod"]].kv_fraction == 0.5
 
 
-def test_an_engine_without_a_cache_has_no_pool():
-    answers = {"ages": AGES, "pools": vector(({**POD, "num_gpu_blocks": "None", "block_size": "16"}, 1))}
+@pytest.mark.parametrize("blocks", ["None", "²", "9" * 5000])
+def test_an_engine_without_a_cache_has_no_pool(blocks):
+    answers = {"ages": AGES, "pools": vector(({**POD, "num_gpu_blocks": blocks, "block_size": "16"}, 1))}
     assert reading(answers, WORDS).samples["team", POD["pod"]].kv_tokens is None
 
 

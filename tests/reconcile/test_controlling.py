@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -31,7 +31,6 @@ from tests.planning.asking import inventory, pool
 from tests.reconcile.test_decide import after, seen
 
 KEY = "team-a/chat"
-PLAN = plan_ref("team-a", "chat")
 AUTO: dict[str, Any] = {"scaling": {"min": 1, "max": 4, "upWindowSeconds": 0, "downWindowSeconds": 60}}
 TICK = 15.0
 
@@ -55,12 +54,13 @@ class Scene:
 
     # What a World asks its cluster for
 
-    def children(self, _: str) -> Mapping[Ref, Child]:
+    def children(self, key: str) -> Mapping[Ref, Child]:
+        ref = plan_ref(*key.split("/", 1))
         child = Child(
-            ref=PLAN, owner=KEY, uid="u", version=str(self.version), owner_uid="o", holder="", hash="", mark=0,
+            ref=ref, owner=key, uid="u", version=str(self.version), owner_uid="o", holder="", hash="", mark=0,
             clean=True, leaving=False, created=0.0, set="", failed="", workload=None,
         )  # fmt: skip
-        return {PLAN: child}
+        return {ref: child}
 
     async def read(self, _: Ref) -> Mapping[str, Any]:
         self.reads += 1
@@ -169,14 +169,15 @@ def started(stage: Scene) -> tuple[World, Control]:
     return world, Control(world, stage, stage.woken.append, interval_s=TICK)
 
 
-def put(stage: Scene, world: World, asked: Seen) -> None:
-    stage.asked = asked
+def put(stage: Scene, world: World, asked: Seen, key: str = KEY) -> None:
+    if key == KEY:
+        stage.asked = asked
     body = asked.deployment.to_dict()
     stage.edits += 1
     body["metadata"] |= {
         "uid": "o", "creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": str(stage.edits),
     }  # fmt: skip
-    world.resources.put(KEY, body)
+    world.resources.put(key, body)
 
 
 def conditions(direction: Direction) -> dict[str, tuple[str, str]]:
@@ -372,64 +373,3 @@ def test_a_source_that_breaks_is_a_source_that_says_nothing() -> None:
     stage.look = look  # type: ignore[method-assign]
     stage.run(control, world, 3)
     assert conditions(world.directions[KEY])["MetricsAvailable"] == ("False", "PrometheusUnreachable")
-
-
-OUTAGE = 60
-"""Ticks: a quarter of an hour."""
-
-
-def test_the_first_samples_after_an_outage_take_nothing_away() -> None:
-    stage, world, control = staged()
-    stage.load = 220.0
-    stage.run(control, world, 60)
-    before = stage.replicas
-    assert before > 1
-    stage.reachable = False
-    stage.run(control, world, OUTAGE)
-    stage.reachable, stage.load = True, 4.0
-    stage.run(control, world, 3)
-    assert stage.replicas == before
-    stage.run(control, world, OUTAGE)
-    assert stage.replicas < before
-
-
-def test_an_operator_that_starts_takes_nothing_away_before_it_has_watched() -> None:
-    stage, world, control = staged()
-    stage.load = 220.0
-    stage.run(control, world, 12)
-    before = stage.replicas
-    stage.now, stage.load = stage.now + 300.0, 4.0
-    world, control = started(stage)
-    stage.turn(world)
-    stage.run(control, world, 3)
-    assert stage.replicas == before > 1
-
-
-ZERO: dict[str, Any] = {"scaling": {"max": 4, "zero": {"wake": {"annotation": True}, "afterSeconds": 900}}}
-
-
-def only_ages(stage: Scene) -> None:
-    async def look(now: float, asked: Sequence[Asked]) -> Looked:
-        return Looked(samples=tuple(PodSample(pod=pod.uid, at=now) for each in asked for pod in each.leaders))
-
-    stage.look = look  # type: ignore[method-assign]
-
-
-def silence(stage: Scene) -> None:
-    stage.reachable = False
-
-
-@pytest.mark.parametrize("hidden", [silence, only_ages])
-def test_nobody_falls_asleep_by_a_time_that_nobody_saw(hidden: Callable[[Scene], None]) -> None:
-    stage, world, control = staged(**ZERO)
-    stage.load = 20.0
-    stage.run(control, world, 2 * OUTAGE)
-    seeing = stage.look
-    hidden(stage)
-    stage.run(control, world, 2 * OUTAGE)
-    assert stage.replicas > 0
-    stage.look, stage.reachable, stage.load = seeing, True, 0.0  # type: ignore[method-assign]
-    stage.run(control, world, OUTAGE - 5)
-    assert stage.replicas > 0
-    stage.run(control, world, OUTAGE)
-    assert stage.replicas == 0

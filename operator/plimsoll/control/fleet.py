@@ -7,7 +7,7 @@ never holds more than its budget.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -38,20 +38,30 @@ def decide_fleet(
     memories: Mapping[str, Memory],
     fleet: Fleet,
     law: Law = LAW,
+    spoiled: Callable[[str, Exception], None] | None = None,
 ) -> tuple[Decision, ...]:
-    """One decision each, sorted by name. A deployment without a memory begins with an empty one."""
+    """One decision each, sorted by name. A deployment without a memory begins with an empty one.
+
+    `spoiled` is told of one that cannot be decided, so that the others still are.
+    """
     asked = sorted(situations, key=lambda each: (-each.priority, each.name))
     free, limits = _reserved(asked, fleet), _left(asked, fleet)
     decisions = []
     for situation in asked:
         left = limits.get(situation.namespace, UNLIMITED)
-        decision = decide(
-            now=now,
-            situation=situation,
-            memory=memories.get(situation.name, EMPTY),
-            room=Room(gpus=free, limits=_own(left, situation)),
-            law=law,
-        )
+        try:
+            decision = decide(
+                now=now,
+                situation=situation,
+                memory=memories.get(situation.name, EMPTY),
+                room=Room(gpus=free, limits=_own(left, situation)),
+                law=law,
+            )
+        except Exception as error:
+            if spoiled is None:
+                raise
+            spoiled(situation.name, error)
+            continue
         decisions.append(decision)
         free, left = _taken(situation, decision, free, left)
         limits[situation.namespace] = left

@@ -18,6 +18,8 @@ Rows = Sequence[Mapping[str, Any]]
 PodKey = tuple[str, str]
 """Namespace and name."""
 GAUGE_FIELDS: Final = {"running": "running", "waiting": "waiting", "kvCapacity": "kv_tokens"}
+MOST_DIGITS: Final = 12
+"""Of a count that is believed."""
 MOST_SHARE: Final = 1.05
 """A share a little above one is rounding; more is another unit or a lie."""
 
@@ -97,8 +99,8 @@ def _sample(key: PodKey, said: dict[str, Any]) -> PodSample:
 def _pool(found: Mapping[PodKey, dict[str, Any]], row: Mapping[str, Any]) -> None:
     labels, engines = _row(row)
     said = found.get(_pod(labels))
-    blocks, size = _whole(labels.get("num_gpu_blocks")), _whole(labels.get("block_size"))
-    if said is None or not engines or not blocks or not size:
+    blocks, size = whole(labels.get("num_gpu_blocks")), whole(labels.get("block_size"))
+    if said is None or not engines or not 0 < engines <= 10**MOST_DIGITS or not blocks or not size:
         return
     said["kv_tokens"] = said.get("kv_tokens", 0) + int(engines) * blocks * size
     said["block_size"] = size
@@ -159,6 +161,6 @@ def _number(text: Any) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _whole(text: str | None) -> int | None:
+def whole(text: str | None) -> int | None:
     """A label that holds a count; an engine without a cache writes None there."""
-    return int(text) if text is not None and text.isdigit() else None
+    return int(text) if text is not None and text.isdecimal() and len(text) <= MOST_DIGITS else None

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from plimsoll.facts.histograms import Histogram, is_cumulative, total
 from plimsoll.facts.pod_sample import PodSample
+from plimsoll.prometheus.answers import whole
 from plimsoll.prometheus.vocabulary import COUNTERS, HISTOGRAMS, Vocabulary
 
 LINE: Final = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?\s*$")
@@ -72,7 +73,8 @@ def _wanted(words: Vocabulary) -> Mapping[str, str]:
 
 def _first(plain: Mapping[str, list[float]], names: tuple[str, ...]) -> float | None:
     """Of the best name that the page has."""
-    return next((sum(plain[name]) for name in names if name in plain), None)
+    found = next((sum(plain[name]) for name in names if name in plain), None)
+    return None if found == math.inf else found
 
 
 def _share(plain: Mapping[str, list[float]], names: tuple[str, ...]) -> float | None:
@@ -96,10 +98,8 @@ def _label(labels: str, name: str) -> str | None:
 
 
 def _pool(labels: str) -> list[tuple[int, int]]:
-    blocks, size = _label(labels, "num_gpu_blocks"), _label(labels, "block_size")
-    if blocks is None or size is None or not blocks.isdigit() or not size.isdigit():
-        return []
-    return [(int(blocks), int(size))]
+    blocks, size = whole(_label(labels, "num_gpu_blocks")), whole(_label(labels, "block_size"))
+    return [] if blocks is None or size is None else [(blocks, size)]
 
 
 def _pools(pools: list[tuple[int, int]]) -> tuple[int | None, int | None]:

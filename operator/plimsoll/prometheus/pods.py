@@ -48,12 +48,11 @@ async def scrape(
         async def one(page: Page) -> PodSample | str:
             async with limit:
                 try:
-                    text = await _text(session, page.url)
+                    return sample_of(await _text(session, page.url), words, pod=page.pod, at=now)
                 except TimeoutError:
                     return f"no answer within {deadline_s:g} s"
-                except (aiohttp.ClientError, ValueError) as error:
+                except Exception as error:  # noqa: BLE001 - whatever a page says, the others are still read
                     return f"{type(error).__name__}: {error}"[:300]
-            return sample_of(text, words, pod=page.pod, at=now)
 
         listed = sorted(pages, key=lambda page: page.pod)
         found = await asyncio.gather(*map(one, listed))

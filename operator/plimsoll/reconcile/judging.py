@@ -5,7 +5,9 @@ Everything that it starts from was gathered before, and what follows from it is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -24,6 +26,7 @@ from plimsoll.reconcile.subject import annotations_of
 from plimsoll.reconcile.tick import Case, Judged, Tick
 from plimsoll.status.told import News
 
+LOG: Final = logging.getLogger(__name__)
 SLOWER: Final = 4
 """Ticks between two looks at a deployment's traffic and settings in a large fleet: those change by the minute."""
 LARGE: Final = 200
@@ -33,26 +36,45 @@ SCALING: Final = frozenset({names.METRICS, names.SCALING, names.SLO})
 
 
 def judged(tick: Tick, cases: Mapping[str, Case]) -> dict[str, Judged]:
-    """By deployment."""
-    cases = {key: _noticed(tick, cases[key]) for key in sorted(cases)}
-    signals = {key: tick.signals(case) for key, case in cases.items()}
-    situations = [_situation(tick, case, signals[key]) for key, case in cases.items()]
+    """By deployment; one that nothing can be decided for is left out, and keeps what was decided last."""
+    met: dict[str, tuple[Case, Signals, Situation]] = {}
+    for key in sorted(cases):
+        with _alone(key):
+            case = _noticed(tick, cases[key])
+            signals = tick.signals(case)
+            met[key] = case, signals, _situation(tick, case, signals)
+    situations = [situation for _, _, situation in met.values()]
     decisions = decide_fleet(
         now=tick.now,
         situations=situations,
-        memories={key: case.record.memory for key, case in cases.items()},
+        memories={key: case.record.memory for key, (case, _, _) in met.items()},
         fleet=_fleet(tick, situations),
         law=tick.law,
+        spoiled=_spoiled,
     )
-    found, retuning = {}, retuning_gpus(cases)
-    slower = SLOWER if len(cases) > LARGE else 1
+    found, retuning = {}, retuning_gpus({key: case for key, (case, _, _) in met.items()})
+    slower = SLOWER if len(met) > LARGE else 1
     for place, decision in enumerate(decisions):
-        case = cases[decision.name]
-        scaled = _scaled(tick, case, decision, signals[decision.name])
-        if (place + tick.number) % slower == 0:
-            scaled = retuned(tick, case, scaled, signals[decision.name], retuning)
-        found[decision.name] = _explained(tick, scaled)
+        with _alone(decision.name):
+            case, signals, _ = met[decision.name]
+            scaled = _scaled(tick, case, decision, signals)
+            if (place + tick.number) % slower == 0:
+                scaled = retuned(tick, case, scaled, signals, retuning)
+            found[decision.name] = _explained(tick, scaled)
     return found
+
+
+@contextmanager
+def _alone(key: str) -> Iterator[None]:
+    """What is odd about one deployment harms no other."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - which it is, nobody knows before
+        _spoiled(key, error)
+
+
+def _spoiled(key: str, error: Exception) -> None:
+    LOG.error("nothing can be decided for a deployment", exc_info=error, extra={"deployment": key})
 
 
 def _noticed(tick: Tick, case: Case) -> Case:
