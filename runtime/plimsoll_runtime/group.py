@@ -1,6 +1,7 @@
 """A replica over several pods: who is who, and how one lost member ends them all, so that they start again as one.
 
-Members report to rank 0's side port, whose answers tell them of it. A run is one life of a supervisor: a group is made of the same runs
+Members report to rank 0's side port, whose answers tell them of it; they look its name up when they join and never again, so that
+names may fail to resolve for a while. A run is one life of a supervisor: a group is made of the same runs
 from its start to its end, and whoever comes back with another run finds the group over and waits for the next one.
 """
 
@@ -115,6 +116,8 @@ class Answer(NamedTuple):
     run: str
     failure: Failure | None
     serves: bool = False
+    address: str = ""
+    """From where it came."""
 
 
 def ask_leader(place: Place, report: Report, timeout: float = 5.0) -> Answer | None:
@@ -125,10 +128,15 @@ def ask_leader(place: Place, report: Report, timeout: float = 5.0) -> Answer | N
     connection = http.client.HTTPConnection(place.leader, place.port, timeout=timeout)
     try:
         connection.request("POST", "/member", json.dumps(body), {"Content-Type": "application/json"})
+        address = str(connection.sock.getpeername()[0])
         answer = connection.getresponse()
         said = json.loads(answer.read())
         return Answer(
-            bool(said["accepted"]), str(said["run"]), _failure(said.get("failure")), bool(said["serves"])
+            bool(said["accepted"]),
+            str(said["run"]),
+            _failure(said.get("failure")),
+            bool(said["serves"]),
+            address,
         )
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return None

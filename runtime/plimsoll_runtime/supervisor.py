@@ -101,7 +101,9 @@ class Supervisor:
         while True:
             answer = ask_leader(place, Report(place.rank, self.said.run))
             if answer is not None and answer.accepted and answer.failure is None:
-                self._companion = Companion(place, answer.run, self._events, self.said)
+                self._companion = Companion(
+                    place._replace(leader=answer.address), answer.run, self._events, self.said
+                )
                 self._companion.start()
                 return True
             try:
@@ -260,9 +262,8 @@ class Supervisor:
         tell(f"{failure.word}: {failure.message}. Remedy: {failure.remedy}")
         if self.options.message is not None:
             leave(self.options.message, failure)
-        place = self.options.place
-        if self._companion is not None and place is not None:
-            ask_leader(place, Report(place.rank, self.said.run, failure), timeout=2.0)
+        if self._companion is not None:
+            self._companion.report(failure, timeout=2.0)
         elif self._members is not None and self._members.joined:
             time.sleep(2 * REPORT_SECONDS)  # the side port tells all members why, when they next report
 

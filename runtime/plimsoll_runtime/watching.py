@@ -11,7 +11,7 @@ from typing import NamedTuple, Union
 from plimsoll_runtime.address import Address
 from plimsoll_runtime.failure import Failure
 from plimsoll_runtime.fetching import Fetching
-from plimsoll_runtime.group import REPORT_SECONDS, Leader, Place, Report, ask_leader
+from plimsoll_runtime.group import REPORT_SECONDS, Answer, Leader, Place, Report, ask_leader
 from plimsoll_runtime.readings import SILENT, Reading, reading_of
 from plimsoll_runtime.said import FETCHING, SERVING, STARTING, Said
 from plimsoll_runtime.words import tell
@@ -103,6 +103,7 @@ class Companion(threading.Thread):
     """Reports to the leader as long as this member lives, and says when the group is over."""
 
     def __init__(self, place: Place, run: str, events: queue.SimpleQueue[Event], said: Said) -> None:
+        """`place` with the leader's address for its name."""
         super().__init__(name="companion", daemon=True)
         self._place, self._events, self._said = place, events, said
         self._leader = Leader(time.monotonic(), run)
@@ -112,9 +113,12 @@ class Companion(threading.Thread):
     def end(self) -> None:
         self._ended.set()
 
+    def report(self, failure: Failure | None = None, timeout: float = 5.0) -> Answer | None:
+        return ask_leader(self._place, Report(self._place.rank, self._said.run, failure), timeout)
+
     def run(self) -> None:
         while not self._ended.wait(REPORT_SECONDS):
-            answer = ask_leader(self._place, Report(self._place.rank, self._said.run))
+            answer = self.report()
             self.leader_there = answer is not None
             if answer is not None and answer.serves:
                 self._said.serves(time.monotonic())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 
 import pytest
 
@@ -18,6 +19,9 @@ from plimsoll_runtime.group import (
     place_of,
     report_of,
 )
+from plimsoll_runtime.said import Said
+from plimsoll_runtime.side import Side
+from plimsoll_runtime.supervisor import Options, Supervisor
 from tests.runtime.conftest import Started
 
 WHY = Failure("NoKvRoom", "no room", "more GPUs", ("a line",))
@@ -103,6 +107,34 @@ def test_a_leader_that_started_again_or_fails_or_is_silent_ends_its_member():
 )
 def test_what_is_no_report_is_none(text):
     assert report_of(text) is None
+
+
+def test_a_member_finds_its_leader_when_names_no_longer_resolve(monkeypatch):
+    resolve = socket.getaddrinfo
+
+    def known(host, *more, **others):
+        return resolve("127.0.0.1" if host == "leader.example" else host, *more, **others)
+
+    def lost(host, *more, **others):
+        if host == "leader.example":
+            raise socket.gaierror(socket.EAI_AGAIN, "try again")
+        return resolve(host, *more, **others)
+
+    members = Members(2)
+    side = Side(Said(("vllm", "serve"), 0.0), 0, members)
+    place = Place(1, 2, "leader.example", side.port)
+    member = Supervisor(Options(argv=("vllm", "serve"), environment={}, place=place), Said(("vllm",), 0.0))
+    try:
+        monkeypatch.setattr(socket, "getaddrinfo", known)
+        assert member._join()
+        monkeypatch.setattr(socket, "getaddrinfo", lost)
+        assert member._companion is not None
+        assert member._companion.report() is not None
+    finally:
+        if member._companion is not None:
+            member._companion.end()
+            member._companion.join(10)
+        side.close()
 
 
 def pid_of(one: Started) -> int:
