@@ -11,7 +11,7 @@ from plimsoll.facts.inventory import Inventory
 from plimsoll.planning.plan import Plan
 from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.reconcile.admission import Named, Verdict, forbidden, has_errors, judged, newly_named
-from tests.planning.asking import LLAMA, LLAMA_70B, deployment, facts, inventory, pool
+from tests.planning.asking import LLAMA, LLAMA_70B, cpu_pool, deployment, facts, inventory, pool
 
 TRUSTING = OperatorConfig.model_validate(
     {
@@ -32,7 +32,7 @@ def verdict(
 ) -> Verdict:
     fleet = inventory(pool()) if fleet is None else fleet
     stood = None if before is None else planned(before, fleet)
-    return judged(planned(spec, fleet), fleet, before=stood)
+    return judged(planned(spec, fleet), fleet, on_cpu="cpu" in (spec.get("topology") or {}), before=stood)
 
 
 def test_what_fits_is_let_in_without_a_word() -> None:
@@ -78,6 +78,31 @@ def test_a_fleet_of_which_nothing_is_known_yet_is_no_reason_to_turn_down() -> No
     found = verdict({}, fleet=inventory())
     assert found.allowed
     assert "holds no GPU nodes" in found.warnings[0]
+
+
+GONE = pool(free={}, unavailable={"cordoned": 2})
+
+
+@pytest.mark.parametrize(
+    ("spec", "fleet", "let_in"),
+    [
+        ({}, [cpu_pool()], True),
+        ({}, [GONE], True),
+        ({}, [GONE, cpu_pool()], True),
+        ({"topology": {"gpuProducts": ["L4"]}}, [GONE, pool("A100-SXM-80GB")], False),
+        ({"topology": {"gpuProducts": ["L4"]}}, [pool(free={}, declared_nodes=1)], False),
+        ({"topology": {"cpu": {}}}, [pool()], True),
+        ({"topology": {"cpu": {}, "nodeSelector": {"a": "b"}}}, [GONE, cpu_pool()], False),
+    ],
+    ids=["only CPUs yet", "all cordoned", "cordoned beside CPUs", "others take pods", "others may be made", "no CPUs yet",
+         "CPUs of which none will do"],
+)  # fmt: skip
+def test_what_may_come_or_come_back_is_no_reason_to_turn_down(
+    spec: dict[str, Any], fleet: list[Any], let_in: bool
+) -> None:
+    found = verdict(spec, fleet=inventory(*fleet))
+    assert found.allowed is let_in
+    assert found.warnings or not let_in
 
 
 def test_a_model_that_cannot_be_read_now_is_told_and_what_is_not_trusted_still_turned_down() -> None:

@@ -127,7 +127,11 @@ class Admission:
         if before is not None and has_errors(plan):
             stood = await self._plan(before, self._seen_by(before))
         return judged(
-            plan, inventory, before=stood, rights=forbidden(asked.user.name, deployment.namespace, lacking)
+            plan,
+            inventory,
+            on_cpu=deployment.spec.topology.cpu is not None,
+            before=stood,
+            rights=forbidden(asked.user.name, deployment.namespace, lacking),
         )
 
     async def _plan(self, deployment: LLMDeployment, inventory: Inventory) -> Plan:

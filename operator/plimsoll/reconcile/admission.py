@@ -14,7 +14,9 @@ from typing import Final
 from plimsoll.api.problems import show
 from plimsoll.api.trust import secrets_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.inventory import Inventory
+from plimsoll.planning.placement import pool_devices
 from plimsoll.planning.plan import Finding, Plan, Severity
 
 LONGEST_WARNING: Final = 250
@@ -81,12 +83,17 @@ _RIGHTS: Final = {"secrets": "get this Secret", "serviceaccounts": "impersonate 
 
 
 def judged(
-    plan: Plan, inventory: Inventory, *, before: Plan | None = None, rights: Sequence[Finding] = ()
+    plan: Plan,
+    inventory: Inventory,
+    *,
+    on_cpu: bool = False,
+    before: Plan | None = None,
+    rights: Sequence[Finding] = (),
 ) -> Verdict:
-    """`before` is the plan of the resource as it was before the edit, asked for where the new one has errors."""
+    """`on_cpu` tells that CPUs are asked for and not GPUs. `before` is the plan of the resource as it was before the edit, asked for where the new one has errors."""
     old = set() if before is None else {_mark(found) for found in before.findings}
     errors = [found for found in plan.findings if found.severity is Severity.ERROR]
-    held = [found for found in errors if not _heals(found, inventory) and _mark(found) not in old]
+    held = [found for found in errors if not _heals(found, inventory, on_cpu) and _mark(found) not in old]
     refused = [*rights, *held]
     told = [found for found in errors if found not in held]
     told += [
@@ -116,9 +123,10 @@ def has_errors(plan: Plan) -> bool:
     return any(found.severity is Severity.ERROR for found in plan.findings)
 
 
-def _heals(found: Finding, inventory: Inventory) -> bool:
-    """A fleet without any node that is known may get some; one with nodes of which none will do is a no."""
-    return found.reason in HEALING or (found.reason == "NoGPUs" and not inventory.pools)
+def _heals(found: Finding, inventory: Inventory, on_cpu: bool) -> bool:
+    """A fleet with no device that takes pods now may get some, or its own back; where some do and none will do is a no."""
+    asked = (pool for pool in inventory.pools if (pool.gpu.vendor is Vendor.CPU) is on_cpu)
+    return found.reason in HEALING or (found.reason == "NoGPUs" and not any(map(pool_devices, asked)))
 
 
 def _mark(found: Finding) -> tuple[str, str | None, str | None]:
