@@ -174,7 +174,7 @@ def _remember(world: World, key: str, seen: Seen, decision: Decision) -> None:
     else:
         world.gone_since.pop(key, None)
     short = decision.plan.outcome in (Outcome.SHORT, Outcome.DOES_NOT_FIT, Outcome.INVALID)
-    leaves = decision.rollout is not None and decision.rollout.reason == "Moving"
+    leaves = any(pod.leaves for there in seen.serving.sets for pod in there.pods)
     if short or leaves or decision.lost or decision.reservations or waits(world.serving(key)):
         world.hungry.add(key)
     else:

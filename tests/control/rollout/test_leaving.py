@@ -192,3 +192,23 @@ def test_a_tried_set_leaves_as_another_does_and_counts_for_what_stays() -> None:
     assert (rollout.stay, [target.replicas for target in rollout.targets]) == (None, [4, 1]), "one more first"
     rollout = tried(of("a", GOES, pod(2), pod(3)), of("b", pod(1)), FULL)
     assert (rollout.stay, [target.replicas for target in rollout.targets]) == (3, [3, 1])
+
+
+@pytest.mark.parametrize(
+    ("sets", "rules", "reason"),
+    [
+        pytest.param((OLD, NEW), Rules(hold=True), "Held", id="held"),
+        pytest.param((OLD, NEW), Rules(percents=(25,), hold_seconds=86_400), "Canary", id="canary"),
+        pytest.param((OLD, FAILED), Rules(automatic=False), "DeadlineExceeded", id="given up"),
+        pytest.param((OLD, FAILED), RULES, "RolledBack", id="rolled back"),
+    ],
+)
+def test_a_drain_hides_nothing_that_a_person_waits_for(
+    sets: tuple[SetSeen, ...], rules: Rules, reason: str
+) -> None:
+    stays = tuple(replace(one, pods=tuple(replace(pod, leaves="") for pod in one.pods)) for one in sets)
+    calm = move([Wanted("new", 4)], Serving(sets=stays), rules, NOW)
+    rollout = move([Wanted("new", 4)], Serving(sets=sets), rules, NOW)
+    assert (rollout.reason, rollout.message) == (calm.reason, calm.message)
+    assert rollout.reason == reason
+    assert rollout != calm

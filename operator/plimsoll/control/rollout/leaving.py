@@ -24,6 +24,9 @@ _ENOUGH: Final = frozenset({Stage.READY, Stage.LEAVING})
 _ASIDE: Final = frozenset({"Draining", "Canary"})
 """While there are such sets another counts each set's replicas, and one more would be taken for one that moved."""
 
+_OWN_WORDS: Final = frozenset({"RolledOut", "Moving"})
+"""What else is told of a rollout is what a person waits for, or must act on; that a pod leaves hides none of it."""
+
 
 def leave(rollout: Rollout, serving: Serving, rules: Rules, now: float) -> Rollout:
     """The rollout with one replica more, where one is to leave; or with the number of pods that must stay at least."""
@@ -65,6 +68,8 @@ def leave(rollout: Rollout, serving: Serving, rules: Rules, now: float) -> Rollo
 
 
 def _told(rollout: Rollout, message: str) -> Rollout:
+    if rollout.reason not in _OWN_WORDS:
+        return rollout
     return replace(rollout, reason="Moving", message=message)
 
 
