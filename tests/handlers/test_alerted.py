@@ -168,6 +168,20 @@ def test_nobody_is_heard_without_the_token(place: Place, token: str) -> None:
     assert place.woken == []
 
 
+def test_a_token_that_is_no_text_is_a_wrong_one(place: Place) -> None:
+    async def raw(_: Send) -> None:
+        context = ssl.create_default_context(cafile=str(place.folder / "ca.crt"))
+        reader, writer = await asyncio.open_connection("127.0.0.1", place.webhook.port, ssl=context)
+        writer.write(
+            b"POST /alerts HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nAuthorization: Bearer \xfc\r\n\r\n"
+        )
+        assert (await reader.readline()).split()[1] == b"401"
+        writer.close()
+        await writer.wait_closed()
+
+    assert place.during(raw) == {"refused": 1}
+
+
 def test_a_message_that_is_too_large_is_refused(place: Place) -> None:
     many = message(*(alert(fingerprint=str(n)) for n in range(MOST_ALERTS + 1)))
     assert len(many) < LONGEST_BODY

@@ -133,7 +133,8 @@ class Alerted:
         except (OSError, ValueError):
             LOG.exception("the token cannot be read")
             raise Refused(503, "no token can be compared with now") from None
-        same = hmac.compare_digest(given.strip().encode(), token)
+        # Bytes that are no text come as surrogates.
+        same = hmac.compare_digest(given.strip().encode(errors="surrogateescape"), token)
         if scheme.lower() != "bearer" or not same:
             raise Refused(401, "the bearer token is missing or wrong")
 
