@@ -52,3 +52,8 @@ def test_nothing_but_one_line_of_a_bounded_length_is_told(message, remedy):
 
 def test_colours_and_control_characters_go():
     assert plain("\x1b[31mred\x1b[0m\n\tand\x00 more", 100) == "red and more"
+
+
+def test_halves_of_characters_go_since_nobody_can_write_them_down():
+    found = read_failure('{"word": "Hang", "message": "a\\ud800b", "remedy": "\\udfff"}')
+    assert found == Failure("Hang", "a b", "")

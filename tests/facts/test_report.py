@@ -46,7 +46,9 @@ def test_a_download_is_told_as_far_as_it_is_known():
     assert not found.serves
 
 
-@pytest.mark.parametrize("figure", [None, 0, -3, True, "7", 1e300, float("nan"), float("inf"), [], {}])
+@pytest.mark.parametrize(
+    "figure", [None, 0, -3, True, "7", 1e300, 10**400, float("nan"), float("inf"), [], {}]
+)
 def test_a_figure_that_was_not_seen_or_makes_no_sense_is_not_told(figure):
     found = read(measured={"kvBytes": figure, "kvTokens": figure}, phases=[{"seconds": figure}])
     assert (found.kv_bytes, found.kv_tokens, found.cold, found.start_seconds) == (None, None, None, None)

@@ -11,7 +11,7 @@ import pytest
 from plimsoll import names
 from plimsoll.facts.failure import Failure
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
-from plimsoll.planning.plan import Origin
+from plimsoll.planning.plan import Origin, Severity
 from plimsoll.reconcile.decide import Decision, Seen, decide
 from plimsoll.reconcile.kept import Kept
 from plimsoll.render.revision import Revision
@@ -105,6 +105,15 @@ def test_it_stands_over_turns_and_a_restart_of_the_operator() -> None:
     assert third.plan.spec_digest == first.plan.spec_digest
     assert third.plan.pinning is not None
     assert third.plan.pinning.kept
+
+
+def test_it_outlives_an_error_that_passes() -> None:
+    seen, _first, second = retried()
+    lost = replace(seen, facts=replace(seen.facts, model=None))
+    serving = SetSeen(name=next(name for name in revisions(second)), replicas=1)
+    _, third = turned(lost, second, serving)
+    assert any(found.severity is Severity.ERROR for found in third.plan.findings)
+    assert third.kept.retry == second.kept.retry
 
 
 def test_when_the_second_try_fails_too_nobody_goes_back_to_the_first_and_nothing_more_is_tried() -> None:

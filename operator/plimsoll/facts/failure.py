@@ -18,8 +18,9 @@ OUT_OF_MEMORY: Final = frozenset({
 """Words of starts that asked more of the GPU than it has: with less they may pass."""
 LONGEST: Final = 600
 _WORD: Final = re.compile(r"[A-Z][A-Za-z]{0,62}")
+# Halves of surrogate pairs stand for no character, and no JSON or YAML can be written with them.
 _CONTROL: Final = re.compile(
-    r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+"
+    r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+"
 )
 
 

@@ -6,7 +6,6 @@ Read from a pod, so every figure is held to a range and a form; one that is miss
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -92,9 +91,11 @@ def _word(value: object) -> str:
 
 def _count(value: object, most: int) -> int | None:
     """A figure above nothing; what was never seen is told as null, or as nothing at all."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return round(value) if 1 <= value <= most else None
+    return (
+        round(value) if 1 <= value <= most else None
+    )  # neither nan nor an integer too large for a float passes
 
 
 def _fetching(progress: Mapping[str, Any]) -> Fetching | None:

@@ -118,7 +118,8 @@ def planned(
             less = ""
         before = pinned and replace(pinned, spec_digest=less)
         made = _plan(seen, asked, before, event or (None if stands else Event.SET_FAILED), wished)
-        if made.sets and not any(found.severity is Severity.ERROR for found in made.findings):
+        fits = made.sets and not any(found.severity is Severity.ERROR for found in made.findings)
+        if stands or fits:  # a try that stands outlives an error that passes
             made = replace(made, spec_digest=digest, sets=tuple(_explained(one, retry) for one in made.sets))
             return made, _given_up(seen, retry)
     return _plan(seen, seen.deployment, pinned, event, wished), replace(
