@@ -63,6 +63,20 @@ def test_no_rule_has_a_wildcard_and_none_names_secrets_or_a_way_to_more_rights()
     assert not {word for word in words if word.startswith("pods/")}
 
 
+def test_of_config_maps_beside_the_operator_only_its_own_may_be_read_and_written() -> None:
+    found = {
+        verb: rule.get("resourceNames")
+        for rule in rules()["own"]
+        if rule["resources"] == ["configmaps"]
+        for verb in rule["verbs"]
+    }
+    assert found == {
+        "create": None,
+        "get": ["plimsoll-learned", "plimsoll-learned-seed"],
+        "patch": ["plimsoll-learned"],
+    }
+
+
 @pytest.mark.parametrize(
     "file", sorted((CHART.parents[1] / "tests/charts/golden").glob("*.yaml")), ids=lambda file: file.stem
 )

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import yaml
 
+from plimsoll import names
 from plimsoll.kube.kinds import (
     AUTOSCALER,
     CHILDREN,
@@ -53,8 +54,10 @@ def rules() -> dict[str, list[Rule]]:
         ],
         "own": [
             *_rules([LEASE], ("create", "get", "update")),
-            # What was learned, where the operator's own namespace is none of those that are watched.
-            *_rules([CONFIG_MAP], ("create", "get", "patch")),
+            # What was learned, where the operator's own namespace is none of those that are watched. What is made has no name yet.
+            *_rules([CONFIG_MAP], ("create",)),
+            _named(CONFIG_MAP, [names.LEARNED, names.LEARNED_SEED], ("get",)),
+            _named(CONFIG_MAP, [names.LEARNED], ("patch",)),
         ],
     }
 
@@ -78,6 +81,10 @@ def _rules(kinds: Iterable[Kind], verbs: Iterable[str]) -> list[Rule]:
 
 def _rule(group: str, resources: Iterable[str], verbs: Iterable[str]) -> Rule:
     return {"apiGroups": [group], "resources": list(resources), "verbs": sorted(verbs)}
+
+
+def _named(kind: Kind, objects: Iterable[str], verbs: Iterable[str]) -> Rule:
+    return {**_rule(kind.group, [kind.plural], verbs), "resourceNames": list(objects)}
 
 
 def rbac_yaml() -> str:
