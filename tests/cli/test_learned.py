@@ -26,9 +26,9 @@ KNOWN = learned(
 )
 
 
-def config_map(name: str, text: str) -> dict[str, object]:
+def config_map(name: str, text: str, namespace: str = "plimsoll") -> dict[str, object]:
     return {
-        "metadata": {"name": name, "namespace": "plimsoll", "resourceVersion": "9"},
+        "metadata": {"name": name, "namespace": namespace, "resourceVersion": "9"},
         "data": {"learned.json": text},
     }
 
@@ -57,6 +57,18 @@ def test_words_choose_among_it_whatever_their_case(cluster: Api) -> None:
 
 def test_what_is_exported_is_read_again(cluster: Api) -> None:
     assert import_learned(plimsoll("learned", "export").out) == KNOWN
+
+
+def test_of_several_of_that_name_the_operator_s_is_asked_for(cluster: Api) -> None:
+    strange = config_map("plimsoll-learned", export_learned(learned([])), "a-tenant")
+    maps = cluster.lists[MAPS]
+    assert isinstance(maps, list)
+    maps.insert(0, strange)
+    refused = plimsoll("learned", "export")
+    assert refused.code != 0
+    assert "a-tenant, plimsoll; say with --namespace" in refused.err
+    assert import_learned(plimsoll("learned", "export", "-n", "plimsoll").out) == KNOWN
+    assert import_learned(plimsoll("learned", "export", "-n", "a-tenant").out) == learned([])
 
 
 def test_a_snapshot_tells_the_same_and_holds_the_seed_as_well(cluster: Api, tmp_path: Path) -> None:

@@ -32,6 +32,12 @@ context_option = click.option(
     metavar="[KUBECONTEXT]",
     help="The cluster, by its context. Default: the current one.",
 )
+namespace_option = click.option(
+    "--namespace",
+    "-n",
+    metavar="NAMESPACE",
+    help="The operator's, where several hold what was learned. Default: the only one.",
+)
 snapshot_option = click.option("--snapshot", "file", metavar="FILE", help="A snapshot in place of a cluster.")
 
 
@@ -53,11 +59,14 @@ def learned_command() -> None:
 @learned_command.command("list")
 @click.argument("words", nargs=-1)
 @context_option
+@namespace_option
 @snapshot_option
 @output_option
-def list_command(*, words: tuple[str, ...], context: str, file: str | None, output: str) -> None:
+def list_command(
+    *, words: tuple[str, ...], context: str, namespace: str | None, file: str | None, output: str
+) -> None:
     """List what was learned, or what of it holds all WORDS."""
-    known = _known(context, file)
+    known = _known(context, namespace, file)
     left = forgotten(known, words=words) if words else NOTHING
     found = [one for one in known.residuals if one not in left.residuals]
     if output != "text":
@@ -91,22 +100,24 @@ def list_command(*, words: tuple[str, ...], context: str, file: str | None, outp
 
 @learned_command.command("export")
 @context_option
+@namespace_option
 @snapshot_option
-def export_command(*, context: str, file: str | None) -> None:
+def export_command(*, context: str, namespace: str | None, file: str | None) -> None:
     """Print all of it, one line an entry, as a seed for another cluster."""
-    click.echo(export_learned(_known(context, file)), nl=False)
+    click.echo(export_learned(_known(context, namespace, file)), nl=False)
 
 
 @learned_command.command("forget")
 @click.argument("words", nargs=-1, required=True)
 @context_option
-def forget_command(*, words: tuple[str, ...], context: str) -> None:
+@namespace_option
+def forget_command(*, words: tuple[str, ...], context: str, namespace: str | None) -> None:
     """Take out what holds all WORDS: of a model's name, a GPU, an engine's version, a term."""
     from plimsoll.kube.forgetting import learned_object  # noqa: PLC0415 - the client loads for a second
     from plimsoll.kube.reader import ClusterUnreadable  # noqa: PLC0415
 
     try:
-        kept = learned_object(context or None)
+        kept = learned_object(context or None, namespace)
         if kept is None:
             note(["nothing was learned yet"])
             return
@@ -125,14 +136,14 @@ def forget_command(*, words: tuple[str, ...], context: str) -> None:
     note([f"{gone} forgotten, {left} left"])
 
 
-def _known(context: str, file: str | None) -> Learned:
+def _known(context: str, namespace: str | None, file: str | None) -> Learned:
     if file is not None:
         return read_snapshot(read_text(file)).learned
     from plimsoll.kube.forgetting import learned_object  # noqa: PLC0415 - the client loads for a second
     from plimsoll.kube.reader import ClusterUnreadable  # noqa: PLC0415
 
     try:
-        kept = learned_object(context or None)
+        kept = learned_object(context or None, namespace)
     except ClusterUnreadable as error:
         raise BadInput(f"--context{f' {context}' if context else ''}: {error}") from None
     return NOTHING if kept is None else _read(kept.text, names.LEARNED)

@@ -53,15 +53,25 @@ class LearnedObject:
             raise ClusterUnreadable(f"{path}: {answer.status} {answer.reason}; update must be allowed")
 
 
-def learned_object(context: str | None) -> LearnedObject | None:
-    """None where nothing was learned yet."""
+def learned_object(context: str | None, namespace: str | None = None) -> LearnedObject | None:
+    """None where nothing was learned yet. Anybody may make a ConfigMap of that name in a namespace of their own: where there
+    are several, `namespace` says where the operator is."""
     client = client_of(context)
     lister = Lister(client, TIMEOUT_SECONDS)
-    found = lister.optional("/api/v1/configmaps", "list must be allowed", OURS)
+    listed = lister.optional("/api/v1/configmaps", "list must be allowed", OURS)
     if lister.notes:
         raise ClusterUnreadable("; ".join(lister.notes))
-    for item in found:
-        if (item.get("metadata") or {}).get("name") == names.LEARNED:
-            whole: dict[str, Any] = json.loads(json.dumps(item))
-            return LearnedObject(client, {**whole, "apiVersion": "v1", "kind": "ConfigMap"})
-    return None
+    there = {
+        str(item["metadata"].get("namespace")): item
+        for item in listed
+        if (item.get("metadata") or {}).get("name") == names.LEARNED
+    }
+    if namespace is None and len(there) > 1:
+        raise ClusterUnreadable(
+            f"ConfigMap {names.LEARNED} is in namespaces {', '.join(sorted(there))}; say with --namespace which is the operator's"
+        )
+    found = next(iter(there.values()), None) if namespace is None else there.get(namespace)
+    if found is None:
+        return None
+    whole: dict[str, Any] = json.loads(json.dumps(found))
+    return LearnedObject(client, {**whole, "apiVersion": "v1", "kind": "ConfigMap"})
