@@ -27,13 +27,12 @@ from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.judging import judged
 from plimsoll.reconcile.situations import leaders
 from plimsoll.reconcile.sources import Asked, Looked, Source
+from plimsoll.reconcile.storing import STORE_S, first_due, matters, taught
 from plimsoll.reconcile.subject import Subject, subject_of
 from plimsoll.reconcile.tick import Case, Judged, Tick
 from plimsoll.reconcile.world import World, plan_ref
 
 LOG: Final = logging.getLogger(__name__)
-STORE_S: Final = 1800.0
-"""What was only learned is stored so often: a restart then forgets half an hour of it at most."""
 PATIENCE_S: Final = 60.0
 """Metrics that have been missing for less are not told of: a replica that has just come is scraped a moment later."""
 AT_A_TIME: Final = 64
@@ -51,7 +50,8 @@ class _Known:
     """Of the resource and of the pinned plan that it was made from."""
     record: Record
     stored: Record
-    stored_at: float
+    due: float
+    """When what was only learned may be stored."""
     missing_since: float | None = None
 
 
@@ -180,7 +180,7 @@ class Control:
             self._known.pop(key, None)
             return None
         if known is None or known.subject.metadata.uid != subject.metadata.uid:
-            known = _Known(subject, mark, subject.record.read(now), subject.record, now)
+            known = _Known(subject, mark, subject.record.read(now), subject.record, first_due(key, now))
             self._known[key] = known
         known.subject, known.mark = subject, mark
         return known
@@ -196,9 +196,12 @@ class Control:
         if found.news:
             self._world.books.decided(found.news)
             self._world.cluster.announce(known.subject.metadata, found.news)
-        store = _matters(found.record, known.stored) or now - known.stored_at >= STORE_S
+        store = matters(found.record, known.stored)
+        if store or now >= known.due:
+            known.due = now + STORE_S
+            store = store or taught(found.record, known.stored)
         if store:
-            known.stored, known.stored_at = found.record, now
+            known.stored = found.record
         # What is learned in between is not handed on: each would be a write.
         record = replace(known.stored, replicas=found.record.replicas)
         moved = before is None or store or before.record.replicas != record.replicas
@@ -228,21 +231,6 @@ class Control:
                 del told[names.METRICS]
                 told |= {one.type: one for one in before.told if one.type == names.METRICS} if before else {}
         return tuple(told[kind] for kind in sorted(told))
-
-
-def _matters(record: Record, stored: Record) -> bool:
-    """Whether something was decided, or asked for by a person, that a restart must not forget."""
-    new, old = record.retune, stored.retune
-    return (
-        (record.replicas, record.acts, record.noted) != (stored.replicas, stored.acts, stored.noted)
-        or (new.past, new.paused_at, new.planned) != (old.past, old.paused_at, old.planned)
-        or _step(record) != _step(stored)
-    )
-
-
-def _step(record: Record) -> tuple[object, ...] | None:
-    step = record.retune.step
-    return None if step is None else (step.id, step.phase, step.rolled)
 
 
 def _as_told(direction: Direction, subject: Subject) -> bool:
