@@ -201,14 +201,16 @@ def test_a_set_that_was_given_up_is_tried_again_when_a_person_asks() -> None:
     assert names.ANNOTATION_FAILED not in revision.body["metadata"]["annotations"]
 
 
-def test_paused_tells_what_is_there_and_writes_nothing() -> None:
+def test_paused_tells_what_is_there_and_writes_nothing_but_what_a_drain_may_take() -> None:
     asked = seen()
     first = decide(asked)
     found = decide(
         replace(after(first, asked), deployment=deployment(paused=True, workload={"contextTokens": 8192}))
     )
     assert found.frozen
-    assert found.manifests == ()
+    assert [one.ref.kind for one in found.manifests] == ["PodDisruptionBudget"]
+    assert hashes(found).items() <= hashes(first).items()
+    assert not found.prune
     assert found.reservations == ()
     assert set(found.revisions) == set(first.revisions)
 

@@ -32,6 +32,7 @@ from plimsoll.planning.pinning import Event, spec_digest
 from plimsoll.planning.placement import room
 from plimsoll.planning.plan import Finding, Outcome, Plan, PlanSet, Severity
 from plimsoll.planning.planner import PlanFacts, plan
+from plimsoll.reconcile.budget import budget, stay
 from plimsoll.reconcile.changing import Changed, change_of
 from plimsoll.reconcile.direction import Direction, kept_by, wished
 from plimsoll.reconcile.kept import Kept
@@ -41,7 +42,7 @@ from plimsoll.reconcile.retry import planned
 from plimsoll.reconcile.token import token_of
 from plimsoll.render.revision import Revision
 from plimsoll.render.sets import freeze, owner_of, set_name, workload
-from plimsoll.render.shared import disruption_budget, plan_object, surroundings
+from plimsoll.render.shared import plan_object, surroundings
 
 LOST_SECONDS: Final = 600.0
 """How long nothing may be able to hold a pinned plan before it is made anew."""
@@ -94,7 +95,7 @@ class Decision:
     spared: frozenset[str] = frozenset()
     """Labels of sets that serve but whose revision cannot be read: nobody knows what they are, so nobody ends them."""
     frozen: bool = False
-    """spec.paused: only status is written."""
+    """spec.paused: only status is written, and the PodDisruptionBudget."""
 
 
 def decide(seen: Seen) -> Decision:
@@ -193,14 +194,17 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
         kept=seen.kept,
         rollout=replace(rollout, failed=()),
         revisions=known_sets,
-        manifests=(*_let_go(seen, rollout), *_workloads(seen.deployment, rollout, known_sets)),
+        manifests=(
+            *_let_go(seen, made, rollout, known_sets),
+            *_workloads(seen.deployment, rollout, known_sets),
+        ),
         look_again_seconds=rollout.look_again_seconds,
         prune=False,
     )
 
 
 def _standing_still(seen: Seen, made: Plan) -> Decision:
-    """Paused: everything stays as it is seen, and only that is told."""
+    """Paused: everything stays as it is seen, and only that is told; but what a drain may take is kept right."""
     planned = {chosen.digest for chosen in made.sets}
     targets = tuple(
         Target(
@@ -211,11 +215,26 @@ def _standing_still(seen: Seen, made: Plan) -> Decision:
         )
         for one in seen.serving.sets
     )
+    rollout = Rollout(targets=targets, reason="Held", message="spec.paused is true")
+    there = {one.name: seen.revisions[one.name] for one in targets if one.name in seen.revisions}
+    manifests: tuple[Manifest, ...] = ()
+    if there:
+        # No replica comes first, but a node can be drained.
+        rules = rules_of(seen.deployment.spec, room=0, deadline_seconds=_longest_start(there))
+        rollout = leave(rollout, seen.serving, replace(rules, surge=0), seen.now)
+        manifests = (
+            budget(
+                seen.deployment, seen.kept.plan or made, rollout, there, blind=seen.inventory.nodes_unseen
+            ),
+        )
     return Decision(
         plan=made,
         kept=seen.kept,
-        rollout=Rollout(targets=targets, reason="Held", message="spec.paused is true"),
-        revisions={one.name: seen.revisions[one.name] for one in targets if one.name in seen.revisions},
+        rollout=rollout,
+        revisions=there,
+        manifests=manifests,
+        look_again_seconds=rollout.look_again_seconds,
+        prune=False,
         frozen=True,
     )
 
@@ -233,8 +252,8 @@ def _objects(
     if made is None:
         return ()
     owner = owner_of(deployment)
-    stay = _stay(seen, made, rollout, there)
-    objects = [*surroundings(deployment, tuple(there.values()), admin, seen.capabilities, stay=stay)]
+    unmoved = stay(made, rollout, there, blind=seen.inventory.nodes_unseen)
+    objects = [*surroundings(deployment, tuple(there.values()), admin, seen.capabilities, stay=unmoved)]
     for name, revision in there.items():
         objects.append(revision.manifest(owner, failed=_failed(seen, rollout, name)))
     objects += _workloads(deployment, rollout, there)
@@ -242,24 +261,11 @@ def _objects(
     return (*objects, plan_object(owner, made, kept.beside(), turn))
 
 
-def _let_go(seen: Seen, rollout: Rollout) -> tuple[Manifest, ...]:
+def _let_go(seen: Seen, made: Plan, rollout: Rollout, there: Mapping[str, Revision]) -> tuple[Manifest, ...]:
     """A node can be drained whatever is wrong with the spec, or with the whole of the hardware."""
-    return () if rollout.stay is None else (disruption_budget(owner_of(seen.deployment), rollout.stay),)
-
-
-def _stay(seen: Seen, made: Plan, rollout: Rollout, there: Mapping[str, Revision]) -> int:
-    """Pods that no eviction may take. Where nobody sees that a node is drained, one replica may go before another comes."""
-    if rollout.stay is not None:
-        return rollout.stay
-    planned = sum(chosen.replicas * chosen.pods_per_replica for chosen in made.sets)
-    moving = sum(
-        (target.replicas - target.beyond) * there[target.name].pods_per_replica
-        for target in rollout.targets
-        if target.name in there
-    )
-    unseen = seen.inventory.nodes_unseen
-    spare = max((chosen.pods_per_replica for chosen in made.sets), default=0) if unseen else 0
-    return max(0, min(planned, moving) - spare)
+    if rollout.stay is None:
+        return ()
+    return (budget(seen.deployment, made, rollout, there, blind=seen.inventory.nodes_unseen),)
 
 
 def _workloads(

@@ -150,7 +150,7 @@ def _seen(
 
 async def _apply(world: World, deployment: LLMDeployment, decision: Decision) -> Applied:
     """A deployment for which nothing was decided keeps what it has."""
-    if decision.rollout is None or decision.frozen:
+    if decision.rollout is None:
         return Applied()
     owner = Owner(deployment.namespace, deployment.name, deployment.metadata.uid or "")
     applied = await world.cluster.apply(
