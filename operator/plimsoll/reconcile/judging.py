@@ -19,6 +19,7 @@ from plimsoll.control.record import Act, Noted, Record
 from plimsoll.control.retune.machine import paused
 from plimsoll.control.signals import ReplicaSignals, Signals
 from plimsoll.control.situation import Situation, Zero
+from plimsoll.control.wish import acted, standing
 from plimsoll.planning.budgets import UNLIMITED, limits_of
 from plimsoll.reconcile.retuning import retuned, retuning_gpus
 from plimsoll.reconcile.situations import situation_of
@@ -158,12 +159,13 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals) -> Jud
         record = replace(record, busy_at=_busy_at(tick, case, signals))
     before = record.replicas if record.replicas is not None else subject.replicas
     news: tuple[News, ...] = ()
-    if role.replicas != before:
+    wish = standing(before, role, decision.memory.of(role.role), subject.bounds)
+    if acted(before, wish, role.action):
         act = Act(
             at=tick.now,
             what="scale",
             before=str(before),
-            after=str(role.replicas),
+            after=str(wish),
             reason=role.reason,
             message=role.message,
         )
@@ -177,9 +179,7 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals) -> Jud
         said = f"spec.scaling.zero.wake.query is refused, so it neither sleeps nor wakes by it: {refused}"
         told = [one for one in told if one.type != names.METRICS]
         told.append(Told(type=names.METRICS, status="False", reason="QueryRefused", message=said))
-    return Judged(
-        record=replace(record, replicas=role.replicas), told=tuple(told), reason=role.message, news=news
-    )
+    return Judged(record=replace(record, replicas=wish), told=tuple(told), reason=role.message, news=news)
 
 
 def _tuned(tick: Tick, case: Case, record: Record, signals: Signals) -> tuple[Told, ...]:

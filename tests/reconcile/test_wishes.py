@@ -1,0 +1,57 @@
+"""A wish that the plan cannot follow, or not yet: asked for once, told once, and taken back only when the load is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plimsoll.reconcile.controlling import Control
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.world import World
+from tests.planning.asking import inventory, pool
+from tests.reconcile.test_controlling import AUTO, KEY, Scene, staged, started
+from tests.reconcile.test_decide import seen
+
+
+def priced(**spec: Any) -> tuple[Scene, World, Control]:
+    """Under the limit of cost there is money for one replica."""
+    paid = pool(nodes=4, price_per_hour="4")
+    limited = {**AUTO, "engine": {"maxSequences": 64}, "cost": {"maxPerHour": "5.00"}, **spec}
+    asked = seen(spec=limited, pools=(paid,))
+    stage = Scene(asked=asked, decision=decide(asked))
+    stage.inventory = lambda: inventory(paid)  # type: ignore[method-assign]
+    return stage, *started(stage)
+
+
+def test_a_wish_that_the_plan_cannot_follow_is_asked_for_and_told_once() -> None:
+    stage, world, control = priced()
+    stage.run(control, world, 6)
+    stage.load = 60.0
+    risen = stage.run(control, world, 4)
+    assert len(stage.news) <= 2
+    told = list(stage.news)
+    assert risen == len(told)
+    assert stage.run(control, world, 40) <= 1
+    assert stage.news == told
+    wished = world.directions[KEY].record.replicas
+    assert wished is not None
+    assert wished > stage.replicas == 1
+
+
+def test_a_wish_that_nothing_came_of_goes_with_the_load() -> None:
+    stage, world, control = priced()
+    stage.run(control, world, 6)
+    stage.load = 60.0
+    stage.run(control, world, 10)
+    stage.load = 1.0
+    stage.run(control, world, 120)
+    assert world.directions[KEY].record.replicas == stage.replicas == 1
+
+
+def test_a_turn_that_takes_longer_than_a_tick_takes_no_wish_back() -> None:
+    stage, world, control = staged()
+    stage.run(control, world, 6)
+    stage.load = 60.0
+    stage.turn = lambda _: None  # type: ignore[method-assign,assignment]
+    stage.run(control, world, 12)
+    acts = world.directions[KEY].record.acts
+    assert [int(act.after) > int(act.before) for act in acts] == [True] * len(stage.news)
