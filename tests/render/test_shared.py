@@ -93,6 +93,18 @@ def test_an_optional_object_is_made_where_it_is_asked_for_and_served(said, capab
     assert set(routed(capabilities=frozenset(capabilities), **said)) == kinds
 
 
+def test_a_supervisor_may_be_asked_by_the_operator_whoever_else_is_shut_out():
+    operator = {
+        "namespaceSelector": {},
+        "podSelector": {"matchLabels": {"app.kubernetes.io/component": "operator"}},
+    }
+    _, told = routed(networking={"allowFrom": ["apps"]})["NetworkPolicy"]["spec"]["ingress"]
+    assert told["ports"] == [{"port": 8079, "protocol": "TCP"}]
+    first, callers = told["from"]
+    assert first == operator
+    assert callers["namespaceSelector"]["matchExpressions"][0]["values"] == ["apps"]
+
+
 @pytest.mark.parametrize(
     ("said", "capabilities", "fields"),
     [
@@ -136,7 +148,7 @@ def test_a_route_leads_to_the_pool_where_there_is_one_and_waits_twice_as_long_as
 
 def test_ports_between_ranks_are_open_to_members_alone():
     ingress = routed(chosen=GROUP)["NetworkPolicy"]["spec"]["ingress"]
-    api, among = ingress
+    api, _told, among = ingress
     assert api == {"ports": [{"port": 8000, "protocol": "TCP"}]}
     assert among["from"][0]["podSelector"]["matchLabels"] == {
         names.LABEL_DEPLOYMENT: "chat",

@@ -19,12 +19,15 @@ from plimsoll.objects import Manifest
 from plimsoll.render.owned import Owner, leaders_of, members_of, owned
 from plimsoll.render.probes import PORT_NAME
 from plimsoll.render.revision import Revision, Workload
+from plimsoll.render.start import RUNTIME_PORT
 
 GATEWAYS: Final = "gateway.networking.k8s.io"
 ROUTE: Final = (GATEWAYS, "HTTPRoute")
 POOL: Final = ("inference.networking.k8s.io", "InferencePool")
 MONITOR: Final = ("monitoring.coreos.com", "PodMonitor")
 GROUPS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+OPERATOR: Final = {names.LABEL_COMPONENT: "operator"}
+"""On the operator's own pods, whatever their chart's release is called."""
 WAITING_FACTOR: Final = 2
 """A request may wait as long as it then takes before a gateway gives it up."""
 
@@ -143,21 +146,28 @@ def _monitor(spec: LLMDeploymentSpec, owner: Owner) -> Manifest:
 
 
 def _policy(spec: LLMDeploymentSpec, owner: Owner, *, grouped: bool) -> Manifest:
-    """Ranks speak over ports of their own choosing and trust whoever answers, so only members reach one another there."""
+    """Ranks speak over ports of their own choosing and trust whoever answers, so only members reach one another there. What a
+    supervisor tells is for the operator, wherever it is installed, and for those that may call the API."""
     api: dict[str, Any] = {"ports": [{"port": PORT, "protocol": "TCP"}]}
+    reports: dict[str, Any] = {
+        "ports": [{"port": RUNTIME_PORT, "protocol": "TCP"}],
+        "from": [{"namespaceSelector": {}, "podSelector": {"matchLabels": OPERATOR}}],
+    }
     if spec.networking.allow_from:
         allowed = {
             "key": "kubernetes.io/metadata.name",
             "operator": "In",
             "values": sorted(spec.networking.allow_from),
         }
-        api["from"] = [{"namespaceSelector": {"matchExpressions": [allowed]}}]
+        callers = {"namespaceSelector": {"matchExpressions": [allowed]}}
+        api["from"] = [callers]
+        reports["from"].append(callers)
     among = {"from": [{"podSelector": {"matchLabels": members_of(owner.name)}}]}
     return owned(
         "networkpolicy",
         owner,
         kind="NetworkPolicy",
         name=names.child_name(owner.name, "netpol"),
-        ingress=[api, *([among] if grouped else [])],
+        ingress=[api, reports, *([among] if grouped else [])],
         selector=members_of(owner.name),
     )
