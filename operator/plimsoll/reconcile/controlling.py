@@ -35,6 +35,9 @@ from plimsoll.reconcile.world import World, plan_ref
 LOG: Final = logging.getLogger(__name__)
 PATIENCE_S: Final = 60.0
 """Metrics that have been missing for less are not told of: a replica that has just come is scraped a moment later."""
+PASSING: Final = frozenset({"Missing", "PrometheusUnreachable"})
+LIMITED_S: Final = 600.0
+"""For so long it is still told that scaling is limited: what comes and goes with each tick would be a write each time."""
 AT_A_TIME: Final = 64
 """Deployments that are looked at before turns get the loop again."""
 TELLS: Final = frozenset({names.METRICS, names.SCALING, names.SLO, names.AUTOTUNE_PAUSED})
@@ -53,6 +56,12 @@ class _Known:
     due: float
     """When what was only learned may be stored."""
     missing_since: float | None = None
+    limited_at: float | None = None
+    """When there was last less than is wanted."""
+
+
+def _untried(record: Record) -> Record:
+    return replace(record, retune=replace(record.retune, step=None))
 
 
 class Control:
@@ -141,12 +150,26 @@ class Control:
         return found
 
     def _leave(self, key: str, known: _Known | None) -> None:
-        """Nobody looks at it any more: what was told of it is taken back."""
+        """Nobody looks at it any more: what was told of it is taken back, and so is what was tried, which nobody judges."""
         before = self._world.directions.get(key)
-        if before is not None and before.told:
-            record = before.record if known is None else known.stored
+        if before is not None and (before.told or before.record.retune.step is not None):
+            record = _untried(before.record if known is None else known.stored)
+            if known is not None:
+                known.record = known.stored = record
             self._world.directions[key] = Direction(record=replace(record, replicas=None))
             self._wake(key)
+
+    async def _pass(self, key: str) -> None:
+        """What asks for nothing is not read, unless it has two sets: the one may be tried since before this program began."""
+        world = self._world
+        if key in world.directions or len(world.serving(key).sets) < 2:
+            return
+        try:
+            record = (await world.kept(key)).control
+        except KubeError:
+            return
+        if record is not None and record.retune.step is not None:
+            world.directions[key] = Direction(record=record)
 
     async def _current(self, key: str, now: float) -> _Known | None:
         """What is known of it, made again where it changed; the last where it cannot be read now."""
@@ -165,6 +188,7 @@ class Control:
         if not self._source.wants(body.get("spec") or {}):
             self._passed[key] = mark[0]
             self._known.pop(key, None)
+            await self._pass(key)
             return None
         self._passed.pop(key, None)
         return await self._made(key, body, mark, now)
@@ -182,6 +206,8 @@ class Control:
         if known is None or known.subject.metadata.uid != subject.metadata.uid:
             known = _Known(subject, mark, subject.record.read(now), subject.record, first_due(key, now))
             self._known[key] = known
+        if known.mark[0] != mark[0]:
+            known.limited_at = None
         known.subject, known.mark = subject, mark
         return known
 
@@ -220,22 +246,30 @@ class Control:
 
     def _told(self, known: _Known, found: Judged, before: Direction | None, now: float) -> tuple[Told, ...]:
         told = {one.type: one for one in found.told}
+        last = {one.type: one for one in (known.subject.told if before is None else before.told)}
         metrics = told.get(names.METRICS)
         if metrics is None or metrics.status == "True":
             known.missing_since = None
         else:
             known.missing_since = now if known.missing_since is None else known.missing_since
-            # One tick without an answer would be a write to every deployment of the fleet.
-            patience = PATIENCE_S if metrics.reason == "Missing" else 0.5 * self._interval_s
+            # A Prometheus that starts again would be two writes to every deployment of the fleet.
+            patience = PATIENCE_S if metrics.reason in PASSING else 0.5 * self._interval_s
             if now - known.missing_since < patience:
                 del told[names.METRICS]
-                told |= {one.type: one for one in before.told if one.type == names.METRICS} if before else {}
+                told |= {kind: one for kind, one in last.items() if kind == names.METRICS}
+        if names.SCALING in told:
+            known.limited_at = now
+        elif known.limited_at is not None and before is not None and names.SCALING in last:
+            # A load that wavers around the most that can be had is limited all the time.
+            same = before.record.replicas == found.record.replicas
+            if same and now - known.limited_at < LIMITED_S:
+                told[names.SCALING] = last[names.SCALING]
         return tuple(told[kind] for kind in sorted(told))
 
 
 def _as_told(direction: Direction, subject: Subject) -> bool:
     """Whether cluster and status are already so, as an operator that starts finds them."""
-    there = {one for one in subject.told if one[0] in TELLS}
+    there = {(one.type, one.status, one.reason) for one in subject.told if one.type in TELLS}
     now = {(one.type, one.status, one.reason) for one in direction.told}
     wished = direction.record.replicas
     same = wished is None or wished == subject.replicas
