@@ -122,14 +122,15 @@ def test_who_goes_back_in_the_middle_gets_the_plan_and_the_set_of_before() -> No
     assert set(first.revisions) <= set(third.revisions)
 
 
-def test_an_edit_that_contradicts_the_model_writes_and_deletes_nothing() -> None:
+def test_an_edit_that_contradicts_the_model_changes_and_deletes_nothing() -> None:
     asked = seen()
     first = decide(asked)
     wrong = decide(replace(after(first, asked), deployment=deployment(topology={"tensor": 3})))
     assert wrong.plan.outcome is Outcome.INVALID
     assert [str(one.ref) for one in wrong.manifests] == [
-        str(one.ref) for one in first.manifests if one.ref.kind == "Deployment"
+        str(one.ref) for one in first.manifests if one.ref.kind in ("PodDisruptionBudget", "Deployment")
     ]
+    assert hashes(wrong).items() <= hashes(first).items()
     assert not wrong.prune
 
 
@@ -170,7 +171,7 @@ def test_nothing_of_an_edit_that_is_refused_reaches_a_pod(edit: dict[str, object
     assert {target.name: target.replicas for target in wrong.rollout.targets} == {
         next(iter(first.revisions)): 2
     }
-    assert {one.ref.kind for one in wrong.manifests} == {"Deployment"}
+    assert {one.ref.kind for one in wrong.manifests} == {"PodDisruptionBudget", "Deployment"}
     assert hashes(wrong).items() <= hashes(first).items()
     assert not wrong.prune
 

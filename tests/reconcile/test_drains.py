@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.facts.serving import Serving, Stage
 from plimsoll.reconcile.decide import Decision, Seen, decide
-from tests.planning.asking import deployment
+from tests.planning.asking import deployment, inventory, pool
 from tests.reconcile.test_decide import after, budget, seen
 
 DRAINED = "node n, which is cordoned"
@@ -51,3 +51,12 @@ def test_what_the_edit_of_a_paused_spec_asks_for_holds_and_lets_go_nothing() -> 
 
 def test_nothing_is_made_for_what_was_paused_before_it_ran() -> None:
     assert decide(seen(spec={"replicas": 4, "paused": True})).manifests == ()
+
+
+def test_what_a_drain_has_let_go_is_held_again_while_the_spec_is_wrong() -> None:
+    asked = seen(spec={"replicas": 4})
+    first = decide(asked)
+    full = inventory(replace(pool(), free={0: 4}))
+    drained = edited(replace(one_leaves(first, asked, 4), inventory=full), replicas=4, topology={"tensor": 3})
+    assert budget(drained) == 3
+    assert budget(edited(after(first, asked), replicas=4, topology={"tensor": 3})) == 4

@@ -164,7 +164,7 @@ def decide(seen: Seen) -> Decision:
 
 def _as_it_is(seen: Seen, made: Plan) -> Decision:
     """What the user wrote cannot be, or may not be: nothing of it reaches a pod. The sets that serve keep their numbers, or
-    those that a person takes away; nothing is made anew and nothing else is written or deleted."""
+    those that a person takes away; nothing is made anew, and nothing else is written but what a drain may take."""
     there: dict[str, Revision] = {}
     wanted = []
     for chosen in made.sets:
@@ -189,15 +189,13 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
         for target in rollout.targets
         if target.name in seen.revisions
     }
+    held = budget(seen.deployment, made, rollout, known_sets, blind=seen.inventory.nodes_unseen)
     return Decision(
         plan=made,
         kept=seen.kept,
         rollout=replace(rollout, failed=()),
         revisions=known_sets,
-        manifests=(
-            *_let_go(seen, made, rollout, known_sets),
-            *_workloads(seen.deployment, rollout, known_sets),
-        ),
+        manifests=(held, *_workloads(seen.deployment, rollout, known_sets)),
         look_again_seconds=rollout.look_again_seconds,
         prune=False,
     )
@@ -259,13 +257,6 @@ def _objects(
     objects += _workloads(deployment, rollout, there)
     turn = token_of(deployment, objects, seen.mark)
     return (*objects, plan_object(owner, made, kept.beside(), turn))
-
-
-def _let_go(seen: Seen, made: Plan, rollout: Rollout, there: Mapping[str, Revision]) -> tuple[Manifest, ...]:
-    """A node can be drained whatever is wrong with the spec, or with the whole of the hardware."""
-    if rollout.stay is None:
-        return ()
-    return (budget(seen.deployment, made, rollout, there, blind=seen.inventory.nodes_unseen),)
 
 
 def _workloads(
@@ -344,6 +335,7 @@ def _kept(seen: Seen, made: Plan, asked: str, *, settled: bool) -> Kept:
         asked=asked,
         control=seen.kept.control,
         retry=seen.kept.retry,
+        served=seen.kept.served,
     )
 
 
