@@ -345,7 +345,7 @@ def test_one_tick_without_an_answer_is_no_news() -> None:
 def test_why_nobody_can_be_asked_is_told() -> None:
     stage, world, control = staged()
     replace_look(stage, Looked(reachable=False, problem="900 pods would have to be asked"))
-    stage.run(control, world, 3)
+    stage.run(control, world, 6)
     (told,) = [one for one in world.directions[KEY].told if one.type == "MetricsAvailable"]
     assert told.message.endswith("900 pods would have to be asked")
 
@@ -371,5 +371,5 @@ def test_a_source_that_breaks_is_a_source_that_says_nothing() -> None:
         raise RuntimeError(f"{now} {asked}")
 
     stage.look = look  # type: ignore[method-assign]
-    stage.run(control, world, 3)
+    stage.run(control, world, 6)
     assert conditions(world.directions[KEY])["MetricsAvailable"] == ("False", "PrometheusUnreachable")

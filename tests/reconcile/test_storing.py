@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
+from plimsoll.api.v1alpha1.status import Condition
 from plimsoll.control.memory import LoadMemory, Memory, RoleMemory
 from plimsoll.control.record import Record
+from plimsoll.reconcile.sources import Looked
 from plimsoll.reconcile.storing import STORE_S, first_due, taught
-from tests.reconcile.test_controlling import staged
+from tests.reconcile.test_controlling import AUTO, KEY, conditions, put, replace_look, staged, started
 
 HOUR = 240
 """Ticks."""
@@ -63,3 +66,63 @@ def test_only_what_was_learned_is_new(change: dict[str, object], new: bool) -> N
     after = replace(before, **change)  # type: ignore[arg-type]
     records = [Record(memory=Memory(roles={"serve": one})) for one in (after, before)]
     assert taught(*records) is new
+
+
+def test_a_load_that_wavers_around_the_most_is_limited_all_the_time() -> None:
+    stage, world, control = staged(scaling={**AUTO["scaling"], "max": 2})
+    wavering = random.Random(1)
+    turns = 0
+    for tick in range(HOUR + 40):
+        stage.load = wavering.uniform(60, 110)
+        turned = stage.run(control, world, 1)
+        turns += turned if tick >= 40 else 0
+    assert conditions(world.directions[KEY])["ScalingLimited"] == ("True", "AtMax")
+    assert turns <= 4
+
+
+def test_a_most_that_was_raised_limits_nobody_any_more() -> None:
+    stage, world, control = staged(scaling={**AUTO["scaling"], "max": 2})
+    stage.load = 100.0
+    stage.run(control, world, 40)
+    assert conditions(world.directions[KEY])["ScalingLimited"] == ("True", "AtMax")
+    spec = stage.asked.deployment.spec
+    raised = spec.model_copy(update={"scaling": spec.scaling.model_copy(update={"max": 8})})
+    deployment = stage.asked.deployment.model_copy(update={"spec": raised})
+    stage.load = 60.0
+    put(stage, world, replace(stage.asked, deployment=deployment))
+    stage.run(control, world, 3)
+    assert "ScalingLimited" not in conditions(world.directions[KEY])
+
+
+def test_a_prometheus_that_starts_again_is_no_write() -> None:
+    stage, world, control = staged()
+    stage.run(control, world, 30)
+    stage.reachable = False
+    turns = stage.run(control, world, 4)
+    stage.reachable = True
+    assert turns + stage.run(control, world, 4) == 0
+
+
+@pytest.mark.parametrize("told", [("True", "Fresh"), ("False", "Missing")])
+def test_an_operator_that_starts_without_metrics_writes_nothing_for_a_moment(told: tuple[str, str]) -> None:
+    stage, world, control = staged()
+    stage.run(control, world, 30)
+    said = {**conditions(world.directions[KEY]), "MetricsAvailable": told}
+    there = [
+        {
+            "type": kind,
+            "status": one[0],
+            "reason": one[1],
+            "message": "said",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        for kind, one in said.items()
+    ]
+    listed = tuple(Condition.model_validate(one) for one in there)
+    status = stage.asked.deployment.status.model_copy(update={"conditions": listed})
+    stage.asked = replace(
+        stage.asked, deployment=stage.asked.deployment.model_copy(update={"status": status})
+    )
+    world, control = started(stage)
+    replace_look(stage, Looked())
+    assert stage.run(control, world, 3) == 0

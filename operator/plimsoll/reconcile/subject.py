@@ -16,6 +16,7 @@ from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.control.decision import Told
 from plimsoll.control.capacity import capacity_of
 from plimsoll.control.record import EMPTY, Record
 from plimsoll.control.retune import Consent, Knobs
@@ -86,8 +87,8 @@ class Subject:
     tls: bool
     record: Record
     """As it is stored."""
-    told: tuple[tuple[str, str, str], ...]
-    """Conditions as status had them when this was made: type, status, reason."""
+    told: tuple[Told, ...]
+    """Conditions as status had them when this was made."""
 
     @property
     def autoscaled(self) -> bool:
@@ -159,7 +160,10 @@ def _subject(
         changed=changed,
         tls=spec.networking.tls_secret is not None,
         record=record,
-        told=tuple((one.type, one.status, one.reason) for one in deployment.status.conditions),
+        told=tuple(
+            Told(type=one.type, status=one.status, reason=one.reason, message=one.message)
+            for one in deployment.status.conditions
+        ),
     )
 
 
