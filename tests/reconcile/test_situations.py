@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from plimsoll.api.config import OperatorConfig
+from plimsoll.api.v1alpha1.topology import Toleration
 from plimsoll.control.situation import ReplicaState
+from plimsoll.facts.inventory import Taint
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.layout import Layout, Shape
 from plimsoll.planning.plan import Hardware
@@ -104,3 +106,11 @@ def test_room_is_counted_where_the_set_may_run() -> None:
         gpu=H100.gpu, vendor="nvidia", resource=H100.resource, memory_bytes=1, selector={"team": "a"}
     )
     assert here.of(barred, Shape(1, 4), Layout()).replicas == 0
+
+
+def test_room_on_tainted_nodes_is_for_those_who_bear_the_taint() -> None:
+    barred = pool(nodes=2, taints=(Taint(key="team", value="other", effect="NoSchedule"),))
+    here = Grounds(inventory(barred), OperatorConfig())
+    assert here.of(H100, Shape(1, 8), Layout()).replicas == 0
+    bears = (Toleration(key="team", operator="Exists"),)
+    assert here.of(H100, Shape(1, 8), Layout(), bears).replicas == 2

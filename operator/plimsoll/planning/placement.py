@@ -132,12 +132,21 @@ def refusal(
         if pool.labels.get(key) != selector[key]:
             found = pool.labels.get(key)
             return f"topology.nodeSelector wants {key}={selector[key]}, the nodes have {found or 'no such label'}"
-    for taint in pool.taints:
-        if taint.effect in BLOCKING and not (
-            is_device_taint(taint, pool.resource) or tolerated(taint, tolerations)
-        ):
-            return f"its nodes are tainted {taint.key}={taint.value}:{taint.effect}; add it to topology.tolerations"
+    for taint in barring(pool, tolerations):
+        return (
+            f"its nodes are tainted {taint.key}={taint.value}:{taint.effect}; add it to topology.tolerations"
+        )
     return None
+
+
+def barring(pool: Pool, tolerations: tuple[Toleration, ...]) -> tuple[Taint, ...]:
+    """Taints that keep a deployment away."""
+    return tuple(
+        taint
+        for taint in pool.taints
+        if taint.effect in BLOCKING
+        and not (is_device_taint(taint, pool.resource) or tolerated(taint, tolerations))
+    )
 
 
 def is_device_taint(taint: Taint, resource: str) -> bool:

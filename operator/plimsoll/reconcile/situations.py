@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from plimsoll.api.config import OperatorConfig
+from plimsoll.api.v1alpha1.topology import Toleration
 from plimsoll.control.record import Record
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Replica, ReplicaState, Role, ServingSet, Situation, Zero
@@ -13,7 +14,7 @@ from plimsoll.facts.inventory import Inventory, Pool
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.pod_seen import NODE_LOST
 from plimsoll.planning.layout import Layout, Shape
-from plimsoll.planning.placement import room
+from plimsoll.planning.placement import barring, room
 from plimsoll.planning.plan import Hardware
 from plimsoll.reconcile.subject import Planned, Subject
 
@@ -125,16 +126,21 @@ class Grounds:
         self._free: dict[str, float] = {}
         self.gpus = sum((pool.nodes * pool.devices_per_node / pool.sharing for pool in inventory.pools), 0.0)
 
-    def of(self, hardware: Hardware, shape: Shape, layout: Layout) -> Ground:
+    def of(
+        self, hardware: Hardware, shape: Shape, layout: Layout, bears: tuple[Toleration, ...] = ()
+    ) -> Ground:
+        """`bears`: the taints that its pods tolerate."""
         kind = (hardware.gpu, hardware.partition, hardware.sharing, hardware.via_dra,
-                tuple(sorted(hardware.selector.items())), shape, layout)  # fmt: skip
+                tuple(sorted(hardware.selector.items())), shape, layout, bears)  # fmt: skip
         found = self._known.get(kind)
         if found is None:
-            found = self._known[kind] = self._ground(hardware, shape, layout)
+            pools = [
+                pool for pool in self._inventory.pools if _takes(pool, hardware) and not barring(pool, bears)
+            ]
+            found = self._known[kind] = self._ground(pools, shape, layout)
         return found
 
-    def _ground(self, hardware: Hardware, shape: Shape, layout: Layout) -> Ground:
-        pools = [pool for pool in self._inventory.pools if _takes(pool, hardware)]
+    def _ground(self, pools: Sequence[Pool], shape: Shape, layout: Layout) -> Ground:
         there = sum(room(_without_declared(pool), shape, layout) for pool in pools)
         declared = [pool for pool in pools if pool.declared_nodes]
         waits = [self._provision.get(pool.node_class or "", PROVISION_S) for pool in declared]
@@ -146,7 +152,7 @@ class Grounds:
         )
 
     def for_set(self, planned: Planned) -> Ground:
-        ground = self.of(planned.hardware, planned.shape, planned.layout)
+        ground = self.of(planned.hardware, planned.shape, planned.layout, planned.tolerations)
         self._free[ground.key] = ground.replicas * planned.gpus
         return ground
 

@@ -16,8 +16,9 @@ from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
-from plimsoll.control.decision import Told
+from plimsoll.api.v1alpha1.topology import Toleration
 from plimsoll.control.capacity import capacity_of
+from plimsoll.control.decision import Told
 from plimsoll.control.record import EMPTY, Record
 from plimsoll.control.retune import Consent, Knobs
 from plimsoll.control.retune.scene import knobs_of
@@ -48,6 +49,7 @@ class Planned:
     hardware: Hardware
     shape: Shape
     layout: Layout
+    tolerations: tuple[Toleration, ...]
     product: str
     gpus: float
     price_per_hour: float | None
@@ -115,10 +117,11 @@ def subject_of(deployment: LLMDeployment, kept: Kept, config: OperatorConfig) ->
     try:
         spec = effective(deployment.spec, deployment.namespace, config).spec
         engine = _engine(plan.engine, plan.engine_version)
-        sets = tuple(_planned(deployment, each, engine, config) for each in plan.sets)
+        bears = spec.topology.tolerations
+        sets = tuple(_planned(deployment, each, engine, bears, config=config) for each in plan.sets)
         record = kept.control or EMPTY
         tried = change_of(plan, record.retune)
-        changed = None if tried is None else _planned(deployment, tried.entry, engine, config)
+        changed = None if tried is None else _planned(deployment, tried.entry, engine, bears, config=config)
     except (SpecError, UnknownEngineError, EngineNotPlannedError):
         return None
     return _subject(deployment, spec, engine, sets=sets, changed=changed, record=record, config=config)
@@ -168,7 +171,12 @@ def _subject(
 
 
 def _planned(
-    deployment: LLMDeployment, chosen: PlanSet, engine: EngineFacts, config: OperatorConfig
+    deployment: LLMDeployment,
+    chosen: PlanSet,
+    engine: EngineFacts,
+    bears: tuple[Toleration, ...],
+    *,
+    config: OperatorConfig,
 ) -> Planned:
     claim = claim_of(chosen)
     return Planned(
@@ -180,6 +188,7 @@ def _planned(
         hardware=chosen.hardware,
         shape=chosen.shape,
         layout=chosen.layout,
+        tolerations=bears,
         product=claim.product,
         gpus=float(claim.gpus),
         price_per_hour=None if claim.price is None else float(claim.price),
