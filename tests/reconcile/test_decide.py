@@ -64,13 +64,18 @@ def after(first: Decision, asked: Seen) -> Seen:
     return replace(asked, serving=serving(first), revisions=read_back(first), kept=first.kept)
 
 
-def test_the_second_turn_finds_nothing_to_change() -> None:
+def test_the_second_turn_keeps_that_the_set_serves_and_the_third_finds_nothing_to_change() -> None:
     asked = seen(spec={"replicas": 2})
     first = decide(asked)
     second = decide(after(first, asked))
-    assert hashes(second) == hashes(first)
-    assert second.rollout is not None
-    assert second.rollout.settled
+    assert {ref for ref, digest in hashes(second).items() if hashes(first)[ref] != digest} == {
+        "ConfigMap team-a/chat-plan"
+    }
+    assert second.kept.served == tuple(second.revisions)
+    third = decide(after(second, asked))
+    assert hashes(third) == hashes(second)
+    assert third.rollout is not None
+    assert third.rollout.settled
 
 
 def test_without_an_admins_file_nothing_unusual_is_trusted() -> None:

@@ -156,6 +156,28 @@ def test_a_set_that_serves_is_not_touched() -> None:
     assert second.kept.retry is None
 
 
+def test_a_set_that_served_once_is_not_given_less_when_it_starts_again_without_room() -> None:
+    seen = asked()
+    first = decide(seen)
+    name = lead(first)
+    serves = PodSeen(name="p", uid="p", stage=Stage.READY, node="n")
+    seen, second = turned(seen, first, SetSeen(name=name, replicas=1, pods=(serves,)))
+    seen, third = turned(seen, second, SetSeen(name=name, replicas=1))
+    _, fourth = turned(seen, third, failing(name, "NoKvRoom"))
+    assert fourth.kept.retry is None
+    assert fourth.kept.served == (name,)
+    assert fourth.plan.sets[0].digest == first.plan.sets[0].digest
+
+
+def test_an_engine_that_loads_again_is_waited_for() -> None:
+    seen = asked()
+    first = decide(seen)
+    seen, second = turned(seen, first, failing(lead(first), "NoKvRoom", stage=Stage.LOADING))
+    assert second.kept.retry is None
+    _, third = turned(seen, second, failing(lead(first), "NoKvRoom"))
+    assert third.kept.retry is not None
+
+
 def test_what_its_owner_has_fixed_is_left_alone_and_another_setting_taken() -> None:
     _, _, second = retried("NoKvRoom", engine={"maxSequences": 64})
     assert second.kept.retry is not None

@@ -22,6 +22,7 @@ PREVIOUS_KEY: Final = "previous.json"
 ASKED_KEY: Final = "replan"
 CONTROL_KEY: Final = "control.json"
 RETRY_KEY: Final = "retry.json"
+SERVED_KEY: Final = "served"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,8 @@ class Kept:
     """What control decided and remembers; None: nothing yet."""
     retry: Retry | None = None
     """The second try with less, where a start failed for memory."""
+    served: tuple[str, ...] = ()
+    """Sets that are there and had a ready pod at any time."""
 
     def beside(self) -> dict[str, str]:
         """What stands beside the plan in the ConfigMap's data."""
@@ -45,6 +48,8 @@ class Kept:
             data[CONTROL_KEY] = codec.canonical(self.control).decode()
         if self.retry is not None:
             data[RETRY_KEY] = codec.canonical(self.retry).decode()
+        if self.served:
+            data[SERVED_KEY] = " ".join(self.served)
         return data
 
     @classmethod
@@ -55,6 +60,7 @@ class Kept:
             asked=str(data.get(ASKED_KEY) or ""),
             control=_record(data.get(CONTROL_KEY)),
             retry=_retry(data.get(RETRY_KEY)),
+            served=tuple(str(data.get(SERVED_KEY) or "").split()),
         )
 
 

@@ -106,6 +106,7 @@ def planned(
 ) -> tuple[Plan, Seen]:
     """The plan of this turn, with less than the spec says where that is the second try; and what is known of sets and of the
     try from now on."""
+    seen = replace(seen, kept=replace(seen.kept, served=_served(seen)))
     digest = "" if spec is None else spec_digest(spec)
     known = seen.kept.retry
     stands = known is not None and known.spec == digest and event is not Event.REQUESTED
@@ -162,7 +163,7 @@ def _due(seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, digest
     for chosen in pinned.sets:
         name = entries.get(chosen.digest, "")
         there = seen.serving.set_named(name)
-        word = "" if there is None or there.failed else _word(there)
+        word = "" if there is None or there.failed or name in seen.kept.served else _word(there)
         for field in RUNGS.get(word, ()):
             how, unit = FIELDS[field]
             less = None if _is_fixed(seen.deployment, field) else how(chosen)
@@ -172,10 +173,17 @@ def _due(seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, digest
     return None
 
 
+def _served(seen: Seen) -> tuple[str, ...]:
+    """What served once started with its memory: when it fails to start again, something else has taken of it."""
+    before, sets = seen.kept.served, seen.serving.sets
+    ready = (one.name for one in sets if any(pod.stage is Stage.READY for pod in one.pods))
+    return tuple(sorted({*ready, *(one.name for one in sets if one.name in before)}))
+
+
 def _word(there: SetSeen) -> str:
-    if any(pod.stage is Stage.READY for pod in there.pods):
-        return ""
-    return next((pod.failure.word for pod in there.pods if pod.failure is not None), "")
+    """Of an engine that is loading again nobody knows yet whether it fails again."""
+    failed = (pod.failure for pod in there.pods if pod.stage is Stage.FAILED)
+    return next((failure.word for failure in failed if failure is not None), "")
 
 
 def _is_fixed(deployment: LLMDeployment, field: str) -> bool:
