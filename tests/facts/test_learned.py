@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from plimsoll.facts.learned import (
     import_learned,
     learned,
     merged,
+    taught,
 )
 
 KEY = LearnedKey(model="abc", gpu="H100-SXM-80GB", engine="vllm-0.33.0", flags="tp1-t8192-s256")
@@ -71,6 +73,26 @@ def test_only_the_steadiest_entries_are_kept_when_there_are_too_many():
     kept = learned(many)
     assert len(kept.residuals) == MOST_ENTRIES
     assert kept.residual("t0", KEY) is None
+
+
+def test_a_new_lesson_is_learned_though_all_places_are_taken_by_steadier_ones():
+    full = learned(residual(term=f"t{index}", starts=9) for index in range(MOST_ENTRIES))
+    known = taught(full, [residual("new", starts=1)])
+    assert len(known.residuals) == MOST_ENTRIES
+    assert known.residual("new", KEY) == 100
+    again = taught(known, [residual("newer", starts=1)])
+    assert again.residual("newer", KEY) == 100
+    assert import_learned(export_learned(again)) == again
+
+
+def test_entries_with_long_names_fit_into_one_config_map():
+    keys_ = [
+        LearnedKey(model=f"{index:0256}", gpu="é" * 256, engine="e" * 256, flags="f" * 256)
+        for index in range(1500)
+    ]
+    known = learned(replace(residual(key=key), name="n" * 256) for key in keys_)
+    assert 0 < len(export_learned(known).encode()) < 2**20
+    assert import_learned(export_learned(known)) == known
 
 
 ROW = {

@@ -12,6 +12,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from plimsoll.facts.gpus import GIB
@@ -19,13 +20,17 @@ from plimsoll.facts.gpus import GIB
 MOST_BYTES: Final = 16 * GIB
 """No residual may move a term by more; what is further off is a wrong formula or a wrong reading."""
 MOST_ENTRIES: Final = 2048
-"""Entries of one export; at about 300 bytes each it stays under the size a ConfigMap may have."""
+"""Entries of one export, of about 300 bytes each."""
+MOST_TEXT: Final = 900_000
+"""Bytes of one export: a ConfigMap may have 1 MiB."""
 ONE_START: Final = 64 * 2**20
 """Bytes within which starts of one model under one set of flags lay of one another in the logs."""
 LONGEST_MEMORY: Final = 20
 """Starts of one kind after which each further one counts as the twentieth."""
 LONGEST_WORD: Final = 256
 SCHEMA: Final = 1
+BETWEEN: Final = 6
+"""Bytes that set one entry apart from the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -83,17 +88,19 @@ class LearnedError(ValueError):
     """A file of residuals that cannot be read; the message names the entry, the value and what would be right."""
 
 
-def learned(residuals: Iterable[Residual]) -> Learned:
-    """Sorted, clamped and bounded; where a key and term come twice, the one with more starts behind it stays."""
+def learned(residuals: Iterable[Residual], newest: Iterable[Residual] = ()) -> Learned:
+    """Sorted, clamped and bounded; where a key and term come twice, the one with more starts behind it stays. Where there are
+    too many, `newest` stay before all others, or nothing would ever be learned again."""
     best: dict[tuple[LearnedKey, str], Residual] = {}
     for entry in sorted(residuals):
         place = (entry.key, entry.term)
         if place not in best or entry.starts > best[place].starts:
             best[place] = _clamped(entry)
-    if len(best) > MOST_ENTRIES:
-        steadiest = sorted(best, key=lambda place: (-best[place].starts, place))[:MOST_ENTRIES]
-        best = {place: best[place] for place in steadiest}
-    return Learned(residuals=tuple(best[place] for place in sorted(best)))
+    fresh = {(entry.key, entry.term) for entry in newest}
+    order = sorted(best, key=lambda place: (place not in fresh, -best[place].starts, place))[:MOST_ENTRIES]
+    sizes = accumulate(len(_line(best[place])) + BETWEEN for place in order)
+    stay = [place for place, size in zip(order, sizes, strict=True) if size <= MOST_TEXT]
+    return Learned(residuals=tuple(best[place] for place in sorted(stay)))
 
 
 def merged(own: Learned, seed: Learned) -> Learned:
@@ -107,10 +114,11 @@ def taught(known: Learned, lessons: Iterable[Residual]) -> Learned:
     """What is known with what one more start showed. The newest starts count at least a twentieth, so that what changes
     is followed, and at most that much once there are twenty, so that no odd one moves a fleet."""
     best = {(entry.key, entry.term): entry for entry in known.residuals}
-    for lesson in sorted(lessons):
+    newest = sorted(lessons)
+    for lesson in newest:
         place = (lesson.key, lesson.term)
         best[place] = _folded(best[place], lesson) if place in best else lesson
-    return learned(best.values())
+    return learned(best.values(), newest)
 
 
 def _folded(old: Residual, new: Residual) -> Residual:
@@ -146,24 +154,24 @@ def forgotten(known: Learned, *, words: Iterable[str]) -> Learned:
 
 def export_learned(value: Learned) -> str:
     """One line an entry, sorted: short diffs in git."""
-    rows = [
-        json.dumps(
-            {
-                "model": entry.key.model,
-                "gpu": entry.key.gpu,
-                "engine": entry.key.engine,
-                "flags": entry.key.flags,
-                "term": entry.term,
-                "bytes": entry.bytes,
-                "halfWidth": entry.half_width,
-                "starts": entry.starts,
-                **({"name": entry.name} if entry.name else {}),
-            }
-        )
-        for entry in value.residuals
-    ]
-    body = ",\n".join(f"    {row}" for row in rows)
-    return f'{{\n  "schema": {SCHEMA},\n  "residuals": [\n{body}\n  ]\n}}\n' if rows else _EMPTY
+    body = ",\n".join(f"    {_line(entry)}" for entry in value.residuals)
+    return f'{{\n  "schema": {SCHEMA},\n  "residuals": [\n{body}\n  ]\n}}\n' if body else _EMPTY
+
+
+def _line(entry: Residual) -> str:
+    return json.dumps(
+        {
+            "model": entry.key.model,
+            "gpu": entry.key.gpu,
+            "engine": entry.key.engine,
+            "flags": entry.key.flags,
+            "term": entry.term,
+            "bytes": entry.bytes,
+            "halfWidth": entry.half_width,
+            "starts": entry.starts,
+            **({"name": entry.name} if entry.name else {}),
+        }
+    )
 
 
 def import_learned(text: str) -> Learned:
