@@ -7,16 +7,17 @@ from collections.abc import Mapping
 
 import pytest
 
-from plimsoll.prometheus.client import NO_CONNECTION, Asked
-from plimsoll.prometheus.wakes import ALONE_MOST, LABEL, TOGETHER, WakeQueries, Woken, is_closed
+from plimsoll.prometheus.client import NO_ANSWER, NO_CONNECTION, Asked
+from plimsoll.prometheus.wakes import ALONE_MOST, LABEL, SLOW_LOOKS, TOGETHER, WakeQueries, Woken, is_closed
 
 
 class Gateway:
-    """Answers 3 for whoever asks, and refuses what holds the word wrong."""
+    """Answers 3 for whoever asks, refuses what holds the word wrong, and is late with what holds the word slow."""
 
     def __init__(self) -> None:
         self.asked: list[Mapping[str, str]] = []
         self.down = False
+        self.loaded = True
 
     async def ask(self, questions: Mapping[str, str]) -> Asked:
         self.asked.append(questions)
@@ -24,6 +25,8 @@ class Gateway:
         for about, text in questions.items():
             if self.down:
                 errors[about] = NO_CONNECTION
+            elif "slow" in text and self.loaded:
+                errors[about] = NO_ANSWER
             elif "wrong" in text:
                 errors[about] = "400: parse error"
             else:
@@ -66,6 +69,38 @@ def test_an_outage_blames_no_query() -> None:
     assert (found.waiting, found.refused) == ({}, {})
     gateway.down = False
     assert looked(wakes, {"team/a": "queue"}, 2).waiting == {"team/a": 3.0}
+
+
+def test_one_that_has_become_slow_silences_nobody_else() -> None:
+    gateway = Gateway()
+    wakes = WakeQueries(gateway)
+    gateway.loaded = False
+    queries = {f"team/chat-{n}": f'queue{{n="{n}"}}' for n in range(6)}
+    queries |= {f"team/a-{n}": "slow" for n in range(5)}
+    others = dict.fromkeys([key for key in sorted(queries) if "chat" in key], 3.0)
+    assert looked(wakes, queries, 4).waiting == dict.fromkeys(sorted(queries), 3.0)
+    gateway.loaded = True
+    found = looked(wakes, queries, 8)
+    assert found.waiting == others
+    assert found.refused == {f"team/a-{n}": NO_ANSWER for n in range(5)}
+    asked = len(gateway.asked)
+    assert looked(wakes, queries, SLOW_LOOKS - 10).waiting == others
+    assert all(list(each) == [TOGETHER] for each in gateway.asked[asked:]), "nobody waits for the slow ones"
+    gateway.loaded = False
+    found = looked(wakes, queries, 2 * SLOW_LOOKS)
+    assert found == Woken(waiting=dict.fromkeys(sorted(queries), 3.0))
+
+
+def test_one_late_answer_to_all_takes_nothing_apart() -> None:
+    gateway = Gateway()
+    wakes = WakeQueries(gateway)
+    gateway.loaded = False
+    queries = {"team/a": "slow", "team/b": "queue"}
+    looked(wakes, queries, 2)
+    gateway.loaded = True
+    assert looked(wakes, queries) == Woken()
+    gateway.loaded = False
+    assert looked(wakes, queries).waiting == dict.fromkeys(queries, 3.0)
 
 
 @pytest.mark.parametrize(

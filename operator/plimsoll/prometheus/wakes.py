@@ -1,7 +1,8 @@
 """What gateways say of deployments that may sleep: all their wake queries in one question, so that many cost no more than one.
 
 The queries are users' own. One that Prometheus refuses would spoil the answer for all: those it is among are then asked one by
-one, a few a tick, and whoever is refused alone is left out until it is written anew.
+one, a few a tick, and whoever is refused alone is left out until it is written anew. So it is with one that is too slow, which
+is tried again now and then.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from plimsoll.prometheus.client import PASSING
+from plimsoll.prometheus.client import NO_ANSWER, PASSING
 from plimsoll.prometheus.fleet import Asks
 
 LABEL: Final = "plimsoll_deployment"
 ALONE_MOST: Final = 4
 TOGETHER: Final = "wakes"
+SLOW_LOOKS: Final = 40
+"""After so many looks a query that was too slow is asked again: each time the whole tick waits for it."""
 CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -34,29 +37,47 @@ class WakeQueries:
         self._good: dict[str, str] = {}
         self._bad: dict[str, tuple[str, str]] = {}
         """The query, and why it is refused."""
+        self._slow: dict[str, tuple[str, int]] = {}
+        """The query, and the look at which it is asked again."""
+        self._late = False
+        """Whether the last answer to all together did not come in time."""
+        self._looks = 0
 
     async def look(self, queries: Mapping[str, str]) -> Woken:
-        """By deployment (namespace/name)."""
+        """By deployment (namespace/name), while Prometheus answers other questions in time."""
+        self._looks += 1
         self._good = {key: text for key, text in self._good.items() if queries.get(key) == text}
         self._bad = {key: each for key, each in self._bad.items() if queries.get(key) == each[0]}
+        self._slow = {key: each for key, each in self._slow.items() if queries.get(key) == each[0]}
         unknown = [key for key in sorted(queries) if key not in self._good and key not in self._bad]
         for key in unknown:
             if not is_closed(queries[key]):
                 self._bad[key] = queries[key], "its brackets or quotes are not closed"
-        alone = [key for key in unknown if key not in self._bad][:ALONE_MOST]
-        questions = {key: _one(key, queries[key]) for key in alone}
+        fresh = [key for key in unknown if key not in self._bad and key not in self._slow]
+        again = [key for key, (_, due) in sorted(self._slow.items()) if due <= self._looks]
+        alone = fresh[:ALONE_MOST] or again[:1]
+        questions = {}
         if self._good:
+            # First, since a slow one keeps whoever asks it.
             questions[TOGETHER] = " or ".join(_one(key, text) for key, text in sorted(self._good.items()))
+        questions |= {key: _one(key, queries[key]) for key in alone}
         if not questions:
             return self._woken([])
         asked = await self._source.ask(questions)
         for key in alone:
+            why = asked.errors.get(key, "")
+            if why != NO_ANSWER:
+                self._slow.pop(key, None)
             if key in asked.answers:
                 self._good[key] = queries[key]
-            elif (why := asked.errors.get(key, "")) not in PASSING:
+            elif why == NO_ANSWER:
+                self._slow[key] = queries[key], self._looks + SLOW_LOOKS
+            elif why not in PASSING:
                 self._bad[key] = queries[key], why
-        if TOGETHER in asked.errors and asked.errors[TOGETHER] not in PASSING:
-            # One of them has become wrong, as a type error in a metric that has only now appeared.
+        failed = asked.errors.get(TOGETHER)
+        late, self._late = self._late, failed == NO_ANSWER
+        if (failed is not None and failed not in PASSING) or (late and self._late):
+            # One of them has become wrong, as a type error in a metric that has only now appeared, or slow.
             self._good = {}
         return self._woken([row for rows in asked.answers.values() for row in rows])
 
@@ -71,7 +92,10 @@ class WakeQueries:
                 found[key] = value
         return Woken(
             waiting=dict(sorted(found.items())),
-            refused={key: why for key, (_, why) in sorted(self._bad.items())},
+            refused={
+                **{key: why for key, (_, why) in sorted(self._bad.items())},
+                **dict.fromkeys(sorted(self._slow), NO_ANSWER),
+            },
         )
 
 
