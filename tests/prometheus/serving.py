@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ def body(rows: object) -> tuple[int, bytes]:
 
 
 @contextmanager
-def server(answer: Answer) -> Iterator[str]:
+def server(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             query = parse_qs(urlparse(self.path).query).get("query", [""])[0]
@@ -44,10 +45,12 @@ def server(answer: Answer) -> Iterator[str]:
             del args
 
     served = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        served.socket = tls.wrap_socket(served.socket, server_side=True)
     thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{served.server_address[1]}"
+        yield f"http{'' if tls is None else 's'}://127.0.0.1:{served.server_address[1]}"
     finally:
         served.shutdown()
         served.server_close()

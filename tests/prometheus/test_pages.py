@@ -1,10 +1,13 @@
 """A metrics page read line by line, from engines as they are and as they should not be."""
 
 import asyncio
+import ssl
+from datetime import UTC, datetime
 
 import pytest
 
 from plimsoll.facts.engines import engine_facts, engine_profile
+from plimsoll.kube.certificates import made
 from plimsoll.prometheus.exposition import sample_of
 from plimsoll.prometheus.pods import Page, scrape
 from plimsoll.prometheus.vocabulary import vocabulary
@@ -128,3 +131,15 @@ def test_a_page_that_cannot_be_read_is_an_error_of_its_pod(monkeypatch):
         found = asyncio.run(run(url))
     assert [one.running for one in found.samples] == [3.0]
     assert found.errors == {"odd": "OverflowError: too much"}
+
+
+def test_a_pod_is_read_by_its_address_whatever_name_its_certificate_has(tmp_path):
+    pair, _ = made(["chat.team-a.svc"], datetime(2026, 11, 1, tzinfo=UTC))
+    for name, said in (("tls.crt", pair.certificate), ("tls.key", pair.key)):
+        (tmp_path / name).write_text(said)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+    with server(lambda _: (200, PAGE.encode()), tls) as url:
+        found = asyncio.run(scrape([Page("uid", f"{url}/metrics")], WORDS, now=7.0))
+    assert found.errors == {}
+    assert [one.running for one in found.samples] == [3.0]

@@ -63,7 +63,8 @@ async def scrape(
 
 
 async def _text(session: aiohttp.ClientSession, url: str) -> str:
-    async with session.get(url, allow_redirects=False) as answer:
+    # A certificate is of the Service's name, and a pod is asked by its address.
+    async with session.get(url, allow_redirects=False, ssl=False) as answer:
         if answer.status != 200:
             raise ValueError(f"status {answer.status}")
         body = bytearray()
