@@ -14,6 +14,8 @@ QUIET_SECONDS = 1.0
 """Endpoints forget a pod a moment after it is told: a request may still be on its way when nothing runs."""
 MOST_ROOM = 10.0
 """For the engine's own end: it tears down workers, which takes seconds."""
+LEAST_ROOM = 2.0
+"""However short the grace: an engine that is never told leaves its workers and what they share behind."""
 
 
 class Step(Enum):
@@ -33,7 +35,7 @@ class Drain:
 
     @property
     def kill_at(self) -> float:
-        return self.stop_at + min(MOST_ROOM, self._grace / 3)
+        return self.stop_at + max(LEAST_ROOM, min(MOST_ROOM, self._grace / 3))
 
     def step(self, now: float, reading: Reading | None, *, answers: bool) -> Step:
         """`answers`: whether the engine takes requests at all; `reading`: its last word since it was to end, None where there is

@@ -71,6 +71,15 @@ def test_a_short_grace_is_followed_by_a_short_moment():
     assert Drain(0.0, 6.0).step(8.0, BUSY, answers=True) is Step.KILL
 
 
+def test_without_any_grace_the_engine_is_told_before_it_is_killed():
+    drain = Drain(0.0, 0.0)
+    assert drain.step(0.0, BUSY, answers=True) is Step.STOP
+    assert drain.step(1.9, BUSY, answers=True) is Step.STOP
+    assert drain.step(2.0, BUSY, answers=True) is Step.KILL
+    assert drain.follow(0.0, leader_there=True) is Step.WAIT
+    assert drain.follow(1.0, leader_there=True) is Step.STOP
+
+
 def test_a_member_goes_when_its_leader_has_gone_or_has_had_its_time():
     drain = Drain(0.0, 60.0)
     assert drain.follow(59.0, leader_there=True) is Step.WAIT
