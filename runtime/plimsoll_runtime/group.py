@@ -51,6 +51,8 @@ class Report(NamedTuple):
     rank: int
     run: str
     failure: Failure | None = None
+    leader: str = ""
+    """Run of the leader that let it in; empty of one that asks to be."""
 
 
 class Members:
@@ -122,7 +124,7 @@ class Answer(NamedTuple):
 
 def ask_leader(place: Place, report: Report, timeout: float = 5.0) -> Answer | None:
     """None where nobody answers as a supervisor does."""
-    body = {"rank": report.rank, "run": report.run}
+    body = {"rank": report.rank, "run": report.run, "leader": report.leader}
     if report.failure is not None:
         body["failure"] = report.failure.told()
     connection = http.client.HTTPConnection(place.leader, place.port, timeout=timeout)
@@ -147,7 +149,12 @@ def ask_leader(place: Place, report: Report, timeout: float = 5.0) -> Answer | N
 def report_of(text: bytes) -> Report | None:
     try:
         body = json.loads(text)
-        return Report(int(body["rank"]), str(body["run"])[:64], _failure(body.get("failure")))
+        return Report(
+            int(body["rank"]),
+            str(body["run"])[:64],
+            _failure(body.get("failure")),
+            str(body.get("leader") or "")[:64],
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -48,8 +48,10 @@ def heard(said: Said, members: Members | None, text: bytes, sender: str, now: fl
     if members is None or report is None:
         return Answer(400, TEXT_TYPE, b"no report of a member, or nobody leads here\n")
     failure = said.failure
+    # Who belongs to the leader before this one is about to end, and would end the new group too if it were let in.
+    ours = report.leader in ("", said.run)
     body = {
-        "accepted": members.take(report, sender, now),
+        "accepted": ours and members.take(report, sender, now),
         "run": said.run,
         "serves": said.state == SERVING,
         "failure": None if failure is None else failure.told(),

@@ -105,7 +105,7 @@ class Companion(threading.Thread):
     def __init__(self, place: Place, run: str, events: queue.SimpleQueue[Event], said: Said) -> None:
         """`place` with the leader's address for its name."""
         super().__init__(name="companion", daemon=True)
-        self._place, self._events, self._said = place, events, said
+        self._place, self._leads, self._events, self._said = place, run, events, said
         self._leader = Leader(time.monotonic(), run)
         self._ended = threading.Event()
         self.leader_there = True
@@ -114,7 +114,9 @@ class Companion(threading.Thread):
         self._ended.set()
 
     def report(self, failure: Failure | None = None, timeout: float = 5.0) -> Answer | None:
-        return ask_leader(self._place, Report(self._place.rank, self._said.run, failure), timeout)
+        return ask_leader(
+            self._place, Report(self._place.rank, self._said.run, failure, self._leads), timeout
+        )
 
     def run(self) -> None:
         while not self._ended.wait(REPORT_SECONDS):

@@ -16,6 +16,7 @@ from plimsoll_runtime.group import (
     Members,
     Place,
     Report,
+    ask_leader,
     place_of,
     report_of,
 )
@@ -99,6 +100,30 @@ def test_a_leader_that_started_again_or_fails_or_is_silent_ends_its_member():
     assert again.word == "GroupEnded"
     assert failed is not None
     assert failed.message == "this replica is over: NoKvRoom: no room"
+
+
+def test_who_belongs_to_the_leader_before_is_not_let_in_by_the_next_and_ends_alone():
+    said, members = Said(("vllm", "serve"), 0.0), Members(2)
+    side = Side(said, 0, members)
+    place = Place(1, 2, "127.0.0.1", side.port)
+    try:
+        old = ask_leader(place, Report(1, "x", leader="the run before"))
+        assert old is not None
+        assert not old.accepted
+        assert members.joined == 0
+        over = Leader(0.0, "the run before").take(old, 1.0)
+        assert over is not None
+        assert over.word == "GroupEnded"
+        ask_leader(place, Report(1, "x", WHY, "the run before"))
+        anew = ask_leader(place, Report(1, "y"))
+        assert anew is not None
+        assert anew.accepted
+        after = ask_leader(place, Report(1, "y", leader=said.run))
+        assert after is not None
+        assert after.accepted
+        assert members.lost(0.0) is None
+    finally:
+        side.close()
 
 
 @pytest.mark.parametrize(
