@@ -35,7 +35,8 @@ from plimsoll.reconcile.world import World, plan_ref
 LOG: Final = logging.getLogger(__name__)
 PATIENCE_S: Final = 60.0
 """Metrics that have been missing for less are not told of: a replica that has just come is scraped a moment later."""
-PASSING: Final = frozenset({"Missing", "PrometheusUnreachable"})
+TICKS: Final = {"PrometheusUnreachable": 4.0}
+"""Looks without an answer before that is told, where it is more than one."""
 LIMITED_S: Final = 600.0
 """For so long it is still told that scaling is limited: what comes and goes with each tick would be a write each time."""
 AT_A_TIME: Final = 64
@@ -253,7 +254,11 @@ class Control:
         else:
             known.missing_since = now if known.missing_since is None else known.missing_since
             # A Prometheus that starts again would be two writes to every deployment of the fleet.
-            patience = PATIENCE_S if metrics.reason in PASSING else 0.5 * self._interval_s
+            patience = (
+                PATIENCE_S
+                if metrics.reason == "Missing"
+                else TICKS.get(metrics.reason, 0.5) * self._interval_s
+            )
             if now - known.missing_since < patience:
                 del told[names.METRICS]
                 told |= {kind: one for kind, one in last.items() if kind == names.METRICS}
