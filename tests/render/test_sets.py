@@ -292,29 +292,6 @@ def test_under_the_supervisor_the_engine_is_told_the_very_words_that_it_is_told_
         assert [brought["name"] for brought in one["spec"]["initContainers"]] == ["plimsoll"]
 
 
-@pytest.mark.parametrize(
-    ("patch", "command", "init"),
-    [
-        ({"op": "replace", "path": "/spec/containers/0/command", "value": '["numactl", "vllm", "serve"]'}, ["numactl", "vllm", "serve"], []),
-        ({"op": "add", "path": "/spec/initContainers", "value": '[{"name": "own", "image": "own.example/one:1"}]'}, ["vllm", "serve"], ["own"]),
-        ({"op": "replace", "path": "/spec/containers/0/volumeMounts", "value": "[]"}, ["vllm", "serve"], []),
-    ],
-)  # fmt: skip
-def test_patches_meet_the_plain_pod_and_the_supervisor_comes_around_it(patch, command, init):
-    admin = config(
-        runtime={"enabled": True},
-        registry={"runtimeImage": "own.example/plimsoll:7"},
-        trust={"podPatches": {"allow": ["*", "/spec/initContainers*"]}, "images": ["own.example/*"]},
-    )
-    pod = frozen(resource(podPatches=[patch]), admin=admin).leader["spec"]
-    own = engine_of({"spec": pod})
-    assert own["command"] == ["python3", "-I", "-S", "/plimsoll/plimsoll_runtime.pyz"]
-    after = own["args"][own["args"].index("--") + 1 :]
-    assert after[: len(command)] == command
-    assert [one["name"] for one in pod["initContainers"]] == ["plimsoll", *init]
-    assert own["volumeMounts"][-1]["mountPath"] == "/plimsoll"
-
-
 def test_a_set_that_is_there_keeps_its_pods_when_the_admin_turns_the_supervisor_on():
     there = frozen(resource())
     assert Revision.read(there.manifest(owner_of(resource())).body) == there

@@ -17,6 +17,7 @@ from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.command import TEMPLATE_FILE, TLS_FOLDER
 from plimsoll.engines.sources import HUBS, MODEL_FOLDER, scheme_of, sources
 from plimsoll.planning.plan import PlanSet
+from plimsoll.render.start import RUNTIME_FOLDER
 
 CACHE: Final = "/cache"
 MODELS: Final = f"{CACHE}/models"
@@ -28,6 +29,7 @@ SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount of the pod's own
 TEMPORARY: Final = "/tmp"  # noqa: S108 - another one
 CA_FOLDER: Final = "/etc/plimsoll/ca"
 CA_FILE: Final = f"{CA_FOLDER}/ca.crt"
+RUNTIME_VOLUME: Final = "plimsoll"
 TEMPLATE_KEY: Final = "chat-template.jinja"
 COMPILED_BYTES: Final = 10 * 2**30
 SHARED: Final = "ReadWriteMany"
@@ -49,6 +51,7 @@ def volumes(
     deployment: str,
     set_name: str,
     weight_bytes: int,
+    supervised: bool = False,
 ) -> tuple[Mounted, ...]:
     shm = format_quantity(chosen.resources.shm_bytes)
     found = [
@@ -58,6 +61,10 @@ def volumes(
         *_kept(spec, chosen, deployment, weight_bytes),
         *_named(spec),
     ]
+    if supervised:
+        found.append(
+            _mounted(RUNTIME_VOLUME, {"emptyDir": {"sizeLimit": "16Mi"}}, RUNTIME_FOLDER, readOnly=True)
+        )
     if spec.chat_template is not None:
         given = spec.chat_template.config_map
         config_map = set_name if given is None else given.name
