@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -59,7 +60,10 @@ class Processes:
 
     def pause(self, name: str) -> None:
         """Let it be there and do nothing: connections stay open, and nobody answers."""
-        os.kill(_innermost(self._running[name].pid), signal.SIGSTOP)
+        pid = _innermost(self._running[name].pid)
+        os.kill(pid, signal.SIGSTOP)
+        while not _is_stopped(pid):  # its threads stop one after the other, and each may still answer
+            time.sleep(0.001)
 
     def resume(self, name: str) -> None:
         """Let a paused one go on."""
@@ -203,3 +207,12 @@ class Ports:
         for holder in self._held:
             holder.close()
         self._held.clear()
+
+
+def _is_stopped(pid: int) -> bool:
+    """All threads of it; one that is gone does nothing either."""
+    for one in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if one.read_text().rpartition(")")[2].split()[0] not in "TtXZ":
+                return False
+    return True

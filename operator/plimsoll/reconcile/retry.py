@@ -175,9 +175,9 @@ def _due(seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, digest
 
 def _served(seen: Seen) -> tuple[str, ...]:
     """What served once started with its memory: when it fails to start again, something else has taken of it."""
-    before, sets = seen.kept.served, seen.serving.sets
-    ready = (one.name for one in sets if any(pod.stage is Stage.READY for pod in one.pods))
-    return tuple(sorted({*ready, *(one.name for one in sets if one.name in before)}))
+    ready = (one.name for one in seen.serving.sets if any(pod.stage is Stage.READY for pod in one.pods))
+    # By revisions, which a snapshot has too: what is rendered of it says the same.
+    return tuple(sorted({*ready, *(name for name in seen.kept.served if name in seen.revisions)}))
 
 
 def _word(there: SetSeen) -> str:
