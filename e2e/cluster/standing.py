@@ -25,7 +25,7 @@ import yaml
 
 from cluster.cluster import Cluster
 from cluster.fleet import read_fleet
-from cluster.images import VLLM_CPU, VLLM_CPU_VERSION
+from cluster.images import VLLM_CPU, VLLM_CPU_VERSION, supervisor_reference
 from cluster.processes import ClusterFailed
 
 PACKAGE: Final = Path(__file__).parent
@@ -59,7 +59,10 @@ class Wanted:
         """For the admin's config: what a real node runs, which has no GPU."""
         if not self.real_node:
             return {}
-        return {"engines": {"versions": [{"version": VLLM_CPU_VERSION, "cpuImage": VLLM_CPU.reference}]}}
+        return {
+            "engines": {"versions": [{"version": VLLM_CPU_VERSION, "cpuImage": VLLM_CPU.reference}]},
+            "registry": {"runtimeImage": supervisor_reference()},
+        }
 
 
 @dataclass(frozen=True, slots=True)

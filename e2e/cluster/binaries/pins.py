@@ -113,7 +113,7 @@ _ALL = (
         name="coredns",
         version=COREDNS,
         folder="coredns",
-        package="github.com/coredns/coredns",
+        package=".",
         version_args=("-version",),
     ),
     Pin(

@@ -34,8 +34,10 @@ class Store:
     folder: Path
 
     def home(self, pin: Pin) -> Path:
-        """The program's own folder: another version or other module files are another program."""
+        """The program's own folder: another version, other module files or other sources of our own are another program."""
         recipe = hashlib.sha256(repr((pin.package, pin.variables, *pin.tags)).encode())
+        for file in sorted(pin.module_folder.glob("*.go")):
+            recipe.update(file.read_bytes())
         for name in ("go.mod", "go.sum"):
             recipe.update((pin.module_folder / name).read_bytes())
         return self.folder / f"{pin.name}-{pin.version}-{recipe.hexdigest()[:10]}"

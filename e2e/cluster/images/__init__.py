@@ -2,5 +2,14 @@
 
 from cluster.images.make import ensure_images
 from cluster.images.recipes import TOOLS, VLLM_CPU, VLLM_CPU_VERSION, Recipe
+from cluster.images.supervisor import supervisor, supervisor_reference
 
-__all__ = ["TOOLS", "VLLM_CPU", "VLLM_CPU_VERSION", "Recipe", "ensure_images"]
+__all__ = [
+    "TOOLS",
+    "VLLM_CPU",
+    "VLLM_CPU_VERSION",
+    "Recipe",
+    "ensure_images",
+    "supervisor",
+    "supervisor_reference",
+]
