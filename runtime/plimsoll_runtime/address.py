@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 _NOWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - what an engine may listen on, not what we do
@@ -19,9 +19,19 @@ class Address(NamedTuple):
 
     def get(self, path: str, timeout: float) -> tuple[int, str] | None:
         """Status and text; None where nobody answers."""
+        return self.ask("GET", path, timeout)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        timeout: float,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[int, str] | None:
         connection = self._connection(timeout)
         try:
-            connection.request("GET", path)
+            connection.request(method, path, body, dict(headers or {}))
             answer = connection.getresponse()
             return answer.status, answer.read().decode(errors="replace")
         except (OSError, http.client.HTTPException, ValueError):

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import argparse
 import json
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from plimsoll_runtime import VERSION
-from plimsoll_runtime.failure import Failure
-from plimsoll_runtime.group import Members, place_of
-from plimsoll_runtime.model import ModelUnreadable, model_of
-from plimsoll_runtime.model import told as describe
+from plimsoll_runtime.adapter_source import fetching
+from plimsoll_runtime.adapters import Adapters, Engine, key_of, max_rank_of
+from plimsoll_runtime.address import address_of
+from plimsoll_runtime.bringing import Words, bring, missing, wish_of
+from plimsoll_runtime.failure import Failure, unforeseen
+from plimsoll_runtime.group import Members, Place, place_of, place_told
+from plimsoll_runtime.judging import Judgement
+from plimsoll_runtime.lora_base import base_of
 from plimsoll_runtime.nvml import devices
 from plimsoll_runtime.preflight import Need, PlanUnreadable, need_of, see, settled, with_argv
 from plimsoll_runtime.said import Said
 from plimsoll_runtime.side import Side
+from plimsoll_runtime.sources.trouble import FetchFailed, Stopped
 from plimsoll_runtime.supervisor import Options, Supervisor
-from plimsoll_runtime.words import leave, tell
+from plimsoll_runtime.told_model import leave_facts
+from plimsoll_runtime.words import tell
 
 TERMINATION_LOG = "/dev/termination-log"
+ADAPTERS = "/tmp/adapters"  # noqa: S108 - of a container, or of whoever tries it by hand
 MEMORY_SECONDS = 20.0
 """Until the driver has taken back what an engine before this one had."""
 
@@ -34,7 +42,7 @@ def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
             return 2
         return _serve(told, tuple(argv), environment)
     if told.command == "facts":
-        return _facts(told)
+        return leave_facts(told.source, told.revision, told.termination_log, environment)
     return 2
 
 
@@ -54,7 +62,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     serve = commands.add_parser("serve", help="run the engine whose words follow `--`", allow_abbrev=False)
     facts = commands.add_parser("facts", help="say what a model is, within 4 KiB", allow_abbrev=False)
-    facts.add_argument("folder", type=Path, help="where its config.json and safetensors files are")
+    facts.add_argument(
+        "source", help="a folder with its config.json and safetensors files, or hf://, s3://, ..."
+    )
+    facts.add_argument("--revision", help="branch, tag or commit")
     for command in (serve, facts):
         command.add_argument(
             "--termination-log",
@@ -65,6 +76,12 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--port", type=int, default=8079, help="where /facts and /metrics are (default 8079)")
     serve.add_argument(
         "--leader-port", type=int, help="the same of the leader of a group, where it is not --port"
+    )
+    serve.add_argument(
+        "--member",
+        nargs=3,
+        metavar=("RANK", "SIZE", "LEADER"),
+        help="which pod of a replica over several this is, where the engine's words do not say it (Ray)",
     )
     serve.add_argument(
         "--port-file", type=Path, help="write the port there, which is chosen freely for --port 0"
@@ -84,24 +101,37 @@ def _parser() -> argparse.ArgumentParser:
         default=600.0,
         help="requests run and no token moves for so long: the engine is ended (default 600; 0 never)",
     )
+    serve.add_argument(
+        "--fetch",
+        action="append",
+        type=wish_of,
+        default=[],
+        metavar="SOURCE[#REVISION]",
+        help="a model that is brought first, or a tokenizer: hf://, s3://, oci:// or modelscope://; several may be given",
+    )
+    serve.add_argument(
+        "--adapters",
+        type=Path,
+        help="a JSON file that lists LoRA adapters, which are kept loaded as it says for as long as the engine serves",
+    )
+    serve.add_argument(
+        "--adapters-into",
+        type=Path,
+        default=Path(ADAPTERS),
+        help=f"where adapters are fetched to (default {ADAPTERS})",
+    )
     return parser
-
-
-def _facts(told: argparse.Namespace) -> int:
-    try:
-        text = describe(model_of(told.folder))
-    except ModelUnreadable as unreadable:
-        tell(f"{unreadable.failure.word}: {unreadable.failure.message}")
-        leave(told.termination_log, unreadable.failure)
-        return 1
-    told.termination_log.write_text(text, encoding="ascii")
-    return 0
 
 
 def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping[str, str]) -> int:
     said = Said(argv, time.monotonic())
-    place = place_of(argv, told.leader_port or told.port)
+    try:
+        place = _place(told, argv)
+    except ValueError as error:
+        tell(f"--member {' '.join(told.member)}: {error}")
+        return 2
     members = Members(place.size) if place is not None and place.leads else None
+    kept = _adapters(told, argv, environment, said, members)
     options = Options(
         argv=argv,
         environment=environment,
@@ -109,6 +139,7 @@ def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping
         hang=told.hang_seconds,
         message=told.termination_log,
         place=place,
+        wishes=tuple(told.fetch),
     )
     try:
         need = with_argv(_plan(told.plan), argv, environment)
@@ -119,21 +150,97 @@ def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping
         side = Side(said, told.port, members)
     except OSError as error:  # an engine that nobody can ask about is better than none
         tell(f"port {told.port} is not to be had ({error.strerror}): no facts will be told")
-        return _run(options, said, members, need)
+        return _run(options, said, members, need, kept)
     if told.port_file is not None:
         told.port_file.write_text(f"{side.port}", encoding="ascii")
     try:
-        return _run(options, said, members, need)
+        return _run(options, said, members, need, kept)
     finally:
         side.close()
 
 
-def _run(options: Options, said: Said, members: Members | None, need: Need) -> int:
+def _place(told: argparse.Namespace, argv: Sequence[str]) -> Place | None:
+    port = told.leader_port or told.port
+    if told.member is None:
+        return place_of(argv, port)
+    rank, size, leader = told.member
+    return place_told(int(rank), int(size), leader, port)
+
+
+def _run(
+    options: Options, said: Said, members: Members | None, need: Need, kept: Adapters | None = None
+) -> int:
     """What does not fit is said before an engine is started that would find it out minutes later."""
     supervisor = Supervisor(options, said, members)
     supervisor.listen()
     found = _look(need, said, supervisor)
-    return supervisor.refuse(found[0]) if found and not supervisor.told_to_end() else supervisor.run()
+    if found and not supervisor.told_to_end():
+        return supervisor.refuse(found[0])
+    try:
+        supervisor.options = _with_model(options, said, supervisor)
+    except FetchFailed as error:
+        return supervisor.refuse(error.failure)
+    except Stopped:
+        return 0
+    except Exception as error:  # noqa: BLE001 - a pod that ends says why
+        return supervisor.refuse(unforeseen(error, "bringing the model"))
+    if kept is not None:
+        words = supervisor.options
+        kept.base = lambda: base_of(words.argv, words.environment)
+        kept.start()
+    try:
+        return supervisor.run()
+    finally:
+        if kept is not None:
+            kept.end()
+
+
+def _with_model(options: Options, said: Said, supervisor: Supervisor) -> Options:
+    """The engine's words once the model is here."""
+    lacking = missing(options.argv)
+    if lacking is not None:
+        raise FetchFailed(lacking)
+    if not options.wishes:
+        return options
+    said.begins_to_fetch(time.monotonic())
+    judgement = Judgement(options.argv, options.environment)
+
+    def stopped() -> bool:
+        return supervisor.told_to_end() or judgement.refused()
+
+    try:
+        words = bring(options.wishes, Words(options.argv, options.environment), said, stopped)
+    except Stopped:
+        if judgement.refusal is None or supervisor.told_to_end():
+            raise
+    finally:
+        judgement.end()
+    if judgement.refusal is not None:
+        raise FetchFailed(judgement.refusal)
+    return options._replace(argv=words.argv, environment=words.environment)
+
+
+def _adapters(
+    told: argparse.Namespace,
+    argv: tuple[str, ...],
+    environment: Mapping[str, str],
+    said: Said,
+    members: Members | None,
+) -> Adapters | None:
+    if told.adapters is None:
+        return None
+    address, ended = address_of(argv), threading.Event()
+    return Adapters(
+        told.adapters,
+        told.adapters_into,
+        None if address is None else Engine(address, key_of(argv, environment)),
+        said,
+        fetch=fetching(environment, ended.is_set),
+        max_rank=max_rank_of(argv),
+        lacking=None if members is None else members.lacking,
+        ended=ended,
+        environment=environment,
+    )
 
 
 def _look(need: Need, said: Said, supervisor: Supervisor) -> list[Failure]:

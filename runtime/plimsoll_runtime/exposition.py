@@ -7,6 +7,7 @@ from typing import Any
 
 from plimsoll_runtime.said import STATES
 
+ADAPTER_STATES = ("Waiting", "Fetching", "Loaded", "Failed")
 _BYTES = {
     "weightsBytes": "weights",
     "consumedBytes": "consumed",
@@ -16,6 +17,13 @@ _BYTES = {
     "graphsEstimatedBytes": "graphs_estimated",
     "kvBytes": "kv",
 }
+
+_FETCH = (
+    ("bytes", "fetch_bytes", "Of the model, so far."),
+    ("of", "fetch_total_bytes", "Of the model in all."),
+    ("rate", "fetch_bytes_per_second", "Over the last half minute."),
+    ("left", "fetch_left_seconds", "Until the model is there, at this rate."),
+)
 
 
 def exposition(facts: Mapping[str, Any]) -> str:
@@ -29,6 +37,11 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from _head("phase_seconds", "How long each phase of the start took, the current one until now.")
     for phase in facts["phases"]:
         yield f'plimsoll_runtime_phase_seconds{{phase="{phase["name"]}"}} {phase["seconds"]}'
+    progress = facts["progress"] or {}
+    for name, word, text in _FETCH:
+        if progress.get(name) is not None:
+            yield from _head(word, text)
+            yield f"plimsoll_runtime_{word} {progress[name]}"
     measured = facts["measured"]
     known = [(word, measured[name]) for name, word in _BYTES.items() if measured[name] is not None]
     if known:
@@ -41,6 +54,11 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
     if measured["compileCache"] is not None:
         yield from _head("compile_cache_warm", "Whether the compiled model came from the cache.")
         yield f"plimsoll_runtime_compile_cache_warm {int(measured['compileCache'] == 'warm')}"
+    if facts["adapters"] is not None:
+        yield from _head("adapters", "LoRA adapters as declared, by how far they are.")
+        for state in ADAPTER_STATES:
+            count = sum(1 for one in facts["adapters"] if one["state"] == state)
+            yield f'plimsoll_runtime_adapters{{state="{state}"}} {count}'
     if facts["failure"] is not None:
         yield from _head("failure", "Why the engine ended.")
         yield f'plimsoll_runtime_failure{{word="{facts["failure"]["word"]}"}} 1'

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 MOST_BYTES = 4096
@@ -15,7 +17,7 @@ MOST_EVIDENCE = 5
 MOST_LINE = 300
 LEAST_SECRET = 6
 """Characters; of what is shorter nothing could be told any more."""
-_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|API_KEY|ACCESS_KEY|CREDENTIAL")
+_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|API_KEY|ACCESS_KEY|CREDENTIAL|REGISTRY_AUTH")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -44,6 +46,16 @@ def plain(line: str) -> str:
     return clean if len(clean) <= MOST_LINE else clean[: MOST_LINE - 3] + "..."
 
 
+def unforeseen(error: Exception, what: str) -> Failure:
+    """Of a fault of this program, whose own words may quote anything: its kind, and where it arose."""
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    lines = tuple(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames)
+    message = f"{what} ended in an error that nobody foresaw ({type(error).__name__})"
+    return Failure(
+        "Download", message, "check spec.model.source, and report this error with its lines", lines
+    )
+
+
 def termination_message(failure: Failure) -> str:
     """JSON of at most 4 KiB: the evidence shrinks first, the sentence last."""
     evidence = [plain(line) for line in failure.evidence[:MOST_EVIDENCE]]
@@ -60,13 +72,14 @@ def plain_text(text: str) -> str:
 
 
 def scrubbed(failure: Failure, environment: Mapping[str, str]) -> Failure:
-    """Without what the environment keeps secret: an error may quote the address, or the words, that hold it."""
-    secrets = [
-        value for name, value in environment.items() if _SECRET.search(name) and len(value) >= LEAST_SECRET
-    ]
+    """Without what the environment keeps secret: an error may quote the address, or the words, that hold it, or a line of it."""
+    kept = [value for name, value in environment.items() if _SECRET.search(name)]
+    lines = [line.strip() for value in kept for line in value.splitlines()]
+    long = {secret for secret in (*kept, *lines) if len(secret) >= LEAST_SECRET}
+    secrets = sorted(long, key=lambda secret: (-len(secret), secret))
 
     def without(text: str) -> str:
-        for secret in sorted(secrets, key=len, reverse=True):
+        for secret in secrets:
             text = text.replace(secret, "***")
         return text
 

@@ -30,14 +30,21 @@ class Progress(NamedTuple):
     """Bytes a second; None until two looks differ in time."""
 
     def told(self) -> dict[str, object]:
-        return {"bytes": self.done, "of": self.total, "rate": self.rate}
+        return {"bytes": self.done, "of": self.total, "rate": self.rate, "left": self.left()}
+
+    def left(self) -> int | None:
+        """Seconds, at this rate."""
+        if not self.rate or self.total is None:
+            return None
+        return max(0, self.total - self.done) // self.rate
 
     def text(self) -> str:
         total = "" if self.total is None else f" of {self.total / GIB:.1f}"
         rate = "" if not self.rate else f", {self.rate / MIB:.0f} MiB/s"
         left = ""
-        if self.rate and self.total is not None and self.total > self.done:
-            left = f", {_minutes((self.total - self.done) / self.rate)} left"
+        seconds = self.left()
+        if seconds:
+            left = f", {_minutes(seconds)} left"
         return f"fetching the model: {self.done / GIB:.1f}{total} GiB{rate}{left}"
 
 
@@ -47,17 +54,22 @@ def _minutes(seconds: float) -> str:
 
 def folder_of(argv: Sequence[str], environment: Mapping[str, str]) -> Path | None:
     """Where the hub's client keeps this model; None where the engine reads a folder of its own."""
-    model = _model(argv)
+    model = model_of_words(argv)
     if model is None or model.startswith(("/", ".", "~")) or model.count("/") > 1 or "://" in model:
         return None
+    return cache_of(argv, environment) / ("models--" + model.replace("/", "--"))
+
+
+def cache_of(argv: Sequence[str], environment: Mapping[str, str]) -> Path:
+    """Where the hub's client keeps all models."""
     cache = value_of(argv, "--download-dir") or environment.get("HF_HUB_CACHE")
     if cache is None:
         home = environment.get("HF_HOME")
         cache = f"{home}/hub" if home else f"{environment.get('HOME', '/root')}/.cache/huggingface/hub"
-    return Path(cache) / ("models--" + model.replace("/", "--"))
+    return Path(cache)
 
 
-def _model(argv: Sequence[str]) -> str | None:
+def model_of_words(argv: Sequence[str]) -> str | None:
     named = value_of(argv, "--model")
     if named is not None:
         return named

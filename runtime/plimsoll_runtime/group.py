@@ -20,6 +20,7 @@ REPORT_SECONDS = 2.0
 SILENT_SECONDS = 20.0
 """Without a word a member is lost: longer than a busy machine keeps a thread waiting, shorter than collectives time out."""
 MOST_REPORT = 16384
+MOST_ADAPTERS = 256
 
 
 class Place(NamedTuple):
@@ -45,6 +46,13 @@ def place_of(argv: Sequence[str], port: int) -> Place | None:
     return Place(rank=rank, size=size, leader=leader, port=port)
 
 
+def place_told(rank: int, size: int, leader: str, port: int) -> Place | None:
+    """By somebody else than the engine."""
+    if not 0 <= rank < size:
+        raise ValueError(f"rank {rank} is none of {size}: RANK must be from 0 to SIZE - 1")
+    return None if size == 1 else Place(rank=rank, size=size, leader=leader, port=port)
+
+
 class Report(NamedTuple):
     """What a member says of itself."""
 
@@ -53,6 +61,8 @@ class Report(NamedTuple):
     failure: Failure | None = None
     leader: str = ""
     """Run of the leader that let it in; empty of one that asks to be."""
+    adapters: tuple[str, ...] | None = None
+    """Ids of those whose files it has; None where it keeps none."""
 
 
 class Members:
@@ -64,6 +74,7 @@ class Members:
         self._runs: dict[int, tuple[str, str]] = {}
         """Run and address by rank."""
         self._heard: dict[int, float] = {}
+        self._adapters: dict[int, tuple[str, ...]] = {}
         self._broken: Failure | None = None
 
     def take(self, report: Report, sender: str, now: float) -> bool:
@@ -80,6 +91,8 @@ class Members:
                 self._broken = _lost(report.rank, "was started again")
                 return False
             self._heard[report.rank] = now
+            if report.adapters is not None:
+                self._adapters[report.rank] = report.adapters
             if report.failure is not None:
                 self._broken = _lost(report.rank, "ended", report.failure)
             return True
@@ -93,6 +106,11 @@ class Members:
                         self._broken = _lost(rank, f"has not been heard of for {SILENT_SECONDS:.0f} seconds")
                         break
             return self._broken
+
+    def lacking(self, adapter: str) -> list[int]:
+        """Ranks that keep adapters and have not got the files of this one."""
+        with self._lock:
+            return [rank for rank, held in sorted(self._adapters.items()) if adapter not in held]
 
     @property
     def joined(self) -> int:
@@ -124,7 +142,9 @@ class Answer(NamedTuple):
 
 def ask_leader(place: Place, report: Report, timeout: float = 5.0) -> Answer | None:
     """None where nobody answers as a supervisor does."""
-    body = {"rank": report.rank, "run": report.run, "leader": report.leader}
+    body: dict[str, object] = {"rank": report.rank, "run": report.run, "leader": report.leader}
+    if report.adapters is not None:
+        body["adapters"] = list(report.adapters)
     if report.failure is not None:
         body["failure"] = report.failure.told()
     connection = http.client.HTTPConnection(place.leader, place.port, timeout=timeout)
@@ -154,9 +174,14 @@ def report_of(text: bytes) -> Report | None:
             str(body["run"])[:64],
             _failure(body.get("failure")),
             str(body.get("leader") or "")[:64],
+            _ids(body.get("adapters")),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _ids(body: object) -> tuple[str, ...] | None:
+    return tuple(str(one)[:64] for one in body[:MOST_ADAPTERS]) if isinstance(body, list) else None
 
 
 def _failure(body: Mapping[str, Any] | None) -> Failure | None:

@@ -14,7 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from plimsoll_runtime.failure import MOST_BYTES, Failure
 
@@ -48,16 +48,51 @@ class Model(NamedTuple):
     """How many there are of each; none where the model has no headers to read."""
 
 
+class Files(Protocol):
+    """Where a model's files are: a folder of this machine, or a hub, store or registry."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def files(self) -> Mapping[str, int]:
+        """Their sizes by name."""
+        ...
+
+    def open(self, path: str) -> BinaryIO: ...
+
+
+class Folder:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.name = str(folder)
+        self.files: Mapping[str, int] = {
+            file.name: file.stat().st_size for file in sorted(folder.glob("*")) if file.is_file()
+        }
+
+    def open(self, path: str) -> BinaryIO:
+        return (self._folder / path).open("rb")
+
+
 def model_of(folder: Path) -> Model:
-    config = _config(folder)
+    try:
+        files = Folder(folder)
+    except OSError as error:
+        raise ModelUnreadable(f"{folder} cannot be read: {error.strerror or error}") from error
+    return read_model(files)
+
+
+def read_model(where: Files) -> Model:
+    config = _config(where)
     layers = _layers(config)
     counts: Counter[Tensor] = Counter()
-    for file in _files(folder):
+    for file in _tensor_files(where):
         try:
-            with file.open("rb") as stream:
-                listed = header(file.name, stream)
+            with where.open(file) as stream:
+                listed = header(file, stream)
         except OSError as error:
-            raise ModelUnreadable(f"{file} cannot be read: {error.strerror or error}") from error
+            raise ModelUnreadable(
+                f"{file} of {where.name} cannot be read: {error.strerror or error}"
+            ) from error
         for name, (dtype, shape) in listed.items():
             counts[Tensor(folded(name, layers), dtype, shape)] += 1
     return Model(config, counts)
@@ -72,15 +107,16 @@ def folded(name: str, layers: int | None) -> str:
     return _NUMBER.sub("*", name)
 
 
-def told(model: Model) -> str:
-    """JSON of at most 4 KiB; lists of modules go first, since exact tensors say the same."""
+def told(model: Model, revision: str | None = None) -> str:
+    """JSON of at most 4 KiB; lists of modules go first, since exact tensors say the same. `revision` never changes what it names."""
+    about = {"schema": 1} if revision is None else {"schema": 1, "revision": revision}
     for config in (model.config, _shortened(model.config)):
         body = {
             "config": config,
             "tensors": [[*tensor, count] for tensor, count in sorted(model.tensors.items())],
         }
         packed = base64.b85encode(zlib.compress(json.dumps(body, sort_keys=True).encode(), 9)).decode()
-        text = json.dumps({"schema": 1, "model": packed})
+        text = json.dumps({**about, "model": packed})
         if len(text.encode()) <= MOST_BYTES:
             return text
     raise ModelUnreadable(
@@ -104,26 +140,25 @@ def _names(values: Sequence[object]) -> bool:
     return len({str(value) for value in values}) > LONG_LIST
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    found = next(
-        (folder / name for name in ("config.json", "params.json") if (folder / name).is_file()), None
-    )
+def _config(where: Files) -> dict[str, Any]:
+    found = next((name for name in ("config.json", "params.json") if name in where.files), None)
     if found is None:
-        raise ModelUnreadable(f"{folder} holds no config.json")
-    config = _json(found)
-    extra = folder / "hf_quant_config.json"
-    if "quantization_config" not in config and extra.is_file():
-        config["quantization_config"] = _json(extra)
+        raise ModelUnreadable(f"{where.name} holds no config.json")
+    config = _json(where, found)
+    extra = "hf_quant_config.json"
+    if "quantization_config" not in config and extra in where.files:
+        config["quantization_config"] = _json(where, extra)
     return config
 
 
-def _json(file: Path) -> dict[str, Any]:
+def _json(where: Files, name: str) -> dict[str, Any]:
     try:
-        if file.stat().st_size > MOST_CONFIG:
-            raise ModelUnreadable(f"{file} is larger than {MOST_CONFIG >> 20} MiB")
-        return _object(file.name, file.read_text(encoding="utf-8"))
+        if where.files[name] > MOST_CONFIG:
+            raise ModelUnreadable(f"{name} of {where.name} is larger than {MOST_CONFIG >> 20} MiB")
+        with where.open(name) as stream:
+            return _object(name, stream.read().decode("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise ModelUnreadable(f"{file} cannot be read: {error}") from error
+        raise ModelUnreadable(f"{name} of {where.name} cannot be read: {error}") from error
 
 
 def _object(name: str, text: str) -> dict[str, Any]:
@@ -146,16 +181,18 @@ def _layers(config: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _files(folder: Path) -> list[Path]:
+def _tensor_files(where: Files) -> list[str]:
     """Those that the index names, else all; none where one is missing."""
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        listed = _json(index).get("weight_map")
+    index = "model.safetensors.index.json"
+    if index in where.files:
+        listed = _json(where, index).get("weight_map")
         names = sorted({str(name) for name in listed.values()}) if isinstance(listed, dict) else []
-        files = [folder / name for name in names if Path(name).name == name]
+        files = [name for name in names if "/" not in name]
     else:
-        files = sorted(folder.glob("model*.safetensors")) or sorted(folder.glob("*.safetensors"))
-    return files if all(file.is_file() for file in files) else []
+        # Repositories have folders too, of other forms of the same weights.
+        found = sorted(name for name in where.files if name.endswith(".safetensors") and "/" not in name)
+        files = [name for name in found if name.startswith("model")] or found
+    return files if all(name in where.files for name in files) else []
 
 
 def header(name: str, stream: BinaryIO) -> dict[str, tuple[str, tuple[int, ...]]]:

@@ -22,6 +22,7 @@ PREFLIGHT, FETCHING, STARTING, SERVING, DRAINING, FAILED = (
     "draining",
     "failed",
 )
+ADAPTER_LOADED = "Loaded"
 STATES = (PREFLIGHT, FETCHING, STARTING, SERVING, DRAINING, FAILED)
 
 
@@ -36,6 +37,9 @@ class Said:
         self._reading: Reading | None = None
         self._devices: Devices | None = None
         self._progress: Progress | None = None
+        self._fetched: dict[str, str] = {}
+        self._fetch_began: float | None = None
+        self._adapters: list[dict[str, object]] | None = None
         self.run = f"{time.time_ns():x}"
         """Of this start, so that members of a group can tell it from another."""
 
@@ -87,6 +91,21 @@ class Said:
                 self._progress = progress
                 self._state = STARTING if progress is None else FETCHING
 
+    def begins_to_fetch(self, now: float) -> None:
+        """By the supervisor, before there is an engine."""
+        with self._lock:
+            self._state, self._fetch_began = FETCHING, now
+
+    def brought(self, source: str, revision: str) -> None:
+        with self._lock:
+            self._fetched[source] = revision
+
+    def begins(self, now: float) -> None:
+        """An engine is started."""
+        with self._lock:
+            self._state = STARTING
+            self._startup = Startup(now, self._fetch_began)
+
     def serves(self, now: float) -> None:
         """Only out of a start: what is to end goes on to."""
         with self._lock:
@@ -95,6 +114,16 @@ class Said:
             self._progress = None
             self._startup.served(now)
             self._state = SERVING
+
+    def keeps(self, adapters: list[dict[str, object]]) -> None:
+        with self._lock:
+            self._adapters = adapters
+
+    @property
+    def adapters(self) -> list[dict[str, object]] | None:
+        """As they are told; None where nobody keeps any."""
+        with self._lock:
+            return self._adapters
 
     def fails(self, failure: Failure) -> None:
         with self._lock:
@@ -119,18 +148,24 @@ class Said:
                 "engine": {"name": self._engine, "version": startup.version},
                 "phases": [phase._asdict() for phase in startup.phases(now)],
                 "progress": None if self._progress is None else self._progress.told(),
+                "fetched": [
+                    {"source": source, "revision": self._fetched[source]} for source in self._fetched
+                ],
                 "measured": measured,
                 "requests": None
                 if reading is None
                 else {"running": reading.running, "waiting": reading.waiting},
                 "devices": None if self._devices is None else self._devices.told(),
                 "failure": None if self._failure is None else self._failure.told(),
+                "adapters": self._adapters,
                 "argv": self._argv,
             }
 
     def _phase_text(self) -> str:
         if self._state == FETCHING and self._progress is not None:
             return self._progress.text()
+        if self._state == FETCHING:
+            return "looking for the model"
         return self._startup.text() if self._state == STARTING else self._state
 
 

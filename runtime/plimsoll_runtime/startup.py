@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 GIB = 1 << 30
+FETCH = "fetch"
+"""Before there is an engine, where its supervisor brings the model."""
 IMPORTS, CONFIG, ENGINE, WEIGHTS, PREPARE = "imports", "config", "engine", "weights", "prepare"
 COMPILE, PROFILE, WARMUP, SERVER = "compile", "profile", "warmup", "server"
 PHASES = (IMPORTS, CONFIG, ENGINE, WEIGHTS, PREPARE, COMPILE, PROFILE, WARMUP, SERVER)
@@ -159,7 +161,7 @@ _SHARDS = re.compile(r"checkpoint shards:.*\| (\d+)/(\d+) ")
 class Startup:
     """The start of one engine. Not for several threads at once."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, fetching_since: float | None = None) -> None:
         self.began = now
         self.phase = IMPORTS
         self.measured = Measured()
@@ -168,7 +170,8 @@ class Startup:
         """Of the weights' files, how many are read."""
         self.ended: float | None = None
         """When it served."""
-        self._marks: list[tuple[str, float]] = [(IMPORTS, now)]
+        before = [] if fetching_since is None else [(FETCH, fetching_since)]
+        self._marks: list[tuple[str, float]] = [*before, (IMPORTS, now)]
 
     def take(self, line: str, now: float) -> None:
         if self.ended is not None:

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from plimsoll_runtime.address import address_of
+from plimsoll_runtime.bringing import Wish
 from plimsoll_runtime.child import Child, adopt_orphans, end_orphans
 from plimsoll_runtime.drain import Drain, Step
 from plimsoll_runtime.failure import Failure, scrubbed
@@ -23,7 +24,7 @@ from plimsoll_runtime.group import REPORT_SECONDS, Members, Place, Report, ask_l
 from plimsoll_runtime.hang import Hang
 from plimsoll_runtime.log import Log
 from plimsoll_runtime.readings import Reading
-from plimsoll_runtime.said import DRAINING, SERVING, STARTING, Said
+from plimsoll_runtime.said import DRAINING, SERVING, Said
 from plimsoll_runtime.taxonomy import SERVING as WHILE_SERVING
 from plimsoll_runtime.taxonomy import explained
 from plimsoll_runtime.watching import ChildEnded, Companion, Event, Over, Signal, Stranded, Told, Watch
@@ -46,6 +47,8 @@ class Options(NamedTuple):
     message: Path | None = None
     """Where the kubelet looks for a container's last words."""
     place: Place | None = None
+    wishes: tuple[Wish, ...] = ()
+    """Models to fetch first."""
 
 
 class Supervisor:
@@ -70,7 +73,7 @@ class Supervisor:
             child = Child(self.options.argv, self.options.environment)
         except OSError as error:
             return self._never(error)
-        self.said.enter(STARTING)
+        self.said.begins(time.monotonic())
         log = Log(child.output, sys.stdout.fileno(), self._line)
         log.start()
         watch = Watch(
@@ -268,11 +271,14 @@ class Supervisor:
             time.sleep(2 * REPORT_SECONDS)  # the side port tells all members why, when they next report
 
 
-def memory_kills() -> int:
+def memory_kills(root: Path = Path("/")) -> int:
     """How often the kernel has killed in this container for memory; 0 where that is not to be known."""
-    try:
-        text = Path("/sys/fs/cgroup/memory.events").read_text(encoding="ascii")
-    except OSError:
-        return 0
-    found = [line.split()[1] for line in text.splitlines() if line.startswith("oom_kill ")]
-    return int(found[0]) if found else 0
+    for name in ("memory.events", "memory/memory.oom_control"):  # the older hierarchy counts in another file
+        try:
+            text = (root / "sys/fs/cgroup" / name).read_text(encoding="ascii")
+        except OSError:
+            continue
+        found = [line.split()[1] for line in text.splitlines() if line.startswith("oom_kill ")]
+        if found:
+            return int(found[0])
+    return 0

@@ -189,13 +189,13 @@ RULES = (
     ),
     _rule(
         "GatedModel",
-        r"gated repo|GatedRepo|401 Client Error|403 Client Error|Access to model .* is restricted",
+        r"(?<!private or )gated repo|GatedRepo|401 Client Error|403 Client Error|Access to model .* is restricted",
         "the hub does not let this token read the model",
         "accept the model's terms, and name a token that may read it in spec.model.tokenSecret",
     ),
     _rule(
         "ModelNotFound",
-        r"Repository Not Found|Revision Not Found|is not a valid model identifier|Invalid repository ID or local directory"
+        r"Repository Not Found|Revision Not Found|is not a valid (?:model|git) identifier|Invalid repository ID or local directory"
         r"|No such file or directory: '(?P<what>[^']*(?:config\.json|params\.json))'|Entry Not Found",
         "there is no such model: {line}",
         "correct spec.model.source and spec.model.revision; a private one also needs spec.model.tokenSecret",
@@ -216,8 +216,21 @@ RULES = (
         "BadCheckpoint",
         r"SafetensorError|HeaderTooLarge|MetadataIncompleteBuffer|InvalidHeader|Error while deserializing header"
         r"|size mismatch for|There is no module or parameter named|were not initialized from checkpoint"
-        r"|Cannot find any model weights|PytorchStreamReader failed|Missing keys",
+        r"|Cannot find any model weights|PytorchStreamReader failed|Missing keys|Attempted to load weight \("
+        r"|referenced in index but missing|is not a valid JSON file|Can't load tokenizer|instantiate the backend tokenizer",
         "the model's files cannot be loaded: {line}",
+        "fetch the weights again, or correct spec.model.source and spec.model.revision",
+    ),
+    _rule(
+        "BadCheckpoint",
+        r"^(?:\([^)]*\) )*(?:ERROR [\d: -]+\[[^]]*\] )?\s*assert \S+\.(?:shape|size\(\)) == loaded_weight\.(?:shape|size\(\))",
+        "a tensor of the model's files has another shape than its config.json says",
+        "fetch the weights again, or correct spec.model.source and spec.model.revision",
+    ),
+    _rule(
+        "BadCheckpoint",
+        r"(?:Value error, |JSONDecodeError: )(?P<what>.+: line \d+ column \d+)|codec can't decode byte",
+        "one of the model's JSON files, or a header of its weights, cannot be read: {what}",
         "fetch the weights again, or correct spec.model.source and spec.model.revision",
     ),
     _rule(
@@ -230,22 +243,42 @@ RULES = (
         "Download",
         r"name resolution|Name or service not known|Failed to resolve|Max retries exceeded|Network is unreachable"
         r"|couldn't connect to|LocalEntryNotFound|outgoing traffic has been disabled|IncompleteRead|ReadTimeoutError"
-        r"|5\d\d Server Error",
+        r"|5\d\d Server Error|Server error '5\d\d|429 (?:Client Error|Too Many Requests)|httpx\d?\.(?:Connect|Read|RemoteProtocol)\w+",
         "the model cannot be fetched: {line}",
         "let the pods reach the hub (proxy, mirror, NetworkPolicy, DNS), or keep the weights in a volume: spec.storage.weights",
     ),
     _rule(
+        "NoEngine",
+        r"No module named '?vllm'?$",
+        "the image has no engine: {line}",
+        "an image that has the engine (spec.engine.image), with the program on its PATH",
+    ),
+    _rule(
+        "NotWritable",
+        r"Read-only file system|Permission denied: '(?!\S*\.(?:json|jinja|safetensors|bin|model)')",
+        "a folder that the engine writes into cannot be written: {line}",
+        "a volume there that the pod's user may write: spec.storage.cache, or fsGroup by spec.podPatches",
+    ),
+    _rule(
         "MissingLibrary",
-        r"(?P<what>lib[\w.+-]+\.so[\w.]*): cannot open shared object file|error while loading shared libraries"
+        r"(?P<what>lib[\w.+-]+\.so[\w.]*): (?:cannot open shared object file|file too short|invalid ELF header)"
+        r"|error while loading shared libraries|'_OpNamespace' '_C\w*' object has no attribute"
         r"|GLIBC(?:XX)?_[\d.]+' not found|undefined symbol|ModuleNotFoundError: No module named '(?P<module>[^']+)'",
         "the image lacks something that the engine needs: {line}",
         "an image that has it: spec.engine.image",
     ),
     _rule(
         "BadSetting",
+        r"^\s*(?:Value error, (?P<what>.+?)(?: \[type=.*)?$|(?P<input>Input should be .+?) \[type=)",
+        "the engine refuses its configuration: {what}",
+        _FLAGS,
+        _START,
+    ),
+    _rule(
+        "BadSetting",
         r"must be divisible by tensor parallel size|is greater than the derived max_model_len|validation errors? for \w+Config"
-        r"|Unknown (?:quantization method|attention backend|load format)|is smaller than max_model_len|Invalid attention backend"
-        r"|Value error, (?P<what>.+)",
+        r"|Unknown (?:quantization method|attention backend|load_?format)|is smaller than max_model_len|Invalid attention backend"
+        r"|Load format \S+ is not supported|supplied chat template|No adapter found for",
         "the engine refuses its configuration: {what}",
         _FLAGS,
         _START,
@@ -279,6 +312,9 @@ RULES = (
 )
 _ROOT = re.compile(
     r"^(?:\([^)]*\) )?(?:[A-Z]+ [\d: -]+\[[^]]*\] )?(?P<said>[\w.]*(?:Error|Exception|Interrupt): .+)"
+)
+_LOGGED = re.compile(
+    r"^(?:\([^)]*\) )*(?:(?:INFO|WARNING|ERROR|CRITICAL) [\d: -]+\[[^]]*\] |/\S+\.py:\d+: \w*Warning: )?"
 )
 _VAGUE = re.compile("Engine core initialization failed|leaked shared_memory|See root cause above")
 
@@ -315,7 +351,7 @@ def _message(rule: Rule, found: re.Match[str]) -> str:
     groups = {name: value or "" for name, value in found.groupdict().items()}
     line = said_in(found.string)
     words = {**groups, "line": line}
-    words["what"] = groups.get("what") or line
+    words["what"] = groups.get("what") or groups.get("input") or line
     words["fits"] = (
         _suffix("; {} tokens would fit", groups.get("fits")) if "length" in groups else groups.get("fits", "")
     )
@@ -329,7 +365,7 @@ def _suffix(text: str, value: str | None) -> str:
 
 def said_in(line: str) -> str:
     """Without who logged it where."""
-    text = plain(re.sub(r"^(?:\([^)]*\) )*(?:(?:INFO|WARNING|ERROR|CRITICAL) [\d: -]+\[[^]]*\] )?", "", line))
+    text = plain(_LOGGED.sub("", line))
     found = _ROOT.match(text)
     return found["said"] if found else text
 

@@ -13,6 +13,7 @@ from plimsoll_runtime.failure import Failure
 from plimsoll_runtime.fetching import Fetching
 from plimsoll_runtime.group import REPORT_SECONDS, Answer, Leader, Place, Report, ask_leader
 from plimsoll_runtime.readings import SILENT, Reading, reading_of
+from plimsoll_runtime.said import ADAPTER_LOADED as LOADED
 from plimsoll_runtime.said import FETCHING, SERVING, STARTING, Said
 from plimsoll_runtime.words import tell
 
@@ -115,8 +116,12 @@ class Companion(threading.Thread):
 
     def report(self, failure: Failure | None = None, timeout: float = 5.0) -> Answer | None:
         return ask_leader(
-            self._place, Report(self._place.rank, self._said.run, failure, self._leads), timeout
+            self._place, Report(self._place.rank, self._said.run, failure, self._leads, self._held()), timeout
         )
+
+    def _held(self) -> tuple[str, ...] | None:
+        kept = self._said.adapters
+        return None if kept is None else tuple(str(one["id"]) for one in kept if one["state"] == LOADED)
 
     def run(self) -> None:
         while not self._ended.wait(REPORT_SECONDS):

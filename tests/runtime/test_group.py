@@ -18,6 +18,7 @@ from plimsoll_runtime.group import (
     Report,
     ask_leader,
     place_of,
+    place_told,
     report_of,
 )
 from plimsoll_runtime.said import Said
@@ -42,6 +43,20 @@ WHY = Failure("NoKvRoom", "no room", "more GPUs", ("a line",))
 )
 def test_the_engines_words_say_who_is_who(argv, place):
     assert place_of(argv.split(), 8079) == place
+
+
+def test_who_is_who_may_be_told_by_whoever_starts_it():
+    assert place_told(1, 2, "a.b", 8079) == Place(1, 2, "a.b", 8079)
+    assert place_told(0, 1, "a.b", 8079) is None
+    with pytest.raises(ValueError, match="rank 2 is none of 2"):
+        place_told(2, 2, "a.b", 8079)
+
+
+@pytest.mark.parametrize("rank", ["2", "one"])
+def test_a_rank_that_there_is_not_is_an_error_of_the_command_line(supervised, rank):
+    supervised.engine(own=("--member", rank, "2", "a.b"))
+    assert supervised.end() == 2
+    assert "--member" in supervised.said()
 
 
 def test_a_member_that_comes_back_ends_the_group():

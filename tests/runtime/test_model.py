@@ -196,6 +196,11 @@ def packed_text(body: object) -> str:
         (packed_text({"config": DENSE, "tensors": [["a", "BF16", [1], True]]}), "tensors\\[0\\]"),
         (packed_text({"config": DENSE, "tensors": [["a", "odd", [1], 1]]}), "odd"),
         (packed_text({"config": {}, "tensors": []}), "told of s"),
+        (packed_text({"config": DENSE, "tensors": [["a", "F32", [1], 1]] * 5000}), "5000 kinds"),
+        (packed_text({"config": {**DENSE, "hidden_size": 10**400}, "tensors": []}), "told of s"),
+        (packed_text({"config": {**DENSE, "intermediate_size": 10**30}, "tensors": []}), "told of s"),
+        (packed_text({"config": DENSE, "tensors": [["a", "F32", [1 << 40] * 9, 1]]}), "told of s"),
+        (packed_text({"config": DENSE, "tensors": [["a", "F32", [1 << 40] * 50_000, 1]]}), "50000 axes"),
     ],
 )
 def test_what_no_facts_pod_wrote_is_refused(text, said):

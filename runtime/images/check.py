@@ -1,0 +1,120 @@
+"""Reads the Dockerfiles beside it as a reviewer would: `python runtime/images/check.py` prints what is wrong and ends with 1.
+
+Held to: bases by version or digest and never `latest`, wheels alone and by hash, a user without rights at the end, nothing piped from
+the network into a shell, no secret in a layer, no package host's address, an entry point that no shell stands between.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).parent
+SECRET = re.compile(
+    r"(?i)\b[\w-]*(token|password|passwd|secret|api_?key|credential)[\w-]*\s*=\s*['\"]?[^\s'\"$]"
+)
+PIPED = re.compile(r"\b(curl|wget)\b[^\n;&]*\|\s*(\S*/)?(ba|da|z)?sh\b")
+ADDRESS = re.compile(r"https?://|--(extra-)?index-url|--find-links|--trusted-host")
+
+
+class Instruction(NamedTuple):
+    line: int
+    word: str
+    rest: str
+
+
+def instructions(text: str) -> Iterator[Instruction]:
+    """Continued lines are one; comments are none."""
+    begun, parts = 0, []
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        begun = begun or number
+        parts.append(line.removesuffix("\\").strip())
+        if not line.endswith("\\"):
+            word, _, rest = " ".join(parts).partition(" ")
+            yield Instruction(begun, word.upper(), rest.strip())
+            begun, parts = 0, []
+
+
+def problems(text: str) -> list[str]:
+    found = list(instructions(text))
+    arguments = {
+        name: value for one in found if one.word == "ARG" for name, _, value in [one.rest.partition("=")]
+    }
+    return [*_bases(found, arguments), *_steps(found), *_end(found)]
+
+
+def by_digest(text: str) -> bool:
+    """Whether every base is; the others are named by version, and their digests are a release's to fill in."""
+    found = list(instructions(text))
+    return all("@sha256:" in one.rest for one in found if one.word == "ARG" and one.rest.startswith("BASE="))
+
+
+def _bases(found: list[Instruction], arguments: dict[str, str]) -> Iterator[str]:
+    stages: set[str] = set()
+    for one in (each for each in found if each.word == "FROM"):
+        name, _, stage = one.rest.partition(" AS ")
+        base = re.sub(r"\$\{?(\w+)\}?", lambda match: arguments.get(match[1], ""), name.split()[-1])
+        tag = base.rpartition("/")[2].partition(":")[2]
+        if (
+            base not in stages
+            and base != "scratch"
+            and "@sha256:" not in base
+            and (not tag or tag == "latest")
+        ):
+            yield f"line {one.line}: FROM {name}: name the base by version or digest, found {base or 'nothing'}"
+        stages.add(stage.strip())
+
+
+def _steps(found: list[Instruction]) -> Iterator[str]:
+    for one in found:
+        if PIPED.search(one.rest):
+            yield f"line {one.line}: {one.word}: what comes from the network is piped into a shell"
+        if one.word in ("ENV", "ARG", "RUN", "LABEL") and SECRET.search(one.rest):
+            yield f"line {one.line}: {one.word}: a secret stays in the layer; hand it in by --mount=type=secret"
+        if ADDRESS.search(one.rest):
+            yield f"line {one.line}: {one.word}: an address of a package host; whoever builds names it in the secret pip"
+        if one.word == "ADD":
+            yield f"line {one.line}: ADD: use COPY, which neither fetches nor unpacks"
+        for step in one.rest.split("&&") if one.word == "RUN" else ():
+            if " pip install" in step and "--require-hashes" not in step and "${TORCH}" not in step:
+                yield f"line {one.line}: RUN: pip install without --require-hashes"
+
+
+def _end(found: list[Instruction]) -> Iterator[str]:
+    last = {one.word: one for one in found}
+    user = last["USER"].rest if "USER" in last else ""
+    if not re.fullmatch(r"[1-9]\d*(:\d+)?", user):
+        yield f"USER: the image must end as a user without rights, by number; found {user or 'none'}"
+    entry = last.get("ENTRYPOINT")
+    try:
+        words = json.loads(entry.rest) if entry is not None else []
+    except ValueError:
+        words = []
+    if not words:
+        yield "ENTRYPOINT: a list of words, which no shell reads"
+
+
+def main() -> int:
+    bad = False
+    for file in sorted(HERE.glob("*/Dockerfile")):
+        text = file.read_text(encoding="utf-8")
+        for problem in problems(text):
+            bad = True
+            print(f"{file.parent.name}/Dockerfile: {problem}")  # noqa: T201 - a program of its own
+        if not by_digest(text):
+            said = (
+                f"{file.parent.name}/Dockerfile: the base is named by version; a release fills in its digest"
+            )
+            print(said)  # noqa: T201
+    return int(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

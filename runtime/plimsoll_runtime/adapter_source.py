@@ -1,0 +1,54 @@
+"""Adapters by the same clients as models: with a token of their own where they have one, and told by their own fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from plimsoll_runtime.adapters import Fetch
+from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.lora import Wanted
+from plimsoll_runtime.sources.fetch import fetch
+from plimsoll_runtime.sources.trouble import FetchFailed
+
+TOKEN = "HF_TOKEN_ADAPTERS"  # noqa: S105 - a variable's name
+MIB = 1 << 20
+
+
+class _Told:
+    """What a fetch says, in one line."""
+
+    def __init__(self, says: Callable[[str], None], stopped: Callable[[], bool]) -> None:
+        self._says, self.stopped = says, stopped
+
+    def progress(self, done: int, of: int) -> None:
+        self._says(f"{done // MIB} of {-(-of // MIB)} MiB")
+
+    def says(self, text: str) -> None:
+        self._says(text)
+
+
+def fetching(environment: Mapping[str, str], stopped: Callable[[], bool]) -> Fetch:
+    own = dict(environment)
+    if own.get(TOKEN):
+        own["HF_TOKEN"] = own[TOKEN]
+
+    def bring(wanted: Wanted, into: Path, told: Callable[[str], None]) -> Path:
+        try:
+            return fetch(wanted.source, wanted.revision, into, _Told(told, stopped), own).path
+        except FetchFailed as failed:
+            raise FetchFailed(of_adapter(failed.failure, wanted)) from failed
+
+    return bring
+
+
+def of_adapter(failure: Failure, wanted: Wanted) -> Failure:
+    """What helps a model helps an adapter, by other fields."""
+    item, remedy = f"spec.adapters.items[{wanted.name}]", failure.remedy
+    for theirs, ours in (
+        ("spec.model.tokenSecret", "spec.adapters.tokenSecret"),
+        ("spec.model.source", f"{item}.source"),
+        ("spec.model.revision", f"{item}.revision"),
+    ):
+        remedy = remedy.replace(theirs, ours)
+    return failure._replace(remedy=remedy)

@@ -1,0 +1,176 @@
+"""The model comes before the engine: what was asked for is fetched, and the engine is told where it lies.
+
+A repository of the hub lies where the engine's own client looks, so its words stay as they are and it need not ask the hub any more.
+What came from elsewhere is named by its folder in place of its source.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from plimsoll_runtime.address import has, value_of
+from plimsoll_runtime.complete import incomplete
+from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.fetching import WINDOW_SECONDS, Progress, cache_of, model_of_words
+from plimsoll_runtime.naming import named, renamed
+from plimsoll_runtime.said import Said
+from plimsoll_runtime.sources.fetch import Fetched, fetch, location_of, scheme_of, store_of
+from plimsoll_runtime.sources.stores import WITHOUT_WEIGHTS
+from plimsoll_runtime.sources.trouble import FetchFailed
+from plimsoll_runtime.words import tell
+
+OFFLINE = "HF_HUB_OFFLINE"
+MODELSCOPE = "VLLM_USE_MODELSCOPE"
+_HUBS = ("hf", "modelscope")
+_MORE_TO_COME = ("--trust-remote-code", "--enable-lora", "--tokenizer-revision")
+"""Code and adapters may be fetched later, from repositories that nobody named before."""
+_NO_MODELS = ("auto", "vllm")
+"""Values of --generation-config that name none."""
+
+
+class Wish(NamedTuple):
+    source: str
+    revision: str | None
+
+
+class Words(NamedTuple):
+    """What the engine is started with."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+def wish_of(text: str) -> Wish:
+    """SOURCE, or SOURCE#REVISION."""
+    source, _, revision = text.partition("#")
+    return Wish(source, revision or None)
+
+
+def bring(wishes: Sequence[Wish], words: Words, said: Said, stopped: Callable[[], bool]) -> Words:
+    """Raises FetchFailed, or Stopped."""
+    here = []
+    for wish in wishes:
+        found = _bring(wish, words, said, stopped)
+        if found is not None:
+            said.brought(wish.source, found.revision)
+            words = words._replace(argv=_pointed(words.argv, wish, found))
+            here.append(wish)
+    said.fetches(None)
+    return words._replace(environment=_told_to_stay(here, words)) if here else words
+
+
+def missing(argv: Sequence[str]) -> Failure | None:
+    """Of a model that lies in a folder."""
+    model = model_of_words(argv)
+    if model is None or not model.startswith("/"):
+        return None
+    return incomplete(Path(model), value_of(argv, "--load-format"))
+
+
+def _bring(wish: Wish, words: Words, said: Said, stopped: Callable[[], bool]) -> Fetched | None:
+    """None where it is left to the engine."""
+    scheme = scheme_of(wish.source)
+    cache = cache_of(words.argv, words.environment)
+    into = cache if scheme == "hf" else cache.parent
+    if scheme in _HUBS and _is_true(words.environment.get(OFFLINE)):
+        return _there(wish, into)
+    load_format = _format(words.argv, _names(wish))
+    teller = _Teller(said, stopped)
+    found = fetch(
+        wish.source,
+        wish.revision,
+        into,
+        teller,
+        words.environment,
+        load_format=load_format,
+        judge=lambda folder: incomplete(folder, load_format),
+    )
+    tell(f"{wish.source} at {found.revision} is in {found.path}")
+    return found
+
+
+def _names(wish: Wish) -> set[str]:
+    """In an engine's words."""
+    return {wish.source, location_of(wish.source)} if scheme_of(wish.source) in _HUBS else {wish.source}
+
+
+def _pointed(argv: tuple[str, ...], wish: Wish, found: Fetched) -> tuple[str, ...]:
+    if scheme_of(wish.source) == "hf":
+        return argv
+    names, path = _names(wish), str(found.path)
+    return renamed(argv, lambda name: path if name in names else name)
+
+
+def _format(argv: Sequence[str], names: set[str]) -> str | None:
+    """In which the engine reads it; of a tokenizer no weights are wanted."""
+    if model_of_words(argv) in names:
+        return value_of(argv, "--load-format")
+    return WITHOUT_WEIGHTS if value_of(argv, "--tokenizer") in names else None
+
+
+def _there(wish: Wish, into: Path) -> Fetched | None:
+    """What the hub's own client brought counts as well; where that of ModelScope keeps something only it knows."""
+    store = store_of(wish.source, into)
+    revision = store.revision_of(wish.revision)
+    if revision is not None and store.folder(revision).is_dir():
+        return Fetched(store.folder(revision), revision)
+    if scheme_of(wish.source) == "modelscope":
+        tell(f"{wish.source} is not in {store.root}: the engine looks for it")
+        return None
+    asked = f" at {wish.revision}" if wish.revision else ""
+    message = f"{wish.source}{asked} is not in {into}, and no hub may be asked ({OFFLINE})"
+    remedy = "put the model there first, or let pods reach a hub or a mirror (network.offline, spec.storage.weights)"
+    raise FetchFailed(Failure("Download", message, remedy))
+
+
+def _told_to_stay(wishes: Sequence[Wish], words: Words) -> Mapping[str, str]:
+    """Where all is here no hub is to be asked, and no client of one is needed."""
+    more: dict[str, str] = {}
+    if not _are_all(wishes, words.argv):
+        return words.environment
+    schemes = {scheme_of(wish.source) for wish in wishes}
+    if "modelscope" in schemes and MODELSCOPE in words.environment:
+        more[MODELSCOPE] = "False"
+    if "hf" in schemes and not any(has(words.argv, flag) for flag in _MORE_TO_COME):
+        more[OFFLINE] = "1"
+    return {**words.environment, **more}
+
+
+def _are_all(wishes: Sequence[Wish], argv: Sequence[str]) -> bool:
+    """People may have named other repositories beside them, or another revision, which goes for the tokenizer too."""
+    here = {(location_of(wish.source), wish.revision) for wish in wishes}
+    names = {name for name, _ in here}
+    revision, revised = value_of(argv, "--revision"), (model_of_words(argv), value_of(argv, "--tokenizer"))
+    return all(
+        (name, revision) in here if name in revised else name in names
+        for name in named(argv)
+        if scheme_of(name) == "hf" and name not in _NO_MODELS
+    )
+
+
+def _is_true(value: str | None) -> bool:
+    return (value or "").upper() in ("1", "ON", "YES", "TRUE")
+
+
+class _Teller:
+    """Makes a rate of what it is told."""
+
+    def __init__(self, said: Said, stopped: Callable[[], bool]) -> None:
+        self._said, self.stopped = said, stopped
+        self._looks: deque[tuple[float, int]] = deque()
+
+    def progress(self, done: int, of: int) -> None:
+        now = time.monotonic()
+        self._looks.append((now, done))
+        while now - self._looks[0][0] > WINDOW_SECONDS and len(self._looks) > 2:
+            self._looks.popleft()
+        since, earlier = self._looks[0]
+        rate = round(max(0, done - earlier) / (now - since)) if now > since else None
+        self._said.fetches(Progress(done, of, rate))
+
+    def says(self, text: str) -> None:
+        tell(text)

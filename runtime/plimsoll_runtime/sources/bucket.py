@@ -1,0 +1,205 @@
+"""A folder of a bucket in a store that speaks as S3 does. Its requests are signed; nobody is followed elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+import threading
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from urllib.parse import SplitResult, urlsplit
+
+from plimsoll_runtime.sources.aws import Purse
+from plimsoll_runtime.sources.hub import is_inside
+from plimsoll_runtime.sources.listing import Digest, File, Listing
+from plimsoll_runtime.sources.sigv4 import escaped, signed
+from plimsoll_runtime.sources.trouble import REACH, FetchFailed, Refused, Transient, failed
+from plimsoll_runtime.sources.web import Answer, Web
+
+_MD5 = re.compile(r"[0-9a-f]{32}\Z")
+_PARTS = re.compile(r"[0-9a-f]{32}-(\d+)\Z")
+_CODE = re.compile(r"<Code>([^<]{1,100})</Code>")
+_REGION = re.compile(r"<Region>([a-z0-9-]{1,40})</Region>")
+_WRONG_REGION = (
+    "PermanentRedirect",
+    "AuthorizationHeaderMalformed",
+    "IllegalLocationConstraintException",
+    "TemporaryRedirect",
+)
+_KEYS = "keys that may read the bucket: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY by spec.engine.env, or a role of spec.scheduling.serviceAccount"
+_NAMES = "correct spec.model.source: s3://BUCKET/FOLDER, the folder that holds config.json"
+
+
+class Bucket:
+    def __init__(self, location: str, web: Web) -> None:
+        self.name = f"s3://{location}"
+        self._bucket, _, path = location.partition("/")
+        self._prefix = f"{path.strip('/')}/" if path.strip("/") else ""
+        self._web, environment = web, web.environment
+        self._region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
+        self._own = (
+            environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL") or ""
+        ).rstrip("/")
+        self._virtual = environment.get("RUNAI_STREAMER_S3_USE_VIRTUAL_ADDRESSING") == "1"
+        self._purse, self._lock = Purse(web), threading.Lock()
+
+    def listing(self) -> Listing:
+        files: list[File] = []
+        tags, token = hashlib.sha256(), ""
+        while True:
+            asked = f"list-type=2&prefix={escaped(self._prefix)}" + (
+                f"&continuation-token={escaped(token)}" if token else ""
+            )
+            with self._ask("", asked) as answer:
+                page = self._read(answer.text())
+            for about in page.iter():
+                if _bare(about) == "Contents":
+                    files.extend(self._file(about))
+            token = next((one.text or "" for one in page.iter() if _bare(one) == "NextContinuationToken"), "")
+            if not token:
+                break
+        files.sort(key=lambda file: file.path)
+        if not files:
+            raise failed("ModelNotFound", f"{self.name} holds nothing", _NAMES)
+        for file in files:
+            tags.update(f"{file.path}\0{file.size}\0{file.digest.value if file.digest else ''}\n".encode())
+        return Listing(tags.hexdigest()[:40], tuple(files))
+
+    def _file(self, about: ET.Element) -> Sequence[File]:
+        told = {_bare(one): one.text or "" for one in about}
+        key, size = told.get("Key", ""), told.get("Size", "")
+        path = key[len(self._prefix) :]
+        if not path or key.endswith("/"):  # the folder itself, where a program made an object of it
+            return ()
+        if not key.startswith(self._prefix) or not size.isdecimal() or not is_inside(path):
+            raise failed("Download", f"{self.name} lists {key[:200]!r} with size {size[:40]!r}", REACH)
+        return (File(path, int(size), Digest("etag", told.get("ETag", "").strip('"')), key),)
+
+    def with_sums(self, file: File) -> File:
+        """What of its sums can be checked here: a store has several kinds, and some ETags are none."""
+        with self._ask(file.key, "", {"x-amz-checksum-mode": "ENABLED"}, method="HEAD") as answer:
+            headers = answer.headers
+        if headers.get("content-length", "") not in ("", str(file.size)):
+            raise failed(
+                "Download", f"{file.path} of {self.name} changed while it was fetched", "start again"
+            )
+        return file._replace(digest=_sum(headers) or self._of_parts(file, headers))
+
+    def _of_parts(self, file: File, headers: Mapping[str, str]) -> Digest | None:
+        """Parts are as large as the first, which the store tells where it is asked."""
+        tag = _tag(headers)
+        found = _PARTS.match(tag)
+        if found is None or _is_scrambled(headers):
+            return None
+        try:
+            with self._ask(file.key, "partNumber=1", method="HEAD") as answer:
+                size = answer.headers.get("content-length", "")
+        except (Refused, FetchFailed):
+            return None
+        part = int(size) if size.isdecimal() else 0
+        return Digest("parts", tag, part) if part and -(-file.size // part) == int(found[1]) else None
+
+    def open(self, file: File, start: int, end: int) -> Answer:
+        asked = {"Range": f"bytes={start}-{end - 1}"} if (start, end) != (0, file.size) else {}
+        return self._ask(file.key, "", asked)
+
+    def _ask(self, key: str, query: str, headers: Mapping[str, str] = {}, *, method: str = "GET") -> Answer:
+        for attempt in range(3):
+            url = self._url(key, query)
+            with self._lock:
+                keys = self._purse.keys()
+            stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+            secret = {} if keys is None else signed(url, headers, keys, self._region, stamp, method=method)
+            try:
+                answer = self._web.open(url.geturl(), headers, secret, method=method, follow=False)
+                if answer.status < 300:
+                    return answer
+                with answer:
+                    refused = Refused(
+                        answer.status,
+                        answer.headers,
+                        answer.text().decode("utf-8", "replace"),
+                        url.hostname or "",
+                    )
+            except Refused as error:
+                refused = error
+            region = refused.headers.get("x-amz-bucket-region") or _first(_REGION, refused.body)
+            if attempt or not region or region == self._region:
+                raise self._explained(refused, key) from refused
+            self._region = region
+        raise Transient(f"{self.name} is in no region")
+
+    def _url(self, key: str, query: str) -> SplitResult:
+        path = f"/{escaped(key, '/')}"
+        plain = "." not in self._bucket
+        if self._own:
+            base = urlsplit(self._own)
+            if self._virtual:
+                return base._replace(
+                    netloc=f"{self._bucket}.{base.netloc}", path=base.path + path, query=query
+                )
+            return base._replace(path=f"{base.path}/{self._bucket}{path if key else ''}", query=query)
+        host = f"s3.{self._region}.amazonaws.com"
+        if plain:
+            return SplitResult("https", f"{self._bucket}.{host}", path, query, "")
+        return SplitResult("https", host, f"/{self._bucket}{path if key else ''}", query, "")
+
+    def _read(self, text: bytes) -> ET.Element:
+        try:
+            return ET.fromstring(text)  # noqa: S314 - expat bounds what entities grow to
+        except ET.ParseError as error:
+            raise Transient(f"{self.name}: the store answers what is no XML") from error
+
+    def _explained(self, refused: Refused, key: str) -> FetchFailed:
+        code = _first(_CODE, refused.body) or str(refused.status)
+        if code == "NoSuchBucket":
+            return failed("ModelNotFound", f"there is no bucket {self._bucket}", _NAMES)
+        if refused.status == 404:
+            return failed("ModelNotFound", f"{self.name} has no {key or 'such folder'}", _NAMES)
+        if refused.status in (401, 403):
+            return failed("GatedModel", f"the store does not let these keys read {self.name} ({code})", _KEYS)
+        if code in _WRONG_REGION:
+            return failed(
+                "Download", f"{self.name} is in another region ({code})", "AWS_REGION by spec.engine.env"
+            )
+        return failed("Download", f"{self.name}: the store answers {refused.status} ({code})", REACH)
+
+
+def _sum(headers: Mapping[str, str]) -> Digest | None:
+    """Of the whole object; a sum of sums ends in the number of parts."""
+    for kind in ("sha256", "sha1", "crc32"):
+        told = headers.get(f"x-amz-checksum-{kind}", "")
+        if (
+            told
+            and "-" not in told
+            and headers.get("x-amz-checksum-type", "FULL_OBJECT").upper() == "FULL_OBJECT"
+        ):
+            try:
+                return Digest(kind, base64.b64decode(told, validate=True).hex())
+            except (binascii.Error, ValueError):
+                continue
+    tag = _tag(headers)
+    return Digest("md5", tag) if _MD5.match(tag) and not _is_scrambled(headers) else None
+
+
+def _tag(headers: Mapping[str, str]) -> str:
+    return headers.get("etag", "").strip('"')
+
+
+def _is_scrambled(headers: Mapping[str, str]) -> bool:
+    """With keys of a key service or of the customer, an ETag is no sum of the object."""
+    return headers.get("x-amz-server-side-encryption", "").startswith("aws:kms") or any(
+        name.startswith("x-amz-server-side-encryption-customer") for name in headers
+    )
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return found[1] if found else ""
+
+
+def _bare(element: ET.Element) -> str:
+    return element.tag.rpartition("}")[2]

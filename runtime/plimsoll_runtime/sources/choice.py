@@ -1,0 +1,90 @@
+"""Which files of a repository an engine reads: one form of its weights, and all that is small. Repositories often hold several forms.
+
+The same choice as vLLM makes: sharded files by their index, safetensors before pickles, the maker's own form where it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from plimsoll_runtime.sources.listing import File
+
+WEIGHTS = (
+    ".safetensors",
+    ".bin",
+    ".pt",
+    ".pth",
+    ".gguf",
+    ".tensors",
+    ".h5",
+    ".msgpack",
+    ".ot",
+    ".tflite",
+    ".onnx",
+    ".onnx_data",
+    ".ckpt",
+)
+OTHERS = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".gif",
+    ".webp",
+    ".svg",
+    ".mp4",
+    ".mp3",
+    ".wav",
+    ".pdf",
+    ".zip",
+    ".tar",
+    ".gz",
+)
+"""For people."""
+INDEX = "model.safetensors.index.json"
+OWN_INDEX = "consolidated.safetensors.index.json"
+_ALWAYS_OUT = (".gitattributes", ".gitignore", "original/", "onnx/", "openvino/", "coreml/", "metal/")
+
+Names = Callable[[str], Sequence[str]]
+"""The files that an index names, by the index's path."""
+
+
+def chosen(files: Sequence[File], load_format: str | None, indexed: Names) -> tuple[File, ...]:
+    """In the order of their names; all weights where no form is known to be the one."""
+    kept = [file for file in files if not file.path.startswith(_ALWAYS_OUT)]
+    weights = [file for file in kept if file.path.lower().endswith(WEIGHTS)]
+    small = [file for file in kept if file not in weights and not file.path.lower().endswith(OTHERS)]
+    wanted = _form([file.path for file in weights], load_format, {file.path for file in small}, indexed)
+    return tuple(
+        sorted((*small, *(file for file in weights if file.path in wanted)), key=lambda file: file.path)
+    )
+
+
+def _form(paths: Sequence[str], load_format: str | None, small: set[str], indexed: Names) -> set[str]:
+    if load_format == "dummy":
+        return set()
+    top = [path for path in paths if "/" not in path]
+    safe = [path for path in top if path.endswith(".safetensors")]
+    own = {path for path in safe if path.startswith("consolidated")}
+    if load_format == "sharded_state":
+        return set(safe)
+    if load_format == "mistral" or (own and (own == set(safe) or "config.json" not in small)):
+        return _of_index(OWN_INDEX, small, indexed) or own
+    if load_format in ("gguf", "tensorizer", "bitsandbytes"):
+        return set(paths)
+    if load_format == "npcache":
+        return {path for path in top if path.endswith(".bin")}
+    if load_format != "pt" and safe:
+        return _of_index(INDEX, small, indexed) or set(safe) - own
+    for ends in ((".pt",),) if load_format == "pt" else ((".bin",), (".pt",)):
+        found = {
+            path
+            for path in top
+            if path.endswith(ends) and not path.startswith(("training_args", "optimizer"))
+        }
+        if found:
+            return found
+    return set(paths)
+
+
+def _of_index(index: str, small: set[str], indexed: Names) -> set[str]:
+    return set(indexed(index)) if index in small else set()

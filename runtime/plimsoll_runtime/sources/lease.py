@@ -1,0 +1,169 @@
+"""One of those that share a volume fetches, the others wait. What holds the place is a file that its owner writes again and again.
+
+Locks of the system are not enough: on network file systems they may hold within one node only. So an owner counts as gone when its file
+has not changed for a while by the clock of whoever waits, and sooner where it ran on this very node and its lock is free. Should two
+owners meet all the same, they write the same bytes: a fetch is done twice, and nothing is broken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+BEAT_SECONDS = 5.0
+GONE_SECONDS = 45.0
+"""Nine beats; the attributes that clients of network file systems keep are read anew with each look."""
+
+
+class Owner(NamedTuple):
+    """What its file says."""
+
+    text: str
+    node: str = ""
+    host: str = ""
+    done: int | None = None
+    of: int | None = None
+
+
+class Lease:
+    def __init__(self, file: Path, gone: float = GONE_SECONDS, beat: float = BEAT_SECONDS) -> None:
+        self._file, self._gone, self._beat = file, gone, beat
+        self._own = uuid.uuid4().hex
+        self._number: int | None = None
+        self._seen: str | None = None
+        self._since = 0.0
+        self._lock = threading.Lock()
+        self._count, self._done, self._of = 0, 0, 0
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def take(self) -> bool:
+        """False while another has it."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._number = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except FileExistsError:
+            return self._is_gone() and self._put_away() and self.take()
+        with contextlib.suppress(OSError):  # a file system without them
+            fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._write()
+        self._thread = threading.Thread(target=self._live, name="lease", daemon=True)
+        self._thread.start()
+        return True
+
+    def owner(self) -> Owner | None:
+        """Who has it; None where nobody does."""
+        try:
+            text = self._file.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+        return owner_of(text)
+
+    def tells(self, done: int, of: int) -> None:
+        """To those who wait, with the next beat."""
+        self._done, self._of = done, of
+
+    def give(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        with self._lock:
+            if self._number is None:
+                return
+            with contextlib.suppress(OSError):
+                if os.fstat(self._number).st_ino == self._file.stat().st_ino:
+                    self._file.unlink()
+            os.close(self._number)
+            self._number = None
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.give()
+
+    def _live(self) -> None:
+        while not self._ended.wait(self._beat):
+            with contextlib.suppress(OSError):
+                self._write()
+
+    def _write(self) -> None:
+        with self._lock:
+            if self._number is None:
+                return
+            self._count += 1
+            body = {"owner": self._own, "node": node(), "host": socket.gethostname(), "beat": self._count}
+            text = json.dumps({**body, "done": self._done, "of": self._of}).encode()
+            os.pwrite(self._number, text + b" " * max(0, 512 - len(text)), 0)
+            os.fsync(self._number)
+
+    def _is_gone(self) -> bool:
+        owner, now = self.owner(), time.monotonic()
+        if owner is None:
+            return True
+        if owner.text != self._seen:
+            self._seen, self._since = owner.text, now
+        return now - self._since > self._gone or (owner.node == node() != "" and self._is_free())
+
+    def _is_free(self) -> bool:
+        """On the node where it was taken the system knows whether its owner lives."""
+        try:
+            number = os.open(self._file, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        finally:
+            os.close(number)
+        return True
+
+    def _put_away(self) -> bool:
+        """Whoever is first; what turns out to be another's is given back."""
+        aside = self._file.with_name(f"{self._file.name}.{self._own}")
+        try:
+            self._file.rename(aside)
+        except OSError:
+            return True  # somebody else was first
+        try:
+            text = aside.read_text(encoding="utf-8", errors="replace")
+            if self._seen is not None and text != self._seen:
+                with contextlib.suppress(OSError):
+                    os.link(aside, self._file)
+                return False
+            return True
+        finally:
+            with contextlib.suppress(OSError):
+                aside.unlink()
+
+
+def owner_of(text: str) -> Owner:
+    """A file that was just made is empty yet."""
+    try:
+        body: Any = json.loads(text)
+    except ValueError:
+        body = {}
+    if not isinstance(body, dict):
+        body = {}
+    numbers = [body.get(name) if isinstance(body.get(name), int) else None for name in ("done", "of")]
+    return Owner(text, str(body.get("node", "")), str(body.get("host", "")), numbers[0], numbers[1])
+
+
+def node() -> str:
+    """Of the running kernel; empty where it does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""

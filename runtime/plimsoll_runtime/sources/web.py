@@ -1,0 +1,259 @@
+"""One request over http or https: through proxies, with the cluster's own certificates, following only where it may.
+
+Credentials are given apart from other headers, since they stay with the host that they are for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import ssl
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+from urllib.parse import SplitResult, urljoin
+
+from plimsoll_runtime import VERSION
+from plimsoll_runtime.sources.guard import (
+    address_of,
+    check_address,
+    check_name,
+    depth,
+    parts_of,
+    same_origin,
+)
+from plimsoll_runtime.sources.proxies import Proxy, proxy_of
+from plimsoll_runtime.sources.trouble import Patience, Refused, Transient, failed
+
+MOST_HOPS = 6
+MOST_TEXT = 64 << 20
+_PASSING = (408, 425, 429, 500, 502, 503, 504)
+_ELSEWHERE = (301, 302, 303, 307, 308)
+_AGENT = f"plimsoll-runtime/{VERSION}"
+NOTHING: Mapping[str, str] = {}
+
+
+class Answer:
+    """Open until it is closed; a part of a body may be read of it."""
+
+    def __init__(
+        self,
+        connection: http.client.HTTPConnection,
+        response: http.client.HTTPResponse,
+        sock: socket.socket,
+        url: str,
+        begin: tuple[Mapping[str, str], ...],
+    ) -> None:
+        self._connection, self._response = connection, response
+        self._socket = sock
+        self.status, self.url = response.status, url
+        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        self.hops = begin
+        """Headers of the answers that led here."""
+
+    def read(self, size: int) -> bytes:
+        """What is there of it, as it comes; nothing at its end."""
+        try:
+            return self._response.read1(size)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise Transient(f"{_host(self.url)} cut the answer: {_short(error)}") from error
+
+    def text(self) -> bytes:
+        """All of it, where it is not larger than any list should be."""
+        found = b""
+        while piece := self.read(1 << 20):
+            found += piece
+            if len(found) > MOST_TEXT:
+                raise failed(
+                    "Download",
+                    f"{_host(self.url)} answers more than {MOST_TEXT >> 20} MiB",
+                    "check the mirror",
+                )
+        expected = self.headers.get("content-length", "")
+        if expected.isdecimal() and len(found) < int(expected):
+            raise Transient(f"{_host(self.url)} cut the answer")
+        return found
+
+    def abort(self) -> None:
+        """From another thread: whoever reads is told at once."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._response.close()
+        self._connection.close()
+
+    def __enter__(self) -> Answer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Way(NamedTuple):
+    """Where an answer sent us, and from where."""
+
+    url: SplitResult
+    before: SplitResult | None
+    first: int | None
+    """How far inside the first address was."""
+
+
+class Web:
+    def __init__(self, environment: Mapping[str, str], patience: Patience | None = None) -> None:
+        self.environment, self.patience = environment, patience or Patience()
+        self._tls: ssl.SSLContext | None = None
+
+    def open(
+        self,
+        url: str,
+        headers: Mapping[str, str] = NOTHING,
+        secret: Mapping[str, str] = NOTHING,
+        *,
+        method: str = "GET",
+        body: bytes | None = None,
+        follow: bool = True,
+    ) -> Answer:
+        """An answer below 400, or one of 301 to 308 where nobody follows. `secret` headers go to this host alone."""
+        first = parts_of(url)
+        way, passed = _Way(first, None, None), ()  # type: tuple[_Way, tuple[Mapping[str, str], ...]]
+        for _ in range(MOST_HOPS):
+            given = {**headers, **(secret if same_origin(first, way.url) else NOTHING)}
+            answer, inside = self._once(way, method, given, body, passed)
+            location = answer.headers.get("location")
+            if answer.status not in _ELSEWHERE or not follow or not location:
+                return _checked(answer)
+            answer.close()
+            passed = (*passed, answer.headers)
+            onward = parts_of(urljoin(answer.url, location))
+            way = _Way(onward, way.url, inside if way.first is None else way.first)
+        raise failed(
+            "Download", f"{first.hostname} sends a download on and on", "check the mirror and the proxy"
+        )
+
+    def json(
+        self, url: str, secret: Mapping[str, str] = NOTHING, headers: Mapping[str, str] = NOTHING
+    ) -> Any:
+        with self.open(url, {"Accept": "application/json", **headers}, secret) as answer:
+            text = answer.text()
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise Transient(f"{_host(url)} answers what is no JSON") from error
+
+    def _once(
+        self,
+        way: _Way,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        passed: tuple[Mapping[str, str], ...],
+    ) -> tuple[Answer, int | None]:
+        """And how far inside the other end is, where that is seen."""
+        check_name(way.url, way.before)
+        url = way.url
+        target = url._replace(scheme="", netloc="", fragment="").geturl() or "/"
+        proxy = proxy_of(url, self.environment)
+        connection, inside = self._connection(url, proxy), None
+        told = {
+            "Host": url.netloc.rpartition("@")[2],
+            "User-Agent": _AGENT,
+            "Accept-Encoding": "identity",
+            **headers,
+        }
+        if proxy is not None and url.scheme == "http":
+            target, told = url._replace(fragment="").geturl(), {**told, **proxy.headers}
+        _check_headers(headers, url.hostname or "")
+        try:
+            connection.connect()
+            if proxy is None:
+                address = address_of(connection.sock.getpeername()[0])
+                if address is not None:
+                    check_address(address, url, way.before, way.first)
+                    inside = depth(address)
+            sock = connection.sock
+            connection.request(method, target, body=body, headers=told)
+            response = connection.getresponse()
+        except ssl.SSLCertVerificationError as error:
+            connection.close()
+            message = f"{url.hostname} shows a certificate that is not trusted here: {error.verify_message}"
+            raise failed(
+                "Download", message, "network.caBundle of the operator's config, for an authority of your own"
+            ) from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            connection.close()
+            raise Transient(f"{url.hostname} cannot be reached: {_short(error)}") from error
+        except BaseException:
+            connection.close()
+            raise
+        return Answer(connection, response, sock, url.geturl(), passed), inside
+
+    def _connection(self, url: SplitResult, proxy: Proxy | None) -> http.client.HTTPConnection:
+        timeout, host = self.patience.timeout, url.hostname or ""
+        if url.scheme == "http":
+            host, port = (host, url.port or 80) if proxy is None else (proxy.host, proxy.port)
+            return http.client.HTTPConnection(host, port, timeout=timeout)
+        if self._tls is None:
+            self._tls = trusted(self.environment)
+        if proxy is None:
+            return http.client.HTTPSConnection(host, url.port or 443, timeout=timeout, context=self._tls)
+        connection = http.client.HTTPSConnection(proxy.host, proxy.port, timeout=timeout, context=self._tls)
+        connection.set_tunnel(host, url.port or 443, headers=dict(proxy.headers))
+        return connection
+
+
+def trusted(environment: Mapping[str, str]) -> ssl.SSLContext:
+    """The system's authorities and the cluster's own. Images without the former often have a Python package of them."""
+    context = ssl.create_default_context()
+    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        file = environment.get(name)
+        if file and Path(file).is_file():
+            context.load_verify_locations(cafile=file)
+    paths = ssl.get_default_verify_paths()
+    folder = Path(paths.capath) if paths.capath else None
+    if not context.cert_store_stats()["x509_ca"] and not (
+        folder and folder.is_dir() and any(folder.iterdir())
+    ):
+        for bundle in sorted(Path(sys.prefix).glob("lib/python*/*-packages/certifi/cacert.pem"))[:1]:
+            context.load_verify_locations(cafile=str(bundle))
+    return context
+
+
+def _checked(answer: Answer) -> Answer:
+    if answer.status < 400:
+        return answer
+    with answer:
+        where, status = _host(answer.url), answer.status
+        if status in _PASSING:
+            after = answer.headers.get("retry-after", "")
+            raise Transient(f"{where} answers {status}", float(after) if after.isdecimal() else None)
+        try:
+            body = answer.read(4096).decode("utf-8", "replace")
+        except Transient:
+            body = ""
+        refused = Refused(status, answer.headers, body, where)
+        refused.elsewhere = bool(answer.hops)
+        raise refused
+
+
+def _check_headers(headers: Mapping[str, str], host: str) -> None:
+    """The library that sends them would quote a value that it refuses, and that may be a secret."""
+    for name, value in headers.items():
+        if not (value.isascii() and value.isprintable()):
+            message = f"what is kept secret for {host} has a line break in it, or another character that {name} cannot hold"
+            raise failed("GatedModel", message, "make that Secret anew, of one line: spec.model.tokenSecret")
+
+
+def _host(url: str) -> str:
+    return parts_of(url).hostname or url
+
+
+def _short(error: BaseException) -> str:
+    quotes = isinstance(error, (ValueError, http.client.InvalidURL))  # what was sent
+    return getattr(error, "strerror", None) or ("" if quotes else str(error)) or type(error).__name__

@@ -1,0 +1,95 @@
+"""A fetch over TLS that is stopped in the middle: what it notes as done is what the server sent."""
+
+from __future__ import annotations
+
+import select
+import ssl
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from plimsoll.kube.certificates import made
+from plimsoll_runtime.sources.download import Download, Job
+from plimsoll_runtime.sources.listing import File, Listing
+from plimsoll_runtime.sources.partial import Partial
+from plimsoll_runtime.sources.trouble import Stopped
+from plimsoll_runtime.sources.web import Answer, Web
+from tests.runtime.sites import Asked, Reply, Site, ranged
+from tests.runtime.test_fetch_hub import QUICK, Listener
+
+BODY = b"A" * (256 << 10)
+"""No more than the kernel holds, or the server would wait for whoever went away."""
+
+
+class Encrypted(Site):
+    def __init__(self, folder: Path) -> None:
+        pair, authority = made(["127.0.0.1"], datetime.now(UTC))  # noqa: TID251 - certificates are checked by the clock
+        (folder / "pair.pem").write_text(pair.certificate + pair.key)
+        self.authority = folder / "ca.pem"
+        self.authority.write_text(authority)
+        super().__init__()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "pair.pem")
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+
+    def answer(self, asked: Asked) -> Reply:
+        return ranged(asked, BODY)
+
+
+class Plain:
+    """A source of one file without a sum."""
+
+    name = "https://one"
+
+    def __init__(self, site: Encrypted) -> None:
+        self._url = site.url.replace("http:", "https:")
+        self._web = Web({"SSL_CERT_FILE": str(site.authority)}, QUICK)
+
+    def listing(self) -> Listing:
+        return Listing("1", (File("m", len(BODY)),))
+
+    def with_sums(self, file: File) -> File:
+        return file
+
+    def open(self, file: File, start: int, end: int) -> Answer:
+        return self._web.open(f"{self._url}/m", {"Range": f"bytes={start}-{end - 1}"})
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Encrypted]:
+    one = Encrypted(tmp_path)
+    yield one
+    one.close()
+
+
+def test_what_is_still_encrypted_is_never_written(site, tmp_path, monkeypatch):
+    told, aborted, read, abort = Listener(), threading.Event(), Answer.read, Answer.abort
+    taken = 0
+
+    def reads(answer: Answer, size: int) -> bytes:
+        """The second time only after it was aborted, with more waiting in the kernel."""
+        nonlocal taken
+        taken += 1
+        if taken == 2:
+            select.select([answer._socket], [], [], 10)
+            told.end.set()
+            assert aborted.wait(10)
+        return read(answer, size)
+
+    def aborts(answer: Answer) -> None:
+        abort(answer)
+        aborted.set()
+
+    monkeypatch.setattr(Answer, "read", reads)
+    monkeypatch.setattr(Answer, "abort", aborts)
+    source, target = Plain(site), tmp_path / "into/m"
+    with pytest.raises(Stopped):
+        Download(source, [Job(source.listing().files[0], target)], QUICK, streams=1).run(told)
+    half = Partial(target, len(BODY))
+    (gap,) = half.gaps()
+    half.close()
+    assert gap[0] > 0
+    assert half.file.read_bytes()[: gap[0]] == BODY[: gap[0]]

@@ -1,0 +1,80 @@
+"""The Dockerfiles of engines and of the operator are what the check asks for, and the check sees what it has to."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from images.check import by_digest, instructions, main, problems
+from plimsoll.facts.engines import engine_facts
+from plimsoll.render.environment import _WRITABLE
+
+IMAGES = Path(__file__).parents[2] / "runtime" / "images"
+GPUS = ("cuda", "rocm")
+GOOD = 'ARG BASE=a/b:1@sha256:0\nFROM ${BASE}\nUSER 1000:0\nENTRYPOINT ["x"]\n'
+
+
+def text_of(name: str) -> str:
+    return (IMAGES / name / "Dockerfile").read_text()
+
+
+def test_all_of_them_are_in_order(capsys):
+    assert main() == 0
+    said = capsys.readouterr().out
+    assert "cuda" not in said  # by digest
+    assert "rocm/Dockerfile: the base is named by version" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (("a/b:1@sha256:0", "a/b:latest"), "name the base by version or digest, found a/b:latest"),
+        (("a/b:1@sha256:0", "a/b"), "found a/b"),
+        (("${BASE}", "${OTHER}"), "found nothing"),
+        (("USER 1000:0", "USER root"), "by number; found root"),
+        (("USER 1000:0", "USER 0:0"), "by number; found 0:0"),
+        (("USER 1000:0\n", ""), "found none"),
+        (("USER", "RUN curl -sSf host/x.sh | sh\nUSER"), "line 3: RUN: what comes from the network"),
+        (("USER", "RUN wget -qO- host/x \\\n | bash\nUSER"), "line 3: RUN: what comes from the network"),
+        (("USER", "ENV HF_TOKEN=hf_1\nUSER"), "a secret stays in the layer"),
+        (("USER", "ADD https://host/x /x\nUSER"), "ADD: use COPY"),
+        (("USER", "RUN python3 -m pip install -r a.txt\nUSER"), "without --require-hashes"),
+        (("USER", "RUN pip config set global.x https://host\nUSER"), "an address of a package host"),
+        (('["x"]', "x serve"), "a list of words"),
+    ],
+)
+def test_what_is_wrong_is_named(change, why):
+    assert problems(GOOD) == []
+    assert any(why in one for one in problems(GOOD.replace(*change))), problems(GOOD.replace(*change))
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_an_image_for_gpus_starts_the_supervisor_first_and_writes_only_below_its_folders(name):
+    found = list(instructions(text_of(name)))
+    assert found[-1].rest.startswith(
+        '["python3", "-I", "-S", "/plimsoll/plimsoll_runtime.pyz", "serve", "--"'
+    )
+    (environment,) = (one.rest for one in found if one.word == "ENV")
+    values = dict(word.split("=", 1) for word in environment.split())
+    assert set(_WRITABLE) <= set(values)
+    folders = {values[key] for key in _WRITABLE if key not in ("USER", "LOGNAME")}
+    assert all(folder == "/tmp" or folder.startswith("/tmp/") for folder in folders)
+    labels = next(one.rest for one in found if one.word == "LABEL")
+    assert {"title", "description", "version", "licenses"} <= set(re.findall(r"image\.(\w+)=", labels))
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_what_is_installed_is_locked_by_hash_and_names_no_package_host(name):
+    text = (IMAGES / name / "requirements.txt").read_text()
+    assert "://" not in text
+    entries = re.split(r"\n(?=\S)", "\n".join(line for line in text.splitlines() if not line.startswith("#")))
+    assert all("==" in one and "--hash=sha256:" in one for one in entries), [one[:60] for one in entries]
+    assert any(one.startswith("ray==") for one in entries)
+
+
+def test_the_cuda_image_has_the_newest_release_that_the_planner_knows():
+    version = engine_facts("vllm").version
+    assert f"vllm=={version} " in (IMAGES / "cuda" / "requirements.txt").read_text()
+    assert f'version="{version}"' in text_of("cuda")
+    assert f":v{version}" in text_of("rocm")
+    assert by_digest(text_of("cuda"))

@@ -1,0 +1,63 @@
+"""Where models are kept: each place, revision and form of the weights for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from plimsoll_runtime.sources.fetch import store_of
+from plimsoll_runtime.sources.listing import Listing
+from tests.runtime.hub_site import HubSite, Repository
+from tests.runtime.test_fetch_hub import NAME, WANTED, files_of, get, shards
+
+
+@pytest.fixture
+def hub() -> Iterator[HubSite]:
+    one = HubSite({NAME: Repository(shards())})
+    yield one
+    one.close()
+
+
+def test_a_form_of_the_weights_that_is_there_does_not_stand_for_another(hub, tmp_path):
+    small = {name for name in WANTED if not name.endswith(".safetensors")}
+    assert files_of(get(hub, tmp_path, load_format="dummy").path) == small
+    assert files_of(get(hub, tmp_path).path) == WANTED
+    assert files_of(get(hub, tmp_path, load_format="npcache").path) == {*WANTED, "pytorch_model.bin"}
+    count = len(hub.asked)
+    for load_format in ("dummy", None, "auto", "npcache"):
+        get(hub, tmp_path, load_format=load_format)
+    assert len(hub.asked) == count
+
+
+def test_small_files_are_not_asked_for_again_where_the_model_is(hub, tmp_path):
+    found = get(hub, tmp_path, load_format="npcache")
+    hub.repositories.clear()
+    assert get(hub, tmp_path, load_format="dummy") == found
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("s3://b/llama/base", "s3://b/llama--base"),
+        ("s3://b/run=1", "s3://b/run_1"),
+        ("s3://b/a//c", "s3://b/a/c"),
+        (f"s3://b/{'x' * 300}", f"s3://b/{'x' * 300}y"),
+        ("s3://acme/m", "modelscope://acme/m"),
+        ("modelscope://acme/m", "modelscope://acme/M"),
+    ],
+)
+def test_two_places_never_share_a_folder(tmp_path, one, other):
+    roots = [store_of(source, tmp_path).root for source in (one, other)]
+    assert roots[0] != roots[1]
+    for root in roots:
+        root.mkdir(parents=True)
+    assert store_of(f"{one}/", tmp_path).root == roots[0]
+
+
+def test_two_revisions_never_share_what_they_were_resolved_to(tmp_path):
+    store = store_of("modelscope://acme/m", tmp_path)
+    asked = ["a/b", "a_b", "main", None, "refs/main"]
+    for number, revision in enumerate(asked):
+        store.keep(revision, Listing(f"{number:040x}", ()), None)
+    assert [store.revision_of(one) for one in asked] == [f"{number:040x}" for number in range(5)]
