@@ -16,6 +16,7 @@ import click
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.loading import load_config
 from plimsoll.api.problems import SpecError
+from plimsoll.facts.engine_files import handed_in
 from plimsoll.handlers.admission import WebhookOptions
 from plimsoll.handlers.alerted import AlertsOptions
 from plimsoll.handlers.life import LeaseLost, Life, Options
@@ -163,7 +164,7 @@ def _alerts(port: int | None, certificate: Path | None, token: Path | None) -> A
 
 
 def _config(file: Path) -> OperatorConfig:
-    return load_config(file.read_bytes(), file=str(file))
+    return handed_in(load_config(file.read_bytes(), file=str(file)))
 
 
 def _log(form: str, level: str) -> None:

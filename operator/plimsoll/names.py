@@ -20,6 +20,8 @@ CONFIG_KIND: Final = "OperatorConfig"
 LABEL_NAME: Final = "app.kubernetes.io/name"
 LABEL_INSTANCE: Final = "app.kubernetes.io/instance"
 LABEL_COMPONENT: Final = "app.kubernetes.io/component"
+OPERATOR: Final = "operator"
+"""The component that the operator's own pods are, by the chart."""
 LABEL_PART_OF: Final = "app.kubernetes.io/part-of"
 LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 MANAGED_BY: Final = "plimsoll"
@@ -42,6 +44,10 @@ ANNOTATION_FAILED: Final = f"{GROUP}/failed"
 ANNOTATION_TURN: Final = f"{GROUP}/turn"
 """On the pinned plan: digest of all that the turn that wrote it last left behind. Equal again, there is nothing to do."""
 ANNOTATION_PLAN_DIGEST: Final = f"{GROUP}/plan-digest"
+ANNOTATION_TICKET: Final = f"{GROUP}/ticket"
+"""On a pod that reads a model: which reading it is."""
+ANNOTATION_ATTEMPT: Final = f"{GROUP}/attempt"
+"""On the same: how often that was tried, with this time."""
 OWNED_PREFIXES: Final = (f"{GROUP}/", "app.kubernetes.io/", "kubernetes.io/", "k8s.io/")
 
 MANAGER_CHILDREN: Final = "plimsoll"
@@ -89,7 +95,7 @@ RANK_DIGITS: Final = 3
 MAX_REPLICAS: Final = 10**REPLICA_DIGITS
 MAX_GROUP: Final = 10**RANK_DIGITS
 WORKERS: Final = "-w"
-CHILD_SUFFIXES: Final = ("headless", "plan", "facts", "netpol", "route", "weights", "cache")
+CHILD_SUFFIXES: Final = ("headless", "plan", "facts", "adapters", "netpol", "route", "weights", "cache")
 
 _SET: Final = 1 + SET_HASH_LENGTH
 LONGEST_SUFFIX: Final = max(

@@ -11,6 +11,8 @@ from plimsoll.simulate.router import Routing
 CELL = Cell(trace=SYNTHETIC[0], model="Qwen/Qwen3-32B", gpu="H100")
 SIZE = Size(replicas=2, days=0.02, routing=Routing.SERVICE)
 
+FIGURES = ("ttft_p99_ms", "itl_p99_ms", "preemptions_per_1000", "actions_per_day", "reversals_per_day")
+
 
 def row(policy: str, hours: float, slo: float, parameter: float = 1.0, **others: object) -> dict[str, Any]:
     return {
@@ -45,6 +47,40 @@ def test_ours_is_ahead_only_where_no_baseline_is_better_at_the_same_cost():
     said = autoscaling.verdict(CELL, rows + worse, SIZE)
     assert said["ahead"]
     assert (said["of_static_peak"], said["of_oracle"]) == (0.75, pytest.approx(1.0714, abs=1e-3))
+
+
+def test_a_baseline_is_compared_with_the_seeds_with_which_it_is_as_cheap():
+    """One of five is cheaper than the baseline ever is: the other four say that it is better."""
+    ours = [row("plimsoll", 99 if seed == 5 else 100, 99, seed=seed) for seed in range(1, 6)]
+    tried = [
+        row("hpa", hours, 99.9, parameter, seed=seed, swept=True)
+        for seed in range(1, 6)
+        for parameter, hours in ((0.8, 99.5), (0.7, 110))
+    ]
+    said = autoscaling.verdict(CELL, [*ours, *tried], SIZE)
+    assert said["baselines_at_equal_gpu_hours"]["hpa"] == pytest.approx(99.9)
+    assert (said["seeds_at_equal_gpu_hours"], said["seeds_swept"]) == ({"hpa": 4}, 5)
+    assert not said["ahead"]
+
+
+def test_ours_is_compared_with_the_same_seeds_as_a_baseline():
+    ours = [row("plimsoll", 90, 80, seed=1), row("plimsoll", 100, 99.5, seed=2)]
+    tried = [row("hpa", 100, 99, 0.8, seed=seed, swept=True) for seed in (1, 2)]
+    said = autoscaling.verdict(CELL, [*ours, *tried], SIZE)
+    assert said["ahead"], "89.75 of both seeds would be behind"
+
+
+def test_a_cell_without_a_baseline_that_is_as_cheap_is_none_in_which_ours_is_ahead(capsys):
+    ours = row("plimsoll", 90, 99)
+    said = autoscaling.verdict(CELL, [ours, row("hpa", 100, 99.9, swept=True)], SIZE)
+    assert not said["ahead"]
+    assert autoscaling.left_out_in([said]) == {"hpa": 1}
+    autoscaling.print_cell(CELL, [{**ours, **dict.fromkeys(FIGURES)}], said)
+    autoscaling.print_summary([said], [{**ours, "requests": 10}], 1.0)
+    told = capsys.readouterr().out
+    assert "hpa - → nothing to compare with" in told
+    assert "left out, as they never get by with our GPU-hours: hpa in 1 of 1 cells" in told
+    assert "ahead of every baseline at equal GPU-hours in 0 of 1 cells" in told
 
 
 def test_intervals_are_wide_with_few_seeds_and_absent_with_one():

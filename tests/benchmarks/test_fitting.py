@@ -8,12 +8,12 @@ from fitting import START, Fit, Point, inverse_diagonal, solve
 from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.gpus import gpu_named
 from plimsoll.facts.models import lookup
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.load import Load
-from plimsoll.planning.performance import Case, Replica
-from plimsoll.planning.rates import Constant, Constants, Dimension, Fitted, Spread, committed, rates_for
-from plimsoll.planning.roofline import Cost
 from plimsoll.planning.settings import EngineSettings
+from plimsoll.planning.speed.performance import Case, Replica
+from plimsoll.planning.speed.rates import Constant, Constants, Dimension, Fitted, Spread, committed, rates_for
+from plimsoll.planning.speed.roofline import Cost
 
 SETTINGS = EngineSettings(
     max_model_len=9_000, max_num_seqs=1_024, max_num_batched_tokens=8_192, utilization=0.9

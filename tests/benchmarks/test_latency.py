@@ -15,8 +15,8 @@ import layout_choice
 from latency_rows import read_rows
 from plimsoll.facts.architecture import Part
 from plimsoll.facts.dtypes import Dtype
-from plimsoll.planning.formats import stored_format
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.speed.formats import stored_format
 
 HEADER = (
     "model,system,vllm_version,precision,input_tokens,output_tokens,concurrency,"

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from plimsoll.facts.model import Certainty
 from plimsoll.planning.interval import Interval
-from plimsoll.planning.layout import Layout
-from plimsoll.planning.ledger import Capacity, Ledger, OomRisk, Term, Verdict
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.load import Load, Performance
+from plimsoll.planning.memory.ledger import Capacity, Ledger, OomRisk, Term, Verdict
 from plimsoll.planning.plan import (
     SCHEMA,
     Advice,

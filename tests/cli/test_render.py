@@ -13,10 +13,13 @@ from plimsoll.cli.render import text_of
 from plimsoll.facts.models import lookup
 from plimsoll.facts.snapshot import read_snapshot, take_snapshot, write_snapshot
 from plimsoll.planning.planner import PlanFacts
-from plimsoll.reconcile.decide import Seen, decide
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.token import mark_of
 from plimsoll.render.routing import GROUPS, ROUTE
 from tests.cli.running import plimsoll
+from tests.reconcile.test_known_models import CLAIM, kept
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FLEET = EXAMPLES / "fleet.yaml"
@@ -77,7 +80,14 @@ def test_every_example_renders_to_objects_or_says_why_not(sample: Path):
     assert bool(ran.out) != ("nothing to render: " in ran.err)
 
 
-@pytest.mark.parametrize("spec", [{}, {"replicas": 0}, {"networking": {"gateway": {"name": "g"}}}], ids=str)
+ADAPTERS = {
+    "adapters": {"runtimeLoading": True, "items": [{"name": "sql", "source": "hf://a/sql", "revision": "v2"}]}
+}
+
+
+@pytest.mark.parametrize(
+    "spec", [{}, {"replicas": 0}, {"networking": {"gateway": {"name": "g"}}}, ADAPTERS], ids=str
+)
 def test_it_prints_byte_for_byte_what_a_turn_applies(snapshot, spec):
     body = resource(**spec)
     file = snapshot(body)
@@ -139,3 +149,12 @@ def test_what_is_wrong_with_the_pods_ends_it_with_the_field(snapshot):
     assert ran.code == 3
     assert "spec.podPatches[0]: finds no 'nowhere'" in ran.err
     assert ran.out == ""
+
+
+def test_a_model_that_a_pod_told_of_is_what_the_operator_planned_with(snapshot):
+    body = resource(model={"source": CLAIM})
+    assert plimsoll("plan", "--snapshot", snapshot(body)).code != 0
+    file = snapshot(body, beside={"team-a/chat": Kept(models=kept()).beside()})
+    assert plimsoll("plan", "--snapshot", file).code == 0
+    objects = rendered(file)
+    assert {"Deployment", "Service"} <= {one["kind"] for one in objects}

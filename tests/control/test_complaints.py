@@ -14,7 +14,7 @@ from plimsoll.control.samples import PodSample, Window
 from plimsoll.control.signals import Signals, signals_of
 from plimsoll.control.situation import Bounds, Replica, ReplicaState, Role, Zero
 from plimsoll.planning import codec
-from plimsoll.planning.budgets import Limits
+from plimsoll.planning.placing.budgets import Limits
 from tests.control.situations import NOW, after, known, replicas, serving, signals, situation, ticks
 
 BUSY: dict[str, Any] = {"inflight": 60, "waiting": 20, "rate": 8.0, "kv": 0.9}

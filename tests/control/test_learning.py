@@ -9,7 +9,7 @@ from plimsoll.control.law import Law
 from plimsoll.control.learning import lead_s, learned
 from plimsoll.control.memory import Learnt, RoleMemory
 from plimsoll.control.need import asked
-from tests.control.situations import NOW, SLO, known, saying, serving, signals, situation
+from tests.control.situations import NOW, SLO, known, saying, serving, signals, situation, spread
 
 LAW = Law()
 
@@ -77,12 +77,29 @@ def test_a_queue_on_one_replica_says_nothing_of_those_that_are_half_empty():
 
 def test_the_most_that_a_replica_finished_is_no_limit_for_ever():
     calm = signals(2, inflight=5, rate=0.5)
-    memory = settled(most=2.0)
-    for _ in range(10 * 60):
+    memory, believed = settled(most=2.0), [2.0]
+    for _ in range(30 * 60):
         memory = replace(memory, learnt={"set-a": minute(memory, calm)})
-    most = memory.learnt["set-a"].most
-    assert most is not None
-    assert most > 5
+        most = memory.learnt["set-a"].most
+        if most is None:
+            break
+        believed.append(most)
+    # It rises until the plan's own rate is the smaller one, and not for ever beside it.
+    assert believed == sorted(believed)
+    assert believed[-1] == pytest.approx(5.0, rel=0.01)
+    assert memory.learnt["set-a"].most is None
+
+
+def test_a_replica_full_of_long_requests_carries_what_it_works_and_not_what_has_ended_yet():
+    each = replace(
+        saying(1, inflight=60, waiting=40, rate=0.1)[0],
+        prompt_tokens=5 * 600.0 * 120,
+        generation_tokens=5 * 250.0 * 120,
+    )
+    lengths = replace(signals(1).latencies, prompt=spread(1200.0), output=spread(500.0))
+    said = replace(signals(1), replicas=(each,), latencies=lengths)
+    memory = replace(settled(), owing_since=NOW - 1000)
+    assert minute(memory, said).most == pytest.approx(5.0, rel=0.01)
 
 
 def test_a_queue_that_is_not_paid_back_asks_for_more_than_its_size():

@@ -1,6 +1,7 @@
 """What holds whatever happens: ten thousand random stories of a few ticks each, drawn by seed."""
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -12,7 +13,7 @@ from plimsoll.control.scaling import decide
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Bounds, Replica, ReplicaState, Role, Room, ServingSet, Situation, Zero
 from plimsoll.planning import codec
-from plimsoll.planning.budgets import Limits
+from plimsoll.planning.placing.budgets import Limits
 from tests.control.situations import CAPACITY, NOW, SLO, saying
 from tests.control.situations import spread as quantiles
 
@@ -41,7 +42,7 @@ def drawn_set(rng, name, now):
         name=name,
         pool=rng.choice(["a", "b"]),
         product="H100",
-        capacity=CAPACITY,
+        capacity=replace(CAPACITY, max_batched_tokens=rng.choice([None, 2048, 8192])),
         replicas=listed,
         wanted=rng.choice([None, rng.randrange(7)]),
         gpus=rng.choice([0.5, 1, 2]),
@@ -61,10 +62,21 @@ def drawn_signals(rng, now, live):
     figures = {
         key: None if key == "kv_fraction" and rng.random() < 0.1 else value for key, value in figures.items()
     }
+    recent = rng.choice([None, 0.0, 9000.0, 400_000.0])
+    span, recently = rng.choice(
+        [(120.0, 30.0), (120.0, 30.0), (120.0, 120.0), (200.0, 150.0), (15.0, 15.0), (0.0, 0.0)]
+    )
+    figures |= {"recent_prompt_tokens": recent, "span_s": span, "recent_span_s": recently}
     said = Signals(at=now, live=live, replicas=saying(spoken, **figures), reachable=rng.random() > 0.05)
     if rng.random() < 0.7:
         latency = rng.choice([0.2, 1.5, 3.0])
-        latencies = type(said.latencies)(ttft=quantiles(latency), itl=quantiles(latency / 25))
+        latencies = type(said.latencies)(
+            ttft=quantiles(latency),
+            itl=quantiles(latency / 25),
+            prompt=rng.choice([None, quantiles(3000)]),
+            output=rng.choice([None, quantiles(600)]),
+            whole=rng.random() < 0.8,
+        )
         said = Signals(
             at=now, live=live, replicas=said.replicas, reachable=said.reachable, latencies=latencies
         )

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.simulate.interference import Interference
 from standin.told import TIMES, read_times, write_times
 
 ROOT = Path(__file__).parents[2]
@@ -122,8 +123,10 @@ def test_faults_come_by_themselves_where_they_are_asked_for():
 
 def test_step_times_may_be_handed_in(tmp_path: Path):
     file = tmp_path / "times.json"
-    file.write_text(write_times(replace(TIMES, request=0.25)))
-    assert read_times(file.read_text()).request == 0.25
+    stops = Interference(rate=2.0, length_s=0.001)
+    file.write_text(write_times(replace(TIMES, request=0.25), stops))
+    times, interference = read_times(file.read_text())
+    assert (times.request, interference) == (0.25, stops)
     with engine("--times", str(file)) as process:
         url = address(process)
         asked(f"{url}/v1/completions", {"prompt": [1], "max_tokens": 1})

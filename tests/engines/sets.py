@@ -1,8 +1,8 @@
 """A plan's set with overrides: only what an engine is told from matters here."""
 
-from plimsoll.planning.layout import Layout
-from plimsoll.planning.ledger import Ledger, OomRisk, Verdict
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.load import Load
+from plimsoll.planning.memory.ledger import Ledger, OomRisk, Verdict
 from plimsoll.planning.plan import Cost, Hardware, PlanSet, PodResources
 from plimsoll.planning.settings import EngineSettings
 

@@ -11,7 +11,7 @@ from plimsoll.engines.vllm import command
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_flags import FlagKind
 from plimsoll.facts.engines import engine_facts
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.settings import LoraSlots, RopeScaling, Speculation
 from tests.engines.sets import GIB, chosen
 

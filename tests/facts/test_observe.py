@@ -113,6 +113,26 @@ def test_nodes_that_take_nothing_new_are_counted_but_not_free(away, why):
     assert dict(pool.unavailable) == {why: 1}
 
 
+def test_a_cordon_is_as_old_as_the_taint_that_kubernetes_answers_it_with():
+    taint = {
+        "key": "node.kubernetes.io/unschedulable",
+        "effect": "NoSchedule",
+        "timeAdded": "2026-01-01T00:00:10Z",
+    }
+    nodes = [
+        node("old", unschedulable=True, taints=[taint]),
+        node("new", unschedulable=True),
+        node("open", taints=[taint]),
+    ]
+    fleet = fleet_of(nodes, [])
+    assert [fleet.cordoned_at(name) for name in ("old", "new", "open", "gone")] == [
+        1767225610.0,
+        None,
+        None,
+        None,
+    ]
+
+
 def test_taints_that_tell_a_nodes_state_are_no_taints_to_bear():
     taints = [
         {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.facts.report import Fetching, Report, ReportUnreadable, read_report
+from plimsoll.facts.report import AdapterSeen, Fetching, Report, ReportUnreadable, read_report
 
 TOLD = {
     "schema": 1,
@@ -71,3 +71,27 @@ def test_what_is_no_report_is_refused(text):
 def test_no_answer_of_a_pod_breaks_who_reads_it(value):
     for field in ("phase", "phases", "progress", "measured"):
         assert read(**{field: value}).state == "serving"
+
+
+def test_adapters_are_read_and_how_far_a_fetch_is_is_no_news():
+    told = [
+        {"name": "a", "id": "1", "state": "Fetching", "word": None, "message": "3 of 9 MiB", "remedy": None},
+        {
+            "name": "b",
+            "id": "2",
+            "state": "Failed",
+            "word": "AdapterRank",
+            "message": "m" * 999,
+            "remedy": "r",
+        },
+        "none",
+    ]
+    found = read(adapters=told).adapters
+    assert found is not None
+    assert found[0] == AdapterSeen(name="a", id="1", state="Fetching")
+    assert (found[1].reason, len(found[1].message) <= 240, found[1].remedy) == ("AdapterRank", True, "r")
+    assert [one.settled for one in found] == [False, True, False]
+    assert read().adapters is None
+    assert read(adapters={}).adapters is None
+    assert read(adapters=[]).adapters == ()
+    assert len(read(adapters=told * 99).adapters or ()) == 64

@@ -14,36 +14,48 @@ import aiohttp
 import pytest
 
 from plimsoll.api.config import OperatorConfig
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING
+from plimsoll.facts.models import lookup
 from plimsoll.handlers import admission as room
 from plimsoll.handlers.admission import Admission, serve
 from plimsoll.kube.certificates import made
 from plimsoll.kube.errors import Unreachable
 from plimsoll.kube.rights import User
-from plimsoll.planning.planner import PlanFacts
 from plimsoll.reconcile.admission import Named
-from tests.planning.asking import facts, inventory, pool
+from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.models import MODEL, Found, Missing
+from tests.planning.asking import inventory, pool
+from tests.reconcile.test_known_models import CLAIM, kept
 
 
 class Models:
-    """`slow` never answers."""
+    """`slow` never answers; what lies on a claim is nothing that the operator reads."""
 
     def __init__(self, *, slow: bool = False) -> None:
         self.slow = slow
 
-    async def facts(self, spec: Any) -> PlanFacts:
+    async def look(self, spec: LLMDeploymentSpec) -> Mapping[str, Found]:
         if self.slow:
             await asyncio.Event().wait()
-        found: PlanFacts = facts(type("Asked", (), {"spec": spec})())
-        return found
+        if spec.model.scheme == "pvc":
+            return {MODEL: Missing("only a pod sees it", elsewhere=True)}
+        found = lookup(spec.model.source)
+        assert found is not None
+        return {MODEL: found}
 
 
 class World:
-    def __init__(self, *, slow: bool = False) -> None:
+    def __init__(self, *, slow: bool = False, told: Mapping[str, Kept] | None = None) -> None:
         self.models = Models(slow=slow)
         self.config = OperatorConfig()
         self.learned = NOTHING
+
+        self.told = told or {}
+
+    async def kept(self, key: str) -> Kept:
+        return self.told.get(key, Kept())
 
     def now(self) -> float:
         return 0.0
@@ -64,13 +76,20 @@ class Rights:
         return tuple(things) if self.lacks else ()
 
 
-def desk(*, slow: bool = False, rights: Rights | None = None, namespaces: tuple[str, ...] = ()) -> Admission:
+def desk(
+    *,
+    slow: bool = False,
+    rights: Rights | None = None,
+    namespaces: tuple[str, ...] = (),
+    told: Mapping[str, Kept] | None = None,
+) -> Admission:
     fleet: Inventory = inventory(pool())
 
     def seen(key: str, selector: Mapping[str, str]) -> Inventory:
         return fleet
 
-    return Admission(World(slow=slow), rights or Rights(), inventory=seen, namespaces=namespaces)  # type: ignore[arg-type]
+    world = World(slow=slow, told=told)
+    return Admission(world, rights or Rights(), inventory=seen, namespaces=namespaces)  # type: ignore[arg-type]
 
 
 def request(spec: dict[str, Any] | None = None, **others: Any) -> dict[str, Any]:
@@ -162,6 +181,13 @@ def test_rights_are_asked_for_the_user_of_the_request_and_for_what_is_new() -> N
     assert rights.asked == [("alice", "team-a", (Named("spec.model.tokenSecret.name", "secrets", "hub"),))]
     asked = request(naming, operation="UPDATE", oldObject=request(naming)["object"])
     assert answer(asked, desk(rights=rights))["allowed"] is True
+
+
+def test_a_model_that_a_pod_told_of_is_judged_like_any_other() -> None:
+    asked = request({"model": {"source": CLAIM}})
+    assert "only a pod sees it" in str(answer(asked)["warnings"])
+    admission = desk(told={"team-a/chat": Kept(models=kept())})
+    assert answer(asked, admission) == {"uid": "7", "allowed": True}
 
 
 def test_a_hub_that_takes_long_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,3 +166,49 @@ def test_what_is_gone_is_forgotten() -> None:
             assert not reports.of(KEY)
 
     run(main())
+
+
+def keeping(*states: str) -> bytes:
+    adapters = [{"name": f"a{number}", "id": "x", "state": state} for number, state in enumerate(states)]
+    body = {"schema": 1, "state": "serving", "measured": {"kvTokens": 7}, "adapters": adapters}
+    return json.dumps(body).encode()
+
+
+def test_where_adapters_come_and_go_a_pod_is_asked_again_and_sooner_while_one_is_on_its_way() -> None:
+    looks = ((keeping("Fetching", "Loaded"), 16.0), (keeping("Loaded", "Failed"), 61.0), (keeping(), 61.0))
+
+    async def main() -> None:
+        answers = [answer for answer, _ in looks]
+        async with asking(lambda: http(answers[0])) as (reports, pods, port, _, clock):
+            reports.look(KEY, serving(pod(port)))
+            for asked, (_, seconds) in enumerate(looks, 1):
+                await until(lambda n=asked: pods.asked == n and not reports._asking)  # type: ignore[misc]
+                assert reports.of(KEY)["u0"].adapters is not None
+                if len(answers) > 1:
+                    answers.pop(0)
+                clock.now += seconds
+                reports._news.set()
+            await until(lambda: pods.asked > len(looks) and not reports._asking)
+            assert reports.of(KEY)["u0"].adapters == ()
+
+    run(main())
+
+
+def test_a_changed_list_is_asked_about_at_once_and_only_by_one_round_of_questions() -> None:
+    async def main() -> None:
+        async with asking(lambda: http(keeping("Loaded"))) as (reports, pods, port, _, clock):
+            reports.look(KEY, serving(pod(port)))
+            await until(lambda: pods.asked == 1 and not reports._asking)
+            for asked in (2, 3):
+                reports.again(KEY)
+                await until(lambda n=asked: pods.asked == n and not reports._asking)  # type: ignore[misc]
+            clock.now += 16
+            reports._news.set()
+            await until(lambda: pods.asked == 4 and not reports._asking)
+            clock.now += 31
+            reports._news.set()
+            await until(lambda: pods.asked == 5 and not reports._asking)
+            reports.again("team/other")
+            assert pods.asked == 5
+
+    run(main())

@@ -73,6 +73,23 @@ def test_pinned_plans_and_learned_facts_are_found_in_their_config_maps(api: Api)
     assert kept.learned == "{}"
 
 
+def test_learned_facts_are_those_of_the_operators_own_namespace(api: Api):
+    def learned(space: str, text: str) -> dict[str, object]:
+        return {**named("plimsoll-learned", namespace=space), "data": {"learned.json": text}}
+
+    api.lists["/api/v1/configmaps"] = [learned("ops", "theirs"), learned("zoo", "anybody's")]
+    found = read_cluster()
+    assert found.kept.learned == "theirs"
+    assert (
+        "plimsoll-learned is in namespaces ops, zoo; read in ops, where no operator's pod" in found.notes[-1]
+    )
+    labels = {"app.kubernetes.io/component": "operator"}
+    api.lists["/api/v1/pods"] = [named("plimsoll-1", namespace="zoo", labels=labels)]
+    found = read_cluster()
+    assert found.kept.learned == "anybody's"
+    assert "read in zoo, where an operator runs" in found.notes[-1]
+
+
 def test_an_unknown_context_names_what_to_check(api: Api):
     with pytest.raises(ClusterUnreadable, match="get-contexts"):
         read_cluster("nowhere")

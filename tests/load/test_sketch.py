@@ -42,3 +42,14 @@ def test_memory_does_not_grow_with_the_run():
 
 def test_nothing_has_no_percentiles():
     assert Sketch().spread() is None
+
+
+def test_two_sketches_joined_say_what_one_of_all_would():
+    whole, first, second = Sketch(), Sketch(), Sketch()
+    for place, seconds in enumerate((0.0, 0.01, 0.2, 0.2, 1.5, 30.0)):
+        whole.add(seconds)
+        (first if place % 2 else second).add(seconds)
+    first.join(second)
+    assert first.spread() == whole.spread()
+    first.join(Sketch())
+    assert first.spread() == whole.spread()

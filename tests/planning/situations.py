@@ -4,10 +4,10 @@ from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.gpus import gpu_named
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.weights import weights_from_architecture
-from plimsoll.planning.constants import fitted_constants
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.memory.constants import fitted_constants
+from plimsoll.planning.memory.situation import Situation
 from plimsoll.planning.settings import EngineSettings
-from plimsoll.planning.situation import Situation
 from tests.planning import architectures as known
 
 GIB = 2**30

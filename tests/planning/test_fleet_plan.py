@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.planning.fleet import Request, plan_fleet
-from plimsoll.planning.occupancy import occupied
+from plimsoll.planning.placing.occupancy import occupied
 from plimsoll.planning.plan import Outcome
 from tests.planning.asking import LLAMA_70B, SMALL, deployment, facts, finding, inventory, pool
 

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.planning.pinning import UNREAD, Event, spec_digest
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.defaults import effective
+from plimsoll.planning.pinning import UNREAD, Event, digest_before, spec_digest
 from plimsoll.planning.plan import Outcome
 from plimsoll.planning.planner import PlanFacts, plan
 from tests.planning.asking import LLAMA, deployment, finding, inventory, planned, pool, reasons
@@ -144,6 +146,63 @@ def test_a_plan_without_sets_pins_nothing():
     again = planned(deployment(workload=CHAT), pool(), pinned=nothing)
     assert again.pinning is not None
     assert again.pinning.reason == "FirstPlan"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"scheduling": {"priorityClass": "high", "queue": "team-a"}},
+        {"toolCalling": {"parser": "hermes"}},
+        {"reasoning": {"parser": "deepseek_r1"}},
+        {"structuredOutput": {"backend": "xgrammar"}},
+        {"chatTemplate": {"inline": "{{ messages }}"}},
+        {"podPatches": [{"op": "add", "path": "/spec/hostname", "value": '"one"'}]},
+        {"podLabels": {"team": "a"}},
+    ],
+    ids=lambda edit: next(iter(edit)),
+)
+def test_what_only_pods_read_leaves_the_plan_where_it_is(edit):
+    first = planned(deployment(workload=CHAT), pool(nodes=1, price_per_hour="4"))
+    cheaper = pool("L40S-48GB", 4, price_per_hour="0.3")
+    again = planned(
+        deployment(workload=CHAT, **edit), pool(nodes=1, price_per_hour="4"), cheaper, pinned=first
+    )
+    assert again.pinning is not None
+    assert again.pinning.kept
+    assert [one.digest for one in again.sets] == [one.digest for one in first.sets]
+
+
+BEFORE = [
+    ({}, "4a473855629c7ebe"),
+    ({"scheduling": {"priorityClass": "high", "queue": "team-a"}}, "25eb185f7004e62f"),
+    ({"toolCalling": {"parser": "hermes"}}, "a26fbb3a5bba1cfe"),
+    ({"reasoning": {"parser": "deepseek_r1"}}, "9b9e9f855390a9a6"),
+    ({"structuredOutput": {"backend": "xgrammar"}}, "193d0529f22f4a9d"),
+    ({"chatTemplate": {"inline": "{{ messages }}"}}, "cb5195a1ad821a7e"),
+    ({"podPatches": [{"op": "add", "path": "/spec/hostname", "value": '"one"'}]}, "4678199ac6f44259"),
+    (
+        {"adapters": {"runtimeLoading": True, "items": [{"name": "a", "source": "pvc://loras/a"}]}},
+        "ed816833d6c95c35",
+    ),
+]
+"""Digests as the release before gave them: they stand in clusters, so a change here makes plans anew that nobody edited."""
+
+
+@pytest.mark.parametrize(("said", "before"), BEFORE, ids=str)
+def test_a_plan_that_the_release_before_pinned_is_of_the_same_spec(said, before):
+    asked = deployment(workload=CHAT, **said)
+    assert digest_before(effective(asked.spec, asked.namespace, OperatorConfig()).spec) == before
+    own, cheaper = pool(nodes=1, price_per_hour="4"), pool("L40S-48GB", 4, price_per_hour="0.3")
+    config = {"trust": {"podPatches": {"allow": ["/spec/hostname"]}}}
+    first = planned(asked, own, config=config)
+    assert first.sets
+    again = planned(asked, own, cheaper, pinned=replace(first, spec_digest=before), config=config)
+    assert again.pinning.kept
+    assert [one.digest for one in again.sets] == [one.digest for one in first.sets]
+    assert again.spec_digest == first.spec_digest
+    edited = deployment(workload=CHAT | {"contextTokens": 2048}, **said)
+    changed = planned(edited, own, cheaper, pinned=replace(first, spec_digest=before), config=config)
+    assert changed.pinning.reason == "SpecChanged"
 
 
 def test_unread_fields_exist():

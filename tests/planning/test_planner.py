@@ -11,7 +11,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.presets import built_in_presets
 from plimsoll.facts.gpus import GIB
 from plimsoll.facts.inventory import InventoryProblem, Taint
-from plimsoll.planning.ledger import Verdict
+from plimsoll.planning.memory.ledger import Verdict
 from plimsoll.planning.plan import Outcome, Plan
 from plimsoll.planning.planner import PlanFacts, plan
 from tests.planning.asking import (

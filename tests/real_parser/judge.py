@@ -19,38 +19,15 @@ from its version's name, so the version is given that name before anything is im
 """
 
 import contextlib
-import importlib.metadata
 import io
 import json
 import os
 import sys
 import tempfile
-from enum import Enum
 from pathlib import Path
 
-KINDS = {
-    "parse_dataclass": "json",
-    "_parse_type": "json",
-    "parse_type": "json",
-    "loads": "json",
-    "union_dict_and_str": "json-or-word",
-    "human_readable_int": "size",
-    "human_readable_int_or_auto": "size-or-auto",
-}
-PLAIN = ("int", "float", "str")
-
-
-def prepare(folder):
-    os.environ |= {
-        "VLLM_TARGET_DEVICE": "cpu",
-        "VLLM_PLUGINS": "",
-        "VLLM_NO_USAGE_STATS": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-    }
-    os.environ["VLLM_LOGGING_LEVEL"] = "ERROR"
-    sys.path.insert(0, folder)
-    genuine = importlib.metadata.version
-    importlib.metadata.version = lambda name: genuine(name) + ("+cpu" if name.lower() == "vllm" else "")
+sys.path.append(str(Path(__file__).parents[2] / "operator" / "plimsoll" / "cli"))
+import engine_script
 
 
 def prepare_children(folder):
@@ -63,15 +40,6 @@ def prepare_children(folder):
     )
     os.environ["PYTHONPATH"] = os.pathsep.join((hook, folder))
     os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-
-
-def parsers():
-    from vllm.entrypoints.cli.serve import cmd_init
-    from vllm.utils.argparse_utils import FlexibleArgumentParser
-
-    top = FlexibleArgumentParser(prog="vllm")
-    command = cmd_init()[0]
-    return top, command.subparser_init(top.add_subparsers(dest="subparser")), command
 
 
 def judged(words, top, serve, command, model=None):
@@ -99,106 +67,20 @@ def judged(words, top, serve, command, model=None):
     return {"stage": None, "message": "", "set": sorted(changed)}
 
 
-def in_order(choices):
-    """Values as text, in the parser's order, which a set does not have."""
-    words = [choice for choice in choices if choice is not None]
-    return sorted(words) if isinstance(choices, set | frozenset) else words
-
-
-def checked_later():
-    """Values that the parser lets through and that the engine knows all the same."""
-    from typing import get_args
-
-    from vllm.config.cache import CacheDType
-    from vllm.model_executor.layers.quantization import QUANTIZATION_METHODS
-    from vllm.model_executor.model_loader import _LOAD_FORMAT_TO_MODEL_LOADER
-    from vllm.reasoning import ReasoningParserManager
-    from vllm.tool_parsers import ToolParserManager
-    from vllm.v1.attention.backends.registry import AttentionBackendEnum
-
-    return {
-        "attention_backend": sorted(AttentionBackendEnum.__members__),
-        "kv_cache_dtype": sorted(get_args(CacheDType)),
-        "load_format": sorted(_LOAD_FORMAT_TO_MODEL_LOADER),
-        "quantization": sorted(QUANTIZATION_METHODS),
-        "reasoning_parser": sorted(ReasoningParserManager.list_registered()),
-        "tool_call_parser": sorted(ToolParserManager.list_registered()),
-    }
-
-
-def flags_of(serve):
-    known = checked_later()
-    spelled = {}
-    for spelling, action in serve._option_string_actions.items():
-        spelled.setdefault(id(action), []).append(spelling)
-    found = {}
-    for action in serve._actions:
-        longs = [
-            name for name in action.option_strings if name.startswith("--") and not name.startswith("--no-")
-        ]
-        if not action.option_strings or action.dest == "help":
-            continue
-        name = (longs or action.option_strings)[0]
-        entry = {"type": kind_of(action)}
-        default = plain(action.default)
-        if default is not None:
-            entry["default"] = default
-        if action.nargs not in (None, 0):
-            entry["nargs"] = action.nargs
-        also = sorted(set(spelled[id(action)]) - {name})
-        if also:
-            entry["also"] = also
-        if action.choices:
-            entry["choices"] = in_order(action.choices)
-        values = known.get(action.dest, [])
-        if values and values != entry.get("choices"):
-            entry["values"] = values
-        if "deprecated" in (action.help or "").lower():
-            entry["deprecated"] = True
-        found[name] = entry
-    return dict(sorted(found.items()))
-
-
-def kind_of(action):
-    if action.nargs == 0 or "Boolean" in type(action).__name__ or "EnableDisable" in type(action).__name__:
-        return "bool"
-    convert, optional = action.type, ""
-    if getattr(convert, "__name__", "") == "_optional_type":
-        optional = "?"
-        convert = next(cell.cell_contents for cell in convert.__closure__ if callable(cell.cell_contents))
-    name = getattr(convert, "__name__", "str")
-    return (KINDS.get(name) or (name if name in PLAIN else "str")) + optional
-
-
-def plain(value):
-    """A default as JSON; None for objects, which are built from the other flags."""
-    if isinstance(value, Enum):
-        return value.value if isinstance(value.value, int) else value.name
-    if value is None or isinstance(value, bool | int | float | str):
-        return None if value == "==SUPPRESS==" else value
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    return None
-
-
 def main():
     folder = str(Path(sys.argv[1]).resolve())
-    prepare(folder)
+    engine_script.prepare(folder)
     model = sys.argv[sys.argv.index("--config") + 1] if "--config" in sys.argv else None
     if model is not None:
         prepare_children(folder)
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what vLLM prints by itself goes elsewhere
     if "--environment" in sys.argv:
-        from vllm import envs
-
-        json.dump(sorted(name for name in envs.environment_variables if name.startswith("VLLM_")), answer)
+        json.dump(engine_script.variables(), answer)
     else:
-        top, serve, command = parsers()
+        top, serve, command = engine_script.parsers()
         if "--flags" in sys.argv:
-            json.dump(flags_of(serve), answer)
+            json.dump(engine_script.flags_of(serve), answer)
         else:
             json.dump([judged(words, top, serve, command, model) for words in json.load(sys.stdin)], answer)
     answer.flush()

@@ -9,6 +9,7 @@ from typing import Any
 from tests.real_parser import setup
 
 LISTS = Path(__file__).parents[2] / "operator" / "plimsoll" / "facts" / "data" / "engines"
+SCRIPT = Path(__file__).parents[2] / "operator" / "plimsoll" / "cli" / "engine_script.py"
 JUDGE = Path(__file__).parent / "judge.py"
 
 
@@ -20,6 +21,13 @@ def ask(place: Path, version: str, *options: str, told: object = None) -> Any:
     if done.returncode:
         raise RuntimeError(f"the judge of vLLM {version} failed:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout)
+
+
+def told(place: Path, version: str) -> str:
+    """What `plimsoll engine describe` hears of the version."""
+    python = place / "venv" / "bin" / "python"
+    words = [str(python), str(SCRIPT), str(place / f"vllm-{version}")]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 def flags_text(flags: dict[str, object]) -> str:

@@ -15,6 +15,8 @@ from plimsoll.cli.importing import argv, import_text
 from plimsoll.cli.importing import command as reading
 from plimsoll.engines.command import TEMPLATE_FILE
 from plimsoll.engines.vllm import command
+from plimsoll.facts.engine_data import flag_table
+from plimsoll.facts.engine_files import describe, read_told
 from plimsoll.facts.engine_flags import FlagKind
 from plimsoll.facts.engines import engine_facts, engine_profile, listed_versions
 from plimsoll.facts.gpus import gpu_named
@@ -49,6 +51,16 @@ def judge():
 def test_the_bundled_lists_are_the_parsers_own(version):
     for name, text in regenerate.expected(PLACE, version).items():
         assert (regenerate.LISTS / name).read_text("utf-8") == text, name
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_an_image_says_of_itself_is_what_is_bundled_of_its_version(version):
+    file, _ = describe(read_told(regenerate.told(PLACE, version)))
+    bundled = engine_facts("vllm", version)
+    assert dict(flag_table(file.flags)) == dict(bundled.flags)
+    assert set(file.environment) == bundled.environment
+    assert file.metrics == {}, "all metrics that are used are there by these names"
+    assert float(file.utilization_default or 0) == bundled.utilization_default
 
 
 def value_of(flag):

@@ -19,10 +19,11 @@ from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
 from plimsoll.reconcile.controlling import Control
-from plimsoll.reconcile.decide import Decision, Seen, decide
+from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.models import Models
 from plimsoll.reconcile.resources import Resources
+from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.sources import Asked, ByPods, Looked
 from plimsoll.reconcile.subject import Subject
 from plimsoll.reconcile.world import Cluster, World, plan_ref

@@ -8,11 +8,19 @@ from dataclasses import replace
 import pytest
 
 from plimsoll import names
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.defaults import effective
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.kube.applier import Applied
+from plimsoll.planning.pinning import digest_before
 from plimsoll.planning.plan import Outcome
-from plimsoll.reconcile.decide import Decision, Seen, decide
+from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.seen import Seen
+from plimsoll.reconcile.subject import subject_of
+from plimsoll.reconcile.turn import _story
 from plimsoll.render.revision import Revision
+from plimsoll.status.said import conditions_of
 from tests.planning.asking import LLAMA, deployment, facts, inventory, pool
 
 
@@ -125,6 +133,38 @@ def test_who_goes_back_in_the_middle_gets_the_plan_and_the_set_of_before() -> No
     third = decide(back)
     assert third.plan.sets[0].digest == first.plan.sets[0].digest
     assert set(first.revisions) <= set(third.revisions)
+
+
+def test_who_goes_back_after_an_upgrade_gets_the_plan_and_the_set_of_before_too() -> None:
+    asked = seen(spec={"replicas": 2, "toolCalling": {"parser": "hermes"}})
+    first = decide(asked)
+    edited = deployment(replicas=2, toolCalling={"parser": "hermes"}, workload={"contextTokens": 8192})
+    second = decide(replace(after(first, asked), deployment=edited))
+    assert second.kept.previous is not None
+    spec = effective(asked.deployment.spec, asked.deployment.namespace, asked.config).spec
+    written = replace(second.kept, previous=replace(second.kept.previous, spec_digest=digest_before(spec)))
+    back = replace(
+        after(replace(second, kept=written), asked), inventory=inventory(pool("H200-SXM-141GB"), pool())
+    )
+    third = decide(back)
+    assert third.plan.sets[0].digest == first.plan.sets[0].digest
+    assert third.plan.pinning is not None
+    assert third.plan.pinning.kept
+
+
+def test_an_upgrade_replaces_no_set_whose_adapters_lie_on_claims() -> None:
+    item = {"name": "law", "source": "pvc://adapters/law"}
+    asked = seen(spec={"replicas": 2, "adapters": {"runtimeLoading": True, "items": [item]}})
+    # As the release before made it: no list of adapters reached its pods, and no claim was in its name.
+    bare = deployment(replicas=2, adapters={"runtimeLoading": True})
+    alone = OperatorConfig.model_validate({"runtime": {"enabled": False}})
+    first = decide(replace(asked, deployment=bare, config=alone))
+    upgraded = decide(after(first, asked))
+    assert set(upgraded.revisions) == set(first.revisions)
+    subject = subject_of(asked.deployment, upgraded.kept, asked.config, upgraded.revisions)
+    assert subject is not None
+    assert [one.name for one in subject.sets] == list(first.revisions)
+    assert set(decide(after(upgraded, asked)).revisions) == set(first.revisions)
 
 
 def test_an_edit_that_contradicts_the_model_changes_and_deletes_nothing() -> None:
@@ -252,3 +292,16 @@ def test_a_replica_that_leaves_its_node_is_one_more_and_the_budget_stays() -> No
     assert budget(decide(full)) == 1
     gone = replace(full, inventory=inventory(replace(pool(), free={}, unavailable={"cordoned": 4})))
     assert budget(decide(gone)) == 1
+
+
+@pytest.mark.parametrize("also", [{}, {"paused": True}])
+def test_a_preset_that_nobody_knows_is_told_beside_what_serves(also: dict[str, object]) -> None:
+    asked = seen()
+    first = decide(asked)
+    edited = deployment(workload={"preset": "nobody-knows"}, **also)
+    now = replace(after(first, asked), deployment=edited)
+    second = decide(now)
+    assert second.plan.outcome is Outcome.INVALID
+    assert set(second.revisions) == set(first.revisions)
+    told = {one.type: one for one in conditions_of(_story(now, second, Applied()))}
+    assert (told["Stalled"].status, told["Stalled"].reason) == ("True", "InvalidSpec")

@@ -6,14 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from plimsoll.api.defaults import effective
 from plimsoll.control.record import Record
 from plimsoll.control.retune import Phase, RetuneMemory, Step
 from plimsoll.control.retune.figures import Figures
 from plimsoll.control.workload import Lengths, Observed
 from plimsoll.facts.serving import Serving
-from plimsoll.reconcile.decide import Decision, Seen, decide
+from plimsoll.planning.pinning import digest_before
+from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.seen import Seen
+from plimsoll.reconcile.subject import subject_of
 from tests.planning.asking import deployment
 from tests.reconcile.test_decide import after, read_back, seen
 
@@ -162,6 +166,23 @@ def test_a_crash_with_a_change_on_its_way_goes_on_as_it_was_written_down(
     again = decide(replace(after(found, asked), direction=None))
     assert targets(again) == targets(found)
     assert set(read_back(again)) == set(read_back(found))
+
+
+def test_what_is_tried_goes_on_over_an_upgrade_of_the_operator() -> None:
+    asked = seen(spec={"replicas": 2, "toolCalling": {"parser": "hermes"}})
+    first = decide(asked)
+    spec = effective(asked.deployment.spec, asked.deployment.namespace, asked.config).spec
+    chosen = first.plan.sets[0]
+    tried = step(chosen.digest, Phase.JUDGING, str(chosen.settings.max_num_seqs))
+    assert tried.step is not None
+    written = replace(tried, step=replace(tried.step, spec=digest_before(spec)))
+    kept = replace(first.kept, control=Record(retune=written))
+    subject = subject_of(asked.deployment, kept, asked.config, {})
+    assert subject is not None
+    assert subject.record.retune.step is not None
+    assert subject.record.retune.step.spec == subject.spec
+    again = decide(replace(after(first, asked), kept=kept))
+    assert again.kept.control == subject.record
 
 
 def test_an_edit_of_the_spec_ends_what_was_tried(served: tuple[Seen, Decision]) -> None:

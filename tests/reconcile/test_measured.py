@@ -15,8 +15,9 @@ from plimsoll.facts.models import lookup
 from plimsoll.facts.report import Report
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.planner import PlanFacts
-from plimsoll.reconcile.decide import Decision, Seen, decide
+from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.measured import Measured
+from plimsoll.reconcile.seen import Seen
 from tests.planning.asking import inventory, pool
 from tests.render.building import resource
 
@@ -32,6 +33,8 @@ class Told:
 
     def of(self, key: str) -> dict[str, Report]:
         return self.reports
+
+    def again(self, key: str) -> None: ...
 
     def forget(self, key: str) -> None:
         self.reports = {}

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from plimsoll import names
+from plimsoll.api.defaults import effective
 from plimsoll.facts.failure import Failure
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.planning.pinning import digest_before
 from plimsoll.planning.plan import Origin, Severity
-from plimsoll.reconcile.decide import Decision, Seen, decide
+from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.seen import Seen
 from plimsoll.render.revision import Revision
 from tests.planning.asking import cpu_pool, deployment, facts, inventory, pool
 
@@ -105,6 +108,35 @@ def test_it_stands_over_turns_and_a_restart_of_the_operator() -> None:
     assert third.plan.spec_digest == first.plan.spec_digest
     assert third.plan.pinning is not None
     assert third.plan.pinning.kept
+
+
+def test_it_stands_over_an_upgrade_of_the_operator() -> None:
+    seen, first, second = retried(toolCalling={"parser": "hermes"})
+    before = digest_before(effective(seen.deployment.spec, seen.deployment.namespace, seen.config).spec)
+    kept = second.kept
+    assert kept.retry is not None
+    assert kept.plan is not None
+    assert kept.retry.spec != before
+    written = replace(
+        kept, retry=replace(kept.retry, spec=before), plan=replace(kept.plan, spec_digest=before)
+    )
+    new = next(name for name in revisions(second) if name != lead(first))
+    sets = failing(lead(first), "NoKvRoom"), SetSeen(name=new, replicas=1)
+    _, third = turned(seen, replace(second, kept=written), *sets)
+    assert third.kept.retry == kept.retry
+    assert third.plan.sets[0].digest == second.plan.sets[0].digest
+    assert third.plan.pinning is not None
+    assert third.plan.pinning.kept
+
+
+def test_a_first_start_that_fails_after_an_upgrade_is_tried_once_more() -> None:
+    seen = asked(toolCalling={"parser": "hermes"})
+    first = decide(seen)
+    assert first.kept.plan is not None
+    before = digest_before(effective(seen.deployment.spec, seen.deployment.namespace, seen.config).spec)
+    written = replace(first.kept, plan=replace(first.kept.plan, spec_digest=before))
+    _, second = turned(seen, replace(first, kept=written), failing(lead(first), "NoKvRoom"))
+    assert second.kept.retry is not None
 
 
 def test_it_outlives_an_error_that_passes() -> None:

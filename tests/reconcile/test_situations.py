@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.topology import Toleration
 from plimsoll.control.situation import ReplicaState
 from plimsoll.facts.inventory import Taint
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
-from plimsoll.planning.layout import Layout, Shape
+from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.plan import Hardware
 from plimsoll.reconcile.situations import Grounds, live, replicas_of
 from tests.planning.asking import inventory, pool

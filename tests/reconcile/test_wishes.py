@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from plimsoll import names
+from plimsoll.api.config import OperatorConfig
 from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.world import World
@@ -35,6 +37,24 @@ def test_a_wish_that_the_plan_cannot_follow_is_asked_for_and_told_once() -> None
     wished = world.directions[KEY].record.replicas
     assert wished is not None
     assert wished > stage.replicas == 1
+
+
+def test_the_admins_limit_of_cost_bounds_what_is_wished_for() -> None:
+    paid = pool(nodes=4, price_per_hour="4")
+    admin = OperatorConfig.model_validate({"budgets": [{"namespace": "team-a", "costPerHour": "9.50"}]})
+    asked = seen(spec={**AUTO, "engine": {"maxSequences": 64}}, pools=(paid,), config=admin)
+    stage = Scene(asked=asked, decision=decide(asked))
+    stage.inventory = lambda: inventory(paid)  # type: ignore[method-assign]
+    world, control = started(stage)
+    world.config = admin
+    stage.run(control, world, 6)
+    stage.load = 90.0
+    stage.run(control, world, 20)
+    said = world.directions[KEY]
+    assert said.record.replicas == stage.replicas == 2, "four would be better, and two cost $8 an hour"
+    assert [(one.status, one.reason) for one in said.told if one.type == names.SCALING] == [
+        ("True", "BudgetExhausted")
+    ]
 
 
 def test_a_wish_that_nothing_came_of_goes_with_the_load() -> None:

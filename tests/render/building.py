@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
@@ -41,6 +41,16 @@ def resource(
 
 def config(**said: Any) -> OperatorConfig:
     return OperatorConfig.model_validate(said)
+
+
+UNSUPERVISED: Final = config(runtime={"enabled": False})
+
+
+def engine_words(template: Any) -> list[str]:
+    """The whole command line of the engine, whoever starts it."""
+    engine = engine_of(template)
+    words = [*engine["command"], *engine["args"]]
+    return words[words.index("--") + 1 :] if words[0] == "python3" and words[3].endswith(".pyz") else words
 
 
 def plan_of(asked: LLMDeployment, *pools: Pool, admin: OperatorConfig | None = None) -> Plan:

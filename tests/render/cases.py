@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.plan import Hardware, PlanSet, PodResources
 from plimsoll.planning.settings import LoraSlots
 from tests.engines import sets

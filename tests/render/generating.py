@@ -7,7 +7,7 @@ from typing import Any
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engines import EngineFacts
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.settings import LoraSlots, RopeScaling, Speculation
 from tests.render.building import resource
@@ -78,7 +78,10 @@ def _spec(draw: random.Random, facts: EngineFacts, mixture: bool) -> dict[str, A
             "kvOffload": _sometimes(draw, 0.1, {"size": "8Gi", "backend": draw.choice(["native", "lmcache"])}),
         },
         "quantization": {"method": _sometimes(draw, 0.2, draw.choice(facts.quantizations))},
-        "adapters": _sometimes(draw, 0.2, {"items": [{"name": "a", "source": "pvc://claim/a"}, {"name": "b", "source": "/opt/b"}]}),
+        "adapters": _sometimes(draw, 0.2, {
+            "items": [{"name": "a", "source": "pvc://claim/a"}, {"name": "b", "source": "/opt/b"}],
+            "runtimeLoading": _sometimes(draw, 0.5, True),
+        }),
         "multimodal": _sometimes(draw, 0.2, draw.choice([{"images": 4, "videos": 0}, {"textOnly": True}, {"allowedDomains": ["a.example"]}])),
         "topology": {
             "executor": _sometimes(draw, 0.3, draw.choice(["mp", "ray"])),

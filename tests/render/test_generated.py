@@ -7,7 +7,7 @@ from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.models import lookup
 from plimsoll.render.revision import Revision
 from plimsoll.render.sets import freeze, owner_of, workload
-from tests.render.building import config, engine_of, plain, templates
+from tests.render.building import config, engine_of, engine_words, plain, templates
 from tests.render.generating import DENSE, MIXTURE, generated
 
 ADMIN = config(trust={"remoteCode": [{"source": "*"}]})
@@ -35,11 +35,10 @@ def hold_together(template, facts):
     assert len(set(mounts)) == len(mounts)
     variables = [one["name"] for one in engine["env"]]
     assert len(set(variables)) == len(variables)
-    if engine["command"] != ["ray", "start"]:
-        flags = [
-            word for word in engine["args"] if word.startswith("--") and word not in ("--first", "--then")
-        ]
-        known = flags if engine["command"][0] == "vllm" else flags[3:]
+    words = engine_words(template)
+    if words[:2] != ["ray", "start"]:
+        flags = [word for word in words if word.startswith("--") and word not in ("--first", "--then")]
+        known = flags if words[0] == "vllm" else flags[3:]
         assert [
             flag for flag in known if flag.partition("=")[0] not in facts.flags and not facts.flags.find(flag)
         ] == []

@@ -8,7 +8,7 @@ import yaml
 from plimsoll.api.presets import built_in_presets
 from plimsoll.cli.render import text_of
 from plimsoll.objects import manifest
-from tests.render.building import config, engine_of, frozen, on_set, plain, resource
+from tests.render.building import UNSUPERVISED, config, engine_words, frozen, on_set, plain, resource
 from tests.render.cases import KINDS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -36,17 +36,16 @@ def test_the_objects_of_a_set(golden, kind):
     golden(GOLDEN / f"{kind}.yaml", "".join(map(shown, objects)))
 
 
-def test_the_objects_of_a_set_whose_engine_is_supervised(golden):
-    admin = config(runtime={"enabled": True}, registry={"mirror": "mirror.example/hub"})
-    objects = on_set(resource(), KINDS["one-gpu"][1], admin=admin)
-    golden(GOLDEN / "supervised.yaml", "".join(map(shown, objects)))
+def test_the_objects_of_a_set_whose_engine_nobody_supervises(golden):
+    objects = on_set(resource(), KINDS["one-gpu"][1], admin=UNSUPERVISED)
+    golden(GOLDEN / "unsupervised.yaml", "".join(map(shown, objects)))
 
 
 def test_what_the_engine_is_told_for_each_preset(golden):
     """As planned on H100: a change of a preset or of planning is a diff here too."""
     told = {}
     for preset in built_in_presets():
-        words = engine_of(frozen(resource(workload={"preset": preset.name})).leader)["args"]
+        words = engine_words(frozen(resource(workload={"preset": preset.name})).leader)[2:]
         told[preset.name] = (
             "\n".join(words).replace("\n--", "\n\n--").replace("\n\n", "~").replace("\n", " ").split("~")
         )

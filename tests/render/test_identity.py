@@ -10,7 +10,7 @@ from plimsoll.api.problems import all_fields
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.planning.interval import Interval
 from plimsoll.render import identity as room
-from plimsoll.render.identity import UNREAD, identity, pod_fields
+from plimsoll.render.identity import UNREAD, identity, identity_before, pod_fields
 from plimsoll.render.images import Image
 from plimsoll.render.sets import freeze
 from tests.engines.sets import chosen
@@ -115,6 +115,14 @@ def test_what_the_operator_alone_decides_makes_no_new_set():
 def test_a_default_that_the_api_server_wrote_into_the_resource_is_no_edit():
     written = LLMDeploymentSpec.model_validate({**BASE, "engine": {"name": "vllm"}, "networking": {"service": {"type": "ClusterIP", "port": 80}}})  # fmt: skip
     assert pod_fields(written) == pod_fields(LLMDeploymentSpec.model_validate(BASE))
+
+
+def test_a_set_whose_adapters_lie_on_claims_is_found_by_the_digest_of_the_release_before():
+    running = {"runtimeLoading": True, "items": [{"name": "law", "source": "pvc://adapters/law/best"}]}
+    spec = LLMDeploymentSpec.model_validate({**BASE, "adapters": running})
+    assert identity_before(spec, chosen(), OURS) == "9648229200a603b9" != identity(spec, chosen(), OURS)
+    spec = LLMDeploymentSpec.model_validate(BASE)
+    assert identity_before(spec, chosen(), OURS) == GOLDEN
 
 
 def test_adapters_that_come_and_go_while_the_engine_runs_make_no_new_set():

@@ -1,7 +1,8 @@
 """From an entry of the plan to objects: what is frozen, what is counted, who is told what."""
 
+import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -11,14 +12,16 @@ from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.model import Certainty
 from plimsoll.facts.models import lookup
 from plimsoll.planning.interval import Interval
-from plimsoll.planning.layout import Layout
-from plimsoll.planning.ledger import Term
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.memory.ledger import Term
 from plimsoll.render.revision import Revision, RevisionUnreadable, Workload
 from plimsoll.render.sets import freeze, owner_of, set_name, workload
 from tests.render.building import (
+    UNSUPERVISED,
     bodies,
     config,
     engine_of,
+    engine_words,
     frozen,
     of_kind,
     on_set,
@@ -64,7 +67,7 @@ def test_what_is_no_set_of_ours_is_said_and_not_guessed(body):
 
 def test_a_set_is_named_before_it_is_frozen_and_keeps_its_name():
     asked = resource()
-    name = set_name(asked, entry(), facts=FACTS, config=config())
+    name = set_name(asked, entry(), facts=FACTS, config=config(), there={})
     assert (
         name
         == frozen(asked, chosen=entry()).name
@@ -101,7 +104,8 @@ def test_a_replica_over_nodes_is_a_leader_and_its_workers_who_know_one_another()
     assert "--headless" in engine_of(other)["args"]
     assert "--headless" not in engine_of(first)["args"]
     assert "readinessProbe" in engine_of(first)
-    assert not {"readinessProbe", "ports", "startupProbe", "livenessProbe"} & set(engine_of(other))
+    assert not {"readinessProbe", "startupProbe", "livenessProbe"} & set(engine_of(other))
+    assert [port["name"] for port in engine_of(other)["ports"]] == ["runtime"]
 
 
 def test_a_variable_is_expanded_only_after_the_one_it_is_made_of():
@@ -186,8 +190,13 @@ def test_a_leaderworkerset_is_made_where_it_is_asked_for_and_told_by_its_own_var
 def test_with_ray_the_leader_starts_the_cluster_that_workers_join():
     leader, workers = templates(on_set(resource(topology={"executor": "ray"}), GROUP))
     assert "--nnodes" not in engine_of(leader)["args"]
-    assert engine_of(workers)["command"] == ["ray", "start"]
-    assert engine_of(workers)["args"][-1] == "--address=$(PLIMSOLL_LEADER):6379"
+    assert engine_words(workers)[:2] == ["ray", "start"]
+    assert engine_words(workers)[-1] == "--address=$(PLIMSOLL_LEADER):6379"
+    for each in (leader, workers):
+        own = engine_of(each)["args"]
+        place = own.index("--member")
+        assert own[place : place + 4] == ["--member", "$(PLIMSOLL_RANK)", "2", "$(PLIMSOLL_LEADER)"]
+        assert place < own.index("--")
 
 
 def test_tensor_ranks_in_several_pods_share_one_nvlink_domain_and_other_groups_one_zone_if_they_can():
@@ -265,18 +274,12 @@ def test_a_source_that_no_pod_could_come_by_is_a_problem_of_the_spec(said, why):
         frozen(resource(**said), chosen=entry())
 
 
-SUPERVISED = config(runtime={"enabled": True}, registry={"runtimeImage": "own.example/plimsoll:7"})
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_under_the_supervisor_the_engine_is_told_the_very_words_that_it_is_told_without(kind):
     said, chosen = KINDS[kind]
-    admin = (
-        SUPERVISED
-        if kind != "rich"
-        else config(runtime={"enabled": True}, trust={"podPatches": {"allow": ["/spec/hostname"]}})
-    )
-    plain_admin = config(trust={"podPatches": {"allow": ["/spec/hostname"]}})
+    patches = {"podPatches": {"allow": ["/spec/hostname"]}}
+    admin = config(trust=patches)
+    plain_admin = config(runtime={"enabled": False}, trust=patches)
     with_it = frozen(resource(**said), chosen=chosen, admin=admin)
     without = frozen(resource(**said), chosen=chosen, admin=plain_admin)
     assert with_it.name == without.name
@@ -292,7 +295,59 @@ def test_under_the_supervisor_the_engine_is_told_the_very_words_that_it_is_told_
         assert [brought["name"] for brought in one["spec"]["initContainers"]] == ["plimsoll"]
 
 
+@pytest.mark.parametrize(
+    ("patch", "command", "init"),
+    [
+        ({"op": "replace", "path": "/spec/containers/0/command", "value": '["numactl", "vllm", "serve"]'}, ["numactl", "vllm", "serve"], []),
+        ({"op": "add", "path": "/spec/initContainers", "value": '[{"name": "own", "image": "own.example/one:1"}]'}, ["vllm", "serve"], ["own"]),
+        ({"op": "replace", "path": "/spec/containers/0/volumeMounts", "value": "[]"}, ["vllm", "serve"], []),
+    ],
+)  # fmt: skip
+def test_patches_meet_the_plain_pod_and_the_supervisor_comes_around_it(patch, command, init):
+    admin = config(
+        registry={"runtimeImage": "own.example/plimsoll:7"},
+        trust={"podPatches": {"allow": ["*", "/spec/initContainers*"]}, "images": ["own.example/*"]},
+    )
+    pod = frozen(resource(podPatches=[patch]), admin=admin).leader["spec"]
+    own = engine_of({"spec": pod})
+    assert own["command"] == ["python3", "-I", "-S", "/plimsoll/plimsoll_runtime.pyz"]
+    after = own["args"][own["args"].index("--") + 1 :]
+    assert after[: len(command)] == command
+    assert [one["name"] for one in pod["initContainers"]] == ["plimsoll", *init]
+    assert own["volumeMounts"][-1]["mountPath"] == "/plimsoll"
+
+
+PATCHED: Final = config(
+    trust={"podPatches": {"allow": ["*", "/spec/initContainers*"]}, "images": ["own.example/*"]},
+)
+
+
+def test_a_container_whose_command_a_patch_has_taken_starts_as_its_image_says():
+    patch = {"op": "remove", "path": "/spec/containers/0/command"}
+    pod = frozen(resource(podPatches=[patch]), admin=PATCHED).leader
+    own = engine_of(pod)
+    assert "command" not in own
+    assert "initContainers" not in pod["spec"]
+    assert [port["name"] for port in own["ports"]] == ["http"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "why"),
+    [
+        ("/spec/volumes/-", {"name": "plimsoll", "emptyDir": {}}, "is the volume by which the supervisor comes.*found plimsoll"),
+        ("/spec/initContainers", [{"name": "plimsoll", "image": "own.example/one:1"}], "is the initContainer by which.*found plimsoll"),
+        ("/spec/containers/0/volumeMounts/-", {"name": "tmp", "mountPath": "/plimsoll"}, "is the mountPath by which.*found /plimsoll"),
+        ("/spec/containers/0/args", [1, 2], "leaves no list of words as the engine's args"),
+        ("/spec/containers/0/ports", "none", "leaves no list of objects as ports"),
+    ],
+)  # fmt: skip
+def test_a_patch_that_takes_the_supervisor_s_place_is_a_problem_of_the_spec(path, value, why):
+    patch = {"op": "add", "path": path, "value": json.dumps(value)}
+    with pytest.raises(SpecError, match=why):
+        frozen(resource(podPatches=[patch]), admin=PATCHED)
+
+
 def test_a_set_that_is_there_keeps_its_pods_when_the_admin_turns_the_supervisor_on():
-    there = frozen(resource())
+    there = frozen(resource(), admin=UNSUPERVISED)
     assert Revision.read(there.manifest(owner_of(resource())).body) == there
-    assert frozen(resource(), admin=SUPERVISED).name == there.name
+    assert frozen(resource()).name == there.name

@@ -1,6 +1,14 @@
 import pytest
 
-from tests.render.building import engine_of, everything, frozen, of_kind, resource, variables
+from tests.render.building import (
+    UNSUPERVISED,
+    engine_of,
+    everything,
+    frozen,
+    of_kind,
+    resource,
+    variables,
+)
 from tests.render.cases import entry
 
 GIB = 2**30
@@ -10,7 +18,7 @@ OURS = ("shm", "tmp", "home")
 
 def kept(**said):
     """What is mounted where, without the scratch that every pod has: path to source, and how."""
-    pod = frozen(resource(**said), chosen=entry()).leader
+    pod = frozen(resource(**said), chosen=entry(), admin=UNSUPERVISED).leader
     sources = {
         one["name"]: {key: value for key, value in one.items() if key != "name"}
         for one in pod["spec"]["volumes"]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from plimsoll import names
 from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, Progress
 from plimsoll.facts.failure import Failure
-from plimsoll.facts.report import Fetching, Report
+from plimsoll.facts.report import Fetching, Report, read_report
 from plimsoll.facts.serving import Stage
 from plimsoll.status.story import Story
 from plimsoll.status.told import told
+from plimsoll_runtime.fetching import Progress as Fetched
 from tests.status.stories import NOW, pod, story
 
 BEFORE = LLMDeploymentStatus()
@@ -109,3 +111,13 @@ def test_a_smaller_setting_since_a_failed_start_is_told_while_it_serves_and_when
     assert stalled.reason == "NoKvRoom"
     assert RETRIED in stalled.message
     assert told(story(pod()), serves, NOW).safe_retry is None
+
+
+def test_what_a_supervisor_says_of_a_download_is_told_whole_in_status_and_condition():
+    said = Fetched(11 * 2**37, 12 * 2**37, 1400 << 20).text()
+    report = read_report(json.dumps({"schema": 1, "state": "fetching", "phase": said}).encode())
+    status = told(telling(pod(Stage.LOADING), **{"0": report}), BEFORE, NOW)
+    assert status.progress is not None
+    assert status.progress.step == said
+    progressing = next(one for one in status.conditions if one.type == "Progressing")
+    assert progressing.message.endswith(f"; a replica starts: {said}")

@@ -136,6 +136,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "FewerReplicas": "Fewer replicas serve than are wanted.",
         "SafeRetry": "A smaller setting is in use since a start failed for memory.",
         "EngineRestarts": "Engines die and start again.",
+        "AdapterFailed": "A LoRA adapter cannot be loaded, by the engine or by anybody; status.adapters has each.",
         "NotServed": "A route was asked for whose kind the cluster does not serve; install its CRD.",
         "Healthy": "Nothing is missing.",
     },

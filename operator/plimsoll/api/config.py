@@ -106,9 +106,9 @@ class Runtime(ApiModel):
     """The supervisor that starts engines, in the engine's own container."""
 
     enabled: Bool = owned(
-        False,
+        True,
         "Whether new sets start their engines through it: failures get a reason, and what a start took is learned from. "
-        "Sets that are there stay as they are.",
+        "Pods then pull registry.runtimeImage as well. Sets that are there stay as they are.",
     )
 
 
@@ -121,6 +121,10 @@ class EngineVersion(ApiModel):
     gaudi_image: ImageName | None = field("Image for Gaudi.")
     xpu_image: ImageName | None = field("Image for Intel GPUs.")
     cpu_image: ImageName | None = field("Image for CPUs.")
+    facts: Annotated[str, Field(min_length=2, max_length=262144)] | None = field(
+        "What the image told of its flags, variables and metrics, for a version that this release does not know: the text "
+        "of the file that `plimsoll engine describe` writes."
+    )
 
 
 class Engines(ApiModel):

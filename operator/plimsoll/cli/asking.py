@@ -26,6 +26,8 @@ from plimsoll.planning import codec
 from plimsoll.planning.fleet import Request, plan_fleet
 from plimsoll.planning.plan import FleetPlan, Outcome, Plan
 from plimsoll.planning.planner import PlanFacts
+from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.models import DRAFT, MODEL, Found, Missing, plan_facts
 
 _CODES = {Outcome.FITS: FITS, Outcome.TIGHT: FITS, Outcome.INVALID: BAD_INPUT}
 FEW = 5
@@ -117,15 +119,20 @@ def facts_of(deployment: LLMDeployment, question: Question) -> PlanFacts:
     asked, admin = deployment.spec.speculative, question.snapshot.config
     kept = _kept_models(question.snapshot).get((deployment.spec.model.source, deployment.spec.model.revision))
     model = kept or inputs.model_of(deployment.spec.model, admin, online=question.online)
-    draft = None
+    found: dict[str, Found] = {MODEL: _found(model)}
     if asked is not None and asked.model is not None:
-        draft = inputs.model_of(ModelSpec(source=asked.model), admin, online=question.online)
-    problem = next((found for found in (model, draft) if isinstance(found, str)), None)
-    return PlanFacts(
-        model=None if isinstance(model, str) else model,
-        draft=None if isinstance(draft, str) else draft,
-        problem=problem,
-    )
+        found[DRAFT] = _found(inputs.model_of(ModelSpec(source=asked.model), admin, online=question.online))
+    beside = question.snapshot.beside.get(f"{deployment.namespace}/{deployment.name}", {})
+    told = Kept.from_data(beside).models
+    if not told:
+        return plan_facts(found)
+    from plimsoll.reconcile.known_models import known_models  # noqa: PLC0415 - the client loads for a second
+
+    return known_models(deployment, found, told, admin)
+
+
+def _found(known: ModelFacts | str) -> Found:
+    return Missing(known) if isinstance(known, str) else known
 
 
 def _kept_models(snapshot: Snapshot) -> Mapping[tuple[str, str | None], ModelFacts]:

@@ -12,8 +12,8 @@ from plimsoll import names
 from plimsoll.cli import inputs
 from plimsoll.cli.drawing import many
 from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput, note, printable
-from plimsoll.cli.fleets import CURRENT
 from plimsoll.cli.output import output_option, print_data
+from plimsoll.cli.reaching import context_option, reaching
 from plimsoll.facts.examined import Examined
 from plimsoll.status.doctor.diagnosis import Diagnosis, diagnose
 from plimsoll.status.doctor.found import Found, name_of
@@ -22,14 +22,7 @@ from plimsoll.status.doctor.found import Found, name_of
 @click.command("doctor")
 @click.argument("name", required=False)
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="Only this namespace. Default: all of them.")
-@click.option(
-    "--context",
-    is_flag=False,
-    flag_value=CURRENT,
-    default=CURRENT,
-    metavar="[KUBECONTEXT]",
-    help="The cluster, by its context. Default: the current one.",
-)
+@context_option
 @inputs.config_option
 @output_option
 def doctor_command(
@@ -49,12 +42,9 @@ def doctor_command(
     Exit codes: 0 nothing keeps anything from serving (there may be warnings), 2 something does, 3 it cannot be looked at.
     """
     from plimsoll.kube.examining import read_examined  # noqa: PLC0415 - the client loads for a second
-    from plimsoll.kube.reader import ClusterUnreadable  # noqa: PLC0415
 
-    try:
+    with reaching(context):
         examined = read_examined(context or None, namespace, time.time())
-    except ClusterUnreadable as error:
-        raise BadInput(f"--context{f' {context}' if context else ''}: {error}") from None
     chosen = replace(_only(examined, name, namespace), config=inputs.config(config_file))
     diagnosis = diagnose(chosen)
     if output == "text":

@@ -21,7 +21,7 @@ from rich.text import Text
 from plimsoll.cli.errors import printable
 from plimsoll.facts.gpus import GIB
 from plimsoll.planning.interval import Interval
-from plimsoll.planning.ledger import Ledger, Verdict
+from plimsoll.planning.memory.ledger import Ledger, Verdict
 
 PLAIN_WIDTH: Final = 110
 WIDEST: Final = 130

@@ -24,7 +24,7 @@ from plimsoll.cli.drawing import gib
 from plimsoll.cli.errors import BadInput
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
-from plimsoll.planning.ledger import Term
+from plimsoll.planning.memory.ledger import Term
 from plimsoll.planning.plan import Plan, Severity, Value
 
 

@@ -18,13 +18,12 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.problems import SpecError
 from plimsoll.cli.errors import BadInput, note
 from plimsoll.cli.inputs import read_text
+from plimsoll.cli.reaching import CURRENT, reaching
 from plimsoll.facts.learned import NOTHING, Learned, LearnedError, import_learned, merged
 from plimsoll.facts.snapshot import Snapshot, read_snapshot, take_snapshot
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-CURRENT: Final = ""
-"""--context without a name: the kubeconfig's current one."""
 NODE_GPUS: Final = 8
 """GPUs of a node where `--fleet` does not say."""
 _PART: Final = re.compile(r"^(?:(?P<nodes>[0-9]{1,5})x)?(?P<gpus>[0-9]{1,6})x(?P<product>[^x,][^,]*)$")
@@ -128,12 +127,10 @@ def fleet_document(text: str) -> dict[str, object]:
 
 def from_cluster(context: str | None, config: OperatorConfig | None) -> Snapshot:
     """Everything a plan needs of a cluster, read once."""
-    from plimsoll.kube.reader import ClusterUnreadable, read_cluster  # noqa: PLC0415 - the client loads for a second
+    from plimsoll.kube.reader import read_cluster  # noqa: PLC0415 - the client loads for a second
 
-    try:
+    with reaching(context):
         cluster = read_cluster(context)
-    except ClusterUnreadable as error:
-        raise BadInput(f"--context{f' {context}' if context else ''}: {error}") from None
     note(cluster.notes)
     kept = cluster.kept
     learned = merged(_learned(names.LEARNED, kept.learned), _learned(names.LEARNED_SEED, kept.seed))

@@ -11,8 +11,8 @@ from rich.console import RenderableType
 from plimsoll import names
 from plimsoll.cli.drawing import facts, show, table
 from plimsoll.cli.errors import BadInput, printable
-from plimsoll.cli.fleets import CURRENT
 from plimsoll.cli.output import output_option, print_data
+from plimsoll.cli.reaching import context_option, reaching
 from plimsoll.control.record import Act, Record
 from plimsoll.reconcile.kept import Kept
 from plimsoll.status.live import past_step, step_of, timestamp
@@ -21,14 +21,7 @@ from plimsoll.status.live import past_step, step_of, timestamp
 @click.command("history")
 @click.argument("name")
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="Only this namespace. Default: all of them.")
-@click.option(
-    "--context",
-    is_flag=False,
-    flag_value=CURRENT,
-    default=CURRENT,
-    metavar="[KUBECONTEXT]",
-    help="The cluster, by its context. Default: the current one.",
-)
+@context_option
 @output_option
 def history_command(*, name: str, namespace: str | None, context: str, output: str) -> None:
     """Decisions on live traffic for the LLMDeployment NAME, newest first: replicas and settings, each with its reason.
@@ -40,13 +33,10 @@ def history_command(*, name: str, namespace: str | None, context: str, output: s
       plimsoll history chat -n team-a
       kubectl plimsoll history chat -o json
     """
-    from plimsoll.kube.reader import ClusterUnreadable  # noqa: PLC0415 - the client loads for a second
-    from plimsoll.kube.remembered import read_kept  # noqa: PLC0415
+    from plimsoll.kube.remembered import read_kept  # noqa: PLC0415 - the client loads for a second
 
-    try:
+    with reaching(context):
         found = read_kept(context or None, namespace, name)
-    except ClusterUnreadable as error:
-        raise BadInput(f"--context{f' {context}' if context else ''}: {error}") from None
     if not found:
         where = f"in namespace {namespace}" if namespace else "in any namespace"
         raise BadInput(f"NAME: no plan of an {names.KIND} {name!r} is kept {where}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from typing import Final
 
 import click
 
@@ -14,6 +15,13 @@ from plimsoll.cli import drawing, inputs
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.engines.sources import scheme_of, sources
 from plimsoll.render.images import OPERATOR, engine_images, mirrored, runtime_image
+
+BUNDLED: Final = {
+    ("nvidia", "0.33.0"): "runtime/images/cuda",
+    ("amd", "0.33.0"): "runtime/images/rocm",
+    ("cpu", "0.32.0"): "runtime/images/cpu",
+}
+"""Of the repository's own, which an admin may build and name instead: a Dockerfile's folder by vendor and version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +58,10 @@ def images_command(*, files: tuple[str, ...], config_file: str | None, output: s
 
 def needed(admin: OperatorConfig, resources: Iterable[LLMDeployment]) -> tuple[Needed, ...]:
     """Each once, in a fixed order: the operator's, then the engine's, then the users'."""
-    found: dict[str, Needed] = {}
+    found: dict[tuple[str, str], Needed] = {}
     own = (one for resource in resources for one in _own(resource, admin))
     for one in (*_shared(admin), *own):
-        found.setdefault(one.image, one)
+        found.setdefault((one.image, one.pulled), one)
     return tuple(found.values())
 
 
@@ -70,6 +78,8 @@ def _shared(admin: OperatorConfig) -> Iterator[Needed]:
         facts = inputs.engine(each)
         for vendor, image in engine_images(facts, admin):
             why = f"{facts.profile.title} {facts.version} on {vendor}"
+            if own := BUNDLED.get((vendor, facts.version)):
+                why += f"; or one built from {own}, named in engines.versions"
             yield Needed(image=image, pulled=mirrored(image, admin.registry), why=why)
 
 

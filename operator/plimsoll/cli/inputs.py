@@ -20,6 +20,7 @@ from plimsoll.api.problems import Problem, SpecError, problems_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.model import ModelSpec
 from plimsoll.cli.errors import BadInput, note
+from plimsoll.facts.engine_files import handed_in
 from plimsoll.facts.engines import EngineFacts, UnknownEngineError, engine_facts
 from plimsoll.facts.gpus import Gpu, UnknownGpu, all_gpus, gpu_named
 from plimsoll.facts.model import ModelFacts
@@ -92,10 +93,8 @@ def deployments(files: Sequence[str]) -> list[LLMDeployment]:
 
 
 def config(name: str | None) -> OperatorConfig:
-    if name is None:
-        return OperatorConfig()
     try:
-        return load_config(read_text(name), file=name)
+        return handed_in(OperatorConfig() if name is None else load_config(read_text(name), file=name))
     except SpecError as error:
         raise BadInput(*error.problems) from None
 

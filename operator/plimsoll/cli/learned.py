@@ -9,9 +9,9 @@ import click
 from plimsoll import names
 from plimsoll.cli import drawing
 from plimsoll.cli.errors import BadInput, note
-from plimsoll.cli.fleets import CURRENT
 from plimsoll.cli.inputs import read_text
 from plimsoll.cli.output import output_option, print_data
+from plimsoll.cli.reaching import context_option, reaching
 from plimsoll.facts.gpus import GIB
 from plimsoll.facts.learned import (
     NOTHING,
@@ -24,14 +24,6 @@ from plimsoll.facts.learned import (
 )
 from plimsoll.facts.snapshot import read_snapshot
 
-context_option = click.option(
-    "--context",
-    is_flag=False,
-    flag_value=CURRENT,
-    default=CURRENT,
-    metavar="[KUBECONTEXT]",
-    help="The cluster, by its context. Default: the current one.",
-)
 namespace_option = click.option(
     "--namespace",
     "-n",
@@ -114,9 +106,8 @@ def export_command(*, context: str, namespace: str | None, file: str | None) -> 
 def forget_command(*, words: tuple[str, ...], context: str, namespace: str | None) -> None:
     """Take out what holds all WORDS: of a model's name, a GPU, an engine's version, a term."""
     from plimsoll.kube.forgetting import learned_object  # noqa: PLC0415 - the client loads for a second
-    from plimsoll.kube.reader import ClusterUnreadable  # noqa: PLC0415
 
-    try:
+    with reaching(context):
         kept = learned_object(context or None, namespace)
         if kept is None:
             note(["nothing was learned yet"])
@@ -126,8 +117,6 @@ def forget_command(*, words: tuple[str, ...], context: str, namespace: str | Non
         gone = len(before.residuals) - len(after.residuals)
         if gone:
             kept.replace(export_learned(after))
-    except ClusterUnreadable as error:
-        raise BadInput(f"--context{f' {context}' if context else ''}: {error}") from None
     left = (
         drawing.many(len(after.residuals), "entry")
         if len(after.residuals) == 1
@@ -140,12 +129,9 @@ def _known(context: str, namespace: str | None, file: str | None) -> Learned:
     if file is not None:
         return read_snapshot(read_text(file)).learned
     from plimsoll.kube.forgetting import learned_object  # noqa: PLC0415 - the client loads for a second
-    from plimsoll.kube.reader import ClusterUnreadable  # noqa: PLC0415
 
-    try:
+    with reaching(context):
         kept = learned_object(context or None, namespace)
-    except ClusterUnreadable as error:
-        raise BadInput(f"--context{f' {context}' if context else ''}: {error}") from None
     return NOTHING if kept is None else _read(kept.text, names.LEARNED)
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from plimsoll.cli import drawing
 from plimsoll.cli.drawing import count, gib, many, short, spread
-from plimsoll.planning.ledger import Ledger
+from plimsoll.planning.memory.ledger import Ledger
 
 
 def memory_report(ledger: Ledger, *, colour: bool, everything: bool) -> Iterator[RenderableType]:

@@ -35,6 +35,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "simulate": ("simulate", "Replay traffic against a plan, in virtual time, before anything is deployed."),
     "bench": ("bench", "Send load to an endpoint and measure what its users would see."),
     "ramp": ("ramp", "Raise the load on an endpoint until more stops paying, and say what stops it."),
+    "engine": ("engine", "Describe an engine version that is not known yet, from its image."),
     "crd": ("crd", "Print the CustomResourceDefinition."),
     "gpus": ("catalogue", "List the accelerators that are known."),
     "models": ("catalogue", "List the models that are known without a network."),

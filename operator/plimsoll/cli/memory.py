@@ -19,8 +19,8 @@ from plimsoll.cli.output import output_option, print_data
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.planning import codec
-from plimsoll.planning.features import parse_kv_dtype
-from plimsoll.planning.ledger import Verdict
+from plimsoll.planning.ask.features import parse_kv_dtype
+from plimsoll.planning.memory.ledger import Verdict
 
 UTILIZATIONS: Final = (80, 85, 88, 90, 92, 94, 96, 98)
 TENSORS: Final = (1, 2, 4, 8)

@@ -15,10 +15,10 @@ from plimsoll.cli.ledgers import cache_report, memory_report
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu
 from plimsoll.facts.model import ModelFacts
-from plimsoll.planning.features import parse_kv_dtype
-from plimsoll.planning.layout import Layout
-from plimsoll.planning.ledger import Ledger, Verdict, build_ledger
-from plimsoll.planning.rules import Question, Wishes, first_refusal
+from plimsoll.planning.ask.features import parse_kv_dtype
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.layouts.rules import Question, Wishes, first_refusal
+from plimsoll.planning.memory.ledger import Ledger, Verdict, build_ledger
 from plimsoll.planning.settings import EngineSettings
 
 FEW: Final = 3

@@ -1,4 +1,4 @@
-"""A ramp as one HTML page, complete in itself: no script, no font and no picture from elsewhere.
+"""A ramp as one HTML page.
 
 Three charts over the load: gaps between tokens, first tokens, and answers against requests. Both axes of latencies are
 logarithmic, so a proportional rise is a straight line of slope one, and the knee is where the curve leaves it.
@@ -10,8 +10,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from typing import Final
 
 from plimsoll.cli.drawing import short
+from plimsoll.cli.page import Line, page, table
 from plimsoll.cli.ramp_report import HEADS, comparison_row, step_row, summary
 from plimsoll.load.conclusions import Ramp, Step
 
@@ -20,30 +22,14 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 44
 LABEL = 28
 """Room for the label of a load."""
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2733; --dim: #66727f; --rule: #d9dee3; --paper: #ffffff; --a: #0b6bcb; --b: #c2410c; --knee: #b91c5c; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6eaee; --dim: #93a0ad; --rule: #313b45; --paper: #12171c; --a: #5aa9f5; --b: #f5a15a; --knee: #f472a6; }
-}
-body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.3rem; } h2 { font-size: 1rem; margin: 0 0 .3rem; }
+_STYLE: Final = """
+h2 { font-size: 1rem; margin: 0 0 .3rem; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1.5rem; }
-svg { width: 100%; height: auto; } text { fill: var(--dim); font: 11px system-ui, sans-serif; }
-.grid { stroke: var(--rule); } .a { stroke: var(--a); fill: var(--a); } .b { stroke: var(--b); fill: var(--b); }
+.a { stroke: var(--a); fill: var(--a); } .b { stroke: var(--b); fill: var(--b); }
 .line { fill: none; stroke-width: 2; } .even { stroke: var(--dim); stroke-dasharray: 3 4; fill: none; }
-.knee { stroke: var(--knee); stroke-dasharray: 6 3; } .target { stroke: var(--dim); stroke-dasharray: 1 3; }
-text.knee { fill: var(--knee); stroke: none; } text.a, text.b { stroke: none; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
-dt { font-weight: 600; } dd { margin: 0 0 .4rem 1.5rem; }
+.knee { stroke: var(--mark); stroke-dasharray: 6 3; } .target { stroke: var(--dim); stroke-dasharray: 1 3; }
+text.knee { fill: var(--mark); stroke: none; } text.a, text.b { stroke: none; }
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    name: str
-    style: str
-    points: tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +51,12 @@ def ramp_page(ramp: Ramp) -> str:
     )
     said = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in summary(ramp))
     about = f"{ramp.url}, {unit} of {ramp.input_tokens} + {ramp.output_tokens} tokens"
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
-        f"<body><h1>{escape(title)}</h1><p>{escape(about)}</p>\n"
+    body = (
+        f"<p>{escape(about)}</p>\n"
         f'<div class="charts">{charts}</div>\n<dl>{said}</dl>\n'
-        f"{_table(HEADS, [step_row(ramp, step) for step in ramp.steps])}\n{_comparison(ramp)}</body></html>\n"
+        f"{table(HEADS, [step_row(ramp, step) for step in ramp.steps])}\n{_comparison(ramp)}"
     )
+    return page(title, body, _STYLE)
 
 
 def _charts(ramp: Ramp) -> Iterator[Chart]:
@@ -224,16 +209,10 @@ def _ticks(low: float, high: float, *, logarithmic: bool) -> list[float]:
     return [step * count for count in range(int(high / step) + 1)]
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(one)}</th>" for one in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
-
-
 def _comparison(ramp: Ramp) -> str:
     if ramp.comparison is None:
         return ""
     expected = ramp.comparison.expected
     heads = (f"at {expected.in_flight} in flight", "planned", "measured", "off")
     notes = "".join(f"<p>{escape(note)}</p>" for note in ramp.comparison.notes)
-    return f"<h2>Plan {escape(expected.plan)}</h2>{_table(heads, [comparison_row(row) for row in ramp.comparison.rows])}{notes}\n"
+    return f"<h2>Plan {escape(expected.plan)}</h2>{table(heads, [comparison_row(row) for row in ramp.comparison.rows])}{notes}\n"

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from plimsoll import names
 from plimsoll.cli import ramp_plan
 from plimsoll.cli.errors import BadInput, note
+from plimsoll.cli.reaching import reaching
 
 _NAME: Final = re.compile(r"(?:(?P<namespace>[a-z0-9-]+)/)?(?P<name>[a-z0-9]([a-z0-9-]*[a-z0-9])?)")
 
@@ -54,12 +55,10 @@ def _only(what: str | None, url: str | None) -> str:
 
 def _deployment(name: str, namespace: str | None, url: str | None, context: str | None) -> Target:
     from plimsoll.kube.endpoint import read_endpoint  # noqa: PLC0415 - the client loads for a second
-    from plimsoll.kube.reader import ClusterUnreadable  # noqa: PLC0415
 
     try:
-        endpoint = read_endpoint(name, namespace, context)
-    except ClusterUnreadable as error:
-        raise BadInput(f"--context{f' {context}' if context else ''}: {error}") from None
+        with reaching(context):
+            endpoint = read_endpoint(name, namespace, context)
     except LookupError as error:
         raise BadInput(f"NAME: {error.args[0]}") from None
     note(endpoint.notes)

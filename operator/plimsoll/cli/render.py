@@ -9,7 +9,6 @@ import click
 import yaml
 
 from plimsoll import __version__, names
-from plimsoll.api.defaults import effective
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.cli import asking, inputs
 from plimsoll.cli.errors import BAD_INPUT, note
@@ -18,12 +17,13 @@ from plimsoll.facts.capabilities import Capabilities
 from plimsoll.facts.snapshot import Snapshot
 from plimsoll.objects import Manifest
 from plimsoll.planning.plan import Outcome, Plan, Severity
-from plimsoll.reconcile.decide import Seen, decide
+from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.token import mark_of
 from plimsoll.render.gateway import Asked, litellm
 from plimsoll.render.revision import Revision, RevisionUnreadable
-from plimsoll.render.routing import GROUPS, MONITOR, POOL, ROUTE, unserved
+from plimsoll.render.routing import GROUPS, MONITOR, POOL, ROUTE
 
 APIS = {kind: (group, kind) for group, kind in (ROUTE, POOL, MONITOR, GROUPS)}
 ALWAYS = (ROUTE, GROUPS)
@@ -125,8 +125,7 @@ def rendered(seen: Seen, plan: Plan) -> tuple[Manifest, ...]:
     if not decision.manifests:
         _tell(decision.plan)
         raise SystemExit(BAD_INPUT)
-    spec = effective(seen.deployment.spec, seen.deployment.namespace, seen.config).spec
-    note(map(str, unserved(spec, tuple(decision.revisions.values()), seen.capabilities)))
+    note(map(str, decision.unserved))
     return decision.manifests
 
 

@@ -16,8 +16,8 @@ from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.simulate_page import simulation_page
 from plimsoll.cli.simulate_report import simulation_report
+from plimsoll.planning.ask.reading import read
 from plimsoll.planning.plan import Severity
-from plimsoll.planning.reading import read
 from plimsoll.simulate.arrivals import Arrivals, draw_arrivals
 from plimsoll.simulate.compare import Comparison
 from plimsoll.simulate.policies.registry import KINDS, Stage

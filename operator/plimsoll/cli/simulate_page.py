@@ -1,4 +1,4 @@
-"""A simulation as one HTML page, complete in itself: no script, no font and no picture from elsewhere.
+"""A simulation as one HTML page.
 
 The table of all policies, then for each of the headline's router four timelines over the same axis: replicas, cache, queue,
 and who was served well. Each action is a mark that tells its reason.
@@ -6,13 +6,14 @@ and who was served well. Each action is a mark that tells its reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
 from math import floor, log10
 from typing import Final
 
 from plimsoll.cli.drawing import short
+from plimsoll.cli.page import Line, page, table
 from plimsoll.cli.simulate_report import HEADS, ROUTERS, about, clock, row
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.report import Report
@@ -24,28 +25,12 @@ ACTIONS: Final = 500
 """Listed in a table; the JSON form has them all."""
 
 _STYLE: Final = """
-:root { color-scheme: light dark; --ink: #1c2733; --dim: #66727f; --rule: #d9dee3; --paper: #ffffff; --a: #0b6bcb; --b: #c2410c; --c: #8a94a0; --act: #b91c5c; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6eaee; --dim: #93a0ad; --rule: #313b45; --paper: #12171c; --a: #5aa9f5; --b: #f5a15a; --c: #6f7b87; --act: #f472a6; }
-}
-body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.3rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .3rem; } h3 { font-size: .9rem; margin: .8rem 0 0; }
-svg { width: 100%; height: auto; } text { fill: var(--dim); font: 11px system-ui, sans-serif; }
-.grid { stroke: var(--rule); } .line { fill: none; stroke-width: 1.6; } .a { stroke: var(--a); } .b { stroke: var(--b); } .c { stroke: var(--c); }
+h2 { font-size: 1.1rem; margin: 2rem 0 .3rem; } h3 { font-size: .9rem; margin: .8rem 0 0; }
+.line { fill: none; stroke-width: 1.6; } .a { stroke: var(--a); } .b { stroke: var(--b); } .c { stroke: var(--c); }
 text.a { fill: var(--a); stroke: none; } text.b { fill: var(--b); stroke: none; } text.c { fill: var(--c); stroke: none; }
-.act { stroke: var(--act); stroke-width: 2; } .target { stroke: var(--dim); stroke-dasharray: 2 3; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+.act { stroke: var(--mark); stroke-width: 2; } .target { stroke: var(--dim); stroke-dasharray: 2 3; }
 td:first-child, th:first-child, .actions td, .actions th { text-align: left; } .actions td:last-child { white-space: normal; }
-dt { font-weight: 600; } dd { margin: 0 0 .4rem 1.5rem; }
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    name: str
-    style: str
-    points: tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +47,12 @@ def simulation_page(report: Report) -> str:
     title = f"{report.scenario.name}: replayed {report.arrivals.trace}"
     said = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in about(report))
     tables = "".join(
-        f"<h2>{escape(ROUTERS[routing])}</h2>{_table(HEADS, [row(one) for one in results])}"
+        f"<h2>{escape(ROUTERS[routing])}</h2>{table(HEADS, [row(one) for one in results])}"
         for routing, results in report.results.items()
     )
     notes = "".join(f"<p>{escape(text)}</p>" for text in report.notes)
     stories = "".join(_story(report, one) for one in report.results[report.headline])
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
-        f"<body><h1>{escape(title)}</h1>\n<dl>{said}</dl>\n{tables}\n{notes}\n{stories}</body></html>\n"
-    )
+    return page(title, f"\n<dl>{said}</dl>\n{tables}\n{notes}\n{stories}", _STYLE)
 
 
 def _story(report: Report, one: Result) -> str:
@@ -186,11 +167,5 @@ def _actions(one: Result) -> str:
         for each in actions[:ACTIONS]
     ]
     more = f"<p>and {len(actions) - ACTIONS} more</p>" if len(actions) > ACTIONS else ""
-    listed = _table(("at", "replicas", "reason", "why"), rows, style="actions")
+    listed = table(("at", "replicas", "reason", "why"), rows, style="actions")
     return f"<details><summary>{len(actions)} actions</summary>{listed}{more}</details>"
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: str = "") -> str:
-    head = "".join(f"<th>{escape(one)}</th>" for one in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>" for cells in rows)
-    return f'<div class="scroll"><table class="{style}"><tr>{head}</tr>{body}</table></div>'

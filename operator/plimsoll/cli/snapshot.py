@@ -9,19 +9,13 @@ import click
 from plimsoll.cli import inputs
 from plimsoll.cli.drawing import many
 from plimsoll.cli.errors import BadInput, note
-from plimsoll.cli.fleets import CURRENT, from_cluster
+from plimsoll.cli.fleets import from_cluster
+from plimsoll.cli.reaching import context_option
 from plimsoll.facts.snapshot import write_snapshot
 
 
 @click.command("snapshot")
-@click.option(
-    "--context",
-    is_flag=False,
-    flag_value=CURRENT,
-    default=CURRENT,
-    metavar="[KUBECONTEXT]",
-    help="The cluster, by its context. Default: the current one.",
-)
+@context_option
 @click.option(
     "-o", "--output", "file", metavar="FILE", help="Where to write; .json is read faster. Default: stdout."
 )

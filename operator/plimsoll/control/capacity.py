@@ -18,4 +18,8 @@ def capacity_of(chosen: PlanSet) -> Capacity:
         requests_per_second=None if performance is None else performance.requests_per_second,
         input_tokens=chosen.load.input_tokens,
         output_tokens=chosen.load.output_tokens,
+        # Of guessed tokens, counters of gaps and of steps say no more how many there were in a step.
+        max_batched_tokens=None
+        if chosen.settings.speculation is not None
+        else (chosen.settings.max_num_batched_tokens * chosen.layout.data) or None,
     )

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from plimsoll.control import prompts
 from plimsoll.control.curve import Curve, curve_of, planned_point, work_of
 from plimsoll.control.forecast import arrivals
 from plimsoll.control.memory import Learnt, LoadMemory, RoleMemory
 from plimsoll.control.signals import RECENT_S, Signals
-from plimsoll.control.situation import Capacity, ReplicaState, Role, ServingSet
+from plimsoll.control.situation import NO_LIMITS, Capacity, ReplicaState, Role, ServingSet, Slo
 
 CALM_SHARE: Final = 0.1
 """Requests that may wait beside those that run without being a queue."""
@@ -60,7 +61,9 @@ class Carried:
     """As many as keep the latency limits, and as many as the engine runs at once."""
     curve: Curve | None
     most: float | None = None
-    """Requests a second that a replica was seen to finish at its limit."""
+    """Requests a second beyond which a queue grows: as seen where one waited, and with every step full."""
+    prompt: float | None = None
+    """Requests a second up to which first tokens come in time; None where nothing is promised or known."""
 
     def rate(self, full: float) -> float:
         """The highest of one replica that has so many in flight."""
@@ -102,16 +105,23 @@ def demand_of(signals: Signals, load: LoadMemory) -> Demand:
     )
 
 
-def carried(role: Role, learnt: Learnt, weight: Mapping[str, float]) -> Carried:
+def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -> Carried:
     signals, capacity = role.signals, role.sets[0].capacity
     slots = max((each.max_num_seqs for each in signals.replicas if each.max_num_seqs), default=None)
     most = float(slots or capacity.max_num_seqs)
     known = learnt.concurrency if learnt.concurrency is not None else capacity.concurrency
+    full = prompts.most_tokens(learnt.steps, capacity)
+    each = prompts.tokens_each(signals, capacity)
+    calm = None
+    if full is not None and slo.ttft_p99_s is not None:
+        calm = full * prompts.within_limit(learnt.steps, full, capacity, signals, slo.ttft_p99_s) / each
+    limits = [limit for limit in (learnt.most, None if full is None else full / each) if limit is not None]
     return Carried(
         by_pool=_by_pool(role, weight),
         by_limits=max(1.0, most if known is None else min(most, float(known))),
         curve=curve_of(learnt.points, planned_point(capacity, work_seen(signals))),
-        most=learnt.most,
+        most=min(limits, default=None),
+        prompt=calm,
     )
 
 
@@ -189,11 +199,11 @@ class Load:
     """Ready replicas that said nothing."""
 
 
-def load_of(role: Role, memory: RoleMemory, *, now: float, credit_s: float) -> Load:
+def load_of(role: Role, memory: RoleMemory, *, now: float, credit_s: float, slo: Slo = NO_LIMITS) -> Load:
     weight = weights(role.sets)
     return Load(
         demand=demand_of(role.signals, memory.load),
-        holds=carried(role, memory.learnt.get(role.sets[0].name, Learnt()), weight),
+        holds=carried(role, memory.learnt.get(role.sets[0].name, Learnt()), weight, slo),
         supply=supply_of(role, weight, now, credit_s),
         weight=weight,
         missing=role.signals.live - len(role.signals.replicas),

@@ -87,6 +87,9 @@ def _calm(role: Role, asked: Asked, load: Load, *, after: float, law: Law) -> st
         return "no replica says how full it is"
     if (busy := _busy(load, after, law)) > law.down_busy:
         return f"a burst would keep the {after:g} left {min(busy, 9.99):.0%} busy, above {law.down_busy:.0%}"
+    prompts = _prompts(load, after, law)
+    if prompts > 1:
+        return f"prompts would keep the {after:g} left {min(prompts, 9.99):.0%} as busy as first tokens in time allow"
     if full > law.down_target:
         share = "more than 100%" if full > 1 else f"{full:.0%}"
         return f"the {after:g} left would be {share} full, above {law.down_target:.0%}"
@@ -113,6 +116,14 @@ def _full(load: Load, after: float) -> float | None:
         # Without a line: as if the time a request takes grew with the requests beside it.
         each *= load.supply.ready / free
     return each / holds.least
+
+
+def _prompts(load: Load, after: float, law: Law) -> float:
+    """Share of what first tokens in time allow, with the gap that keeps the number still; 0 where nothing is known."""
+    rate, free = load.demand.arrivals, after - load.missing
+    if rate is None or load.holds.prompt is None:
+        return 0.0
+    return rate * law.target / law.down_target / (free * load.holds.prompt) if free > 0 else math.inf
 
 
 def _busy(load: Load, after: float, law: Law) -> float:

@@ -16,7 +16,7 @@ from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory
 from plimsoll.control.scaling import LAW, decide
 from plimsoll.control.situation import ReplicaState, Room, ServingSet, Situation, claim_of
-from plimsoll.planning.budgets import UNLIMITED, Limits
+from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 
 EMPTY: Final = Memory()
 

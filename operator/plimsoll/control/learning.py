@@ -11,11 +11,12 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from plimsoll.control.curve import Points, measured
-from plimsoll.control.demand import Demand, Load, is_queue
+from plimsoll.control import prompts
+from plimsoll.control.curve import Points, measured, work_of
+from plimsoll.control.demand import Demand, Load, is_queue, work_seen
 from plimsoll.control.law import Law
 from plimsoll.control.memory import STARTS_KEPT, Learnt, RoleMemory
-from plimsoll.control.signals import LATENCY_S, RATE_S, Signals
+from plimsoll.control.signals import LATENCY_S, RATE_S, ReplicaSignals, Signals
 from plimsoll.control.situation import ReplicaState, Role, Slo
 
 EVERY_S: Final = 60.0
@@ -87,33 +88,57 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
     known = memory.learnt.get(first.name, Learnt())
     if ready > 0 and memory.changed is not None and now - memory.changed >= RATE_S:
         known = replace(known, points=_points(known.points, demand, ready))
-    if ready > 0 and demand.owing and _steady(memory, now):
+    if ready > 0 and demand.owing and _steady(memory, now, RATE_S):
         known = replace(known, most=_most(known.most, role.signals))
     elif known.most is not None and ready > 0:
-        known = replace(known, most=max(known.most * (1 + FADES), (demand.finished or 0.0) / ready))
+        known = replace(known, most=_risen(known.most, load, (demand.finished or 0.0) / ready))
+    if ready > 0:
+        steps = prompts.learned(
+            known.steps,
+            role.signals,
+            settled=is_settled(memory, now) or _steady(memory, now, LATENCY_S),
+            owing=demand.owing,
+        )
+        known = replace(known, steps=steps)
     if ready > 0 and is_settled(memory, now):
         known = replace(known, concurrency=_concurrency(known.concurrency, role, load, ready, slo))
     kept = {each.name: memory.learnt[each.name] for each in role.sets if each.name in memory.learnt}
     return replace(memory, learnt={**kept, first.name: known}, learnt_at=now)
 
 
-def _steady(memory: RoleMemory, now: float) -> bool:
-    """As many replicas, and a queue, for longer than counters look back."""
+def _steady(memory: RoleMemory, now: float, seconds: float) -> bool:
+    """As many replicas, and a queue, for longer than what is looked at looks back."""
     begun = [memory.since, memory.owing_since]
-    return all(at is not None and now - at > RATE_S for at in begun)
+    return all(at is not None and now - at > seconds for at in begun)
 
 
 def _most(before: float | None, signals: Signals) -> float | None:
     """What finishes where a queue waits is all that there is to be had; beside a full replica others may be half empty."""
+    work = work_seen(signals)
     full = [
-        each.finished / each.span_s
+        done / each.span_s
         for each in signals.replicas
-        if each.finished and each.span_s > 0 and is_queue(each.waiting or 0.0, each.running)
+        if each.span_s > 0 and is_queue(each.waiting or 0.0, each.running) and (done := _done(each, work))
     ]
     if not full:
         return before
     shown = sum(full) / len(full)
     return shown if before is None else before + MOST_WEIGHT * (shown - before)
+
+
+def _done(each: ReplicaSignals, work: float | None) -> float | None:
+    """Requests' worth of work in its span: long ones that begin together finish nothing for a while, and work all the time."""
+    if work is None or each.prompt_tokens is None or each.generation_tokens is None:
+        return each.finished
+    return work_of(each.prompt_tokens, each.generation_tokens) / work
+
+
+def _risen(before: float, load: Load, shown: float) -> float | None:
+    """A little more is believed each minute, until it limits nothing any more; then it is forgotten."""
+    risen, curve = max(before * (1 + FADES), shown), load.holds.curve
+    if curve is None:
+        return max(before, shown)
+    return risen if risen < curve.rate(load.holds.by_limits) else None
 
 
 def _points(points: Points, demand: Demand, ready: float) -> Points:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from plimsoll.control.curve import NOTHING, Points
+from plimsoll.control.prompts import NOTHING_SEEN, StepMemory
 
 STARTS_KEPT: Final = 20
 WISHES_KEPT: Final = 64
@@ -50,6 +51,7 @@ class Learnt:
     """Requests in flight of a replica at which the limits hold; None: as planned."""
     points: Points = NOTHING
     """Seconds that a request takes, by how many are in flight."""
+    steps: StepMemory = NOTHING_SEEN
     most: float | None = None
     """Requests a second that a replica finished while others waited for it: no more can be had; None: never seen."""
 

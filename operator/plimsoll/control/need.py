@@ -91,7 +91,8 @@ def _carrying(rate: float, full: float, target: float, load: Load, law: Law) -> 
     """Replicas of which each has no more in flight than the target, and none is overrun by a burst."""
     holds = load.holds
     calm = 0.0 if holds.curve is None else rate / holds.curve.rate(target * full)
-    return max(calm, load.demand.crest(rate, law.burst_sigmas) / (law.busy * holds.rate(full)))
+    prompts = 0.0 if holds.prompt is None else rate / holds.prompt
+    return max(calm, prompts, load.demand.crest(rate, law.burst_sigmas) / (law.busy * holds.rate(full)))
 
 
 def _unpaid(memory: RoleMemory, now: float, law: Law) -> bool:

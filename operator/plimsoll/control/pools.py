@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from plimsoll.control.situation import ReplicaState, Role, Room, ServingSet, claim_of
-from plimsoll.planning.budgets import UNLIMITED, Limits
+from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 
 ROUNDING = 1e-9
 

@@ -35,6 +35,8 @@ class Spread:
     """Upper bound of the highest bucket with anything in it: the longest gap, as far as buckets tell."""
     mean: float | None
     samples: float
+    shape: Histogram | None = None
+    """What it was taken from."""
 
     @classmethod
     def of(cls, histogram: Histogram | None) -> Spread | None:
@@ -48,6 +50,7 @@ class Spread:
             worst=histogram.worst or p99,
             mean=histogram.mean,
             samples=histogram.count,
+            shape=histogram,
         )
 
     @property
@@ -80,6 +83,7 @@ class ReplicaSignals:
     """Finished, and gained in flight: finished alone would undercount while a queue grows."""
     recently: float | None = None
     """What arrived in the last half minute, where a step shows first."""
+    recent_prompt_tokens: float | None = None
     recent_span_s: float = 0.0
     inflight_mean: float | None = None
     """Over the two minutes."""
@@ -102,6 +106,8 @@ class Latencies:
     e2e: Spread | None = None
     prompt: Spread | None = None
     output: Spread | None = None
+    whole: bool = True
+    """Whether each replica was looked at for all of the time, so that its samples can be counted a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +248,7 @@ def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
         prefix_hits=_gained("prefix_hits", last, base),
         arrived=_arrived(last, base),
         recently=_arrived(last, recent),
+        recent_prompt_tokens=_gained("prompt_tokens", last, recent),
         recent_span_s=0.0 if recent is None else last.at - recent.at,
         inflight_mean=_mean(_inflights(track, RATE_S)),
         inflight_most=max(_inflights(track, LATENCY_S), default=None),
@@ -277,10 +284,13 @@ def _mean(said: Sequence[float]) -> float | None:
 
 
 def _latencies(tracks: Sequence[Track], now: float) -> Latencies:
+    spans = [LATENCY_S - (now - track.last.at) for track in tracks]
+    bases = [_base(track, span) for track, span in zip(tracks, spans, strict=True)]
+
     def spread(name: str) -> Spread | None:
         parts = []
-        for track in tracks:
-            last, base = track.samples[-1], _base(track, LATENCY_S - (now - track.last.at))
+        for track, base in zip(tracks, bases, strict=True):
+            last = track.samples[-1]
             new, old = getattr(last, name), getattr(base, name) if base is not None else None
             if new is not None and old is not None:
                 parts.append(new.minus(old))
@@ -292,6 +302,10 @@ def _latencies(tracks: Sequence[Track], now: float) -> Latencies:
         e2e=spread("e2e"),
         prompt=spread("prompt_lengths"),
         output=spread("output_lengths"),
+        whole=all(
+            base is not None and track.samples[-1].at - base.at >= span
+            for track, base, span in zip(tracks, bases, spans, strict=True)
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Final
 
 from plimsoll.control.signals import Signals
-from plimsoll.planning.budgets import UNLIMITED, Claim, Limits
+from plimsoll.planning.placing.budgets import UNLIMITED, Claim, Limits
 
 
 class ReplicaState(StrEnum):
@@ -53,6 +53,8 @@ class Capacity:
     """At that concurrency and these lengths."""
     input_tokens: int = 1
     output_tokens: int = 1
+    max_batched_tokens: int | None = None
+    """Of one step, prompts and answers together; None where the engine has no such limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,8 @@ class EngineCommand:
     """Words that follow, in which the kubelet expands the pod's rank and the leader's address."""
     before: tuple[tuple[str, ...], ...] = ()
     """Programs that must have ended well before."""
+    member: Member | None = None
+    """Of a group, where the words above do not say who is who."""
     env: Mapping[str, str] = field(default_factory=dict)
     secret_env: Mapping[str, SecretRef] = field(default_factory=dict)
     port: int = PORT

@@ -1,6 +1,7 @@
 """Where a pod finds what a resource names by a source: the word an engine is given, and what must be mounted for it.
 
-Repositories and buckets are fetched by the engine itself; claims and images are mounted, each in a folder of its own.
+Repositories and buckets are fetched by the supervisor, and by the engine itself where there is none; claims and images are mounted,
+each in a folder of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ TOKENIZER_FOLDER: Final = "/tokenizer"
 DRAFT_FOLDER: Final = "/draft"
 ADAPTER_FOLDER: Final = "/adapters"
 HUBS: Final = ("hf", "modelscope")
+STREAMED: Final = ("runai_streamer", "runai_streamer_sharded", "tensorizer")
+"""Formats that an engine reads from a bucket itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,29 @@ def sources(spec: LLMDeploymentSpec) -> Iterator[Named]:
 
 def adapter_folder(number: int) -> str:
     return f"{ADAPTER_FOLDER}/{number}"
+
+
+def fetched_first(spec: LLMDeploymentSpec) -> tuple[str, ...]:
+    """What a supervisor brings before the engine starts, each as SOURCE or SOURCE#REVISION.
+
+    Claims and images are mounted. A bucket is streamed where a loader that streams was asked for, or where nothing may be kept.
+    """
+    weights = spec.storage.weights
+    mounted = weights is not None and weights.image is not None
+    kept = not mounted and not (weights is not None and weights.claim is not None and weights.claim.read_only)
+    draft = spec.speculative.revision if spec.speculative is not None else None
+    revisions = {"model": spec.model.revision, "draft": draft}
+    found = []
+    for one in sources(spec):
+        scheme = scheme_of(one.source)
+        is_model = one.name == "model"
+        if scheme in HUBS and not (is_model and mounted):
+            revision = revisions.get(one.name)
+            source = one.source if "://" in one.source else f"hf://{one.source}"
+            found.append(source if revision is None else f"{source}#{revision}")
+        elif scheme == "s3" and is_model and kept and spec.model.load_format not in STREAMED:
+            found.append(one.source)
+    return tuple(found)
 
 
 def check_sources(spec: LLMDeploymentSpec) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from plimsoll.api.v1alpha1.model import ModelSpec
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines import vllm_groups
+from plimsoll.engines.adapters import adapter_token, come_and_go
 from plimsoll.engines.command import (
     PORT,
     TEMPLATE_FILE,
@@ -37,7 +38,7 @@ from plimsoll.engines.timing import drain_seconds
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import GIB
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.settings import EngineSettings
 
@@ -67,6 +68,8 @@ class _Told:
     layout: Layout
     on_cpu: bool
     grouped: bool
+    answers: bool
+    """Whether it has a server."""
     drain: int
 
 
@@ -83,6 +86,7 @@ def command(
         layout=chosen.layout,
         on_cpu=chosen.hardware.vendor == "cpu",
         grouped=member is not None,
+        answers=member is None or member.leads,
         drain=drain_seconds(spec, chosen),
     )
     environment, secrets = _environment(told), _secrets(spec)
@@ -99,6 +103,7 @@ def command(
         argv=("vllm", "serve", model_word(spec), *words, *spec.engine.extra_args),
         placed=tuple(placed),
         before=vllm_groups.before(spec, member),
+        member=vllm_groups.unsaid_member(spec, member),
         env=environment,
         secret_env=secrets,
         port=PORT,
@@ -251,7 +256,11 @@ def _adapters(told: _Told) -> Iterator[Flag]:
     yield "--max-loras", str(slots.max_loras)
     yield "--max-lora-rank", str(slots.max_rank)
     yield "--max-cpu-loras", str(slots.max_cpu_loras)
-    if adapters.items and not adapters.runtime_loading:
+    if come_and_go(told.spec):
+        # Each of several servers would know only what it loaded itself; the engine refuses to start.
+        if told.layout.data > 1 and told.answers:
+            yield "--api-server-count", "1"
+    elif adapters.items:
         paths = (
             {"name": item.name, "path": word_of(item.source, adapter_folder(number))}
             for number, item in enumerate(adapters.items)
@@ -344,7 +353,7 @@ def _environment(told: _Told) -> dict[str, str]:
         env["VLLM_CPU_KVCACHE_SPACE"] = str(told.settings.kv_cache_bytes // GIB)
     if spec.model.scheme == "modelscope":
         env["VLLM_USE_MODELSCOPE"] = "True"
-    if spec.adapters is not None and spec.adapters.runtime_loading:
+    if come_and_go(spec):
         env["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
     return env | {item.name: item.value for item in spec.engine.env if item.value is not None}
 
@@ -353,9 +362,12 @@ def _secrets(spec: LLMDeploymentSpec) -> Mapping[str, SecretRef]:
     asked = {
         # The engine has one token for all that it fetches; the model's goes first.
         "HF_TOKEN": spec.model.token_secret or (spec.adapters.token_secret if spec.adapters else None),
+        "MODELSCOPE_API_TOKEN": spec.model.token_secret if spec.model.scheme == "modelscope" else None,
         "VLLM_API_KEY": spec.networking.api_key_secret,
     } | {item.name: item.secret for item in spec.engine.env}
-    return {name: SecretRef(name=ref.name, key=ref.key) for name, ref in asked.items() if ref is not None}
+    return adapter_token(spec) | {
+        name: SecretRef(name=ref.name, key=ref.key) for name, ref in asked.items() if ref is not None
+    }
 
 
 def _json(value: object) -> str:

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.command import EngineCommand, Member
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layouts.layout import Layout
 
 MASTER_PORT: Final = 29501
 RAY_PORT: Final = 6379
@@ -68,4 +68,10 @@ def ray_worker(spec: LLMDeploymentSpec, member: Member | None) -> EngineCommand 
     return EngineCommand(
         argv=("ray", "start", "--block", "--disable-usage-stats"),
         placed=(f"--address={member.leader}:{RAY_PORT}",),
+        member=member,
     )
+
+
+def unsaid_member(spec: LLMDeploymentSpec, member: Member | None) -> Member | None:
+    """Ray has its own ways to know who is who, which whoever starts it cannot read."""
+    return member if spec.topology.executor == "ray" else None

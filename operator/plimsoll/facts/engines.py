@@ -9,26 +9,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
 
-from plimsoll.facts.engine_flags import Flag, FlagKind, FlagTable
+from plimsoll.facts.engine_data import (
+    Band,
+    BatchRule,
+    EngineFile,
+    EngineProfile,
+    FlagEntry,
+    KvTokensLine,
+    StaleFlag,
+    Tunable,
+    flag_table,
+)
+from plimsoll.facts.engine_flags import FlagTable
 from plimsoll.facts.engine_versions import Version, parse_version, release
-from plimsoll.facts.gpus import GIB
 
 T = TypeVar("T")
 _DATA = files("plimsoll.facts") / "data" / "engines"
-
-KvTokensLine = Literal["pool", "request"]
 
 
 class UnknownEngineError(ValueError):
@@ -37,95 +43,6 @@ class UnknownEngineError(ValueError):
 
 class EngineNotPlannedError(ValueError):
     """An engine whose words are known but whose memory is not, so that nothing can be planned for it."""
-
-
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
-
-
-class BatchRule(_Data):
-    """Defaults of the scheduler on the GPUs that the rule covers; the first rule that covers a GPU counts."""
-
-    batched_tokens: int
-    offline_batched_tokens: int
-    sequences: int
-    memory_at_least_gib: int = 0
-    excluded: tuple[str, ...] = Field(default=(), alias="except")
-    """GPU architectures, and `unified` for memory shared with the host."""
-    only: tuple[str, ...] = ()
-    per_rank: bool = False
-    """True where the defaults are multiplied by the number of ranks."""
-
-    def covers(self, memory_bytes: int, classes: frozenset[str]) -> bool:
-        if self.only and not classes & set(self.only):
-            return False
-        return memory_bytes >= self.memory_at_least_gib * GIB and not classes & set(self.excluded)
-
-
-class Tunable(_Data):
-    """One lever of a running deployment; every one of them costs a restart of the pod."""
-
-    name: str
-    flag: str
-    unit: str
-    raises: str
-    """What goes up when the lever goes up."""
-
-
-class StaleFlag(_Data):
-    """A flag that older texts still carry."""
-
-    flag: str
-    words: int
-    """How many words follow it."""
-    instead: str
-
-
-class EngineProfile(_Data):
-    """What holds for every version of an engine: where it listens and what it calls the concepts all engines share."""
-
-    title: str
-    plans: bool
-    """Whether memory and layouts can be planned for it; for the others only the words are known."""
-    why_not: str | None = None
-    image: str | None = None
-    command: tuple[str, ...]
-    port: int
-    host: str
-    """What it listens on unless told otherwise; 127.0.0.1 is not reachable from outside the pod."""
-    metrics_path: str
-    health_path: str
-    ready_path: str
-    drain: str
-    enable_metrics: str | None = None
-    """The argument that turns metrics on, where they are off by default."""
-    releases: Mapping[str, date]
-    vocabulary: Mapping[str, str | None]
-    """Concept to flag; None where the engine has no such thing."""
-    tunables: tuple[Tunable, ...] = ()
-    metrics: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Logical name to exported names, for engines whose versions are not told apart."""
-    owned: tuple[str, ...] = ()
-    """Flags that Plimsoll writes itself; they have no place among a user's extra arguments."""
-    stale_flags: tuple[StaleFlag, ...] = ()
-    stale_environment: Mapping[str, str] = Field(default_factory=dict)
-    stale_values: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
-    """Flag and value to what to use instead, where the version's own list does not hold the value."""
-
-
-class _Band(_Data):
-    extends: str | None = None
-    utilization_default: str | None = None
-    kv_tokens_line: KvTokensLine | None = None
-    graphs_in_budget: bool | None = None
-    whole_prompts: bool | None = None
-    chunks_above: int | None = None
-    prefix_caching_default: bool | None = None
-    default_block_size: int | None = None
-    batch_rules: tuple[BatchRule, ...] = ()
-    kv_dtypes: tuple[str, ...] = ()
-    quantizations: tuple[str, ...] = ()
-    metrics: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +107,20 @@ class EngineFacts:
         return flag in self.flags
 
 
+_handed: dict[tuple[str, str], EngineFile] = {}
+"""By engine and version, what an admin handed in beside the bundled files, in the place of those of the same version."""
+
+
+def hand_in(files: Iterable[EngineFile]) -> None:
+    """These and no others are known beside the bundled versions. For the start of a process: it is its one list, as the files are."""
+    found = {(file.engine, str(release(file.version))): file for file in files}
+    if found != _handed:
+        _handed.clear()
+        _handed.update(found)
+        for cached in (engine_facts, _band, _flags, _environment):
+            cached.cache_clear()
+
+
 @cache
 def engine_names() -> tuple[str, ...]:
     """Every engine with a data file, sorted."""
@@ -211,14 +142,14 @@ def listed_versions(name: str) -> tuple[str, ...]:
 
 @cache
 def engine_facts(name: str = "vllm", version: str | None = None) -> EngineFacts:
-    """What is known of one engine at one version; without a version, of the newest one known."""
+    """What is known of one engine at one version; without a version, of the newest one that this release knows."""
     profile = engine_profile(name)
     if not profile.plans:
         raise EngineNotPlannedError(f"nothing can be planned for {profile.title}: {profile.why_not}")
     known = _versions(name, "yaml")
-    wanted = parse_version(version, _releases(name)) if version else known[-1]
+    wanted = parse_version(version, _releases(name)) if version else _bundled_versions(name)[-1]
     taken = max((v for v in known if wanted is not None and v <= wanted), default=None)
-    note = _note(profile.title, version, wanted, taken, known)
+    note = _note(profile.title, version, wanted, taken, known) or _counted(name, profile.title, taken)
     taken = taken or (known[-1] if wanted is None else known[0])
     band = _band(name, str(taken))
     flags_version = _flags_version(name, taken)
@@ -260,6 +191,14 @@ def _note(
     return f"there are no facts of {title} {wanted} itself; those of {taken}, the nearest lower version, are used"
 
 
+def _counted(name: str, title: str, taken: Version | None) -> str | None:
+    """What no image tells of itself."""
+    handed = _handed.get((name, str(taken)))
+    if handed is None or handed.extends in (None, handed.version):
+        return None
+    return f"how {title} {taken} counts memory is taken from {handed.extends}; its flags are those that its image told"
+
+
 def _values_of(flags: FlagTable, name: str, taken: Version, listed: Version | None) -> tuple[str, ...]:
     """What the parser's list says a flag may be, where the list is not a newer version's."""
     if listed is None or listed > taken or name not in flags:
@@ -286,13 +225,18 @@ def _stems() -> tuple[tuple[str, str], ...]:
 
 
 def _versions(name: str, suffix: str) -> tuple[Version, ...]:
-    return tuple(
-        sorted(
-            release(stem.removeprefix(f"{name}-"))
-            for stem, kind in _stems()
-            if kind == suffix and _belongs(stem, name)
-        )
-    )
+    handed = {release(version) for engine, version in _handed if engine == name}
+    return tuple(sorted({*_bundled_versions(name, suffix), *handed}))
+
+
+def _bundled_versions(name: str, suffix: str = "yaml") -> tuple[Version, ...]:
+    found = (stem for stem, kind in _stems() if kind == suffix and _belongs(stem, name))
+    return tuple(sorted(release(stem.removeprefix(f"{name}-")) for stem in found))
+
+
+def bundled_versions(name: str) -> tuple[str, ...]:
+    """Versions with a file of this release, the oldest first."""
+    return tuple(map(str, _bundled_versions(name)))
 
 
 def _belongs(stem: str, name: str) -> bool:
@@ -310,48 +254,61 @@ def _releases(name: str) -> Mapping[Version, date]:
 
 
 @cache
-def _band(name: str, version: str) -> _Band:
-    """A version's facts with everything it extends filled in; metrics are merged by logical name."""
-    own = _Band.model_validate(_yaml(f"{name}-{version}.yaml"))
-    if own.extends is None:
-        return own
-    below = _band(name, own.extends)
-    stated = {key: getattr(own, key) for key in own.model_fields_set}
+def _band(name: str, version: str) -> Band:
+    """A version's facts with everything it extends filled in."""
+    handed = _handed.get((name, version))
+    if handed is None:
+        return _bundled(name, version)
+    own_file = handed.extends in (None, version)
+    return _over(_bundled(name, version) if own_file else _band(name, str(handed.extends)), handed)
+
+
+def _bundled(name: str, version: str) -> Band:
+    own = Band.model_validate(_yaml(f"{name}-{version}.yaml"))
+    return own if own.extends is None else _over(_bundled(name, own.extends), own)
+
+
+def _over(below: Band, own: Band) -> Band:
+    """Metrics are merged by logical name."""
+    stated = {key: getattr(own, key) for key in own.model_fields_set & Band.model_fields.keys()}
     stated["metrics"] = {**below.metrics, **own.metrics}
     return below.model_copy(update=stated)
 
 
 @cache
 def _flags(name: str, version: str) -> FlagTable:
-    listed: dict[str, dict[str, Any]] = json.loads(
-        (_DATA / f"{name}-{version}.flags.json").read_text("utf-8")
-    )
-    return FlagTable(dict(_each_flag(listed)))
+    handed = _handed.get((name, version))
+    if handed is not None:
+        return flag_table(handed.flags)
+    listed = json.loads((_DATA / f"{name}-{version}.flags.json").read_text("utf-8"))
+    return flag_table({flag: FlagEntry.model_validate(entry) for flag, entry in listed.items()})
 
 
 @cache
 def _environment(name: str, version: str) -> frozenset[str]:
+    handed = _handed.get((name, version))
+    if handed is not None:
+        return frozenset(handed.environment)
     return frozenset(json.loads((_DATA / f"{name}-{version}.environment.json").read_text("utf-8")))
-
-
-def _each_flag(listed: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Flag]]:
-    for spelling, entry in listed.items():
-        kind = str(entry["type"])
-        yield (
-            spelling,
-            Flag(
-                name=spelling,
-                kind=FlagKind(kind.removesuffix("?")),
-                nullable=kind.endswith("?"),
-                default=entry.get("default"),
-                nargs=entry.get("nargs"),
-                also=tuple(entry.get("also", ())),
-                choices=tuple(map(str, entry.get("choices", ()))),
-                values=tuple(map(str, entry.get("values", ()))),
-                deprecated=bool(entry.get("deprecated", False)),
-            ),
-        )
 
 
 def _yaml(file: str) -> Any:
     return yaml.safe_load((_DATA / file).read_text("utf-8")) or {}
+
+
+__all__ = [
+    "BatchRule",
+    "EngineFacts",
+    "EngineFile",
+    "EngineNotPlannedError",
+    "EngineProfile",
+    "StaleFlag",
+    "Tunable",
+    "UnknownEngineError",
+    "bundled_versions",
+    "engine_facts",
+    "engine_names",
+    "engine_profile",
+    "hand_in",
+    "listed_versions",
+]

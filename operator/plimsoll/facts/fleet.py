@@ -181,6 +181,11 @@ class Fleet:
         present = self._present.get(name)
         return "" if present is None or present.node.away not in LEFT else present.node.away
 
+    def cordoned_at(self, name: str) -> float | None:
+        """Since when nothing new goes to a node by a person's word; None where nobody says."""
+        present = self._present.get(name)
+        return None if present is None else present.node.cordoned_at
+
     def _slices_on(self, name: str) -> tuple[dra.Slice, ...]:
         return tuple(part for _, part in sorted(self._slices_of.get(name, {}).items()))
 

@@ -10,6 +10,11 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from math import erf, inf, log, sqrt
+from typing import Final
+
+SQRT_2: Final = sqrt(2)
+SIGMAS: Final = tuple(place / 50 for place in range(2, 76))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,28 @@ class Histogram:
         below = self.counts[place - 1] if place else 0.0
         inside = self.counts[place] - below
         return upper if inside <= 0 else lower + (upper - lower) * (rank - below) / inside
+
+    @property
+    def sigma(self) -> float | None:
+        """Of the log-normal distribution with this mean whose shares below the bounds are nearest; those are exact, where a
+        quantile is a guess within a bucket. None where one bucket has nearly all."""
+        mean = self.mean
+        if not mean:
+            return None
+        shares = [count / self.count for count in self.counts]
+        if not any(0.03 <= share <= 0.97 for share in shares):
+            return None
+        known = [
+            (log(bound / mean) / SQRT_2, 2 * share - 1)
+            for bound, share in zip(self.bounds, shares, strict=True)
+            if 0 < bound < inf
+        ]
+
+        def miss(sigma: float) -> float:
+            half = sigma / (2 * SQRT_2)
+            return sum([(erf(place / sigma + half) - share) ** 2 for place, share in known])
+
+        return min(SIGMAS, key=miss)
 
     @property
     def worst(self) -> float | None:

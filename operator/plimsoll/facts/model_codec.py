@@ -100,7 +100,13 @@ def import_model(text: str) -> ModelFacts:
         )
     except (KeyError, TypeError, IndexError, AttributeError, ValidationError, json.JSONDecodeError) as error:
         raise ModelCodecError(f"model facts cannot be read: {type(error).__name__}: {error}") from error
-    for name, number in (*_numbers(architecture, "architecture"), *_numbers(weights, "weights")):
+    return checked(facts)
+
+
+def checked(facts: ModelFacts) -> ModelFacts:
+    """The same, where no number is beyond what a model has: what is computed with them must neither fail nor take for ever."""
+    parts = (*_numbers(facts.architecture, "architecture"), *_numbers(facts.weights, "weights"))
+    for name, number in parts:
         least = 1 if name.startswith("architecture") and name.rpartition(".")[2] in _POSITIVE else 0
         if not least <= number <= _MOST:
             raise ModelCodecError(f"model facts: {name} is {number}; it must be between {least} and {_MOST}")

@@ -13,13 +13,19 @@ from typing import Any, Final
 
 from plimsoll.facts.hf_config import parse_config
 from plimsoll.facts.model import ModelFacts
-from plimsoll.facts.model_codec import model_facts
+from plimsoll.facts.model_codec import checked, model_facts
 from plimsoll.facts.tensors import weights_from_tensors
 from plimsoll.facts.weights import weights_from_architecture
 
 SCHEMA: Final = 1
-MOST_BYTES: Final = 16 << 20
+MOST_BYTES: Final = 1 << 20
 """Unpacked: a config.json is a few KiB, and lists of modules make some of them a hundred."""
+_MOST_ROWS: Final = 4096
+"""Kinds of tensors: models have some hundreds, and each is searched for what its name says."""
+_MOST_AXES: Final = 16
+_UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What text that was made to do harm raises, besides what a config that cannot be read does."""
+_LONGEST_REVISION: Final = 128
 _MOST_COUNT: Final = 1 << 24
 _MOST_SIZE: Final = 1 << 40
 
@@ -29,7 +35,12 @@ class ModelTellingUnreadable(ValueError):
 
 
 def read_model(text: str, *, source: str, revision: str | None) -> ModelFacts:
-    body = _unpacked(text)
+    """`revision` is what was asked for; where the pod told what that stands for, the facts hold for this."""
+    told = _message(text)
+    body = _unpacked(told)
+    said = told.get("revision")
+    if isinstance(said, str) and 0 < len(said) <= _LONGEST_REVISION:
+        revision = said
     try:
         architecture = parse_config(_object(body.get("config"), "config"))
         tensors = _tensors(body.get("tensors"))
@@ -38,19 +49,29 @@ def read_model(text: str, *, source: str, revision: str | None) -> ModelFacts:
             if tensors
             else weights_from_architecture(architecture)
         )
+        return checked(
+            model_facts(
+                source=source,
+                revision=revision,
+                architecture=architecture,
+                weights=weights,
+                origin="facts pod",
+            )
+        )
     except ModelTellingUnreadable:
         raise
-    except ValueError as error:  # a config that cannot be read, or a tensor of a format nobody knows
+    except _UNREADABLE as error:  # a config that cannot be read, or a tensor of a format nobody knows
         raise ModelTellingUnreadable(f"what the facts pod told of {source}: {error}") from error
-    return model_facts(
-        source=source, revision=revision, architecture=architecture, weights=weights, origin="facts pod"
-    )
 
 
-def _unpacked(text: str) -> Mapping[str, Any]:
+def _message(text: str) -> Mapping[str, Any]:
     told = _object(_json(text), "the message")
     if told.get("schema") != SCHEMA:
         raise ModelTellingUnreadable(f"schema is {told.get('schema')!r}; this release reads {SCHEMA}")
+    return told
+
+
+def _unpacked(told: Mapping[str, Any]) -> Mapping[str, Any]:
     unpacking = zlib.decompressobj()
     try:
         plain = unpacking.decompress(base64.b85decode(str(told.get("model"))), MOST_BYTES)
@@ -79,11 +100,17 @@ def _tensors(rows: object) -> dict[str, tuple[str, Sequence[int]]]:
     """Those that are alike as one that is as large as all of them."""
     if not isinstance(rows, list):
         raise ModelTellingUnreadable(f"tensors is a {type(rows).__name__}; it must be a list")
+    if len(rows) > _MOST_ROWS:
+        raise ModelTellingUnreadable(f"tensors has {len(rows)} kinds; at most {_MOST_ROWS} are read")
     found: dict[str, tuple[str, Sequence[int]]] = {}
     for number, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != 4 or not isinstance(row[2], list):
             raise ModelTellingUnreadable(f"tensors[{number}] must be [name, dtype, shape, count]")
         name, dtype, shape, count = row
+        if len(shape) > _MOST_AXES:
+            raise ModelTellingUnreadable(
+                f"tensors[{number}] has {len(shape)} axes; at most {_MOST_AXES} are read"
+            )
         if not _whole(count, 1, _MOST_COUNT) or not all(_whole(size, 0, _MOST_SIZE) for size in shape):
             raise ModelTellingUnreadable(f"tensors[{number}] has the shape {shape!r} and the count {count!r}")
         sizes = [shape[0] * count, *shape[1:]] if shape else [count]

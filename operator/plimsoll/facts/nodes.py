@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from plimsoll.api.config import NodeClass
@@ -37,6 +38,7 @@ ARCH = ("kubernetes.io/arch", "beta.kubernetes.io/arch")
 OS = "kubernetes.io/os"
 RDMA = "feature.node.kubernetes.io/rdma.available"
 _LEAVING_TAINTS = frozenset({"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"})
+CORDONED = "node.kubernetes.io/unschedulable"
 _STATE_TAINTS = ("node.kubernetes.io/", "DeletionCandidateOfClusterAutoscaler")
 _PROMISES = (
     (nvidia.PRODUCT, nvidia.RESOURCE),
@@ -89,6 +91,7 @@ class NodeParser:
             away=leaving or _away(metadata, spec, status),
             cpu_millis=cores,
             memory_bytes=memory,
+            cordoned_at=_cordoned_at(spec),
         )
         return self.with_slices(parsed, slices)
 
@@ -186,3 +189,12 @@ def _away(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[
     conditions = status.get("conditions")
     ready = next((item.get("status") for item in conditions or () if item.get("type") == "Ready"), None)
     return "not ready" if conditions is not None and ready != "True" else ""
+
+
+def _cordoned_at(spec: Mapping[str, Any]) -> float | None:
+    """Kubernetes' node controller answers a cordon with a taint, which says when."""
+    if not spec.get("unschedulable"):
+        return None
+    added = (taint.get("timeAdded") for taint in spec.get("taints") or () if taint.get("key") == CORDONED)
+    text = next(filter(None, added), None)
+    return None if text is None else datetime.fromisoformat(text).timestamp()

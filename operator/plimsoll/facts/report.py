@@ -16,6 +16,9 @@ SCHEMA: Final = 1
 MOST_REPORT: Final = 64 * 1024
 """Bytes of a report; argv is the longest of it."""
 _LONGEST_WORD: Final = 63
+_LONGEST_PHASE: Final = 200
+_LONGEST_SENTENCE: Final = 240
+_MOST_ADAPTERS: Final = 64
 _MOST_BYTES: Final = 2**50
 _MOST_TOKENS: Final = 2**40
 
@@ -35,6 +38,25 @@ class Fetching:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterSeen:
+    """One LoRA adapter in one replica."""
+
+    name: str
+    id: str
+    """Of what was declared; another one is of an earlier list."""
+    state: str
+    """Waiting, Fetching, Loaded, Failed."""
+    reason: str = ""
+    message: str = ""
+    """Of one that waits or failed."""
+    remedy: str = ""
+
+    @property
+    def settled(self) -> bool:
+        return self.state in ("Loaded", "Failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     state: str
     """preflight, fetching, starting, serving, draining, failed."""
@@ -51,6 +73,8 @@ class Report:
     block_size: int | None = None
     cold: bool | None = None
     """Whether kernels were compiled during the start; None where nobody said."""
+    adapters: tuple[AdapterSeen, ...] | None = None
+    """As the supervisor keeps them; None where it keeps none."""
 
     @property
     def serves(self) -> bool:
@@ -67,7 +91,7 @@ def read_report(text: bytes) -> Report:
     measured = _mapping(data.get("measured"))
     return Report(
         state=plain(data["state"], _LONGEST_WORD),
-        phase=_word(data.get("phase")),
+        phase=_word(data.get("phase"), _LONGEST_PHASE),
         fetching=_fetching(_mapping(data.get("progress"))),
         start_seconds=_seconds(data.get("phases")),
         weights_bytes=_count(measured.get("weightsBytes"), _MOST_BYTES),
@@ -77,6 +101,7 @@ def read_report(text: bytes) -> Report:
         kv_tokens=_count(measured.get("kvTokens"), _MOST_TOKENS),
         blocks=_count(measured.get("blocks"), _MOST_TOKENS),
         block_size=_count(measured.get("blockSize"), _MOST_TOKENS),
+        adapters=_adapters(data.get("adapters")),
         cold={"cold": True, "warm": False}.get(_word(measured.get("compileCache"))),
     )
 
@@ -85,8 +110,8 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _word(value: object) -> str:
-    return plain(value, _LONGEST_WORD) if isinstance(value, str) else ""
+def _word(value: object, longest: int = _LONGEST_WORD) -> str:
+    return plain(value, longest) if isinstance(value, str) else ""
 
 
 def _count(value: object, most: int) -> int | None:
@@ -96,6 +121,30 @@ def _count(value: object, most: int) -> int | None:
     return (
         round(value) if 1 <= value <= most else None
     )  # neither nan nor an integer too large for a float passes
+
+
+def _adapters(told: object) -> tuple[AdapterSeen, ...] | None:
+    if not isinstance(told, list):
+        return None
+    return tuple(_adapter(_mapping(one)) for one in told[:_MOST_ADAPTERS])
+
+
+def _adapter(told: Mapping[str, Any]) -> AdapterSeen:
+    """What changes with every look (how many bytes are there) is not told on: each change is a turn."""
+    state = _word(told.get("state"))
+    speaks = state in ("Waiting", "Failed")
+    return AdapterSeen(
+        name=_word(told.get("name")),
+        id=_word(told.get("id")),
+        state=state,
+        reason=_word(told.get("word")),
+        message=_sentence(told.get("message")) if speaks else "",
+        remedy=_sentence(told.get("remedy")) if speaks else "",
+    )
+
+
+def _sentence(value: object) -> str:
+    return plain(value, _LONGEST_SENTENCE) if isinstance(value, str) else ""
 
 
 def _fetching(progress: Mapping[str, Any]) -> Fetching | None:

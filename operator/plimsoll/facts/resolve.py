@@ -59,7 +59,7 @@ class ModelUnknown(LookupError):
 
 
 class ModelNeedsFactsPod(ModelUnknown):
-    """The model lies where only a pod with the user's secret or volume can read it."""
+    """The model lies where, if anybody, a pod with the user's secret or volume can read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class Resolver:
             if known is not None:
                 return known
             reason = "the built-in catalogue does not know it and the hub may not be asked (offline)"
-            raise ModelUnknown(source, reason, ("allow the network", _INLINE, _FOLDER, _CATALOGUE))
+            raise ModelNeedsFactsPod(source, reason, ("allow the network", _INLINE, _FOLDER, _CATALOGUE))
         try:
             return _from_hub(name, revision, self._hub)
         except ModelUnknown as unknown:
@@ -321,10 +321,13 @@ def _said_plainly(name: str, revision: str | None, access: HubAccess) -> Iterato
     def unknown(reason: str, *helps: str) -> ModelUnknown:
         return ModelUnknown(f"hf://{name}", f"{hub} {reason}", helps)
 
+    def private(reason: str, *helps: str) -> ModelUnknown:
+        return ModelNeedsFactsPod(f"hf://{name}", f"{hub} {reason}", helps)
+
     try:
         yield
     except GatedRepoError as error:
-        raise unknown(
+        raise private(
             "shows it only to accounts that accepted its licence",
             "accept the licence on the model's page, and set HF_TOKEN where this runs (for the pods: spec.model.tokenSecret)",
             _INLINE,
@@ -334,7 +337,7 @@ def _said_plainly(name: str, revision: str | None, access: HubAccess) -> Iterato
             f"has no revision {revision!r} of it", "name a branch, tag or commit that exists"
         ) from error
     except RepositoryNotFoundError as error:
-        raise unknown(
+        raise private(
             "has no such repository",
             "check the spelling, ORG/NAME",
             "if it is private, set HF_TOKEN where this runs (for the pods: spec.model.tokenSecret)",

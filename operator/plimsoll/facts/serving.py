@@ -53,6 +53,8 @@ class PodSeen:
     """It will not run again: evicted, refused by its node, or done. Whoever made it makes another in its place."""
     leaves: str = ""
     """The node and why it is to be left, as "node n, which is cordoned"; empty where it is not."""
+    leaves_since: float | None = None
+    """When its node was cordoned; None where an autoscaler takes the node away, or nobody says since when."""
     exit_code: int | None = None
     """Of the last end of the engine's container."""
     failure: Failure | None = None

@@ -93,6 +93,8 @@ class Node:
     away: str
     cpu_millis: int
     memory_bytes: int
+    cordoned_at: float | None = None
+    """In seconds since the epoch; None where it is not, or nobody says since when."""
 
     @property
     def pairs(self) -> set[Pair]:

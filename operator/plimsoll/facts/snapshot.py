@@ -22,6 +22,7 @@ from plimsoll.api.loading import parse_documents
 from plimsoll.api.problems import Problem, SpecError, problems_of, show
 from plimsoll.facts import fleet_file, reduced
 from plimsoll.facts.capabilities import Capabilities
+from plimsoll.facts.engine_files import handed_in
 from plimsoll.facts.fleet import Fleet
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING, Learned, LearnedError, export_learned, import_learned
@@ -250,12 +251,12 @@ def _objects(document: Mapping[str, Any], key: str) -> tuple[Object, ...]:
 
 def _config(document: object) -> OperatorConfig:
     try:
-        return OperatorConfig.model_validate(document)
+        return handed_in(OperatorConfig.model_validate(document))
     except ValidationError as error:
-        problems = problems_of(error, OperatorConfig)
-        raise SpecError(
-            *(Problem(f"config.{one.field}", one.value, one.message) for one in problems)
-        ) from None
+        problems = tuple(problems_of(error, OperatorConfig))
+    except SpecError as error:
+        problems = error.problems
+    raise SpecError(*(Problem(f"config.{one.field}", one.value, one.message) for one in problems))
 
 
 def _learned(document: object) -> Learned:

@@ -12,6 +12,7 @@ import ssl
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -28,7 +29,11 @@ from plimsoll.kube.rights import Rights, User
 from plimsoll.planning.plan import Plan
 from plimsoll.planning.planner import PlanFacts
 from plimsoll.reconcile.admission import Verdict, forbidden, has_errors, judged, newly_named, unjudged
-from plimsoll.reconcile.decide import Seen, decide
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.kept import KeptModel
+from plimsoll.reconcile.known_models import known_models
+from plimsoll.reconcile.models import Missing
+from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.world import World
 
 LOG: Final = logging.getLogger(__name__)
@@ -175,11 +180,19 @@ class Admission:
 
     async def _facts(self, deployment: LLMDeployment) -> PlanFacts | None:
         """None where a hub takes its time."""
-        task = asyncio.create_task(self._world.models.facts(deployment.spec))
+        task = asyncio.create_task(self._known(deployment))
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
         done, _ = await asyncio.wait({task}, timeout=MODEL_SECONDS)
         return task.result() if done else None
+
+    async def _known(self, deployment: LLMDeployment) -> PlanFacts:
+        world, kept = self._world, tuple[KeptModel, ...]()
+        found = await world.models.look(deployment.spec)
+        if any(isinstance(one, Missing) for one in found.values()):
+            with suppress(KubeError):
+                kept = (await world.kept(f"{deployment.namespace}/{deployment.name}")).models
+        return known_models(deployment, found, kept, world.config)
 
     def _concerns(self, request: Mapping[str, Any]) -> bool:
         """Creations and edits of the resource itself, where it is watched; never what ends one, nor its status."""

@@ -276,6 +276,7 @@ class Life:
             cluster=self.connected,
             resources=self.resources,
             models=Models(Resolver(hub=hub), self.pace.now),
+            facts_pods=self.connected.sight.facts_pods,
             now=time.time,
             config=config,
             mark=mark_of(__version__, config),

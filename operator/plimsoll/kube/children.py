@@ -13,10 +13,9 @@ from typing import Final, NamedTuple
 from plimsoll import names
 from plimsoll.kube.child import Child, read_child
 from plimsoll.kube.door import Door, Object
-from plimsoll.kube.errors import KubeError
 from plimsoll.kube.kinds import CHILDREN, WORKLOADS, Kind, kind_of
 from plimsoll.kube.pace import Pace
-from plimsoll.kube.watchers import Watchers
+from plimsoll.kube.watchers import Watched
 from plimsoll.kube.watching import Source
 from plimsoll.objects import Ref
 
@@ -27,12 +26,12 @@ Wake = Callable[[str], None]
 """Is told a deployment's namespace/name."""
 
 
-class Children:
+class Children(Watched):
     def __init__(
         self, door: Door, wake: Wake, *, pace: Pace | None = None, namespaces: Iterable[str] = ()
     ) -> None:
         self._wake = wake
-        self._watchers = Watchers(door, pace or Pace(), namespaces)
+        super().__init__(door, pace, namespaces)
         self._known: dict[str, dict[Ref, Child]] = {kind.name: {} for kind in CHILDREN}
         self._by_owner: dict[str, dict[Ref, Child]] = {}
         self._writing: dict[Ref, _Seen | None] = {}
@@ -57,20 +56,6 @@ class Children:
                 for child in list(self._known[kind.name].values()):
                     self.gone(child)
         self.start(chosen)
-
-    async def synced(self) -> None:
-        """All kinds have been listed once. Before that, what is missing here may well be there."""
-        await self._watchers.synced()
-
-    async def stop(self) -> None:
-        await self._watchers.stop()
-
-    def alive_at(self) -> float:
-        return self._watchers.alive_at()
-
-    @property
-    def problems(self) -> Mapping[str, KubeError]:
-        return self._watchers.problems
 
     def __len__(self) -> int:
         return sum(len(mine) for mine in self._known.values())

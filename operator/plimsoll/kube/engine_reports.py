@@ -1,7 +1,8 @@
 """Asks the supervisors of serving pods what they see: while an engine starts now and then, once it serves a last time.
 
 Nobody waits for an answer: a turn says which pods there are and takes what has been told so far. Asking is bounded in number,
-in time and in bytes, a pod that does not answer is asked more and more rarely, and one that has told all is asked no more.
+in time and in bytes, a pod that does not answer is asked more and more rarely, and one that has told all is asked no more; where
+adapters come and go, that is never, and it is asked once a minute.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class _Pod:
     url: str
     restarts: int
     looks: int = 0
+    entry: int = 0
+    """The one among those that are due that counts."""
     failures: int = 0
     done: bool = False
     report: Report | None = None
@@ -71,11 +74,18 @@ class EngineReports:
                 found[pod.uid] = before
             else:
                 found[pod.uid] = _Pod(key, url, pod.restarts)
-                self._ask_at(self._pace.now(), key, pod.uid)
+                self._ask_at(self._pace.now(), key, pod.uid, found[pod.uid])
         if found:
             self._pods[key] = found
         else:
             self._pods.pop(key, None)
+
+    def again(self, key: str) -> None:
+        """What its pods are told to keep has changed: each is asked now, and then more and more rarely."""
+        for uid, pod in self._pods.get(key, {}).items():
+            if pod.report is not None and pod.report.adapters is not None:
+                pod.looks = 0
+                self._ask_at(self._pace.now(), key, uid, pod)
 
     def forget(self, key: str) -> None:
         self._pods.pop(key, None)
@@ -108,12 +118,12 @@ class EngineReports:
         """Asks those whose time has come; in how many seconds the next one's comes."""
         now = self._pace.now()
         while self._due and len(self._asking) < AT_ONCE:
-            due, _, key, uid = self._due[0]
+            due, entry, key, uid = self._due[0]
             if due > now:
                 return due - now
             heapq.heappop(self._due)
             pod = self._pods.get(key, {}).get(uid)
-            if pod is not None and not pod.done:
+            if pod is not None and not pod.done and pod.entry == entry:
                 task = asyncio.create_task(self._ask(session, uid, pod), name=f"facts of {key}")
                 self._asking.add(task)
                 task.add_done_callback(self._answered)
@@ -130,20 +140,25 @@ class EngineReports:
             self.failures += 1
             pod.failures += 1
             again = self._pace.backoff(pod.failures, first=STARTING_SECONDS, most=LONGEST_SECONDS)
-            self._ask_at(self._pace.now() + again, pod.key, uid)
+            self._ask_at(self._pace.now() + again, pod.key, uid, pod)
             return
         pod.failures = 0
         pod.looks = 1 if report.serves and not (pod.report and pod.report.serves) else pod.looks + 1
-        pod.done = report.serves and (report.kv_tokens is not None or pod.looks >= LOOKS)
+        told = report.serves and (report.kv_tokens is not None or pod.looks >= LOOKS)
+        pod.done = told and report.adapters is None
         if not pod.done:
-            self._ask_at(self._pace.now() + min(RARELY_SECONDS, pod.looks * STARTING_SECONDS), pod.key, uid)
+            pause = min(RARELY_SECONDS, pod.looks * STARTING_SECONDS)
+            if told and any(not one.settled for one in report.adapters or ()):
+                pause = STARTING_SECONDS
+            self._ask_at(self._pace.now() + pause, pod.key, uid, pod)
         # A pod that went away or started anew meanwhile has another place there.
         if report != pod.report and self._pods.get(pod.key, {}).get(uid) is pod:
             pod.report = report
             self._wake(pod.key)
 
-    def _ask_at(self, due: float, key: str, uid: str) -> None:
-        heapq.heappush(self._due, (due, next(self._order), key, uid))
+    def _ask_at(self, due: float, key: str, uid: str, pod: _Pod) -> None:
+        pod.entry = next(self._order)
+        heapq.heappush(self._due, (due, pod.entry, key, uid))
         self._news.set()
 
 

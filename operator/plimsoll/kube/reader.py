@@ -68,9 +68,10 @@ class Cluster:
 def read_cluster(context: str | None = None, *, timeout_seconds: int = TIMEOUT_SECONDS) -> Cluster:
     """List what planning needs, through a context of the kubeconfig or the current one."""
     lister = Lister(client_of(context), timeout_seconds)
+    nodes, pods = lister.needed("/api/v1/nodes"), lister.needed("/api/v1/pods")
     return Cluster(
-        nodes=lister.needed("/api/v1/nodes"),
-        pods=lister.needed("/api/v1/pods"),
+        nodes=nodes,
+        pods=pods,
         slices=lister.versions("resourceslices", "devices of DRA are not seen"),
         claims=lister.versions("resourceclaims", "what claims take of DRA devices is not seen"),
         deployments=lister.optional(
@@ -82,7 +83,9 @@ def read_cluster(context: str | None = None, *, timeout_seconds: int = TIMEOUT_S
             (
                 *lister.optional("/api/v1/configmaps", "pinned plans are not seen", OURS),
                 *lister.optional("/api/v1/configmaps", "no seed is seen", fields=SEED),
-            )
+            ),
+            _homes(pods),
+            lister.notes,
         ),
         served=lister.served(),
         notes=tuple(lister.notes),
@@ -100,16 +103,43 @@ def client_of(context: str | None) -> ApiClient:
     return client
 
 
-def _kept(config_maps: Objects) -> Kept:
+def _homes(pods: Objects) -> frozenset[str]:
+    """Namespaces where an operator runs."""
+    found = (item.get("metadata") or {} for item in pods)
+    return frozenset(
+        str(one.get("namespace"))
+        for one in found
+        if (one.get("labels") or {}).get(names.LABEL_COMPONENT) == names.OPERATOR
+    )
+
+
+def _own(name: str, config_maps: Objects, homes: frozenset[str], notes: list[str]) -> str | None:
+    """What lies under this name beside the operator: anybody may make a ConfigMap of that name in a namespace of their own."""
+    there = {
+        str(item["metadata"].get("namespace")): (item.get("data") or {}).get(names.LEARNED_KEY)
+        for item in config_maps
+        if (item.get("metadata") or {}).get("name") == name
+    }
+    chosen = sorted(homes & there.keys()) or sorted(there)
+    if not chosen:
+        return None
+    if len(there) > 1:
+        why = (
+            "an operator runs"
+            if chosen[0] in homes
+            else "no operator's pod is seen, and it is the first by name"
+        )
+        notes.append(
+            f"ConfigMap {name} is in namespaces {', '.join(sorted(there))}; read in {chosen[0]}, where {why}"
+        )
+    return there[chosen[0]]
+
+
+def _kept(config_maps: Objects, homes: frozenset[str], notes: list[str]) -> Kept:
     plans: dict[str, Mapping[str, Any]] = {}
     beside: dict[str, Mapping[str, str]] = {}
-    learned = seed = None
     for item in config_maps:
         metadata, data = item.get("metadata") or {}, item.get("data") or {}
-        if metadata.get("name") == names.LEARNED:
-            learned = data.get(names.LEARNED_KEY)
-        if metadata.get("name") == names.LEARNED_SEED:
-            seed = data.get(names.LEARNED_KEY)
         owner = (metadata.get("labels") or {}).get(names.LABEL_DEPLOYMENT)
         if owner and names.PLAN_KEY in data:
             key = f"{metadata.get('namespace')}/{owner}"
@@ -117,7 +147,12 @@ def _kept(config_maps: Objects) -> Kept:
             others = {name: text for name, text in data.items() if name != names.PLAN_KEY}
             if others:
                 beside[key] = others
-    return Kept(plans=plans, beside=beside, learned=learned, seed=seed)
+    return Kept(
+        plans=plans,
+        beside=beside,
+        learned=_own(names.LEARNED, config_maps, homes, notes),
+        seed=_own(names.LEARNED_SEED, config_maps, homes, notes),
+    )
 
 
 class Lister:

@@ -5,18 +5,17 @@ Watched are failed creations alone, of which a cluster in order has none. What i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from plimsoll.facts.scaler_aims import deployment_of_child
 from plimsoll.kube.children import Wake
 from plimsoll.kube.door import Door, Object
-from plimsoll.kube.errors import KubeError
 from plimsoll.kube.kinds import EVENT, STATEFUL_SET
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.refused import refusal
 from plimsoll.kube.times import seconds
-from plimsoll.kube.watchers import Watchers
+from plimsoll.kube.watchers import Watched
 from plimsoll.kube.watching import key_of
 
 FIELDS: Final = f"reason=FailedCreate,regarding.kind={STATEFUL_SET.name}"
@@ -29,12 +28,12 @@ class _Said(NamedTuple):
     at: float
 
 
-class Refusals:
+class Refusals(Watched):
     def __init__(
         self, door: Door, wake: Wake, *, pace: Pace | None = None, namespaces: Iterable[str] = ()
     ) -> None:
         self._wake = wake
-        self._watchers = Watchers(door, pace or Pace(), namespaces)
+        super().__init__(door, pace, namespaces)
         self._events: dict[str, _Said] = {}
         """By event (namespace/name)."""
         self._of: dict[str, set[str]] = {}
@@ -43,19 +42,6 @@ class Refusals:
     def start(self) -> None:
         for source in self._watchers.sources(EVENT, fields=FIELDS):
             self._watchers.start(source, _Refusals(self, source.namespace))
-
-    async def synced(self) -> None:
-        await self._watchers.synced()
-
-    async def stop(self) -> None:
-        await self._watchers.stop()
-
-    def alive_at(self) -> float:
-        return self._watchers.alive_at()
-
-    @property
-    def problems(self) -> Mapping[str, KubeError]:
-        return self._watchers.problems
 
     def of(self, about: str, since: float) -> str:
         """The last words about a StatefulSet (namespace/name) since then; empty where there are none."""

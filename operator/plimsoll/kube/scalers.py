@@ -5,43 +5,29 @@ They write `spec.replicas` through /scale; whether that is as it should be is to
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from plimsoll.facts.scaler_aims import Aim, aim_of
 from plimsoll.kube.children import Wake
 from plimsoll.kube.door import Door, Object
-from plimsoll.kube.errors import KubeError
 from plimsoll.kube.kinds import AUTOSCALER, SCALED_OBJECT, Kind
 from plimsoll.kube.pace import Pace
-from plimsoll.kube.watchers import Watchers
+from plimsoll.kube.watchers import Watched
 from plimsoll.kube.watching import key_of
 
 
-class Scalers:
+class Scalers(Watched):
     def __init__(
         self, door: Door, wake: Wake, *, pace: Pace | None = None, namespaces: Iterable[str] = ()
     ) -> None:
         self._wake = wake
-        self._watchers = Watchers(door, pace or Pace(), namespaces)
+        super().__init__(door, pace, namespaces)
         self._of: dict[str, set[Aim]] = {}
 
     def start(self, served: Iterable[Kind] = ()) -> None:
         for kind in (AUTOSCALER, *(one for one in served if one is SCALED_OBJECT)):
             for source in self._watchers.sources(kind):
                 self._watchers.start(source, _Scalers(self, kind.name))
-
-    async def synced(self) -> None:
-        await self._watchers.synced()
-
-    async def stop(self) -> None:
-        await self._watchers.stop()
-
-    def alive_at(self) -> float:
-        return self._watchers.alive_at()
-
-    @property
-    def problems(self) -> Mapping[str, KubeError]:
-        return self._watchers.problems
 
     def of(self, owner: str) -> tuple[str, ...]:
         """As "Kind name", those that scale a deployment (namespace/name)."""

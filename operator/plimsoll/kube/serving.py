@@ -17,13 +17,12 @@ from plimsoll.facts.serving import PodSeen, Serving, SetSeen
 from plimsoll.kube.child import Child
 from plimsoll.kube.children import Children, Wake
 from plimsoll.kube.door import Door, Object
-from plimsoll.kube.errors import KubeError
 from plimsoll.kube.kinds import CONTROLLER_REVISION, DEPLOYMENT, POD, STATEFUL_SET
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.pod_seen import pod_seen
 from plimsoll.kube.refusals import Refusals
 from plimsoll.kube.scalers import Scalers
-from plimsoll.kube.watchers import Watchers
+from plimsoll.kube.watchers import Watched
 from plimsoll.objects import Bearer
 
 ROLE: Final = "serving"
@@ -33,7 +32,7 @@ Hears = Callable[[str, Object | None], None]
 """Is told each serving pod, or that one (namespace/name) is gone: the inventory counts what it takes."""
 
 
-class Pods:
+class Pods(Watched):
     """Serving pods by deployment and set."""
 
     def __init__(
@@ -47,26 +46,13 @@ class Pods:
     ) -> None:
         self._wake = wake
         self._hears = hears
-        self._watchers = Watchers(door, pace or Pace(), namespaces)
+        super().__init__(door, pace, namespaces)
         self._of: dict[str, dict[str, dict[str, PodSeen]]] = {}
         """By deployment, set and pod."""
 
     def start(self) -> None:
         for source in self._watchers.sources(POD, selector=SELECTOR):
             self._watchers.start(source, _Pods(self, source.namespace))
-
-    async def synced(self) -> None:
-        await self._watchers.synced()
-
-    async def stop(self) -> None:
-        await self._watchers.stop()
-
-    def alive_at(self) -> float:
-        return self._watchers.alive_at()
-
-    @property
-    def problems(self) -> Mapping[str, KubeError]:
-        return self._watchers.problems
 
     def of(self, owner: str) -> Mapping[str, tuple[PodSeen, ...]]:
         """By the set's label, sorted by name."""
@@ -177,8 +163,12 @@ def leaving(seen: Serving, fleet: Fleet) -> Serving:
     """With what is to leave its node."""
 
     def shown(pod: PodSeen) -> PodSeen:
-        why = fleet.leaving(pod.node or "")
-        return replace(pod, leaves=f"node {pod.node}, which is {_STATES[why]}") if why else pod
+        name = pod.node or ""
+        why = fleet.leaving(name)
+        if not why:
+            return pod
+        since = fleet.cordoned_at(name) if why == "cordoned" else None
+        return replace(pod, leaves=f"node {name}, which is {_STATES[why]}", leaves_since=since)
 
     if not any(fleet.leaving(pod.node or "") for one in seen.sets for pod in one.pods):
         return seen

@@ -16,6 +16,7 @@ from plimsoll.kube.capabilities import Served
 from plimsoll.kube.children import Children, Wake
 from plimsoll.kube.door import Door
 from plimsoll.kube.errors import KubeError
+from plimsoll.kube.facts_pods import FactsPods
 from plimsoll.kube.fleet import FleetSeen
 from plimsoll.kube.kinds import CLAIMS, SLICES
 from plimsoll.kube.pace import Pace
@@ -45,6 +46,7 @@ class Sight:
         self._wake = wake
         self.fleet = FleetSeen(door, config, moved, turned=self._turned, pace=pace, namespaces=spaces)
         self.pods = Pods(door, wake, hears=self.fleet.serving_pod, pace=pace, namespaces=spaces)
+        self.facts_pods = FactsPods(door, wake, pace=pace, namespaces=spaces)
         self.scalers = Scalers(door, wake, pace=pace, namespaces=spaces)
         self.refusals = Refusals(door, wake, pace=pace, namespaces=spaces)
         self._serving: asyncio.Task[None] | None = None
@@ -53,14 +55,12 @@ class Sight:
         """Returns once all of it is listed: before that, what is missing may well be there."""
         await self._served.start()
         self._watch()
-        await asyncio.gather(
-            *(part.synced() for part in (self.children, self.fleet, self.pods, self.scalers, self.refusals))
-        )
+        await asyncio.gather(*(part.synced() for part in self._parts))
 
     async def stop(self) -> None:
         if self._serving is not None:
             await asyncio.gather(self._serving, return_exceptions=True)
-        for part in (self._served, self.children, self.fleet, self.pods, self.scalers, self.refusals):
+        for part in (self._served, *self._parts):
             await part.stop()
 
     @property
@@ -70,15 +70,17 @@ class Sight:
     @property
     def problems(self) -> Mapping[str, KubeError]:
         """By path, what cannot be seen at present."""
-        parts = (self.children, self.fleet, self.pods, self.scalers, self.refusals)
-        return {path: problem for part in parts for path, problem in part.problems.items()}
+        return {path: problem for part in self._parts for path, problem in part.problems.items()}
 
     def alive_at(self) -> float:
         """When the watch that is silent for longest last did something."""
-        return min(
-            part.alive_at()
-            for part in (self._served, self.children, self.fleet, self.pods, self.scalers, self.refusals)
-        )
+        return min(part.alive_at() for part in (self._served, *self._parts))
+
+    @property
+    def _parts(
+        self,
+    ) -> tuple[Children, FleetSeen, Pods, FactsPods, Scalers, Refusals]:
+        return self.children, self.fleet, self.pods, self.facts_pods, self.scalers, self.refusals
 
     def serving(self, owner: str, bearer: Bearer | None = None) -> Serving:
         """What is seen of a deployment (namespace/name), or of the one that bears the name now."""
@@ -102,5 +104,6 @@ class Sight:
         self.children.start(self._served.kinds)
         self.fleet.start(self._served.first(SLICES), self._served.first(CLAIMS))
         self.pods.start()
+        self.facts_pods.start()
         self.scalers.start(self._served.kinds)
         self.refusals.start()

@@ -73,3 +73,24 @@ class Watchers:
         """When the one that is silent for longest last did something; a task that ended is not alive."""
         times = [0.0 if task.done() else watcher.alive_at for watcher, task in self._running.values()]
         return min(times, default=self._pace.now())
+
+
+class Watched:
+    """What one concern keeps of what its watchers see. Each of them asks for nothing but its own sources."""
+
+    def __init__(self, door: Door, pace: Pace | None, namespaces: Iterable[str]) -> None:
+        self._watchers = Watchers(door, pace or Pace(), namespaces)
+
+    async def synced(self) -> None:
+        """All has been listed once. Before that, what is missing here may well be there."""
+        await self._watchers.synced()
+
+    async def stop(self) -> None:
+        await self._watchers.stop()
+
+    def alive_at(self) -> float:
+        return self._watchers.alive_at()
+
+    @property
+    def problems(self) -> Mapping[str, KubeError]:
+        return self._watchers.problems

@@ -48,6 +48,15 @@ class Sketch:
         self.shortest = min(self.shortest, seconds)
         self.longest = max(self.longest, seconds)
 
+    def join(self, other: Sketch) -> None:
+        """With all that another one has seen."""
+        for bucket, count in other._buckets.items():
+            self._buckets[bucket] = self._buckets.get(bucket, 0) + count
+        self.count += other.count
+        self.total += other.total
+        self.shortest = min(self.shortest, other.shortest)
+        self.longest = max(self.longest, other.longest)
+
     def quantile(self, share: float) -> float:
         """The least value that at least this share of all is not above; 0 of nothing is asked for by nobody."""
         wanted, seen = math.ceil(share * self.count), 0

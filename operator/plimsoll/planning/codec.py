@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar, cast
 T = TypeVar("T")
 Decoder = Callable[[Any, str], Any]
 Encoder = Callable[[Any], Any]
+_AS_THEY_ARE: Final = frozenset({bool, int, str, type(None)})
 _SCALARS: Final = (str, int, float, bool)
 
 
@@ -65,7 +66,7 @@ def _defaults(kind: type) -> tuple[tuple[str, Any], ...]:
 
 
 def _made_encoder(kind: type) -> Encoder:
-    if kind in (bool, int, str, type(None)):
+    if kind in _AS_THEY_ARE:
         return lambda value: value
     if issubclass(kind, Enum):
         return lambda value: value.value
@@ -74,7 +75,9 @@ def _made_encoder(kind: type) -> Encoder:
     if issubclass(kind, str | int):
         return lambda value: value
     if issubclass(kind, tuple | list):
-        return lambda value: [_encoder(type(item))(item) for item in value]
+        return lambda value: [
+            item if type(item) in _AS_THEY_ARE else _encoder(type(item))(item) for item in value
+        ]
     if issubclass(kind, Mapping):
         return lambda value: {str(key): encode(item) for key, item in value.items()}
     if dataclasses.is_dataclass(kind):
@@ -97,11 +100,15 @@ def _fields(kind: type) -> Encoder:
     defaults = _defaults(cast(Hashable, kind))
 
     def write(value: Any) -> Any:
-        return {
-            name: _encoder(type(item))(item)
-            for name, default in defaults
-            if (item := getattr(value, name)) != default or type(item) is not type(default)
-        }
+        found = {}
+        for name, default in defaults:
+            item = getattr(value, name)
+            if item is default:
+                continue
+            sort = type(item)
+            if sort is not type(default) or item != default:
+                found[name] = item if sort in _AS_THEY_ARE else _encoder(sort)(item)
+        return found
 
     return write
 

@@ -13,11 +13,11 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.inventory import Inventory, Pool
 from plimsoll.facts.learned import NOTHING, Learned
-from plimsoll.planning.budgets import UNLIMITED, Limits, limits_of, priority_of
-from plimsoll.planning.layout import Shape
-from plimsoll.planning.occupancy import occupied
+from plimsoll.planning.layouts.layout import Shape
 from plimsoll.planning.pinning import Event
-from plimsoll.planning.placement import take
+from plimsoll.planning.placing.budgets import UNLIMITED, Limits, limits_of, priority_of
+from plimsoll.planning.placing.occupancy import occupied
+from plimsoll.planning.placing.placement import take
 from plimsoll.planning.plan import Finding, FleetPlan, Outcome, Plan, PlanSet, PoolUse, Severity
 from plimsoll.planning.planner import PlanFacts, plan
 

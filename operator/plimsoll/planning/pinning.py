@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.planning import codec
-from plimsoll.planning.budgets import Limits, claim_of
-from plimsoll.planning.cost import rescaled, total_cost
-from plimsoll.planning.ledger import Verdict
-from plimsoll.planning.occupancy import Ground
+from plimsoll.planning.memory.ledger import Verdict
+from plimsoll.planning.placing.budgets import Limits, claim_of
+from plimsoll.planning.placing.cost import rescaled, total_cost
+from plimsoll.planning.placing.occupancy import Ground
 from plimsoll.planning.plan import Finding, Outcome, Pinning, Plan, PlanSet
 
-UNREAD: Final[tuple[tuple[str, ...], ...]] = (
+UNREAD_BEFORE: Final[tuple[tuple[str, ...], ...]] = (
     ("replicas",),
     ("scaling",),
     ("paused",),
@@ -38,7 +38,17 @@ UNREAD: Final[tuple[tuple[str, ...], ...]] = (
     ("engine", "imagePullPolicy"),
     ("engine", "imagePullSecrets"),
 )
-"""Fields that change no set: numbers of replicas, how requests reach them, how changes reach them, limits of alerts."""
+"""Those of the release before, whose digests stand in clusters: frozen, as pinned plans would else count as edited."""
+UNREAD: Final[tuple[tuple[str, ...], ...]] = (
+    *UNREAD_BEFORE,
+    ("podPatches",),
+    ("scheduling",),
+    ("toolCalling",),
+    ("reasoning",),
+    ("structuredOutput",),
+    ("chatTemplate",),
+)
+"""Fields that move no figure and no choice. Those that pods are made from give new sets all the same, of the plan that stands."""
 
 
 class Event(StrEnum):
@@ -54,6 +64,16 @@ def spec_digest(spec: LLMDeploymentSpec) -> str:
     """Of what planning reads, presets and defaults filled in."""
     data = spec.to_dict()
     for path in UNREAD:
+        _drop(data, path)
+    if spec.adapters is not None and spec.adapters.runtime_loading:
+        _drop(data, ("adapters", "items"))
+    return codec.digest(data)
+
+
+def digest_before(spec: LLMDeploymentSpec) -> str:
+    """As the release before made it of the same spec."""
+    data = spec.to_dict()
+    for path in UNREAD_BEFORE:
         _drop(data, path)
     return codec.digest(data)
 

@@ -15,9 +15,9 @@ from typing import Final
 
 from plimsoll.planning import codec
 from plimsoll.planning.interval import Interval
-from plimsoll.planning.layout import Layout, Shape
-from plimsoll.planning.ledger import Ledger, Verdict
+from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.load import Load, Performance
+from plimsoll.planning.memory.ledger import Ledger, Verdict
 from plimsoll.planning.settings import EngineSettings
 
 SCHEMA: Final = 1

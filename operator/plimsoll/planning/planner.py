@@ -14,18 +14,24 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING, Learned
-from plimsoll.planning.advice import advise
-from plimsoll.planning.assemble import alternatives, build_set, build_sets
-from plimsoll.planning.budgets import Limits, claim_of, limits_of
-from plimsoll.planning.candidate import unfitting
-from plimsoll.planning.checks import products_of
-from plimsoll.planning.choice import ROUNDING, Chosen, Demand, choose, demand_of, more_of, replicas_for
-from plimsoll.planning.context_length import LEAST_SHORTENED, shortened
-from plimsoll.planning.cost import rescaled, total_cost
-from plimsoll.planning.intent import Intent
-from plimsoll.planning.ledger import Verdict
-from plimsoll.planning.occupancy import Ground
-from plimsoll.planning.outcomes import (
+from plimsoll.planning.ask.checks import products_of
+from plimsoll.planning.ask.context_length import LEAST_SHORTENED, shortened
+from plimsoll.planning.ask.intent import Intent
+from plimsoll.planning.ask.reading import PlanFacts, Reading, read
+from plimsoll.planning.ask.task import Task
+from plimsoll.planning.choice.advice import advise
+from plimsoll.planning.choice.assemble import alternatives, build_set, build_sets
+from plimsoll.planning.choice.candidate import unfitting
+from plimsoll.planning.choice.cheapest import (
+    ROUNDING,
+    Chosen,
+    Demand,
+    choose,
+    demand_of,
+    more_of,
+    replicas_for,
+)
+from plimsoll.planning.choice.outcomes import (
     OF_SETS,
     above_most,
     does_not_fit,
@@ -40,8 +46,14 @@ from plimsoll.planning.outcomes import (
     to_be_made,
     why_chosen,
 )
+from plimsoll.planning.choice.targets import nearest_to_target
+from plimsoll.planning.choice.weighing import SURE, Weighed, rejected, weigh
+from plimsoll.planning.memory.ledger import Verdict
 from plimsoll.planning.pinning import Event, kept, replacing, undisturbed
-from plimsoll.planning.placement import same_devices, shape_of
+from plimsoll.planning.placing.budgets import Limits, claim_of, limits_of
+from plimsoll.planning.placing.cost import rescaled, total_cost
+from plimsoll.planning.placing.occupancy import Ground
+from plimsoll.planning.placing.placement import same_devices, shape_of
 from plimsoll.planning.plan import (
     SCHEMA,
     Advice,
@@ -53,10 +65,6 @@ from plimsoll.planning.plan import (
     PlanSet,
     Severity,
 )
-from plimsoll.planning.reading import PlanFacts, Reading, read
-from plimsoll.planning.targets import nearest_to_target
-from plimsoll.planning.task import Task
-from plimsoll.planning.weighing import SURE, Weighed, rejected, weigh
 
 __all__ = ["PlanFacts", "plan"]
 
@@ -82,6 +90,8 @@ def plan(
     """
     reading = read(deployment, inventory, facts, learned, config)
     config = config if config is not None else OperatorConfig()
+    if pinned is not None and pinned.spec_digest == reading.digest_before:
+        pinned = replace(pinned, spec_digest=reading.digest)
     if reading.task is None:
         nothing = _ended(reading, Outcome.INVALID)
         if pinned is None:

@@ -108,25 +108,37 @@ def _pool(found: Mapping[PodKey, dict[str, Any]], row: Mapping[str, Any]) -> Non
 
 def _histograms(answers: Mapping[str, Rows]) -> Mapping[PodKey, Mapping[str, Histogram]]:
     found: dict[PodKey, dict[str, Histogram]] = {}
+    # A fleet has few bounds and many histograms: each bound is read once, and histograms hold the same tuple.
+    read: dict[str | None, float | None] = {None: None}
+    same: dict[tuple[float, ...], tuple[float, ...]] = {}
     for kind in HISTOGRAMS:
         buckets: dict[PodKey, list[tuple[float, float]]] = {}
         sums: dict[PodKey, float] = {}
         for row in answers.get(kind, ()):
             try:
                 labels = row["metric"]
-                key, value = (labels.get("namespace", ""), labels["set"]), float(row["value"][1])
-                bound = float(labels["le"]) if "le" in labels else None
+                key, value, le = (
+                    (labels.get("namespace", ""), labels["set"]),
+                    float(row["value"][1]),
+                    labels.get("le"),
+                )
+                if le not in read:
+                    read[le] = float(le)
+                bound = read[le]
+                if not 0 <= value < math.inf:
+                    continue
+                if bound is None:
+                    sums[key] = value
+                elif key in buckets:
+                    buckets[key].append((bound, value))
+                else:
+                    buckets[key] = [(bound, value)]
             except (KeyError, IndexError, TypeError, ValueError):
                 continue
-            if not 0 <= value < math.inf:
-                continue
-            if bound is None:
-                sums[key] = value
-            else:
-                buckets.setdefault(key, []).append((bound, value))
         for key, pairs in buckets.items():
             pairs.sort()
             bounds, counts = zip(*pairs, strict=True)
+            bounds = same.setdefault(bounds, bounds)
             # Summed increases may fall by a rounding; what falls by more is no histogram.
             mended = _mended(counts)
             if bounds[-1] == math.inf and mended is not None:

@@ -16,13 +16,13 @@ from plimsoll.api.trust import secrets_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.inventory import Inventory
-from plimsoll.planning.placement import pool_devices
+from plimsoll.planning.placing.placement import pool_devices
 from plimsoll.planning.plan import Finding, Plan, Severity
 
 LONGEST_WARNING: Final = 250
 """Clients cut what is longer than 256 bytes."""
 MOST_WARNINGS: Final = 8
-HEALING: Final = frozenset({"ModelUnreadable"})
+HEALING: Final = frozenset({"ModelReading", "ModelUnreadable"})
 """Errors that may go without an edit."""
 OF_USERS_RIGHTS: Final = frozenset({"NotTrusted", "Forbidden"})
 OF_ADMINS_FILE: Final = ("prices.", "budgets.")

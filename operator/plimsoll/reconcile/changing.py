@@ -10,8 +10,8 @@ from typing import Final
 
 from plimsoll.control.retune import Effect, RetuneMemory, effect_of
 from plimsoll.control.retune.scene import applied
-from plimsoll.planning.changed import changed_set
 from plimsoll.planning.plan import Plan, PlanSet
+from plimsoll.planning.settle.changed import changed_set
 
 SETTINGS: Final = {"watermark": "watermark_permille", "maxSequences": "max_num_seqs"}
 """What is changed of a set as it is planned, by its name in EngineSettings; other settings need a ledger of their own."""

@@ -198,7 +198,7 @@ class Control:
         world, known = self._world, self._known.get(key)
         try:
             deployment = LLMDeployment.observed(body)
-            subject = subject_of(deployment, await world.kept(key), world.config)
+            subject = subject_of(deployment, await world.kept(key), world.config, await world.revisions(key))
         except (ValidationError, KubeError):
             return known
         if subject is None:
@@ -218,6 +218,8 @@ class Control:
             return
         known.record = found.record
         LOG.debug("%s", found.reason or "the plan decides", extra={"deployment": key})
+        if found.why_not:
+            LOG.debug("no retune: %s", found.why_not, extra={"deployment": key})
         before = self._world.directions.get(key)
         told = self._told(known, found, before, now)
         if found.news:

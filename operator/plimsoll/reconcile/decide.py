@@ -12,7 +12,7 @@ from typing import Final
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
-from plimsoll.api.problems import SpecError
+from plimsoll.api.problems import Problem, SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.control.decision import Told
@@ -20,57 +20,29 @@ from plimsoll.control.rollout import Rollout, Rules, move, rules_of
 from plimsoll.control.rollout.beside import Beside, move_beside
 from plimsoll.control.rollout.leaving import leave
 from plimsoll.control.rollout.targets import Target, Wanted
-from plimsoll.facts.capabilities import NONE, Capabilities
 from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.groups import Reservation
 from plimsoll.facts.inventory import Inventory
-from plimsoll.facts.learned import NOTHING, Learned
-from plimsoll.facts.serving import Serving
 from plimsoll.objects import Manifest
-from plimsoll.planning.budgets import Limits
 from plimsoll.planning.pinning import Event, spec_digest
-from plimsoll.planning.placement import room
+from plimsoll.planning.placing.placement import room
 from plimsoll.planning.plan import Finding, Outcome, Plan, PlanSet, Severity
-from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.reconcile.budget import budget, stay
 from plimsoll.reconcile.changing import Changed, change_of
-from plimsoll.reconcile.direction import Direction, kept_by, wished
+from plimsoll.reconcile.direction import kept_by, wished
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.observing import better
 from plimsoll.reconcile.promises import promises
 from plimsoll.reconcile.retry import planned
+from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.token import token_of
 from plimsoll.render.revision import Revision
+from plimsoll.render.routing import unserved
 from plimsoll.render.sets import freeze, owner_of, set_name, workload
 from plimsoll.render.shared import plan_object, surroundings
 
 LOST_SECONDS: Final = 600.0
 """How long nothing may be able to hold a pinned plan before it is made anew."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What a turn starts from."""
-
-    deployment: LLMDeployment
-    inventory: Inventory
-    facts: PlanFacts
-    now: float
-    """Seconds since the epoch."""
-    serving: Serving = field(default_factory=Serving)
-    revisions: Mapping[str, Revision] = field(default_factory=dict)
-    """Of the sets that were made, by set name."""
-    kept: Kept = field(default_factory=Kept)
-    learned: Learned = NOTHING
-    config: OperatorConfig = field(default_factory=OperatorConfig)
-    capabilities: Capabilities = NONE
-    limits: Limits | None = None
-    mark: str = ""
-    """Names the release and the admin's config: a change of either makes every turn look at everything again."""
-    gone_since: float | None = None
-    """Since when nothing could hold the pinned plan."""
-    direction: Direction | None = None
-    """What the control loop says; None: nothing yet, so that what it said last stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,15 +66,25 @@ class Decision:
     """Whether what is not among the manifests is to go."""
     spared: frozenset[str] = frozenset()
     """Labels of sets that serve but whose revision cannot be read: nobody knows what they are, so nobody ends them."""
+    unserved: tuple[Problem, ...] = ()
+    """What the user asked for whose kind the cluster does not serve."""
     frozen: bool = False
     """spec.paused: only status is written, and the PodDisruptionBudget."""
 
 
 def decide(seen: Seen) -> Decision:
+    spec = _effective(seen.deployment, seen.config)
+    found = _decided(seen, spec)
+    if spec is None or not found.revisions:
+        return found
+    return replace(found, unserved=unserved(spec, tuple(found.revisions.values()), seen.capabilities))
+
+
+def _decided(seen: Seen, spec: LLMDeploymentSpec | None) -> Decision:
     deployment, admin = seen.deployment, seen.config
     asked = deployment.metadata.annotations.get(names.ANNOTATION_REPLAN, "")
-    seen = replace(seen, kept=kept_by(seen.kept, seen.direction))
-    spec = _effective(deployment, admin)
+    kept = seen.kept if spec is None else seen.kept.of(spec)
+    seen = replace(seen, kept=kept_by(kept, seen.direction))
     pinned = _standing(seen, spec)
     event = _event(seen, asked)
     if event is Event.REQUESTED:
@@ -273,17 +255,7 @@ def _workloads(
 
 
 def _better(seen: Seen, spec: LLMDeploymentSpec, made: Plan) -> Told | None:
-    def anew(deployment: LLMDeployment) -> Plan:
-        return plan(
-            deployment,
-            seen.inventory,
-            seen.facts,
-            learned=seen.learned,
-            config=seen.config,
-            limits=seen.limits,
-        )
-
-    return better(seen.deployment, spec.workload, seen.kept.control, made, anew)
+    return better(seen.deployment, spec.workload, seen.kept.control, made, seen.plan)
 
 
 def _trial(seen: Seen, made: Plan, admin: OperatorConfig) -> tuple[Revision, Changed] | None:
@@ -336,6 +308,7 @@ def _kept(seen: Seen, made: Plan, asked: str, *, settled: bool) -> Kept:
         control=seen.kept.control,
         retry=seen.kept.retry,
         served=seen.kept.served,
+        models=seen.kept.models,
     )
 
 
@@ -344,7 +317,7 @@ def _revisions(seen: Seen, made: Plan, admin: OperatorConfig) -> dict[str, Revis
     facts = seen.facts.engine or engine_facts(made.engine, made.engine_version)
     found = {}
     for chosen in made.sets:
-        name = set_name(seen.deployment, chosen, facts=facts, config=admin)
+        name = set_name(seen.deployment, chosen, facts=facts, config=admin, there=seen.revisions)
         found[name] = seen.revisions.get(name) or freeze(
             seen.deployment, chosen, facts=facts, config=admin, model=seen.facts.model
         )

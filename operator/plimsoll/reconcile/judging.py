@@ -20,7 +20,7 @@ from plimsoll.control.retune.machine import paused
 from plimsoll.control.signals import ReplicaSignals, Signals
 from plimsoll.control.situation import Situation, Zero
 from plimsoll.control.wish import acted, standing
-from plimsoll.planning.budgets import UNLIMITED, limits_of
+from plimsoll.planning.placing.budgets import UNLIMITED, limits_of
 from plimsoll.reconcile.retuning import retuned, retuning_gpus
 from plimsoll.reconcile.situations import situation_of
 from plimsoll.reconcile.subject import annotations_of

@@ -8,21 +8,55 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from plimsoll import names
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.control.record import Record
 from plimsoll.planning import codec
 from plimsoll.planning.codec import CodecError
+from plimsoll.planning.pinning import digest_before, spec_digest
 from plimsoll.planning.plan import Plan
-from plimsoll.reconcile.retry import Retry
 
 PREVIOUS_KEY: Final = "previous.json"
 ASKED_KEY: Final = "replan"
 CONTROL_KEY: Final = "control.json"
 RETRY_KEY: Final = "retry.json"
 SERVED_KEY: Final = "served"
+MODELS_KEY: Final = "models.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """A second try with less, where a start failed for memory."""
+
+    spec: str
+    """Digest of the spec whose start failed."""
+    set: str
+    """That failed."""
+    word: str
+    field: str
+    """Of the spec, that counts as if it were set."""
+    before: str
+    after: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.set} failed to start ({self.word}); since then spec.{self.field} counts as {self.after} instead of {self.before}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptModel:
+    """What a pod of the owner's has told of a model; it stays in their namespace."""
+
+    asked: str
+    """Digest of what it was asked for."""
+    source: str
+    revision: str | None
+    text: str
+    ticket: str = ""
+    """Of the reading; another is asked for where a person asked again since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +69,10 @@ class Kept:
     control: Record | None = None
     """What control decided and remembers; None: nothing yet."""
     retry: Retry | None = None
-    """The second try with less, where a start failed for memory."""
     served: tuple[str, ...] = ()
     """Sets that are there and had a ready pod at any time."""
+    models: tuple[KeptModel, ...] = ()
+    """Those in use first."""
 
     def beside(self) -> dict[str, str]:
         """What stands beside the plan in the ConfigMap's data."""
@@ -50,7 +85,25 @@ class Kept:
             data[RETRY_KEY] = codec.canonical(self.retry).decode()
         if self.served:
             data[SERVED_KEY] = " ".join(self.served)
+        if self.models:
+            data[MODELS_KEY] = codec.canonical(self.models).decode()
         return data
+
+    def of(self, spec: LLMDeploymentSpec) -> Kept:
+        """What the release before kept of this very spec counts as kept of it: an upgrade is no edit."""
+        before, now = digest_before(spec), spec_digest(spec)
+        if before == now:
+            return self
+        found = self
+        if self.plan is not None and self.plan.spec_digest == before:
+            found = replace(found, plan=replace(self.plan, spec_digest=now))
+        if self.previous is not None and self.previous.spec_digest == before:
+            found = replace(found, previous=replace(self.previous, spec_digest=now))
+        if self.retry is not None and self.retry.spec == before:
+            found = replace(found, retry=replace(self.retry, spec=now))
+        if self.control is not None:
+            found = replace(found, control=_of(self.control, before, now))
+        return found
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Kept:
@@ -61,6 +114,7 @@ class Kept:
             control=_record(data.get(CONTROL_KEY)),
             retry=_retry(data.get(RETRY_KEY)),
             served=tuple(str(data.get(SERVED_KEY) or "").split()),
+            models=_models(data.get(MODELS_KEY)),
         )
 
 
@@ -72,6 +126,13 @@ def _plan(text: object) -> Plan | None:
         return Plan.from_data(json.loads(text))
     except (CodecError, ValueError):
         return None
+
+
+def _of(record: Record, before: str, now: str) -> Record:
+    step = record.retune.step
+    if step is None or step.spec != before:
+        return record
+    return replace(record, retune=replace(record.retune, step=replace(step, spec=now)))
 
 
 def _record(text: object) -> Record | None:
@@ -92,3 +153,13 @@ def _retry(text: object) -> Retry | None:
         return codec.decode(Retry, json.loads(text))
     except (CodecError, ValueError):
         return None
+
+
+def _models(text: object) -> tuple[KeptModel, ...]:
+    """Those that cannot be read count as none: they are read once more."""
+    if not isinstance(text, str):
+        return ()
+    try:
+        return codec.decode(tuple[KeptModel, ...], json.loads(text))
+    except (CodecError, ValueError):
+        return ()

@@ -20,8 +20,9 @@ from plimsoll.facts.gpus import UnknownGpu, gpu_named
 from plimsoll.facts.learned import NOTHING, Learned, Residual, merged, taught
 from plimsoll.facts.report import Report
 from plimsoll.facts.serving import PodSeen, Serving
-from plimsoll.planning.lessons import Start, lessons
-from plimsoll.reconcile.decide import Decision, Seen
+from plimsoll.planning.memory.lessons import Start, lessons
+from plimsoll.reconcile.decide import Decision
+from plimsoll.reconcile.seen import Seen
 from plimsoll.render.revision import Revision
 
 CHANGES_ENGINE: Final = re.compile(
@@ -36,6 +37,7 @@ LOG: Final = logging.getLogger(__name__)
 class Reports(Protocol):
     def look(self, key: str, serving: Serving) -> None: ...
     def of(self, key: str) -> Mapping[str, Report]: ...
+    def again(self, key: str) -> None: ...
     def forget(self, key: str) -> None: ...
 
 
@@ -46,6 +48,7 @@ class _Nobody:
     def of(self, key: str) -> Mapping[str, Report]:  # noqa: ARG002
         return {}
 
+    def again(self, key: str) -> None: ...
     def forget(self, key: str) -> None: ...
 
 
@@ -156,7 +159,8 @@ def _is_as_planned(spec: LLMDeploymentSpec) -> bool:
 def _stands_there(status: LLMDeploymentStatus, reports: Mapping[str, Report]) -> bool:
     tokens = [one.kv_tokens for one in reports.values()]
     return (
-        status.accuracy is not None
+        all(one.adapters is None for one in reports.values())
+        and status.accuracy is not None
         and status.progress is None
         and None not in tokens
         and min((one for one in tokens if one is not None), default=None)

@@ -7,24 +7,37 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.api.v1alpha1.model import ModelSpec
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.model import ModelFacts
-from plimsoll.facts.resolve import ModelUnknown, Resolver
+from plimsoll.facts.resolve import ModelNeedsFactsPod, ModelUnknown, Resolver
 from plimsoll.planning.planner import PlanFacts
 
 MOST_KEPT: Final = 512
 RETRY_SECONDS: Final = 120.0
+MODEL: Final = "model.source"
+DRAFT: Final = "speculative.model"
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Why nothing is known of a model."""
+
+    problem: str
+    elsewhere: bool = False
+    """Whether a pod with its owner's Secret or volume may know more."""
+
+
+Found = ModelFacts | Missing
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    found: ModelFacts | str
-    """Facts, or why there are none."""
+    found: Found
     until: float | None
     """When it is asked for again; facts hold for good, as a revision does not change."""
 
@@ -36,20 +49,14 @@ class Models:
         self._resolver = resolver
         self._clock = clock
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._asking: dict[str, asyncio.Task[ModelFacts | str]] = {}
+        self._asking: dict[str, asyncio.Task[Found]] = {}
 
-    async def facts(self, spec: LLMDeploymentSpec) -> PlanFacts:
-        """What a plan of this spec needs to know of its models."""
-        model = await self._find(spec.model)
-        draft: ModelFacts | str | None = None
+    async def look(self, spec: LLMDeploymentSpec) -> Mapping[str, Found]:
+        """By the field that names it, each model of the spec."""
+        found = {MODEL: await self._find(spec.model)}
         if spec.speculative is not None and spec.speculative.model is not None:
-            draft = await self._find(ModelSpec(source=spec.speculative.model))
-        problem = next((found for found in (model, draft) if isinstance(found, str)), None)
-        return PlanFacts(
-            model=None if isinstance(model, str) else model,
-            draft=None if isinstance(draft, str) else draft,
-            problem=problem,
-        )
+            found[DRAFT] = await self._find(ModelSpec(source=spec.speculative.model))
+        return found
 
     def knows(self, spec: LLMDeploymentSpec) -> bool:
         """Whether facts of its model are at hand without asking anybody."""
@@ -59,7 +66,7 @@ class Models:
         """When facts that are missing now may be there."""
         return RETRY_SECONDS if facts.problem is not None else None
 
-    async def _find(self, model: ModelSpec) -> ModelFacts | str:
+    async def _find(self, model: ModelSpec) -> Found:
         key = _key(model)
         kept = self._kept.get(key)
         if kept is not None and (kept.until is None or kept.until > self._clock()):
@@ -70,16 +77,31 @@ class Models:
             task = self._asking[key] = asyncio.create_task(asyncio.to_thread(self._ask, model))
             task.add_done_callback(lambda _: self._asking.pop(key, None))
         found = await asyncio.shield(task)
-        self._kept[key] = _Kept(found, self._clock() + RETRY_SECONDS if isinstance(found, str) else None)
+        self._kept[key] = _Kept(found, self._clock() + RETRY_SECONDS if isinstance(found, Missing) else None)
         while len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)
         return found
 
-    def _ask(self, model: ModelSpec) -> ModelFacts | str:
+    def _ask(self, model: ModelSpec) -> Found:
         try:
             return self._resolver.resolve(model)
         except ModelUnknown as unknown:
-            return str(unknown)
+            return Missing(str(unknown), isinstance(unknown, ModelNeedsFactsPod))
+
+
+def plan_facts(found: Mapping[str, Found], readings: Mapping[str, str] | None = None) -> PlanFacts:
+    """`readings` say by field who reads what is missing."""
+    readings = readings or {}
+    known = {field: one for field, one in found.items() if not isinstance(one, Missing)}
+    problems = [
+        one.problem for field, one in found.items() if isinstance(one, Missing) and field not in readings
+    ]
+    return PlanFacts(
+        model=known.get(MODEL),
+        draft=known.get(DRAFT),
+        problem=problems[0] if problems else None,
+        reading="; ".join(readings.values()) if readings and not problems else None,
+    )
 
 
 def _key(model: ModelSpec) -> str:

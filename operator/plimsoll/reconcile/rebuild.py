@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.serving import Serving
-from plimsoll.planning.cost import rescaled, total_cost
-from plimsoll.planning.ledger import Verdict
+from plimsoll.planning.memory.ledger import Verdict
 from plimsoll.planning.pinning import spec_digest
+from plimsoll.planning.placing.cost import rescaled, total_cost
 from plimsoll.planning.plan import SCHEMA, Outcome, Plan
 from plimsoll.render.revision import Revision
 

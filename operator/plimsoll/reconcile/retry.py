@@ -7,8 +7,8 @@ third time, until the spec is edited or a person asks for a new plan. When the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import Any, Final
 
 from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError
@@ -18,31 +18,12 @@ from plimsoll.facts.gpus import GIB
 from plimsoll.facts.serving import SetSeen, Stage
 from plimsoll.planning.pinning import Event, spec_digest
 from plimsoll.planning.plan import Origin, Plan, PlanSet, Severity
-from plimsoll.planning.planner import plan
-
-if TYPE_CHECKING:
-    from plimsoll.reconcile.decide import Seen
+from plimsoll.reconcile.kept import Retry
+from plimsoll.reconcile.seen import Seen
 
 LEAST_UTILIZATION: Final = 50
 LEAST_CONTEXT: Final = 2048
 LEAST_BATCHED: Final = 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retry:
-    spec: str
-    """Digest of the spec whose start failed."""
-    set: str
-    """That failed."""
-    word: str
-    field: str
-    """Of the spec, that counts as if it were set."""
-    before: str
-    after: str
-
-    @property
-    def sentence(self) -> str:
-        return f"{self.set} failed to start ({self.word}); since then spec.{self.field} counts as {self.after} instead of {self.before}"
 
 
 Lower = Callable[[PlanSet], tuple[int, int] | None]
@@ -118,30 +99,14 @@ def planned(
         except SpecError:
             less = ""
         before = pinned and replace(pinned, spec_digest=less)
-        made = _plan(seen, asked, before, event or (None if stands else Event.SET_FAILED), wished)
+        after = event or (None if stands else Event.SET_FAILED)
+        made = seen.plan(asked, pinned=before, event=after, wished=wished)
         fits = made.sets and not any(found.severity is Severity.ERROR for found in made.findings)
         if stands or fits:  # a try that stands outlives an error that passes
             made = replace(made, spec_digest=digest, sets=tuple(_explained(one, retry) for one in made.sets))
             return made, _given_up(seen, retry)
-    return _plan(seen, seen.deployment, pinned, event, wished), replace(
-        seen, kept=replace(seen.kept, retry=None)
-    )
-
-
-def _plan(
-    seen: Seen, asked: LLMDeployment, pinned: Plan | None, event: Event | None, wished: int | None
-) -> Plan:
-    return plan(
-        asked,
-        seen.inventory,
-        seen.facts,
-        learned=seen.learned,
-        config=seen.config,
-        pinned=pinned,
-        event=event,
-        limits=seen.limits,
-        wished=wished,
-    )
+    made = seen.plan(seen.deployment, pinned=pinned, event=event, wished=wished)
+    return made, replace(seen, kept=replace(seen.kept, retry=None))
 
 
 def lowered(deployment: LLMDeployment, retry: Retry) -> LLMDeployment:

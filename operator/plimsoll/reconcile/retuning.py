@@ -51,6 +51,7 @@ def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: 
         so_far,
         record=_with_acts(tick, replace(record, retune=turned.memory), record.retune, turned),
         told=told,
+        why_not=turned.why_not or "",
         news=(*so_far.news, *news),
     )
 
@@ -108,6 +109,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         signals=signals,
         changed=None if tried is None else _of(tried, case.serving, tick),
         changed_signals=None if tried is None else tick.signals(case, [tried.name]),
+        window=tick.window,
         slo=subject.slo,
         consent=subject.consent,
         offer=Offer(watermark="--watermark" in subject.engine.flags),

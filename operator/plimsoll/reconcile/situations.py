@@ -13,8 +13,8 @@ from plimsoll.control.situation import Replica, ReplicaState, Role, ServingSet, 
 from plimsoll.facts.inventory import Inventory, Pool
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.pod_seen import NODE_LOST
-from plimsoll.planning.layout import Layout, Shape
-from plimsoll.planning.placement import barring, room
+from plimsoll.planning.layouts.layout import Layout, Shape
+from plimsoll.planning.placing.placement import barring, room
 from plimsoll.planning.plan import Hardware
 from plimsoll.reconcile.subject import Planned, Subject
 

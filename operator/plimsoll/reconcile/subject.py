@@ -24,12 +24,13 @@ from plimsoll.control.retune import Consent, Knobs
 from plimsoll.control.retune.scene import knobs_of
 from plimsoll.control.situation import Bounds, Capacity, Slo
 from plimsoll.facts.engines import EngineFacts, EngineNotPlannedError, UnknownEngineError, engine_facts
-from plimsoll.planning.budgets import claim_of, priority_of
-from plimsoll.planning.layout import Layout, Shape
+from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.pinning import spec_digest
+from plimsoll.planning.placing.budgets import claim_of, priority_of
 from plimsoll.planning.plan import Hardware, PlanSet
 from plimsoll.reconcile.changing import change_of
 from plimsoll.reconcile.kept import Kept
+from plimsoll.render.revision import Revision
 from plimsoll.render.sets import set_name
 
 UP_WINDOW_S = 30.0
@@ -109,8 +110,10 @@ class Subject:
         return Bounds(min=count, max=max(1, count), fixed=count, pause=pause)
 
 
-def subject_of(deployment: LLMDeployment, kept: Kept, config: OperatorConfig) -> Subject | None:
-    """None where nothing is planned, or the spec cannot be what it is."""
+def subject_of(
+    deployment: LLMDeployment, kept: Kept, config: OperatorConfig, there: Mapping[str, Revision]
+) -> Subject | None:
+    """None where nothing is planned, or the spec cannot be what it is. `there` are the sets that were made, by name."""
     plan = kept.plan
     if plan is None or not plan.sets:
         return None
@@ -118,10 +121,16 @@ def subject_of(deployment: LLMDeployment, kept: Kept, config: OperatorConfig) ->
         spec = effective(deployment.spec, deployment.namespace, config).spec
         engine = _engine(plan.engine, plan.engine_version)
         bears = spec.topology.tolerations
-        sets = tuple(_planned(deployment, each, engine, bears, config=config) for each in plan.sets)
-        record = kept.control or EMPTY
+        sets = tuple(
+            _planned(deployment, each, engine, bears, config=config, there=there) for each in plan.sets
+        )
+        record = kept.of(spec).control or EMPTY
         tried = change_of(plan, record.retune)
-        changed = None if tried is None else _planned(deployment, tried.entry, engine, bears, config=config)
+        changed = (
+            None
+            if tried is None
+            else _planned(deployment, tried.entry, engine, bears, config=config, there=there)
+        )
     except (SpecError, UnknownEngineError, EngineNotPlannedError):
         return None
     return _subject(deployment, spec, engine, sets=sets, changed=changed, record=record, config=config)
@@ -177,10 +186,11 @@ def _planned(
     bears: tuple[Toleration, ...],
     *,
     config: OperatorConfig,
+    there: Mapping[str, Revision],
 ) -> Planned:
     claim = claim_of(chosen)
     return Planned(
-        name=set_name(deployment, chosen, facts=engine, config=config),
+        name=set_name(deployment, chosen, facts=engine, config=config, there=there),
         digest=chosen.digest,
         replicas=chosen.replicas,
         capacity=capacity_of(chosen),

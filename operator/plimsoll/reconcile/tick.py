@@ -38,6 +38,8 @@ class Judged:
     told: tuple[Told, ...] = ()
     reason: str = ""
     """Why this number of replicas."""
+    why_not: str = ""
+    """Why no setting is changed, though something is wrong."""
     news: tuple[News, ...] = ()
     """Decisions of this tick, each to be told once."""
 

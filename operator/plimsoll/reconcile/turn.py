@@ -20,20 +20,23 @@ from plimsoll.api.conditions import get_condition
 from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError, problems_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
+from plimsoll.api.v1alpha1.features import Adapters
 from plimsoll.control.rollout.failing import steady
 from plimsoll.engines.vllm import served_names
 from plimsoll.kube.applier import Applied, Owner
-from plimsoll.planning.budgets import Limits
+from plimsoll.planning.placing.budgets import Limits
 from plimsoll.planning.plan import Outcome
 from plimsoll.planning.planner import PlanFacts
-from plimsoll.reconcile.decide import Decision, Seen, decide
+from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.promises import waits
+from plimsoll.reconcile.reading_models import clear, read_models
 from plimsoll.reconcile.rebuild import rebuilt
+from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.settled import settled
+from plimsoll.reconcile.told_models import Told
 from plimsoll.reconcile.world import World, plan_ref
 from plimsoll.render.revision import Revision
-from plimsoll.render.routing import unserved
 from plimsoll.status.story import Story, Trouble
 from plimsoll.status.told import news, told, unreadable
 
@@ -70,6 +73,7 @@ async def turn(world: World, key: str) -> float | None:
         rested
         and not world.asks(key)
         and not world.measured.news(key, deployment.status)
+        and not (world.facts_pods is not None and world.facts_pods.of(key))
         and settled(deployment, world.cluster.children(key), serving, world.mark)
     ):
         _still_hungry(world, key, deployment)
@@ -79,15 +83,19 @@ async def turn(world: World, key: str) -> float | None:
     if not deployment.status.conditions and not world.models.knows(deployment.spec):
         # A hub may take seconds, and a kind without conditions counts as done to those who wait for it.
         await _tell(world, deployment, Story(deployment=deployment, plan=None, rollout=None), body)
-    seen, decision = await _decide(world, key, deployment)
+    seen, decision, read = await _decide(world, key, deployment)
     applied = await _apply(world, deployment, decision)
     world.wrote(key, decision.kept, decision.revisions, applied.written)
+    if any(ref.name == names.child_name(deployment.name, "adapters") for ref in applied.written):
+        world.measured.reports.again(key)
+    await clear(world, key, read)
     _remember(world, key, seen, decision)
     world.measured.learn(key, seen, decision)
     reports = world.measured.reports.of(key)
     await _tell(world, deployment, replace(_story(seen, decision, applied), reports=reports), body)
     world.measured.told(key, reports)
     again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), unsteady, patience]
+    again.append(read.again_seconds)
     if not applied.complete:
         again.append(RETRY_SECONDS)
     if key in world.hungry and world.inventory(key) != seen.inventory:
@@ -97,19 +105,20 @@ async def turn(world: World, key: str) -> float | None:
     return min(seconds for seconds in again if seconds is not None)
 
 
-async def _decide(world: World, key: str, deployment: LLMDeployment) -> tuple[Seen, Decision]:
+async def _decide(world: World, key: str, deployment: LLMDeployment) -> tuple[Seen, Decision, Told]:
     """Everything that a decision starts from, and the decision. What must be read comes first, so that the rest is of one
     moment, and only one is made at a time."""
-    facts = await world.models.facts(deployment.spec)
     kept, revisions = await world.kept(key), await world.revisions(key)
+    read = await read_models(world, key, deployment, kept.models)
+    kept = replace(kept, models=read.kept, asked="" if read.anew else kept.asked)
     await world.read_budget(key)
     async with world.deciding:
         limits = world.limits(key)
-        seen = _seen(world, key, deployment, facts=facts, kept=kept, revisions=revisions, limits=limits)
+        seen = _seen(world, key, deployment, facts=read.facts, kept=kept, revisions=revisions, limits=limits)
         decision = await asyncio.get_running_loop().run_in_executor(world.thinking, decide, seen)
         world.promise(key, decision.kept, decision.reservations)
     world.books.planned(decision.plan)
-    return seen, decision
+    return seen, decision, read
 
 
 def _seen(
@@ -195,12 +204,9 @@ def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
     scheme = "https" if deployment.spec.networking.tls_secret is not None else "http"
     port = "" if service.port == (443 if scheme == "https" else 80) else f":{service.port}"
     host = f"{service.name or deployment.name}.{deployment.namespace}.svc"
-    spec = effective(deployment.spec, deployment.namespace, seen.config).spec if decision.revisions else None
     return Story(
         deployment=deployment,
-        unserved=()
-        if spec is None
-        else unserved(spec, tuple(decision.revisions.values()), seen.capabilities),
+        unserved=decision.unserved,
         plan=decision.plan,
         rollout=decision.rollout,
         serving=seen.serving,
@@ -208,6 +214,7 @@ def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
         troubles=tuple(_troubles(applied)),
         endpoint=f"{scheme}://{host}{port}" if decision.rollout is not None else None,
         model_names=served_names(deployment.spec.model),
+        adapters=_adapters(seen),
         config_map=plan_ref(deployment.namespace, deployment.name).name if decision.kept.plan else None,
         control=decision.kept.control,
         safe_retry="" if decision.kept.retry is None else decision.kept.retry.sentence,
@@ -215,6 +222,13 @@ def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
         better=decision.better,
         image=None if lead is None else lead.image,
     )
+
+
+def _adapters(seen: Seen) -> Adapters | None:
+    try:
+        return effective(seen.deployment.spec, seen.deployment.namespace, seen.config).spec.adapters
+    except SpecError:
+        return seen.deployment.spec.adapters
 
 
 def _troubles(applied: Applied) -> list[Trouble]:

@@ -23,8 +23,10 @@ from plimsoll.facts.learned import Learned
 from plimsoll.facts.serving import Serving
 from plimsoll.kube.applier import Applied, Owner
 from plimsoll.kube.child import Child
+from plimsoll.kube.errors import KubeError
+from plimsoll.kube.facts_pods import FactsPod
 from plimsoll.objects import Bearer, Manifest, Ref
-from plimsoll.planning.budgets import UNLIMITED, Claim, Limits, claim_of, limits_of
+from plimsoll.planning.placing.budgets import UNLIMITED, Claim, Limits, claim_of, limits_of
 from plimsoll.reconcile.books import Books
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
@@ -55,6 +57,14 @@ class Cluster(Protocol):
     def announce(self, about: ObjectMeta, news: Iterable[News]) -> None: ...
 
 
+class FactsPods(Protocol):
+    """Pods that read models for us."""
+
+    def of(self, owner: str) -> tuple[FactsPod, ...]: ...
+    async def make(self, wanted: Manifest) -> KubeError | None: ...
+    async def remove(self, namespace: str, pod: FactsPod) -> None: ...
+
+
 @dataclass(slots=True, kw_only=True)
 class World:
     cluster: Cluster
@@ -65,6 +75,8 @@ class World:
     config: OperatorConfig
     mark: str = ""
     """Names the release and the admin's config."""
+    facts_pods: FactsPods | None = None
+    """None where no pods are made that read models."""
     measured: Measured = field(default_factory=Measured)
     """What engines reported, and what was learned from it."""
     thinking: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "plan"))

@@ -49,7 +49,7 @@ def environment(
     """Sorted by name: expansion needs PLIMSOLL_GROUP before what is made of it, which the alphabet gives."""
     values = {
         **_WRITABLE,
-        **_outside(network),
+        **outside(network),
         "VLLM_ENGINE_READY_TIMEOUT_S": str(start_seconds),
         **(_threads(chosen) if chosen.hardware.vendor == "cpu" else {}),
         **engine.env,
@@ -77,7 +77,7 @@ def _label(key: str) -> dict[str, Any]:
     return {"valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{key}']"}}}
 
 
-def _outside(network: Network) -> dict[str, str]:
+def outside(network: Network) -> dict[str, str]:
     """Both spellings of the proxy: programs differ in which they read."""
     asked: Mapping[str, str | None] = {
         "HTTP_PROXY": network.http_proxy,

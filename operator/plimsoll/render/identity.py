@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from plimsoll.api.base import ApiModel
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.engines.adapters import adapter_claims, come_and_go
 from plimsoll.planning import codec
 from plimsoll.planning.plan import PlanSet
 from plimsoll.render.images import Image
@@ -37,15 +38,28 @@ UNREAD: Final[tuple[str, ...]] = (
 
 def identity(spec: LLMDeploymentSpec, chosen: PlanSet, image: Image) -> str:
     """The set's digest; its name ends in the beginning of it. `spec` with presets and defaults merged in."""
-    return codec.digest((SCHEMA, chosen.digest, image.binding, pod_fields(spec)))
+    return _digest(chosen, image, pod_fields(spec))
+
+
+def identity_before(spec: LLMDeploymentSpec, chosen: PlanSet, image: Image) -> str:
+    """As the release before gave it: claims of adapters that come and go were not in it."""
+    fields = pod_fields(spec)
+    if come_and_go(spec):
+        fields["adapters"].pop("claims", None)
+    return _digest(chosen, image, fields)
+
+
+def _digest(chosen: PlanSet, image: Image, fields: Mapping[str, Any]) -> str:
+    return codec.digest((SCHEMA, chosen.digest, image.binding, fields))
 
 
 def pod_fields(spec: LLMDeploymentSpec) -> dict[str, Any]:
     """What the user's fields say that is not the default, those that no pod is made from left out."""
     found = _said(spec, "")
-    if spec.adapters is not None and spec.adapters.runtime_loading:
-        # They come and go while the engine runs.
+    if come_and_go(spec):
         found["adapters"].pop("items", None)
+        if claims := adapter_claims(spec):
+            found["adapters"]["claims"] = list(claims)
     return found
 
 

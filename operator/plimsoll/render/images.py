@@ -11,7 +11,7 @@ from plimsoll.api.config import OperatorConfig, Registry
 from plimsoll.api.problems import Problem, SpecError
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.engines import EngineFacts
-from plimsoll.planning.images import ADMIN_FIELDS, ADMIN_NAMES, PUBLISHED, listed, published
+from plimsoll.planning.placing.images import ADMIN_FIELDS, ADMIN_NAMES, PUBLISHED, listed, published
 from plimsoll.planning.plan import PlanSet
 
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]

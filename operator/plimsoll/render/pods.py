@@ -10,32 +10,24 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.problems import Problem, SpecError
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.command import PORT, EngineCommand
+from plimsoll.engines.sources import fetched_first
 from plimsoll.engines.timing import drain_seconds
 from plimsoll.engines.vllm import served_names
 from plimsoll.planning.plan import PlanSet
 from plimsoll.render import placing
+from plimsoll.render.adapters import adapter_words, keeps_adapters, list_name
 from plimsoll.render.environment import environment
 from plimsoll.render.images import Image, runtime_image
 from plimsoll.render.owned import SERVING, Owner, labels_of
 from plimsoll.render.patching import patched
 from plimsoll.render.probes import PORT_NAME, grace_seconds, hold_seconds, probes
-from plimsoll.render.start import (
-    RUNTIME_FILE,
-    RUNTIME_FOLDER,
-    RUNTIME_PORT,
-    RUNTIME_PORT_NAME,
-    start_of,
-    supervised,
-)
+from plimsoll.render.start import start_of, verbatim
 from plimsoll.render.templating import NotAsMeant, fill, images_of
-from plimsoll.render.volumes import RUNTIME_VOLUME, volumes
+from plimsoll.render.volumes import volumes
+from plimsoll.render.wrapping import member_words, wrapped
 
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
 CLAIM_TEMPLATE: Final = "resourceClaimTemplateName"
-RUNTIME_TARGET: Final = "/shared"
-"""Where the init container finds the volume: its own folder of that name holds the file."""
-COPIES: Final = ("cp", f"{RUNTIME_FOLDER}/{RUNTIME_FILE}", f"{RUNTIME_TARGET}/")
-"""What the image of the supervisor does in an engine's pod before the engine starts."""
 OURS: Final = "PLIMSOLL_"
 """Variables that only we set."""
 
@@ -64,9 +56,6 @@ def pod_template(
     """`whoami` are the variables that place a pod within its group; none where a replica is one pod."""
     spec, chosen, grouped = told.spec, told.chosen, told.chosen.pods_per_replica > 1
     start, drain = start_of(engine), drain_seconds(told.spec, told.chosen)
-    runs_supervised = told.config.runtime.enabled
-    if runs_supervised:
-        start = supervised(start, drain)
     kept = volumes(
         spec,
         chosen,
@@ -74,7 +63,7 @@ def pod_template(
         deployment=told.owner.name,
         set_name=told.name,
         weight_bytes=told.weight_bytes,
-        supervised=runs_supervised,
+        adapter_list=list_name(told.owner) if keeps_adapters(spec, told.config) else None,
     )
     account = spec.scheduling.service_account
     rdma = grouped and bool(told.config.trust.rdma) and spec.topology.interconnect == "rdma"
@@ -93,10 +82,7 @@ def pod_template(
         hold_seconds=hold_seconds(drain, leads=leads),
         grace_seconds=grace_seconds(drain),
         probes=_probes(told) if leads else {},
-        ports=_ports(leads=leads, runs_supervised=runs_supervised),
-        runtime_image=runtime_image(told.config) if runs_supervised else None,
-        runtime_copies=COPIES,
-        runtime_mounts=[{"name": RUNTIME_VOLUME, "mountPath": RUNTIME_TARGET}],
+        ports=[{"name": PORT_NAME, "containerPort": PORT, "protocol": "TCP"}] if leads else [],
         resources=placing.resources(chosen),
         # Memory that a network card reads must not be paged out.
         capabilities={"drop": ["ALL"], **({"add": ["IPC_LOCK"]} if rdma else {})},
@@ -110,10 +96,17 @@ def pod_template(
         scheduler=spec.scheduling.scheduler_name,
         service_account=told.owner.name if account is None else account,
     )
-    meant = [told.image.name, *([runtime_image(told.config)] if runs_supervised else [])]
-    if sorted(images_of(pod)) != sorted(meant):
-        raise NotAsMeant(f"the pod runs {sorted(images_of(pod))} instead of {sorted(meant)}")
-    return patched(pod, spec.pod_patches, told.config)
+    if [*images_of(pod)] != [told.image.name]:
+        raise NotAsMeant(f"the pod runs {sorted(images_of(pod))} instead of {told.image.name}")
+    pod = patched(pod, spec.pod_patches, told.config)
+    if not told.config.runtime.enabled:
+        return pod
+    more = (*member_words(engine.member), *_brought(spec), *adapter_words(spec, told.config))
+    return wrapped(pod, runtime_image(told.config), drain, more)
+
+
+def _brought(spec: LLMDeploymentSpec) -> tuple[str, ...]:
+    return tuple(word for source in fetched_first(spec) for word in ("--fetch", verbatim(source)))
 
 
 def _labels(told: SetTold, *, leads: bool) -> dict[str, str]:
@@ -132,13 +125,6 @@ def _labels(told: SetTold, *, leads: bool) -> dict[str, str]:
     if told.spec.scheduling.queue is not None:
         labels[QUEUE] = told.spec.scheduling.queue
     return labels
-
-
-def _ports(*, leads: bool, runs_supervised: bool) -> list[dict[str, Any]]:
-    named = [(PORT_NAME, PORT)] if leads else []
-    if runs_supervised:
-        named.append((RUNTIME_PORT_NAME, RUNTIME_PORT))
-    return [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in named]
 
 
 def _probes(told: SetTold) -> dict[str, Any]:

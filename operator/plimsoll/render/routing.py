@@ -19,14 +19,14 @@ from plimsoll.objects import Manifest
 from plimsoll.render.owned import Owner, leaders_of, members_of, owned
 from plimsoll.render.probes import PORT_NAME
 from plimsoll.render.revision import Revision, Workload
-from plimsoll.render.start import RUNTIME_PORT
+from plimsoll.render.start import RUNTIME_PORT, RUNTIME_PORT_NAME
 
 GATEWAYS: Final = "gateway.networking.k8s.io"
 ROUTE: Final = (GATEWAYS, "HTTPRoute")
 POOL: Final = ("inference.networking.k8s.io", "InferencePool")
 MONITOR: Final = ("monitoring.coreos.com", "PodMonitor")
 GROUPS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
-OPERATOR: Final = {names.LABEL_COMPONENT: "operator"}
+OPERATOR: Final = {names.LABEL_COMPONENT: names.OPERATOR}
 """On the operator's own pods, whatever their chart's release is called."""
 WAITING_FACTOR: Final = 2
 """A request may wait as long as it then takes before a gateway gives it up."""
@@ -75,9 +75,9 @@ def routes(
         yield _route(gateway, owner, revisions, _backend(spec, owner, service, pooled=pooled))
     if spec.networking.ingress is not None:
         yield _ingress(spec, owner, service)
-    if MONITOR in capabilities:
-        yield _monitor(spec, owner)
     grouped = any(one.pods_per_replica > 1 for one in revisions)
+    if MONITOR in capabilities:
+        yield _monitor(spec, owner, grouped=grouped)
     if spec.networking.allow_from or grouped:
         yield _policy(spec, owner, grouped=grouped)
 
@@ -129,8 +129,10 @@ def _ingress(spec: LLMDeploymentSpec, owner: Owner, service: str) -> Manifest:
     )
 
 
-def _monitor(spec: LLMDeploymentSpec, owner: Owner) -> Manifest:
+def _monitor(spec: LLMDeploymentSpec, owner: Owner, *, grouped: bool) -> Manifest:
+    """Of a pod that has no such port nothing is asked there, and where no scraper is let in none is sent."""
     endpoint: dict[str, Any] = {"port": PORT_NAME, "path": "/metrics", "scheme": "http"}
+    reports = {"port": RUNTIME_PORT_NAME, "path": "/metrics", "scheme": "http"}
     if spec.networking.tls_secret is not None:
         # The certificate names the Service, and a scraper speaks to pods.
         endpoint |= {"scheme": "https", "tlsConfig": {"insecureSkipVerify": True}}
@@ -139,7 +141,7 @@ def _monitor(spec: LLMDeploymentSpec, owner: Owner) -> Manifest:
         owner,
         kind="PodMonitor",
         name=owner.name,
-        endpoint=endpoint,
+        endpoints=[endpoint, reports] if spec.networking.allow_from or not grouped else [endpoint],
         kept=[names.LABEL_DEPLOYMENT, names.LABEL_SET],
         selector=leaders_of(owner.name),
     )

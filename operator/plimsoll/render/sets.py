@@ -8,7 +8,7 @@ where the user asks for one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from plimsoll import names
@@ -27,7 +27,8 @@ from plimsoll.facts.model import ModelFacts
 from plimsoll.objects import Manifest
 from plimsoll.planning.plan import PlanSet
 from plimsoll.render import environment, placing
-from plimsoll.render.identity import identity
+from plimsoll.render.adapters import reads_adapters
+from plimsoll.render.identity import identity, identity_before
 from plimsoll.render.images import image_of
 from plimsoll.render.owned import Owner, owned
 from plimsoll.render.pods import QUEUE, SetTold, pod_template
@@ -46,11 +47,26 @@ def owner_of(deployment: LLMDeployment) -> Owner:
 
 
 def set_name(
-    deployment: LLMDeployment, chosen: PlanSet, *, facts: EngineFacts, config: OperatorConfig
+    deployment: LLMDeployment,
+    chosen: PlanSet,
+    *,
+    facts: EngineFacts,
+    config: OperatorConfig,
+    there: Mapping[str, Revision],
 ) -> str:
-    """The name a set of the plan has, or would get; where its revision is there already, that is read and not rendered."""
+    """The name a set of the plan has, or would get; where its revision is there already, that is read and not rendered.
+
+    One that the release before made keeps its name: it serves, and its pods, which no list of adapters reaches, would have
+    nothing of the claims that names hold since.
+    """
     spec = effective(deployment.spec, deployment.namespace, config).spec
-    return names.set_name(deployment.name, identity(spec, chosen, image_of(spec, chosen, facts, config)))
+    image = image_of(spec, chosen, facts, config)
+    name = names.set_name(deployment.name, identity(spec, chosen, image))
+    if name not in there:
+        before = there.get(names.set_name(deployment.name, identity_before(spec, chosen, image)))
+        if before is not None and not reads_adapters(before.leader):
+            return before.name
+    return name
 
 
 def freeze(

@@ -9,9 +9,11 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.engines.adapters import come_and_go
 from plimsoll.facts.capabilities import Capabilities
 from plimsoll.objects import Manifest
 from plimsoll.planning.plan import Plan
+from plimsoll.render.adapters import adapter_object
 from plimsoll.render.owned import Owner, leaders_of, members_of, owned
 from plimsoll.render.revision import Revision, Workload
 from plimsoll.render.routing import routes
@@ -30,7 +32,10 @@ def surroundings(
     """All of them but the plan's own. `revisions` are of all sets that have pods or shall have some, `stay` is the number of
     pods that no eviction may take."""
     spec = effective(deployment.spec, deployment.namespace, config).spec
-    return tuple(_objects(spec, owner_of(deployment), revisions, capabilities, stay))
+    owner = owner_of(deployment)
+    # Whatever the admin's config says now: pods of sets that were made with a supervisor read it as long as they live.
+    listed = (adapter_object(spec, owner),) if come_and_go(spec) else ()
+    return (*listed, *_objects(spec, owner, revisions, capabilities, stay))
 
 
 def service_name(spec: LLMDeploymentSpec, owner: Owner) -> str:

@@ -41,9 +41,9 @@ class Start:
     args: tuple[str, ...]
 
 
-def supervised(start: Start, drain_seconds: int) -> Start:
-    """The same through the supervisor, which gives running answers as long to end as was planned for them."""
-    how = ("serve", "--port", str(RUNTIME_PORT), "--grace", str(drain_seconds), "--")
+def supervised(start: Start, drain_seconds: int, more: tuple[str, ...] = ()) -> Start:
+    """The same through the supervisor, which gives running answers as long to end as was planned for them. `more` are words of its own."""
+    how = ("serve", "--port", str(RUNTIME_PORT), "--grace", str(drain_seconds), *more, "--")
     return Start(command=SUPERVISOR, args=(*how, *start.command, *start.args))
 
 

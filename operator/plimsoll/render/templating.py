@@ -25,6 +25,7 @@ from plimsoll.objects import Body, Manifest, manifest
 
 HOLES: Final = "__holes__"
 _NUMBER: Final = re.compile(r"⟦(\d+)⟧")
+_AS_THEY_ARE: Final = frozenset({type(None), bool, int, str})
 
 
 class NotAsMeant(ValueError):
@@ -62,22 +63,29 @@ def images_of(value: object) -> Iterator[str]:
         for key, inside in value.items():
             if key in ("containers", "initContainers") and isinstance(inside, list):
                 yield from (str(one.get("image", "")) for one in inside if isinstance(one, dict))
-            yield from images_of(inside)
+            if isinstance(inside, dict | list):
+                yield from images_of(inside)
     elif isinstance(value, list):
         for item in value:
-            yield from images_of(item)
+            if isinstance(item, dict | list):
+                yield from images_of(item)
 
 
 def plain(value: object) -> Any:
     """A value as JSON has it, keys sorted; refuses what JSON cannot say."""
-    if value is None or isinstance(value, bool | int):
+    if type(value) in _AS_THEY_ARE:
+        return value
+    if isinstance(value, Mapping):
+        return {
+            str(key): item if type(item) in _AS_THEY_ARE else plain(item)
+            for key, item in sorted(value.items())
+        }
+    if isinstance(value, list | tuple):
+        return [item if type(item) in _AS_THEY_ARE else plain(item) for item in value]
+    if isinstance(value, bool | int):
         return value
     if isinstance(value, str):
         return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(value[key]) for key in sorted(value)}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
     if isinstance(value, float) and math.isfinite(value):
         return value
     if isinstance(value, Undefined):
@@ -103,7 +111,7 @@ def _filled(value: Any, holes: list[Any]) -> Any:
         return {_filled(key, holes): _filled(item, holes) for key, item in value.items()}
     if isinstance(value, list):
         return [_filled(item, holes) for item in value]
-    if isinstance(value, str) and (found := _NUMBER.fullmatch(value)):
+    if isinstance(value, str) and value.startswith("⟦") and (found := _NUMBER.fullmatch(value)):
         return holes[int(found[1])]
     return value
 

@@ -14,22 +14,23 @@ from plimsoll.api.config import Network
 from plimsoll.api.quantity import format_quantity, parse_bytes
 from plimsoll.api.v1alpha1.model import ClaimTemplate, ImageVolume, Volume
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.engines.adapters import LIST_FOLDER, adapter_claims, claim_folder
 from plimsoll.engines.command import TEMPLATE_FILE, TLS_FOLDER
 from plimsoll.engines.sources import HUBS, MODEL_FOLDER, scheme_of, sources
 from plimsoll.planning.plan import PlanSet
-from plimsoll.render.start import RUNTIME_FOLDER
 
 CACHE: Final = "/cache"
 MODELS: Final = f"{CACHE}/models"
 """What is fetched from hubs."""
 CACHES: Final = f"{CACHE}/engine"
 """Compiled kernels and graphs."""
+ADAPTERS: Final = f"{CACHES}/adapters"
+"""What the supervisor fetches while the engine runs: never beside weights, which may be read-only."""
 HOME: Final = "/home/plimsoll"
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount of the pod's own
 TEMPORARY: Final = "/tmp"  # noqa: S108 - another one
 CA_FOLDER: Final = "/etc/plimsoll/ca"
 CA_FILE: Final = f"{CA_FOLDER}/ca.crt"
-RUNTIME_VOLUME: Final = "plimsoll"
 TEMPLATE_KEY: Final = "chat-template.jinja"
 COMPILED_BYTES: Final = 10 * 2**30
 SHARED: Final = "ReadWriteMany"
@@ -51,7 +52,7 @@ def volumes(
     deployment: str,
     set_name: str,
     weight_bytes: int,
-    supervised: bool = False,
+    adapter_list: str | None = None,
 ) -> tuple[Mounted, ...]:
     shm = format_quantity(chosen.resources.shm_bytes)
     found = [
@@ -61,10 +62,10 @@ def volumes(
         *_kept(spec, chosen, deployment, weight_bytes),
         *_named(spec),
     ]
-    if supervised:
-        found.append(
-            _mounted(RUNTIME_VOLUME, {"emptyDir": {"sizeLimit": "16Mi"}}, RUNTIME_FOLDER, readOnly=True)
-        )
+    if adapter_list is not None:
+        # A folder, so that another list reaches pods that run; without one they wait for it.
+        source = {"configMap": {"name": adapter_list, "optional": True}}
+        found.append(_mounted("adapters", source, LIST_FOLDER, readOnly=True))
     if spec.chat_template is not None:
         given = spec.chat_template.config_map
         config_map = set_name if given is None else given.name
@@ -173,6 +174,10 @@ def _named(spec: LLMDeploymentSpec) -> Iterator[Mounted]:
                 yield _mounted(one.name, {"persistentVolumeClaim": claim}, one.folder, readOnly=True)
             case "oci":
                 yield _mounted(one.name, {"image": {"reference": location}}, one.folder, readOnly=True)
+    for number, name in enumerate(adapter_claims(spec)):
+        claim = {"claimName": name, "readOnly": True}
+        source = {"persistentVolumeClaim": claim}
+        yield _mounted(f"adapters-{number}", source, claim_folder(name), readOnly=True)
 
 
 def _scratch(name: str, path: str, empty: dict[str, Any]) -> Mounted:

@@ -8,12 +8,12 @@ from typing import Final
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.capacity import capacity_of
 from plimsoll.control.situation import Capacity, Slo
-from plimsoll.planning.intent import ASSUMED_INPUT, ASSUMED_OUTPUT
-from plimsoll.planning.occupancy import Ground
-from plimsoll.planning.placement import device_part, same_devices
+from plimsoll.planning.ask.intent import ASSUMED_INPUT, ASSUMED_OUTPUT
+from plimsoll.planning.ask.reading import Reading
+from plimsoll.planning.placing.occupancy import Ground
+from plimsoll.planning.placing.placement import device_part, same_devices
 from plimsoll.planning.plan import Plan, PlanSet
-from plimsoll.planning.rates import committed
-from plimsoll.planning.reading import Reading
+from plimsoll.planning.speed.rates import committed
 from plimsoll.simulate.arrivals import Length, Lengths
 from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of
 from plimsoll.simulate.world import Hardware, World, draw_world

@@ -13,10 +13,10 @@ from typing import Final
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu
 from plimsoll.facts.model import ModelFacts
-from plimsoll.planning.performance import Replica
 from plimsoll.planning.plan import PlanSet
-from plimsoll.planning.rates import Rates, committed_rates
-from plimsoll.planning.roofline import Cost, decode_step, prompt
+from plimsoll.planning.speed.performance import Replica
+from plimsoll.planning.speed.rates import Rates, committed_rates
+from plimsoll.planning.speed.roofline import Cost, decode_step, prompt
 
 BELIEF_IS_OFF: Final = 0.2
 """How far the world's constants may be from the planner's, either way."""

@@ -78,7 +78,7 @@ def _pull(pod: PodSeen) -> PodWords:
     return PodWords(
         reason="ImagePull",
         message=f"{pod.name} cannot pull its image ({pod.reason}){_said(pod)}",
-        remedy="check engine.image, engine.imagePullSecrets and the admin's registry.mirror",
+        remedy="check engine.image and engine.imagePullSecrets, and registry.mirror and registry.runtimeImage of the admin's file",
     )
 
 
@@ -133,7 +133,7 @@ def _died(pod: PodSeen) -> PodWords:
 _LAST_WORDS: Final = (
     (
         re.compile(
-            r"gated repo|GatedRepo|401 Client Error|403 Client Error|Access to model .* is restricted",
+            r"(?<!private or )gated repo|GatedRepo|401 Client Error|403 Client Error|Access to model .* is restricted",
             re.IGNORECASE,
         ),
         "HubRefused",

@@ -11,7 +11,8 @@ from plimsoll.api.conditions import FAILURES, REASONS, Status
 from plimsoll.api.v1alpha1.status import Accuracy
 from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.planning.plan import Finding, Outcome, Plan, Severity
-from plimsoll.status.measured import accuracy_of
+from plimsoll.status.adapters import failed as adapters_failed
+from plimsoll.status.measured import accuracy_of, progress_of
 from plimsoll.status.pod_words import PodWords, words_of
 from plimsoll.status.scaler_words import conflict, set_replicas
 from plimsoll.status.story import Story
@@ -60,6 +61,9 @@ def _ready(story: Story) -> Iterator[Said]:
         yield Said(kind, "False", reason, stalled.message + also)
     elif plan is None:
         yield Said(kind, "Unknown", "Starting", "there is no plan yet")
+    elif (reading := _reading(plan)) is not None:
+        also = f"; {story.ready} replicas still serve" if story.ready else ""
+        yield Said(kind, "False", "Starting", reading.message + also)
     elif story.wanted == 0:
         stopped = story.deployment.spec.replicas == 0
         done = not story.pods
@@ -106,6 +110,8 @@ def _reconciling(story: Story) -> Iterator[Said]:
         return
     if story.plan is None:
         yield Said(names.RECONCILING, "True", "Planning", "a plan is being made")
+    elif (reading := _reading(story.plan)) is not None:
+        yield Said(names.RECONCILING, "True", "Planning", reading.message)
     elif story.rollout is not None and not (story.rollout.settled and story.on_plan >= story.wanted):
         moving = story.rollout.reason in MOVING
         yield Said(names.RECONCILING, "True", "RollingOut" if moving else "Starting", story.rollout.message)
@@ -133,7 +139,10 @@ def _why_stalled(story: Story) -> _Stalled | None:
             return _Stalled(trouble.reason, trouble.message)
     plan, rollout = story.plan, story.rollout
     if plan is not None and plan.outcome in (Outcome.INVALID, Outcome.DOES_NOT_FIT):
-        finding = next((found for found in plan.findings if found.severity is Severity.ERROR), None)
+        errors = [found for found in plan.findings if found.severity is Severity.ERROR]
+        finding = next((found for found in errors if found.reason != "ModelReading"), None)
+        if errors and finding is None:
+            return None
         reason = "DoesNotFit" if plan.outcome is Outcome.DOES_NOT_FIT else "InvalidSpec"
         if finding is None:
             return _Stalled(reason, plan.choice or "it cannot be planned")
@@ -219,7 +228,9 @@ def _progressing(story: Story) -> Iterator[Said]:
         return
     stopped = story.rollout.reason in {*GIVEN_UP, "Held"}
     status: Status = "False" if stopped else "True"
-    yield Said(names.PROGRESSING, status, story.rollout.reason, story.rollout.message)
+    start = None if stopped else progress_of(story.serving, story.reports)
+    how = f"; a replica starts: {start.step}" if start is not None and start.step else ""
+    yield Said(names.PROGRESSING, status, story.rollout.reason, f"{story.rollout.message}{how}")
 
 
 def _degraded(story: Story) -> Iterator[Said]:
@@ -233,6 +244,8 @@ def _degraded(story: Story) -> Iterator[Said]:
         yield Said(names.DEGRADED, "True", "EngineRestarts", dying.sentence)
     elif story.safe_retry:
         yield Said(names.DEGRADED, "True", "SafeRetry", story.safe_retry)
+    elif lacks := adapters_failed(story):
+        yield Said(names.DEGRADED, "True", "AdapterFailed", lacks)
     elif story.unserved:
         yield Said(names.DEGRADED, "True", "NotServed", "; ".join(map(str, story.unserved)))
     else:
@@ -243,10 +256,12 @@ def _model_facts(story: Story) -> Iterator[Said]:
     plan, kind = story.plan, names.MODEL_FACTS
     if plan is None:
         return
-    unreadable = _finding(plan, "ModelUnreadable")
+    unreadable, reading = _finding(plan, "ModelUnreadable"), _finding(plan, "ModelReading")
     version = _finding(plan, "EngineVersionUnknown")
     if unreadable is not None:
         yield Said(kind, "False", "Unreadable", sentence(unreadable))
+    elif reading is not None:
+        yield Said(kind, "Unknown", "Reading", sentence(reading))
     elif version is not None:
         yield Said(kind, "True", "EngineVersionUnknown", sentence(version))
     elif plan.model_origin:
@@ -328,6 +343,11 @@ def sentence(finding: Finding) -> str:
 
 def _finding(plan: Plan | None, reason: str) -> Finding | None:
     return None if plan is None else next((found for found in plan.findings if found.reason == reason), None)
+
+
+def _reading(plan: Plan) -> Finding | None:
+    """What a plan still waits for that is not the spec's fault."""
+    return _finding(plan, "ModelReading") if plan.outcome is Outcome.INVALID else None
 
 
 def _lacking(plan: Plan | None) -> Finding | None:

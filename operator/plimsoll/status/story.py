@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from plimsoll.api.problems import Problem
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.features import Adapters
 from plimsoll.control.decision import Told
 from plimsoll.control.record import Record
 from plimsoll.control.rollout import Rollout
@@ -47,6 +48,8 @@ class Story:
     """What counts as less than was planned since a start failed for memory; empty where nothing does."""
     reports: Mapping[str, Report] = field(default_factory=dict)
     """What engines told of their starts, by their pods' uid."""
+    adapters: Adapters | None = None
+    """As declared, presets merged in."""
     config_map: str | None = None
     image: str | None = None
     control: Record | None = None

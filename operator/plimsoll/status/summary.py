@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from plimsoll.api.v1alpha1.status import Alternative, LedgerTerm, PlanStatus
-from plimsoll.planning.ledger import Verdict
+from plimsoll.planning.memory.ledger import Verdict
 from plimsoll.planning.plan import Alternative as Considered
 from plimsoll.planning.plan import Plan, PlanSet
 

@@ -17,6 +17,7 @@ from plimsoll.api.v1alpha1.status import (
     SetStatus,
 )
 from plimsoll.facts.serving import Stage
+from plimsoll.status.adapters import adapters_of, loaded_names
 from plimsoll.status.live import live_status
 from plimsoll.status.measured import accuracy_of, progress_of
 from plimsoll.status.pod_words import words_of
@@ -50,7 +51,7 @@ class News:
 
 
 def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentStatus:
-    """The status after this turn. What other decisions keep there (tuning, adapters, ...) is let through."""
+    """The status after this turn. What other decisions keep there (tuning, ...) is let through."""
     generation = story.deployment.metadata.generation
     conditions: tuple[Condition, ...] = before.conditions
     said = conditions_of(story)
@@ -77,6 +78,7 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
         "replica_status": _replicas(story),
     }
     changes["safe_retry"] = True if story.safe_retry else None
+    changes["adapters"] = adapters_of(story) or None
     changes["progress"] = progress_of(story.serving, story.reports)
     if story.plan is not None:
         same = before.plan is not None and before.plan.digest == story.plan.digest
@@ -89,7 +91,8 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
             name=story.plan.engine or None, version=story.plan.engine_version or None, image=story.image
         )
     if story.endpoint is not None:
-        changes["endpoint"] = Endpoint(url=story.endpoint, model_names=story.model_names)
+        asked_for = (*story.model_names, *loaded_names(story))
+        changes["endpoint"] = Endpoint(url=story.endpoint, model_names=asked_for)
     if story.control is not None:
         changes |= live_status(story.control)
     kept = {name: getattr(before, name) for name in before.model_fields_set if name not in changes}

@@ -10,7 +10,7 @@ from plimsoll.api.loading import load_deployments
 from plimsoll.cli.importing import import_text
 from plimsoll.engines.vllm import command
 from plimsoll.facts.engines import engine_facts
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.settings import LoraSlots, Speculation
 from tests.engines.sets import chosen
 

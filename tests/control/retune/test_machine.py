@@ -149,6 +149,54 @@ def test_three_failures_pause_until_a_person_clears_them():
     assert (turned.memory.paused_at, turned.memory.failures) == (None, 0)
 
 
+def judging(world):
+    while world.memory.step is None or world.memory.step.phase is not Phase.JUDGING:
+        world.tick()
+    return world
+
+
+@pytest.mark.parametrize(
+    ("rate", "share", "minutes"),
+    [
+        (2.0, 0.3, 21),  # only the second ten minutes count
+        (0.15, 0.3, 34),  # 200 requests of a full share take 22 minutes
+        (0.1, 0.75, 38),  # 45 requests instead of 60 are chance: they count
+    ],
+)
+def test_minutes_in_which_a_canary_is_given_less_do_not_count(rate, share, minutes):
+    world = judging(World(old=replace(OLD, rate=rate), change=replace(GOOD, rate=share * rate)))
+    began = world.now
+    world.run(600)
+    world.change = replace(GOOD, rate=rate)
+    while world.memory.step is not None and world.memory.step.phase is Phase.JUDGING:
+        world.tick()
+    assert world.now - began <= minutes * 60
+    world.run(2 * HOUR)
+    assert world.memory.past[0].outcome is Phase.DONE
+    assert world.knobs.max_sequences < 32
+
+
+@pytest.mark.parametrize("rate", [0.7 * OLD.rate, 0.02 * OLD.rate])
+def test_canaries_that_are_given_too_few_requests_are_no_failures(rate):
+    rules = Restarts(retunes_per_day=100, retry_after_seconds=1)
+    world = World(change=replace(GOOD, rate=rate), rules=rules).run(12 * HOUR)
+    assert len(world.memory.past) > 3
+    assert (world.memory.failures, world.memory.paused_at) == (0, None)
+    assert "given too few requests" in world.memory.past[0].reason
+    assert world.knobs.max_sequences == 32
+    once = World(change=replace(GOOD, rate=rate), consent=Consent(allowed=("maxSequences",))).run(20 * HOUR)
+    assert len(once.memory.past) == 1, "tried once a day, as any other"
+
+
+def test_a_canary_that_is_given_less_and_then_breaks_is_a_failure():
+    world = judging(World(change=replace(GOOD, rate=0.3 * OLD.rate))).run(900)
+    assert world.memory.step is not None
+    assert world.memory.step.starved
+    world.change = Behaviour(starts=False)
+    world.run(300)
+    assert (world.memory.past[0].outcome, world.memory.failures) == (Phase.FAILED, 1)
+
+
 def test_a_failed_rung_is_not_tried_again_for_a_day_and_the_next_one_is():
     world = World(change=BAD["slower tokens"]).run(4 * HOUR)
     tried = [past.setting for past in reversed(world.memory.past)]

@@ -1,6 +1,8 @@
 """How large a step is, which rung is taken, and what a judge says: figures against those that were measured."""
 
+import math
 from dataclasses import replace
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given
@@ -17,11 +19,13 @@ from plimsoll.control.retune.scene import applied
 from plimsoll.control.retune.symptoms import Symptom, seen
 from plimsoll.control.signals import Spread
 from plimsoll.control.situation import Slo
-from plimsoll.planning.layout import Layout
+from plimsoll.facts.histograms import Histogram
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.settings import EngineSettings
 from tests.control.retune.world import OLD, Behaviour, World, said
 
 SETTINGS = EngineSettings(max_model_len=8192, max_num_seqs=32, max_num_batched_tokens=2048, utilization=0.9)
+FIXED = Spread(p50=250, p95=250, p99=250, worst=250, mean=250, samples=5000)
 MEASURED = sizing.Live(mean=571, deviation=284, output=500)
 """Prompts of 100 to 400 tokens, answers log-normal around 500: what the measured engine ran."""
 
@@ -56,6 +60,26 @@ def test_lengths_become_what_a_live_request_holds():
     assert live is not None
     assert live.mean == pytest.approx(MEASURED.mean, rel=0.1)
     assert live.deviation == pytest.approx(MEASURED.deviation, rel=0.25)
+
+
+BUCKETS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, math.inf)
+
+
+@pytest.mark.parametrize("odd", [0, 400], ids=["all alike", "a few of one token"])
+@pytest.mark.parametrize(("median", "sigma"), [(400, 0.6), (150, 0.6), (700, 0.4), (300, 1.0)])
+def test_lengths_are_as_wide_as_they_are_however_coarse_the_buckets(median, sigma, odd):
+    known = NormalDist(math.log(median), sigma)
+    counts = [odd + 1e4 * (known.cdf(math.log(bound)) if bound < math.inf else 1.0) for bound in BUCKETS]
+    seen = Histogram(BUCKETS, tuple(counts), odd + 1e4 * median * math.exp(sigma**2 / 2))
+    quiet = said(OLD, 2, 0.0)
+    drawn = replace(quiet, latencies=replace(quiet.latencies, output=Spread.of(seen), prompt=FIXED))
+    live = sizing.live_of(drawn)
+    assert live is not None
+    mean = median * math.exp(sigma**2 / 2)
+    held = mean * math.exp(sigma**2) / 2
+    wide = math.sqrt(mean**2 * math.exp(3 * sigma**2) / 3 - held**2)
+    assert live.mean == pytest.approx(250 + held, rel=0.1)
+    assert live.deviation == pytest.approx(wide, rel=0.25)
 
 
 def test_too_few_lengths_size_nothing():
@@ -199,6 +223,14 @@ def test_a_judge_wants_a_gain_and_no_harm(changed, answer):
     verdict = judge(Symptom.PREEMPTION, replace(BETTER, **changed), OLD_FIGURES, PROMISED)
     assert verdict.answer is answer
     assert verdict.why
+
+
+def test_a_replica_that_is_given_less_proves_nothing_by_preempting_less():
+    assert OLD_FIGURES.finished is not None
+    less = replace(BETTER, finished=0.5 * OLD_FIGURES.finished, waiting=0.0)
+    assert judge(Symptom.PREEMPTION, less, OLD_FIGURES, PROMISED).answer is Answer.OPEN
+    queued = replace(less, waiting=3.0, tokens=OLD_FIGURES.tokens)
+    assert judge(Symptom.PREEMPTION, queued, OLD_FIGURES, PROMISED).answer is Answer.GOOD
 
 
 def test_without_a_promise_the_whole_answer_is_compared_and_not_the_first_token():

@@ -23,8 +23,10 @@ from plimsoll.control.retune import (
     advance,
     effect_of,
 )
+from plimsoll.control.samples import Window
 from plimsoll.control.signals import Latencies, Signals, Spread
 from plimsoll.control.situation import Replica, ReplicaState, ServingSet, Slo
+from plimsoll.facts.pod_sample import PodSample
 from plimsoll.planning import codec
 from tests.control.situations import CAPACITY, NOW, saying
 
@@ -145,7 +147,8 @@ class World:
             serving=serving,
             signals=said(self.old, left, self.now),
             changed=changed if self.changed_at else None,
-            changed_signals=said(self.change, changed.ready, self.now) if self.changed_at else None,
+            changed_signals=said(self.change, changed.ready, self.now, "new") if self.changed_at else None,
+            window=self.window(left, changed.ready),
             slo=self.slo,
             consent=self.consent,
             offer=self.offer,
@@ -156,6 +159,14 @@ class World:
             start_s=START_S,
             fleet_gpus=100,
         )
+
+    def window(self, old: int, new: int) -> Window:
+        """Two looks at each replica's counters, which count at one pace from the beginning."""
+        found = Window()
+        for at in (self.now - TICK, self.now):
+            counted = [counts(self.old, f"old-{i}", at) for i in range(old)]
+            found = found.add(at, [*counted, *(counts(self.change, f"new-{i}", at) for i in range(new))])
+        return found
 
     def _changed(self, place: int) -> Replica:
         since = self.changed_at[place]
@@ -178,7 +189,19 @@ def _replica(name: str, state: ReplicaState, since: float) -> Replica:
     return Replica(id=name, state=state, since=since, created=since)
 
 
-def said(how: Behaviour, count: int, now: float) -> Signals:
+def counts(how: Behaviour, pod: str, at: float) -> PodSample:
+    finished = how.rate * (at - NOW + 1e5)
+    return PodSample(
+        pod=pod,
+        at=at,
+        finished=finished,
+        preemptions=how.preempted * finished,
+        errors=how.errors * finished,
+        generation_tokens=how.tokens * (at - NOW + 1e5),
+    )
+
+
+def said(how: Behaviour, count: int, now: float, kind: str = "old") -> Signals:
     if not count:
         return Signals(at=now, live=0, replicas=())
     replicas = saying(
@@ -194,6 +217,7 @@ def said(how: Behaviour, count: int, now: float) -> Signals:
         block_size=128,
         max_num_seqs=32,
     )
+    replicas = tuple(replace(one, replica=f"{kind}-{place}") for place, one in enumerate(replicas))
     many = 1000.0 * how.rate
     return Signals(
         at=now,

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.control.rollout import Rules, move
 from plimsoll.control.rollout.beside import Beside, move_beside
-from plimsoll.control.rollout.leaving import PLACE_SECONDS, leave
+from plimsoll.control.rollout.leaving import HELD_SECONDS, PLACE_SECONDS, leave
 from plimsoll.control.rollout.targets import Rollout, Wanted
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 
@@ -112,6 +112,39 @@ def test_what_a_drain_meets(
     serving: Serving, wanted: int, rules: Rules, expected: tuple[str, int, int, int | None]
 ) -> None:
     assert shape(moved(serving, wanted, rules)) == expected
+
+
+FORGOTTEN = replace(GOES, leaves_since=NOW - HELD_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("serving", "wanted", "expected"),
+    [
+        pytest.param(seen(FORGOTTEN, replicas=1), 1, ("RolledOut", 1, 0, 0), id="it may go, should the drain come"),
+        pytest.param(
+            seen(FORGOTTEN, pod(2), replicas=2), 1, ("RolledOut", 1, 0, 1), id="the further one is not kept"
+        ),
+        pytest.param(seen(SERVES, FORGOTTEN, replicas=2), 2, ("RolledOut", 2, 0, 1), id="the others stay"),
+        pytest.param(
+            seen(replace(GOES, leaves_since=NOW - HELD_SECONDS + 1), replicas=1), 1, ("Moving", 2, 1, None),
+            id="a drain may be going on",
+        ),
+        pytest.param(
+            seen(FORGOTTEN, pod(0, leaves=DRAINED), replicas=2), 2, ("Moving", 3, 1, None),
+            id="another node is cordoned just now",
+        ),
+    ],
+)  # fmt: skip
+def test_a_cordon_that_nobody_follows_up_holds_no_further_replica_for_ever(
+    serving: Serving, wanted: int, expected: tuple[str, int, int, int | None]
+) -> None:
+    assert shape(moved(serving, wanted)) == expected
+
+
+def test_it_looks_again_when_a_cordon_has_lasted_for_too_long() -> None:
+    held = moved(seen(replace(GOES, leaves_since=NOW - 60), pod(2), replicas=2), 1)
+    assert held.look_again_seconds == HELD_SECONDS - 60
+    assert "nobody drained it in the 4 hours since" in moved(seen(FORGOTTEN, replicas=1), 1).message
 
 
 def test_it_looks_again_when_the_further_one_is_late() -> None:

@@ -144,18 +144,25 @@ class EngineStatus(ApiModel):
 class Progress(ApiModel):
     """How far the slowest starting replica is."""
 
-    step: Word | None = field("Download, load, compile, capture, ...")
+    step: Annotated[str, Field(max_length=200)] | None = field(
+        "What it does, in words: fetching the model, loading weights, compiling, capturing graphs, ..."
+    )
     bytes_done: Count | None = field("Bytes so far.")
     bytes_total: Count | None = field("Bytes in all.")
     seconds_left: Count | None = field("Estimate.")
 
 
 class AdapterStatus(ApiModel):
-    """One LoRA adapter."""
+    """One LoRA adapter, over all replicas that serve."""
 
     name: Word = Field(description="Name of the adapter.")
-    state: Literal["Loaded", "Loading", "Failed"] = Field(description="Whether it can be asked for.")
-    message: Text | None = field("Why not.")
+    state: Literal["Loaded", "Loading", "Failed"] = Field(
+        description="Loaded where all replicas that serve have it, Failed where one of them cannot load it."
+    )
+    loaded: Count | None = field("Replicas that have it as it is declared.")
+    replicas: Count | None = field("Replicas that serve, and should have it.")
+    reason: Word | None = field("Why not, in one stable word.")
+    message: Text | None = field("Why not, in one sentence, with the remedy.")
 
 
 class ObservedWorkload(ApiModel):

@@ -69,7 +69,6 @@ def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, chang
         surge=scene.free_replicas > 0,
         spec=scene.spec,
         baseline=figures_of(scene.signals),
-        seen=scene.now,
     )
     # What the plan itself said is remembered at the first move only: it is where a release goes back to.
     planned = {change.setting: change.before, **memory.planned}

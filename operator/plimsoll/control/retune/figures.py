@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from plimsoll.control.samples import Track, Window
 from plimsoll.control.signals import Signals
+from plimsoll.facts.pod_sample import PodSample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Counts since a phase began."""
+    """Counts since a phase began, as the counters moved: rates look back minutes, to when the load was shared otherwise."""
 
     finished: float = 0.0
     preempted: float = 0.0
@@ -54,23 +56,44 @@ class Tally:
     tokens: float = 0.0
     seconds: float = 0.0
     """Of all replicas together."""
+    until: float | None = None
+    """Of the newest sample that is counted."""
 
-    def plus(self, signals: Signals | None, passed: float) -> Tally:
-        """With so many seconds at the rates of now."""
-        if signals is None or not signals.replicas:
+    def plus(self, window: Window, signals: Signals | None) -> Tally:
+        """With what the replicas of now have counted since."""
+        tracks = [
+            track
+            for each in (() if signals is None else signals.replicas)
+            if (track := window.tracks.get(each.replica)) is not None
+        ]
+        if not tracks:
             return self
-        rates = {
-            name: signals.rate(name) for name in ("finished", "preemptions", "errors", "generation_tokens")
-        }
-        if rates["finished"] is None:
-            return self
-        return Tally(
-            finished=self.finished + passed * rates["finished"],
-            preempted=self.preempted + passed * (rates["preemptions"] or 0.0),
-            errors=self.errors + passed * (rates["errors"] or 0.0),
-            tokens=self.tokens + passed * (rates["generation_tokens"] or 0.0),
-            seconds=self.seconds + passed * len(signals.replicas),
-        )
+        after = replace(self, until=max(track.samples[-1].at for track in tracks))
+        if self.until is None:
+            return after
+        for track in tracks:
+            last, base = track.samples[-1], _before(track, self.until)
+            if last.finished is None or base.finished is None:
+                continue
+            after = replace(
+                after,
+                finished=after.finished + last.finished - base.finished,
+                preempted=after.preempted + _gained(last.preemptions, base.preemptions),
+                errors=after.errors + _gained(last.errors, base.errors),
+                tokens=after.tokens + _gained(last.generation_tokens, base.generation_tokens),
+                seconds=after.seconds + last.at - base.at,
+            )
+        return after
+
+
+def _before(track: Track, until: float) -> PodSample:
+    """The newest sample that was counted; of a replica that has come since, the first one."""
+    counted = [sample for sample in track.samples if sample.at <= until]
+    return counted[-1] if counted else track.samples[0]
+
+
+def _gained(last: float | None, base: float | None) -> float:
+    return 0.0 if last is None or base is None else max(0.0, last - base)
 
 
 NOTHING: Final = Tally()

@@ -33,6 +33,8 @@ class Answer(Enum):
 class Verdict:
     answer: Answer
     why: str
+    given_less: bool = False
+    """Open, as the replica with the change is given less than the others."""
 
 
 def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1.0) -> Verdict:
@@ -85,9 +87,19 @@ def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
         return Verdict(Answer.OPEN, "too few requests finished")
     if symptom == Symptom.RELAXED:
         return _said(new.preempted < CALM, f"{new.preempted:.1%} of requests are preempted")
+    if _given_less(new, old):
+        pace = f"{new.finished:.2g} requests/s finish, {old.finished:.2g} without the change"
+        return Verdict(Answer.OPEN, f"{pace}: whoever is given less preempts less", given_less=True)
     good = new.preempted < CALM or (old.preempted is not None and new.preempted <= GAIN * old.preempted)
     before = "" if old.preempted is None else f"{old.preempted:.1%} to "
     return _said(good, f"preempted requests {before}{new.preempted:.1%}")
+
+
+def _given_less(new: Figures, old: Figures) -> bool:
+    """A replica that has just come, or that nobody is sent to: with a queue of its own it is given enough."""
+    if new.waiting or new.finished is None or old.finished is None:
+        return False
+    return new.finished < (1 - LOAD_APART) * old.finished
 
 
 def _said(good: bool, figures: str) -> Verdict:

@@ -8,6 +8,7 @@ wins; whatever is not decided in time is undone.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import sqrt
 from typing import Final
 
 from plimsoll import names
@@ -27,8 +28,6 @@ VERIFY_SHARE: Final = 1.5
 STARTS: Final = 3.0
 START_LEAST_S: Final = 600.0
 TRYING: Final = frozenset({Phase.CANARY, Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING})
-PASSED_MOST_S: Final = 60.0
-"""A longer silence between two looks counts for no more."""
 
 
 def advance(scene: Scene, memory: RetuneMemory) -> Turned:
@@ -50,8 +49,7 @@ def _kept(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
 
 
 def _going(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
-    passed = 0.0 if step.seen is None else min(max(0.0, scene.now - step.seen), PASSED_MOST_S)
-    step = replace(step, seen=scene.now, since=min(step.since, scene.now))
+    step = replace(step, since=min(step.since, scene.now))
     if step.phase in TRYING and (broken := _broken(scene)):
         return _back(scene, memory, step, broken)
     match step.phase:
@@ -60,11 +58,11 @@ def _going(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         case Phase.CANARY:
             return _waiting(scene, memory, step)
         case Phase.JUDGING:
-            return _judging(scene, memory, step, passed)
+            return _judging(scene, memory, step)
         case Phase.ROLLING:
-            return _rolling(scene, memory, step, passed)
+            return _rolling(scene, memory, step)
         case Phase.VERIFYING:
-            return _verifying(scene, memory, step, passed)
+            return _verifying(scene, memory, step)
         case Phase.ROLLING_BACK:
             return _returning(scene, memory, step)
         case Phase.DONE | Phase.FAILED:
@@ -101,14 +99,14 @@ def _waiting(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     return Turned(memory=replace(memory, step=step))
 
 
-def _judging(scene: Scene, memory: RetuneMemory, step: Step, passed: float) -> Turned:
-    step = _counted(scene, step, passed)
+def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
+    step = _counted(scene, step)
     enough = (
         scene.now - step.since >= scene.restarts.canary_seconds
         and step.new.finished >= scene.restarts.canary_requests
     )
     verdict = _verdict(scene, step) if scene.data else Verdict(Answer.OPEN, "metrics are missing")
-    step = replace(step, said=verdict.why)
+    step = replace(step, said=step.said if step.starved and not enough else verdict.why)
     if enough and verdict.answer is Answer.GOOD:
         whole = _total(scene, step)
         if step.rolled >= whole:
@@ -118,13 +116,30 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step, passed: float) -> T
     if enough and verdict.answer is Answer.BAD:
         return _back(scene, memory, step, verdict.why)
     if scene.now > step.deadline:
-        finished = f"{step.new.finished:.0f} requests finished on the canary"
-        return _back(scene, memory, step, f"inconclusive: {verdict.why}; {finished}")
+        return _undecided(scene, memory, step, given_less=verdict.given_less)
+    if verdict.given_less and scene.now - step.since >= scene.restarts.canary_seconds and _starved(step):
+        # Connections move slowly: only the minutes of a like load are to count.
+        step = replace(step, since=scene.now, new=NOTHING, old=NOTHING, said=verdict.why, starved=True)
     return Turned(memory=replace(memory, step=step))
 
 
-def _rolling(scene: Scene, memory: RetuneMemory, step: Step, passed: float) -> Turned:
-    step = _counted(scene, step, passed)
+def _undecided(scene: Scene, memory: RetuneMemory, step: Step, *, given_less: bool) -> Turned:
+    finished = f"{step.new.finished:.0f} requests finished on the canary"
+    if not (given_less or step.starved):
+        return _back(scene, memory, step, f"inconclusive: {step.said}; {finished}")
+    since = " since" if step.starved else ""
+    why = f"inconclusive, as the canary was given too few requests: {step.said}; {finished}{since}"
+    return _back(scene, memory, step, why, starved=True)
+
+
+def _starved(step: Step) -> bool:
+    """Whether the canary lacks more requests than chance takes from it."""
+    expected = step.old.finished / step.old.seconds * step.new.seconds if step.old.seconds else 0.0
+    return expected - step.new.finished > 2 * sqrt(expected)
+
+
+def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
+    step = _counted(scene, step)
     ready = scene.changed.ready if scene.changed is not None else 0
     if ready < step.rolled:
         if scene.now > step.deadline:
@@ -142,8 +157,8 @@ def _rolling(scene: Scene, memory: RetuneMemory, step: Step, passed: float) -> T
     return _to(memory, step, Phase.ROLLING, scene, deadline=_roll_s(scene), rolled=step.rolled + 1)
 
 
-def _verifying(scene: Scene, memory: RetuneMemory, step: Step, passed: float) -> Turned:
-    step = replace(_counted(scene, step, passed), replicas=_total(scene, step), rolled=_total(scene, step))
+def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
+    step = replace(_counted(scene, step), replicas=_total(scene, step), rolled=_total(scene, step))
     if scene.now - step.since < _verify_s(scene) or (not scene.data and scene.now <= step.deadline):
         return Turned(memory=replace(memory, step=step))
     verdict = _verdict(scene, step)
@@ -151,6 +166,9 @@ def _verifying(scene: Scene, memory: RetuneMemory, step: Step, passed: float) ->
         return _back(
             scene, memory, step, verdict.why if scene.data else "metrics went away while it was verified"
         )
+    if verdict.answer is Answer.OPEN and scene.now <= step.deadline:
+        # The load may yet become as it was, so that it can be said.
+        return Turned(memory=replace(memory, step=replace(step, said=verdict.why)))
     return _ended(scene, memory, step, Phase.DONE, verdict.why)
 
 
@@ -176,11 +194,13 @@ def _verdict(scene: Scene, step: Step) -> Verdict:
     return Verdict(Answer.OPEN, "the load is another than when it began, so the two do not compare")
 
 
-def _counted(scene: Scene, step: Step, passed: float) -> Step:
+def _counted(scene: Scene, step: Step) -> Step:
     if not scene.data:
         return step
     return replace(
-        step, new=step.new.plus(scene.changed_signals, passed), old=step.old.plus(scene.signals, passed)
+        step,
+        new=step.new.plus(scene.window, scene.changed_signals),
+        old=step.old.plus(scene.window, scene.signals),
     )
 
 
@@ -221,6 +241,7 @@ def _to(
         rolled=step.rolled if rolled is None else rolled,
         new=NOTHING,
         old=NOTHING,
+        starved=False,
     )
     said = f": {step.said}" if step.said else ""
     message = f"{step.setting} {step.before} to {step.after}: {phase.value}, {after.rolled} replicas with the change{said}"
@@ -229,9 +250,9 @@ def _to(
     )
 
 
-def _back(scene: Scene, memory: RetuneMemory, step: Step, why: str) -> Turned:
+def _back(scene: Scene, memory: RetuneMemory, step: Step, why: str, *, starved: bool = False) -> Turned:
     memory = _restarted(scene, memory, step)
-    after = replace(step, phase=Phase.ROLLING_BACK, since=scene.now, rolled=0, said=why)
+    after = replace(step, phase=Phase.ROLLING_BACK, since=scene.now, rolled=0, said=why, starved=starved)
     message = f"{step.setting} goes back to {step.before}: {why}"
     return Turned(
         memory=replace(memory, step=after),
@@ -262,7 +283,7 @@ def _ended(
         tried=tried,
     )
     good = outcome is Phase.DONE
-    failures = 0 if good else memory.failures + (1 if tried else 0)
+    failures = 0 if good else memory.failures + (1 if tried and not step.starved else 0)
     pause = failures >= scene.restarts.failures_until_pause
     planned = dict(memory.planned)
     if not good and planned.get(step.setting) == step.before:

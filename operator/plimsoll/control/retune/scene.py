@@ -8,10 +8,11 @@ from typing import Final, Literal
 
 from plimsoll.api.config import Restarts
 from plimsoll.api.v1alpha1.scaling import Tuning
+from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import NO_LIMITS, ServingSet, Slo
 from plimsoll.facts.dtypes import Dtype
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.settings import EngineSettings
 
@@ -129,6 +130,8 @@ class Scene:
     changed: ServingSet | None = None
     """The set with the change, once it exists."""
     changed_signals: Signals | None = None
+    window: Window = field(default_factory=Window)
+    """The samples behind both."""
     slo: Slo = NO_LIMITS
     consent: Consent = Consent()
     offer: Offer = Offer()

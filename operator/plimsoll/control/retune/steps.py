@@ -54,10 +54,12 @@ class Step:
     rolled: int = 0
     """Replicas that are to run with the change."""
     seen: float | None = None
-    """The last tick."""
+    """Written by the release before, and not read: without it, what that one wrote of a retune in flight could not be."""
     new: Tally = NOTHING
     old: Tally = NOTHING
     """What both kinds of replicas did in the same minutes of this phase."""
+    starved: bool = False
+    """The canary was given less than the others when that could last be said; an end without an answer is then no failure."""
     said: str = ""
     """What the last judgement was."""
 
@@ -89,7 +91,7 @@ class RetuneMemory:
     since: Mapping[str, float] = field(default_factory=dict)
     """Symptoms and since when they have been there."""
     failures: int = 0
-    """Since the last success, or since a person cleared them."""
+    """Since the last success, or since a person cleared them. A canary that was given too little is none."""
     restarts: tuple[float, ...] = ()
     """When a serving replica was taken away for a retune, without another one before it; the last day's."""
     paused_at: float | None = None

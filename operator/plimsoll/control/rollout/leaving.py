@@ -5,6 +5,9 @@ once one more serves. Where no further replica may come first, or it does not co
 may be missing, and further ones once those that came for them serve, or are late: a node must be possible to drain, and
 whoever cordons all nodes at once must not end all replicas at once. Nothing is remembered: it ends when no pod is on such
 a node any more.
+
+Whether a drain goes on cannot be seen: an eviction that the budget refuses leaves no trace. A node that is only cordoned, for
+hours, has no replica kept beside it any longer; one may then go first, should the drain still come.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 
 PLACE_SECONDS: Final = 300.0
 """A cluster autoscaler makes a node in one to three minutes; for longer a drain is not held up by a pod without one."""
+HELD_SECONDS: Final = 4 * 3600.0
+"""How long a cordon is taken for the beginning of a drain: a pool whose nodes are cordoned at once and drained one by one takes
+hours, and a replica more for as long as somebody forgets a cordon costs days of GPUs."""
 _NOWHERE: Final = frozenset({Stage.UNSCHEDULED, Stage.GATED})
 _ENOUGH: Final = frozenset({Stage.READY, Stage.LEAVING})
 _ASIDE: Final = frozenset({"Draining", "Canary"})
@@ -30,17 +36,19 @@ _OWN_WORDS: Final = frozenset({"RolledOut", "Moving"})
 
 def leave(rollout: Rollout, serving: Serving, rules: Rules, now: float) -> Rollout:
     """The rollout with one replica more, where one is to leave; or with the number of pods that must stay at least."""
-    found = next(_leaving(rollout, serving), None)
-    if found is None:
+    going = list(_leaving(rollout, serving, now))
+    if not going:
         return rollout
-    target, seen, pod = found
+    target, seen, pod = min(going, key=lambda one: _is_left(one[2], now))
+    left = _is_left(pod, now)
     late = any(_late(one, rules, now) for one in seen.pods if not one.leaves) or _refused(seen) > 0
     moves = rollout.reason == "RollingOut"
     if moves and not any(_lost(each, rules, now) for each in serving.sets):
         return rollout  # Replicas move anyway, and none to such a node.
     aside = moves or any(one.replicas and one.state in _ASIDE for one in rollout.targets)
     came = any(one.beyond for one in rollout.targets)
-    if not (came or aside) and (seen.replicas > target.replicas or (rules.surge and not late)):
+    room = seen.replicas > target.replicas or (rules.surge and not late)
+    if room and not (came or aside or left):
         came = True
         targets = tuple(
             replace(one, replicas=one.replicas + 1, beyond=1) if one is target else one
@@ -48,7 +56,7 @@ def leave(rollout: Rollout, serving: Serving, rules: Rules, now: float) -> Rollo
         )
         rollout = replace(rollout, targets=targets)
     ends = (_end(one, rules) - now for each in serving.sets for one in each.pods if one.stage not in _ENOUGH)
-    again = [rollout.look_again_seconds, *(left for left in ends if left > 0)]
+    again = [rollout.look_again_seconds, *(wait for wait in (*ends, _held_for(pod, now)) if wait > 0)]
     rollout = replace(
         rollout, look_again_seconds=min((one for one in again if one is not None), default=None)
     )
@@ -56,7 +64,9 @@ def leave(rollout: Rollout, serving: Serving, rules: Rules, now: float) -> Rollo
     if came and not late:
         return _told(rollout, f"{where}: one more replica comes before it goes")
     stay = _stay(rollout, serving, rules, now, seen.pods_per_replica)
-    if late:
+    if left:
+        why = f"nobody drained it in the {HELD_SECONDS / 3600:.0f} hours since, for which one more was kept"
+    elif late:
         why = "one more does not come to serve"
     elif aside:
         why = "no further replica comes while another set is beside"
@@ -64,16 +74,17 @@ def leave(rollout: Rollout, serving: Serving, rules: Rules, now: float) -> Rollo
         why = "replicas are replaced" if rules.replaces else "there is no room for one more before"
     ready = sum(one.stage is Stage.READY for each in serving.sets for one in each.pods)
     may = f"it may go first, since {why}" if stay < ready else "it may go once those serve that start"
-    return _told(replace(rollout, stay=stay), f"{where}: {may}")
+    # What nobody moves any more is no reason to wait.
+    return _told(replace(rollout, stay=stay), f"{where}: {may}", reason="RolledOut" if left else "Moving")
 
 
-def _told(rollout: Rollout, message: str) -> Rollout:
+def _told(rollout: Rollout, message: str, reason: str = "Moving") -> Rollout:
     if rollout.reason not in _OWN_WORDS:
         return rollout
-    return replace(rollout, reason="Moving", message=message)
+    return replace(rollout, reason=reason, message=message)
 
 
-def _leaving(rollout: Rollout, serving: Serving) -> Iterator[tuple[Target, SetSeen, PodSeen]]:
+def _leaving(rollout: Rollout, serving: Serving, now: float) -> Iterator[tuple[Target, SetSeen, PodSeen]]:
     for target in rollout.targets:
         seen = serving.set_named(target.name)
         if seen is None or not target.replicas or target.state == "Failed":
@@ -81,7 +92,16 @@ def _leaving(rollout: Rollout, serving: Serving) -> Iterator[tuple[Target, SetSe
         # Whoever does not serve may go at any time.
         going = [pod for pod in seen.pods if pod.leaves and pod.stage is Stage.READY]
         if going:
-            yield target, seen, min(going, key=lambda pod: pod.name)
+            yield target, seen, min(going, key=lambda pod: (_is_left(pod, now), pod.name))
+
+
+def _is_left(pod: PodSeen, now: float) -> bool:
+    """Whether its node was cordoned so long ago that nobody seems to drain it."""
+    return pod.leaves_since is not None and _held_for(pod, now) <= 0
+
+
+def _held_for(pod: PodSeen, now: float) -> float:
+    return 0.0 if pod.leaves_since is None else pod.leaves_since + HELD_SECONDS - now
 
 
 def _stay(rollout: Rollout, serving: Serving, rules: Rules, now: float, each: int) -> int:

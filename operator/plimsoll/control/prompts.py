@@ -1,0 +1,166 @@
+"""How many requests a second may come before first tokens are late: learned from how long steps are.
+
+A step takes a token for each answer under way and fills what is left of its budget with prompts, so steps grow longer the
+more tokens come, and prompts queue once every step is full. What a step takes against the tokens in it is a straight line;
+at a full step it says the most that a replica takes, which is so known before it is reached. How near to it
+a replica may be follows from the limit itself: the wait in front of steps that are nearly always full grows with the variance
+of what comes, which is seen as well, and the replica that most connections found counts, not the mean one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Final
+
+from plimsoll.control.curve import NOTHING, Points, curve_of
+from plimsoll.control.signals import LATENCY_S, RATE_S, RECENT_S, Signals
+from plimsoll.control.situation import Capacity
+
+PLAN_WEIGHT: Final = 0.1
+"""Minutes that the plan's own prediction weighs as much as: it stands far from what is seen, and pulls the more."""
+LATE: Final = 0.01
+"""Share of requests whose first token may be late: limits are of the 99th percentile."""
+WAIT_SHARE_LEAST: Final = 0.25
+"""Of the limit, that is left for waiting, however long the longest prompts take."""
+FULL_LEAST, FULL_MOST = 0.30, 0.95
+"""Bounds of how full steps may be: near the whole of it any error of what was learned is a queue."""
+SPREAD_WEIGHT, SKEW_WEIGHT = 1 / 30, 1 / 15
+"""Of the newest minute."""
+SKEW_FIRST, SKEW_MOST = 1.2, 2.0
+LUMPS_FIRST: Final = 3.0
+"""Lengths of a planned prompt that the variance is first taken to be, for each token: log-normal lengths with a long tail."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepMemory:
+    points: Points = NOTHING
+    """Seconds that a step takes by the tokens in it, in the mean of a minute."""
+    lumps: float | None = None
+    """Tokens: the variance of what comes to a replica, over its mean."""
+    skew: float = SKEW_FIRST
+    """Tokens of the busiest replica, as a share of the mean one's."""
+
+
+_NORMAL: Final = NormalDist()
+NOTHING_SEEN: Final = StepMemory()
+
+
+def token_rate(signals: Signals) -> float | None:
+    """Tokens a second that all replicas compute: prompts without what was cached, and answers."""
+    prompt, output = signals.rate("prompt_tokens"), signals.rate("generation_tokens")
+    if prompt is None or output is None:
+        return None
+    return prompt * _fresh(signals) + output
+
+
+def learned(memory: StepMemory, signals: Signals, *, settled: bool, owing: bool) -> StepMemory:
+    """With what a minute showed."""
+    if settled and (point := _point(signals)) is not None:
+        memory = replace(memory, points=memory.points.faded().add(*point))
+    if owing:
+        return memory
+    if (lumps := _lumps(signals)) is not None:
+        before = lumps if memory.lumps is None else memory.lumps
+        memory = replace(memory, lumps=before + SPREAD_WEIGHT * (lumps - before))
+    if (skew := _skew(signals, memory.lumps)) is not None:
+        memory = replace(memory, skew=memory.skew + SKEW_WEIGHT * (min(SKEW_MOST, skew) - memory.skew))
+    return memory
+
+
+def most_tokens(memory: StepMemory, capacity: Capacity) -> float | None:
+    """A second of one replica with every step full; None where neither plan nor measurements tell."""
+    budget, points = capacity.max_batched_tokens, memory.points
+    if not budget:
+        return None
+    if (planned := _planned(capacity, budget)) is not None:
+        points = points.add(*planned, weight=PLAN_WEIGHT)
+    line = curve_of(points, None)
+    return None if line is None else budget / line.seconds(budget)
+
+
+def within_limit(
+    memory: StepMemory, most: float, capacity: Capacity, signals: Signals, ttft_s: float
+) -> float:
+    """Share of the most at which the 99th percentile of first tokens still comes in time, on the busiest replica."""
+    longest = signals.latencies.prompt
+    alone = (longest.p99 if longest is not None and longest.trusted else capacity.input_tokens) / most
+    waits = max(WAIT_SHARE_LEAST * ttft_s, ttft_s - alone)
+    lumps = LUMPS_FIRST * capacity.input_tokens if memory.lumps is None else memory.lumps
+    full = FULL_MOST
+    for _ in range(4):
+        # The tail of a wait: full x exp(-2 (1 - full) t / variance a second of work), which is to be LATE at most.
+        full = 1 - lumps / most * math.log(max(1.0, full / LATE)) / (2 * waits)
+        full = min(FULL_MOST, max(FULL_LEAST, full))
+    # The only one there is no busier than the mean one.
+    return full if signals.live == 1 else full / memory.skew
+
+
+def tokens_each(signals: Signals, capacity: Capacity) -> float:
+    """Tokens that a request makes a replica compute."""
+    prompt, output = signals.latencies.prompt, signals.latencies.output
+    given = prompt.mean if prompt is not None and prompt.trusted else None
+    asked = output.mean if output is not None and output.trusted else None
+    return max(
+        1.0,
+        _fresh(signals) * (capacity.input_tokens if given is None else given)
+        + (capacity.output_tokens if asked is None else asked),
+    )
+
+
+def _fresh(signals: Signals) -> float:
+    return 1 - min(0.95, max(0.0, signals.prefix_share or 0.0))
+
+
+def _planned(capacity: Capacity, budget: int) -> tuple[float, float] | None:
+    """Tokens in a step of the plan's highest rate and how long it takes, by Little's law of its requests in flight."""
+    rate, running = capacity.requests_per_second, capacity.concurrency
+    if not rate or not running:
+        return None
+    tokens = rate * (capacity.input_tokens + capacity.output_tokens)
+    # A token for each that runs. Waiting for a place is in there too, so no step is taken to hold more than it may.
+    seconds = min(running / (rate * capacity.output_tokens), budget / tokens)
+    return tokens * seconds, seconds
+
+
+def _point(signals: Signals) -> tuple[float, float] | None:
+    """Over the five minutes that latencies look back: tokens in a step, and its length, the gap between two tokens."""
+    gaps, prompt = signals.latencies.itl, signals.latencies.prompt
+    if gaps is None or prompt is None or not (gaps.trusted and prompt.trusted) or not signals.replicas:
+        return None
+    if not signals.latencies.whole:
+        return None
+    if not gaps.mean or prompt.mean is None:
+        return None
+    tokens = gaps.samples + _fresh(signals) * prompt.mean * prompt.samples
+    return tokens / LATENCY_S / len(signals.replicas) * gaps.mean, gaps.mean
+
+
+def _lumps(signals: Signals) -> float | None:
+    """Prompt tokens of half a minute against those of two, replica by replica."""
+    said = []
+    for each in signals.replicas:
+        if not each.prompt_tokens or each.recent_prompt_tokens is None:
+            continue
+        if each.span_s < RATE_S or not RECENT_S <= each.recent_span_s <= each.span_s / 2:
+            continue  # beside a gap in what was seen the half minute is as long as the two
+        share = each.recent_span_s / each.span_s
+        mean = each.prompt_tokens * share
+        # The half minute is one of those that the mean is of, which hides its share of the variance.
+        said.append((each.recent_prompt_tokens - mean) ** 2 / mean / (1 - share))
+    return sum(said) / len(said) if said else None
+
+
+def _skew(signals: Signals, lumps: float | None) -> float | None:
+    """Of the busiest replica, without what chance alone makes the busiest of so many by."""
+    said = [
+        each.prompt_tokens + (each.generation_tokens or 0.0)
+        for each in signals.replicas
+        if each.prompt_tokens is not None and each.span_s >= RATE_S
+    ]
+    mean = sum(said) / len(said) if said else 0.0
+    if len(said) < 2 or mean <= 0:
+        return None
+    chance = _NORMAL.inv_cdf((len(said) - 0.375) / (len(said) + 0.25)) * math.sqrt((lumps or 0.0) * mean)
+    return max(1.0, (max(said) - chance) / mean)

@@ -1,0 +1,158 @@
+"""The form of the data files about engines, which is also the form of the file that an engine's own image is described by.
+
+What the values mean stands with each of them; which version they hold for is `engines`' to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from plimsoll.facts.engine_flags import Flag, FlagKind, FlagTable
+from plimsoll.facts.gpus import GIB
+
+KvTokensLine = Literal["pool", "request"]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
+
+
+def _kind(text: str) -> str:
+    FlagKind(text.removesuffix("?"))
+    return text
+
+
+class BatchRule(_Data):
+    """Defaults of the scheduler on the GPUs that the rule covers; the first rule that covers a GPU counts."""
+
+    batched_tokens: int
+    offline_batched_tokens: int
+    sequences: int
+    memory_at_least_gib: int = 0
+    excluded: tuple[str, ...] = Field(default=(), alias="except")
+    """GPU architectures, and `unified` for memory shared with the host."""
+    only: tuple[str, ...] = ()
+    per_rank: bool = False
+    """True where the defaults are multiplied by the number of ranks."""
+
+    def covers(self, memory_bytes: int, classes: frozenset[str]) -> bool:
+        if self.only and not classes & set(self.only):
+            return False
+        return memory_bytes >= self.memory_at_least_gib * GIB and not classes & set(self.excluded)
+
+
+class FlagEntry(_Data):
+    """A flag as its parser registers it."""
+
+    type: Annotated[str, AfterValidator(_kind)]
+    """Of FlagKind; with a question mark where null is a value too."""
+    default: Any = None
+    nargs: str | int | None = None
+    also: tuple[str, ...] = ()
+    choices: tuple[str | int | float | bool, ...] = ()
+    values: tuple[str | int | float | bool, ...] = ()
+    deprecated: bool = False
+
+
+class Tunable(_Data):
+    """One lever of a running deployment; every one of them costs a restart of the pod."""
+
+    name: str
+    flag: str
+    unit: str
+    raises: str
+    """What goes up when the lever goes up."""
+
+
+class StaleFlag(_Data):
+    """A flag that older texts still carry."""
+
+    flag: str
+    words: int
+    """How many words follow it."""
+    instead: str
+
+
+class EngineProfile(_Data):
+    """What holds for every version of an engine: where it listens and what it calls the concepts all engines share."""
+
+    title: str
+    plans: bool
+    """Whether memory and layouts can be planned for it; for the others only the words are known."""
+    why_not: str | None = None
+    image: str | None = None
+    command: tuple[str, ...]
+    port: int
+    host: str
+    """What it listens on unless told otherwise; 127.0.0.1 is not reachable from outside the pod."""
+    metrics_path: str
+    health_path: str
+    ready_path: str
+    drain: str
+    enable_metrics: str | None = None
+    """The argument that turns metrics on, where they are off by default."""
+    releases: Mapping[str, date]
+    vocabulary: Mapping[str, str | None]
+    """Concept to flag; None where the engine has no such thing."""
+    tunables: tuple[Tunable, ...] = ()
+    metrics: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Logical name to exported names, for engines whose versions are not told apart."""
+    owned: tuple[str, ...] = ()
+    """Flags that Plimsoll writes itself; they have no place among a user's extra arguments."""
+    stale_flags: tuple[StaleFlag, ...] = ()
+    stale_environment: Mapping[str, str] = Field(default_factory=dict)
+    stale_values: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
+    """Flag and value to what to use instead, where the version's own list does not hold the value."""
+
+
+class Band(_Data):
+    """What a version changed of the one that it extends."""
+
+    extends: str | None = None
+    utilization_default: str | None = None
+    kv_tokens_line: KvTokensLine | None = None
+    graphs_in_budget: bool | None = None
+    whole_prompts: bool | None = None
+    chunks_above: int | None = None
+    prefix_caching_default: bool | None = None
+    default_block_size: int | None = None
+    batch_rules: tuple[BatchRule, ...] = ()
+    kv_dtypes: tuple[str, ...] = ()
+    quantizations: tuple[str, ...] = ()
+    metrics: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+
+
+class EngineFile(Band):
+    """All that an engine's own image told of a version, in one file; what no image tells stays as in the version it extends."""
+
+    engine: str
+    version: str
+    flags: Mapping[str, FlagEntry]
+    environment: tuple[str, ...]
+
+
+def flag_table(listed: Mapping[str, FlagEntry]) -> FlagTable:
+    return FlagTable(dict(_each_flag(listed)))
+
+
+def _each_flag(listed: Mapping[str, FlagEntry]) -> Iterator[tuple[str, Flag]]:
+    for spelling, entry in listed.items():
+        yield (
+            spelling,
+            Flag(
+                name=spelling,
+                kind=FlagKind(entry.type.removesuffix("?")),
+                nullable=entry.type.endswith("?"),
+                default=entry.default,
+                nargs=None if entry.nargs is None else str(entry.nargs),
+                also=entry.also,
+                choices=tuple(map(str, entry.choices)),
+                values=tuple(map(str, entry.values)),
+                deprecated=entry.deprecated,
+            ),
+        )

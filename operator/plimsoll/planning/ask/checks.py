@@ -1,0 +1,245 @@
+"""What can be told wrong before a device is looked at: contradictions in the spec, and between spec, model and engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Final
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.gpus import UnknownGpu, gpu_named
+from plimsoll.facts.inventory import Inventory
+from plimsoll.facts.model import ModelFacts
+from plimsoll.planning.ask.features import parse_kv_dtype
+from plimsoll.planning.ask.intent import Intent
+from plimsoll.planning.placing.budgets import budget_of
+from plimsoll.planning.placing.placement import PRODUCT_LABELS
+from plimsoll.planning.plan import Finding, Severity
+
+LIKELY: Final = 3
+
+
+def check_spec(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterator[Finding]:
+    """Errors and warnings of one deployment, in the order of the spec's fields."""
+    yield from _engine(engine)
+    yield from _task(intent, model)
+    yield from _topology(intent, model)
+    yield from _kv_dtype(intent, engine)
+    yield from _speculation(intent, model)
+    yield from _lengths(intent)
+    yield from _rope(intent, model)
+    assumed = model.architecture.assumed
+    if assumed:
+        yield Finding(
+            severity=Severity.WARNING,
+            reason="ModelAssumed",
+            message=f"the model's config does not state {', '.join(assumed)}; rules of its family fill that in",
+            field="model.source",
+            value=model.source,
+            remedy="model.architecture.config with the checkpoint's own config.json",
+        )
+
+
+def products_of(intent: Intent, inventory: Inventory) -> tuple[frozenset[str] | None, tuple[Finding, ...]]:
+    """Catalogue names and label values for topology.gpuProducts; None where any product may be used."""
+    asked = intent.spec.topology.gpu_products
+    if not asked:
+        return None, ()
+    labels = {
+        pool.labels[label] for pool in inventory.pools for label in PRODUCT_LABELS if label in pool.labels
+    }
+    names: set[str] = set()
+    findings: list[Finding] = []
+    for product in asked:
+        if product in labels:
+            names.add(product)
+            continue
+        try:
+            names.add(gpu_named(product).name)
+        except UnknownGpu as error:
+            near = error.near or tuple(get_close_matches(product, sorted(labels), n=LIKELY))
+            hint = (
+                f"did you mean {', '.join(near)}?"
+                if near
+                else "write a catalogue name or a node's product label"
+            )
+            findings.append(
+                Finding(
+                    severity=Severity.ERROR,
+                    reason="UnknownGPU",
+                    message=f"topology.gpuProducts names {product!r}, which is not known; {hint}",
+                    field="topology.gpuProducts",
+                    value=product,
+                    remedy=", ".join(near) or None,
+                )
+            )
+    return frozenset(names), tuple(findings)
+
+
+def check_products(namespace: str, config: OperatorConfig) -> Iterator[Finding]:
+    """Prices and limits of the admin for products that are not known: they would reach no device, silently."""
+    budget = budget_of(namespace, config)
+    for field, products, effect in (
+        ("prices.gpuHour", [price.product for price in config.prices.gpu_hour], "its price reaches no GPU"),
+        (
+            "budgets.gpusByProduct",
+            [limit.product for limit in budget.gpus_by_product] if budget is not None else [],
+            "its limit holds nobody back",
+        ),
+    ):
+        for product in products:
+            try:
+                gpu_named(product)
+            except UnknownGpu as error:
+                hint = f"; did you mean {', '.join(error.near)}?" if error.near else ""
+                yield Finding(
+                    severity=Severity.WARNING,
+                    reason="UnknownGPU",
+                    message=f"{field} of the admin's config names {product!r}, which is not known, so {effect}{hint}",
+                    field=field,
+                    value=product,
+                    remedy=", ".join(error.near) or "a catalogue name, see plimsoll gpus",
+                )
+
+
+def _engine(engine: EngineFacts) -> Iterator[Finding]:
+    if engine.approximated_from is not None:
+        yield Finding(
+            severity=Severity.WARNING,
+            reason="EngineVersionUnknown",
+            message=engine.approximated_from,
+            field="engine.version",
+            value=engine.version,
+        )
+
+
+def _task(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
+    if intent.generates:
+        return
+    itl = intent.spec.slo.itl_p99_ms
+    if intent.spec.model.task == "generate":
+        yield _error(
+            "NoGenerator",
+            f"model.task is generate, but {model.architecture.name} is an encoder, which writes no text; use embed, rerank "
+            f"or classify",
+            "model.task",
+            "generate",
+        )
+    elif itl is not None and intent.binds("slo.itlP99Ms"):
+        yield Finding(
+            severity=Severity.WARNING,
+            reason="NothingDecoded",
+            message=f"slo.itlP99Ms is {itl}, but this task answers at once, without tokens to wait for; it is ignored",
+            field="slo.itlP99Ms",
+            value=str(itl),
+            remedy="slo.ttftP99Ms, the time to the answer",
+        )
+
+
+def _topology(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
+    """Wishes that no device could grant; what depends on devices is a rule of the layouts."""
+    topology = intent.spec.topology
+    architecture = model.architecture
+    if topology.expert_parallel and not architecture.is_moe:
+        yield _error(
+            "NoExperts",
+            f"topology.expertParallel is true, but {architecture.name} has no experts to spread; leave it out",
+            "topology.expertParallel",
+            "true",
+        )
+    if topology.data is not None and topology.data > 1 and not architecture.is_moe:
+        yield _error(
+            "DataOfDense",
+            f"topology.data is {topology.data}, but data ranks of a model without experts are plain replicas; "
+            f"set replicas: {topology.data} instead",
+            "topology.data",
+            str(topology.data),
+        )
+    if topology.expert_balancing and topology.expert_parallel is False:
+        yield _error(
+            "BalancingWithoutSpread",
+            "topology.expertBalancing moves whole experts, but topology.expertParallel is false",
+            "topology.expertBalancing",
+            "true",
+        )
+    if topology.pipeline is not None and topology.pipeline > 1 and not architecture.supports_pipeline:
+        yield _error(
+            "NoPipeline",
+            f"topology.pipeline is {topology.pipeline}, but the engine cannot cut {architecture.name} into stages",
+            "topology.pipeline",
+            str(topology.pipeline),
+        )
+
+
+def _kv_dtype(intent: Intent, engine: EngineFacts) -> Iterator[Finding]:
+    asked = intent.spec.memory.kv_cache_dtype
+    if asked is None or asked == "auto":
+        return
+    if engine.kv_dtypes and asked not in engine.kv_dtypes:
+        yield _error(
+            "UnknownKvDtype",
+            f"memory.kvCacheDtype is {asked!r}, which {engine.name} {engine.version} does not know; it knows "
+            f"{', '.join(engine.kv_dtypes)}",
+            "memory.kvCacheDtype",
+            asked,
+        )
+    elif parse_kv_dtype(asked) is None:
+        yield Finding(
+            severity=Severity.WARNING,
+            reason="KvDtypeUncounted",
+            message=f"the bytes of memory.kvCacheDtype {asked!r} are not known; the ledger counts the model's own dtype, "
+            f"so the cache will hold more than is said",
+            field="memory.kvCacheDtype",
+            value=asked,
+        )
+
+
+def _speculation(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
+    wish = intent.spec.speculative
+    if wish is not None and wish.method == "mtp" and not model.architecture.mtp_layers:
+        yield _error(
+            "NoPredictionLayers",
+            "speculative.method is mtp, but the checkpoint carries no prediction layers; use ngram, or a draft model",
+            "speculative.method",
+            "mtp",
+        )
+
+
+def _lengths(intent: Intent) -> Iterator[Finding]:
+    if intent.lengths.declared:
+        return
+    out = f" and {intent.lengths.output_typical:,} out" if intent.generates else ""
+    yield Finding(
+        severity=Severity.INFO,
+        reason="WorkloadAssumed",
+        message=f"lengths are not declared in full; {intent.lengths.input_typical:,} tokens in{out} are assumed for a "
+        f"typical request",
+        field="workload.inputTokens",
+        remedy="workload.inputTokens and workload.outputTokens"
+        if intent.generates
+        else "workload.inputTokens",
+    )
+
+
+def _error(reason: str, message: str, field: str, value: str) -> Finding:
+    return Finding(severity=Severity.ERROR, reason=reason, message=message, field=field, value=value)
+
+
+def _rope(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
+    architecture = model.architecture
+    if (
+        intent.spec.long_context is None
+        or architecture.rope_theta is not None
+        or architecture.vision is not None
+    ):
+        return
+    yield Finding(
+        severity=Severity.WARNING,
+        reason="RopeBaseUnknown",
+        message=f"longContext must repeat the model's own rope_theta, which {model.origin} does not hold; the engine can "
+        "not be told to stretch the context until it is known",
+        field="longContext",
+        value=intent.spec.long_context.rope_type,
+        remedy="model.architecture.config with the checkpoint's config.json, or --online",
+    )

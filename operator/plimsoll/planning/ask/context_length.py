@@ -1,0 +1,179 @@
+"""How long a request may be: the user's word, else what the declared traffic needs, else the model's own ceiling, said aloud."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from plimsoll.api.quantity import parse_decimal
+from plimsoll.facts.architecture import Architecture
+from plimsoll.planning.ask.intent import Intent
+from plimsoll.planning.ask.values import as_set, explained
+from plimsoll.planning.plan import Finding, Origin, Severity, Value
+
+STEP: Final = 256
+"""Derived lengths are rounded up to this, so that a small change of the traffic changes no engine."""
+LEAST_SHORTENED: Final = 4096
+"""An inherited ceiling is not cut below this to make a model fit: the user should say what they need."""
+FIELD: Final = "workload.contextTokens"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextLength:
+    tokens: int
+    inherited: bool
+    """True where nobody asked for this length: it may be cut where memory is short."""
+    value: Value
+    findings: tuple[Finding, ...] = ()
+
+
+def model_ceiling(architecture: Architecture, intent: Intent) -> int:
+    """The longest request the model is made for, RoPE scaling of the user's included."""
+    scaling = intent.spec.long_context
+    if scaling is None:
+        return architecture.max_positions
+    base = scaling.original_tokens if scaling.original_tokens is not None else architecture.max_positions
+    return max(architecture.max_positions, int(Decimal(base) * parse_decimal(scaling.factor)))
+
+
+def context_length(architecture: Architecture, intent: Intent) -> ContextLength:
+    ceiling = model_ceiling(architecture, intent)
+    asked, lengths = intent.spec.workload.context_tokens, intent.lengths
+    if asked is not None:
+        return _asked(asked, ceiling, architecture, intent)
+    if lengths.input_long is not None and lengths.output_long is not None:
+        need = lengths.input_long + lengths.output_long
+        return _from_traffic(need, -(-need // STEP) * STEP, ceiling, intent)
+    value = explained(
+        "max_model_len",
+        str(ceiling),
+        "the model's own limit",
+        inputs={"model": str(ceiling)},
+        field=FIELD,
+        origin=Origin.MODEL,
+        source="the model's config",
+        changes="workload.inputTokens and outputTokens, or workload.contextTokens",
+    )
+    message = (
+        f"nothing says how long requests are, so the model's limit of {ceiling:,} tokens is inherited; one request of "
+        f"that length must fit. Set {FIELD}, or workload.inputTokens and outputTokens"
+    )
+    finding = Finding(
+        severity=Severity.WARNING,
+        reason="ContextInherited",
+        message=message,
+        field=FIELD,
+        value=str(ceiling),
+        remedy=f"{FIELD}: the p99 of input and output together",
+    )
+    return ContextLength(tokens=ceiling, inherited=True, value=value, findings=(finding,))
+
+
+def shortened(context: ContextLength, tokens: int) -> ContextLength:
+    """An inherited ceiling cut to what the memory holds, which is said."""
+    message = (
+        f"no layout holds one request of {context.tokens:,} tokens, and nobody asked for that many (it is "
+        f"{context.value.source}'s number): {tokens:,} are planned. Set {FIELD} to what you need"
+    )
+    finding = Finding(
+        severity=Severity.WARNING,
+        reason="ContextShortened",
+        message=message,
+        field=FIELD,
+        value=str(tokens),
+        remedy=f"{FIELD}: the p99 of input and output together",
+    )
+    value = explained(
+        "max_model_len",
+        str(tokens),
+        f"what {context.value.source} says, halved until one request of it fits",
+        inputs={"before": str(context.tokens)},
+        field=FIELD,
+        origin=Origin.DERIVED,
+        source="memory",
+        changes=f"{FIELD}, or GPUs with more memory",
+    )
+    return ContextLength(tokens=tokens, inherited=True, value=value, findings=(finding,))
+
+
+def _asked(asked: int, ceiling: int, architecture: Architecture, intent: Intent) -> ContextLength:
+    tokens, binds = asked, intent.binds(FIELD)
+    if not binds and asked > ceiling:
+        return _clamped(asked, ceiling, intent)
+    value = as_set(intent, "max_model_len", FIELD, str(tokens))
+    if tokens <= ceiling:
+        return ContextLength(tokens=tokens, inherited=not binds, value=value)
+    factor = -(-asked // architecture.max_positions)
+    message = (
+        f"{FIELD} is {asked:,}, but the model is made for {ceiling:,} tokens; set at most {ceiling:,}, "
+        f'or stretch it with longContext (ropeType yarn, factor "{factor}") if the model\'s authors allow that'
+    )
+    finding = Finding(
+        severity=Severity.ERROR,
+        reason="ContextAboveModel",
+        message=message,
+        field=FIELD,
+        value=str(asked),
+        remedy=f"at most {ceiling}",
+    )
+    return ContextLength(tokens=asked, inherited=False, value=value, findings=(finding,))
+
+
+def _clamped(asked: int, ceiling: int, intent: Intent) -> ContextLength:
+    """A preset does not know the model: what it says beyond the model's limit is cut to it."""
+    _, source = intent.source_of(FIELD)
+    value = explained(
+        "max_model_len",
+        str(ceiling),
+        f"the least of what {source} says and the model's limit",
+        inputs={source: str(asked), "model": str(ceiling)},
+        origin=Origin.MODEL,
+        source="the model's config",
+        changes=FIELD,
+        field=FIELD,
+    )
+    finding = Finding(
+        severity=Severity.INFO,
+        reason="ContextClamped",
+        message=f"{source} speaks of {asked:,} tokens, the model is made for {ceiling:,}; longer requests are refused",
+        field=FIELD,
+        value=str(asked),
+        remedy="longContext, or a model with a longer context",
+    )
+    return ContextLength(tokens=ceiling, inherited=True, value=value, findings=(finding,))
+
+
+def _from_traffic(need: int, rounded: int, ceiling: int, intent: Intent) -> ContextLength:
+    tokens = min(rounded, ceiling)
+    inputs = {
+        "input": str(intent.lengths.input_long),
+        "output": str(intent.lengths.output_long),
+        "model": str(ceiling),
+    }
+    _, source = intent.source_of("workload.inputTokens")
+    value = explained(
+        "max_model_len",
+        str(tokens),
+        f"long input + long output, rounded up to {STEP}, at most the model's limit",
+        inputs=inputs,
+        field=FIELD,
+        origin=Origin.DERIVED,
+        source=f"workload.inputTokens and outputTokens ({source})",
+        changes=f"workload.inputTokens, workload.outputTokens or {FIELD}",
+    )
+    if need <= ceiling:
+        return ContextLength(tokens=tokens, inherited=False, value=value)
+    message = (
+        f"long requests need {need:,} tokens (input {intent.lengths.input_long:,} + output "
+        f"{intent.lengths.output_long:,}), but the model is made for {ceiling:,}; the longest will be refused"
+    )
+    finding = Finding(
+        severity=Severity.WARNING,
+        reason="WorkloadAboveModel",
+        message=message,
+        field="workload.inputTokens",
+        value=str(intent.lengths.input_long),
+        remedy=f"lengths that together stay within {ceiling}",
+    )
+    return ContextLength(tokens=tokens, inherited=False, value=value, findings=(finding,))

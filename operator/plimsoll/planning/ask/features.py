@@ -1,0 +1,127 @@
+"""Optional abilities of a deployment as engine settings: cache dtype, adapter slots, speculation, media."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.facts.architecture import Architecture, Attention, LatentAttention
+from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.model import ModelFacts
+from plimsoll.planning.ask.intent import Intent
+from plimsoll.planning.ask.values import explained
+from plimsoll.planning.plan import Origin, Value
+from plimsoll.planning.settings import LoraSlots, RopeScaling, Speculation
+
+FIELD: Final = "memory.kvCacheDtype"
+MOST_SLOTS: Final = 8
+GUESSES: Final = {"ngram": 4, "draft": 4, "eagle": 3, "eagle3": 3, "mtp": 1}
+"""Tokens guessed at a time where the user leaves it open."""
+METHODS: Final = {"draft": "draft_model"}
+
+
+def kv_dtype(intent: Intent, architecture: Architecture) -> tuple[Dtype | None, Value]:
+    asked = intent.spec.memory.kv_cache_dtype
+    if asked is not None and asked != "auto":
+        origin, source = intent.source_of(FIELD)
+        return parse_kv_dtype(asked), _value(asked, "as set", origin, source)
+    own = architecture.quantization.kv_cache if architecture.quantization is not None else None
+    if own is not None:
+        return None, _value(
+            f"auto ({own.value})", "the checkpoint carries cache scales", Origin.MODEL, "quantization_config"
+        )
+    return None, _value(
+        f"auto ({architecture.dtype.value})", "the model's own", Origin.MODEL, "the model's config"
+    )
+
+
+def parse_kv_dtype(word: str) -> Dtype | None:
+    """What the engine's many spellings cost a token; None for a spelling that is not known."""
+    if word.startswith(("fp8", "int8")):
+        return Dtype.FP8 if word.startswith("fp8") else Dtype.INT8
+    if word.startswith("nvfp4"):
+        return Dtype.NVFP4
+    if word.startswith("int4"):
+        return Dtype.INT4
+    plain = {
+        "bf16": Dtype.BFLOAT16,
+        "bfloat16": Dtype.BFLOAT16,
+        "half": Dtype.FLOAT16,
+        "float16": Dtype.FLOAT16,
+    }
+    return plain.get(word)
+
+
+def lora_slots(spec: LLMDeploymentSpec) -> LoraSlots | None:
+    adapters = spec.adapters
+    if adapters is None:
+        return None
+    loaded = adapters.max_loaded
+    if loaded is None:
+        # Slots are the engine's for its life; a list that may grow does not decide them.
+        counted = min(MOST_SLOTS, max(1, len(adapters.items)))
+        loaded = MOST_SLOTS if adapters.runtime_loading else counted
+    return LoraSlots(
+        max_loras=loaded,
+        max_rank=adapters.max_rank if adapters.max_rank is not None else 16,
+        max_cpu_loras=adapters.max_on_host if adapters.max_on_host is not None else loaded,
+    )
+
+
+def speculation(spec: LLMDeploymentSpec, model: ModelFacts, draft: ModelFacts | None) -> Speculation | None:
+    wish = spec.speculative
+    if wish is None:
+        return None
+    tokens = wish.tokens if wish.tokens is not None else GUESSES[wish.method]
+    method = METHODS.get(wish.method, wish.method)
+    if wish.method == "ngram":
+        return Speculation(method=method, tokens=tokens)
+    if wish.method == "mtp":
+        return Speculation(method=method, tokens=tokens, draft_layers=model.architecture.mtp_layers)
+    if draft is None:
+        # The planner has said that the draft model is not known; its layers then count nothing.
+        return Speculation(method=method, tokens=tokens)
+    return Speculation(
+        method=method,
+        tokens=tokens,
+        draft_weight_bytes=draft.weights.total,
+        draft_kv_bytes_per_token=cache_bytes_per_token(draft.architecture),
+        draft_layers=len(draft.architecture.layers),
+    )
+
+
+def cache_bytes_per_token(architecture: Architecture) -> int:
+    """Of a small uniform model on one rank, in its own dtype."""
+    total = 0.0
+    for layer in architecture.layers:
+        mixer = layer.mixer
+        if isinstance(mixer, Attention) and not mixer.shares_cache:
+            total += mixer.kv_heads * (mixer.head_dim + mixer.v_head_dim) * architecture.dtype.bytes
+        elif isinstance(mixer, LatentAttention):
+            total += (mixer.kv_lora_rank + mixer.qk_rope_head_dim) * architecture.dtype.bytes
+    return int(total)
+
+
+def rope_scaling(spec: LLMDeploymentSpec, architecture: Architecture) -> RopeScaling | None:
+    wish = spec.long_context
+    if wish is None:
+        return None
+    return RopeScaling(
+        kind=wish.rope_type,
+        factor=wish.factor,
+        original=wish.original_tokens if wish.original_tokens is not None else architecture.max_positions,
+        theta=architecture.rope_theta,
+        nested=architecture.vision is not None,
+    )
+
+
+def multimodal_items(spec: LLMDeploymentSpec) -> int | None:
+    media = spec.multimodal
+    if media.text_only:
+        return 0
+    counts = [count for count in (media.images, media.videos) if count is not None]
+    return sum(counts) if counts else None
+
+
+def _value(value: str, formula: str, origin: Origin, source: str) -> Value:
+    return explained("kv_dtype", value, formula, origin=origin, source=source, changes=FIELD, field=FIELD)

@@ -1,0 +1,203 @@
+"""What is asked of a deployment, in the planner's words: lengths, load, targets and bounds, with nothing left implicit.
+
+The spec leaves most of itself open. Here the open parts that have one sensible reading get it (a typical length from a
+percentile, the bounds of the replicas), the rest stays None for `derive` and `choice` to decide. Whether it can be had
+is not asked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+from plimsoll.api.quantity import parse_bytes, parse_decimal
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.api.v1alpha1.workload import TokenPercentiles
+from plimsoll.planning.layouts.rules import Wishes
+from plimsoll.planning.plan import Origin
+
+ASSUMED_INPUT: Final = 1024
+ASSUMED_OUTPUT: Final = 256
+ASSUMED_CONCURRENCY: Final = 32
+"""Requests in flight on a replica when no load is declared: enough for layouts to differ in what they can batch."""
+
+Source = tuple[Origin, str]
+SourceOf = Callable[[str], Source]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    input_typical: int
+    output_typical: int
+    input_long: int | None
+    """p99, else p95; None where nothing is declared."""
+    output_long: int | None
+    declared: bool
+
+    @property
+    def live(self) -> int:
+        """Tokens a typical sequence holds when it ends: what running sequences are budgeted with."""
+        return self.input_typical + self.output_typical
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How many replicas there may be, before any load is counted."""
+
+    fixed: int | None
+    least: int
+    most: int | None
+    """None: as many as the declared load needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    namespace: str
+    name: str
+    spec: LLMDeploymentSpec
+    """Presets and defaults merged in."""
+    source_of: SourceOf
+    """Who set a field of the spec."""
+    lengths: Lengths
+    concurrency: int | None
+    rate: Fraction | None
+    """Requests a second over all replicas."""
+    ttft_ms: int | None
+    itl_ms: int | None
+    bounds: Bounds
+    shared_prefix: float | None
+    wishes: Wishes
+    headroom_bytes: int | None
+    share: Fraction | None
+    """Of a time-sliced device."""
+    most_per_hour: Fraction | None
+    generates: bool = True
+    """False where a request is answered at once (a vector, a score, a class): nothing is decoded then."""
+
+    def binds(self, field: str) -> bool:
+        """Whether a person set a field; a preset's value is a starting point that the ledger corrects."""
+        return self.source_of(field)[0] not in (Origin.PRESET, Origin.DERIVED)
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.spec.topology.cpu is not None
+
+    @property
+    def cores(self) -> int | None:
+        """What a host must have, where the user says it."""
+        return None if self.spec.topology.cpu is None else self.spec.topology.cpu.cores
+
+    @property
+    def device(self) -> str:
+        """What a replica runs on, in a word."""
+        return "host" if self.on_cpu else "GPU"
+
+    @property
+    def hours(self) -> str:
+        """What costs are compared in where no money is known."""
+        return f"{self.device}-hours"
+
+    @property
+    def work(self) -> str:
+        """What is delivered, in the word that costs are told by."""
+        return "output token" if self.generates else "request"
+
+    @property
+    def has_target(self) -> bool:
+        return self.ttft_ms is not None or self.itl_ms is not None
+
+
+def read_intent(namespace: str, name: str, spec: LLMDeploymentSpec, source_of: SourceOf) -> Intent:
+    workload, slo, memory = spec.workload, spec.slo, spec.memory
+    rate = workload.requests_per_second
+    percent = workload.shared_prefix_percent
+    share = memory.tenancy_share_percent
+    return Intent(
+        namespace=namespace,
+        name=name,
+        spec=spec,
+        source_of=source_of,
+        lengths=_lengths(workload.input_tokens, workload.output_tokens, workload.context_tokens),
+        concurrency=workload.concurrency,
+        rate=None if rate is None else Fraction(parse_decimal(rate)),
+        ttft_ms=slo.ttft_p99_ms,
+        itl_ms=slo.itl_p99_ms,
+        bounds=_bounds(spec),
+        shared_prefix=None if percent is None else percent / 100,
+        wishes=_wishes(spec),
+        headroom_bytes=None if memory.headroom is None else parse_bytes(memory.headroom),
+        share=None if share is None else Fraction(share, 100),
+        most_per_hour=None
+        if spec.cost.max_per_hour is None
+        else Fraction(parse_decimal(spec.cost.max_per_hour)),
+    )
+
+
+def pooled(intent: Intent) -> Intent:
+    """The same for a task that decodes nothing: an answer counts as one token, and there is no time between tokens."""
+    lengths = replace(
+        intent.lengths,
+        output_typical=1,
+        output_long=0,
+        declared=intent.spec.workload.input_tokens is not None,
+    )
+    return replace(intent, lengths=lengths, itl_ms=None, generates=False)
+
+
+def _lengths(
+    prompt: TokenPercentiles | None, answer: TokenPercentiles | None, context: int | None
+) -> Lengths:
+    input_typical, output_typical = _typical(prompt, ASSUMED_INPUT), _typical(answer, ASSUMED_OUTPUT)
+    if context is not None:
+        # Undeclared lengths cannot be longer than what a request may hold.
+        input_typical = min(input_typical, max(1, context * 3 // 4))
+        output_typical = min(output_typical, max(1, context - input_typical))
+    return Lengths(
+        input_typical=input_typical,
+        output_typical=output_typical,
+        input_long=_long(prompt),
+        output_long=_long(answer),
+        declared=prompt is not None and answer is not None,
+    )
+
+
+def _typical(length: TokenPercentiles | None, assumed: int) -> int:
+    """The median, or a guess from a tail: request lengths are skewed, so a median is about half the p95."""
+    if length is None:
+        return assumed
+    if length.p50 is not None:
+        return length.p50
+    tail = length.p95 if length.p95 is not None else length.p99
+    return max(1, (tail or assumed) // 2)
+
+
+def _long(length: TokenPercentiles | None) -> int | None:
+    if length is None:
+        return None
+    return (
+        length.p99 if length.p99 is not None else length.p95 if length.p95 is not None else _twice(length.p50)
+    )
+
+
+def _twice(median: int | None) -> int | None:
+    return None if median is None else 2 * median
+
+
+def _bounds(spec: LLMDeploymentSpec) -> Bounds:
+    scaling = spec.scaling
+    least = scaling.min if scaling.min is not None else 0 if scaling.zero is not None else 1
+    return Bounds(fixed=spec.replicas, least=least, most=scaling.max)
+
+
+def _wishes(spec: LLMDeploymentSpec) -> Wishes:
+    topology = spec.topology
+    open_means = 1 if topology.mode == "manual" else None
+    return Wishes(
+        tensor=topology.tensor if topology.tensor is not None else open_means,
+        pipeline=topology.pipeline if topology.pipeline is not None else open_means,
+        data=topology.data if topology.data is not None else open_means,
+        expert_parallel=topology.expert_parallel,
+        interconnect=topology.interconnect,
+    )

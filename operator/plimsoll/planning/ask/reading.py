@@ -1,0 +1,224 @@
+"""The first half of a plan: what is asked, merged and checked, or the findings that end it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.defaults import Effective, effective
+from plimsoll.api.problems import SpecError
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.facts.engines import EngineFacts, engine_facts
+from plimsoll.facts.inventory import Inventory
+from plimsoll.facts.learned import Learned
+from plimsoll.facts.model import ModelFacts
+from plimsoll.planning.ask.checks import check_products, check_spec, products_of
+from plimsoll.planning.ask.context_length import context_length
+from plimsoll.planning.ask.intent import Source, SourceOf, pooled, read_intent
+from plimsoll.planning.ask.quantize import as_served
+from plimsoll.planning.ask.task import Task
+from plimsoll.planning.ask.trust import check_trust
+from plimsoll.planning.pinning import digest_before, spec_digest
+from plimsoll.planning.placing.images import with_images
+from plimsoll.planning.placing.placement import Slot, slots
+from plimsoll.planning.plan import Finding, Origin, Severity
+
+POOLING: Final = ("embed", "rerank", "classify")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFacts:
+    """What must be looked up before planning; a model that could not be read carries the resolver's sentence."""
+
+    model: ModelFacts | None
+    draft: ModelFacts | None = None
+    engine: EngineFacts | None = None
+    """None: by engine.version of the resource, else the admin's default, else the newest known."""
+    problem: str | None = None
+    reading: str | None = None
+    """Who reads a model that is not known yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    deployment: LLMDeployment
+    facts: PlanFacts
+    engine: EngineFacts | None
+    digest: str
+    """Of the spec as planning reads it."""
+    digest_before: str
+    """The same, as the release before made it."""
+    task: Task | None
+    """None where a finding is an error."""
+    slots: tuple[Slot, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    hints: tuple[str, ...] = ()
+    """What the presets in force advise."""
+
+    @property
+    def asks_latency(self) -> bool:
+        return self.task is not None and self.task.intent.has_target
+
+    @property
+    def owner(self) -> str:
+        return f"{self.deployment.namespace}/{self.deployment.name}"
+
+
+def read(
+    deployment: LLMDeployment,
+    inventory: Inventory,
+    facts: PlanFacts,
+    learned: Learned,
+    admin: OperatorConfig | None,
+) -> Reading:
+    """`admin` is None where no admin's config is known; only what it would have to allow is then left open."""
+    config = admin or OperatorConfig()
+    try:
+        merged = effective(deployment.spec, deployment.namespace, config)
+    except SpecError as error:
+        return _stopped(deployment, facts, None, ("", ""), _problems(error))
+    intent = read_intent(deployment.namespace, deployment.name, merged.spec, source_of(merged))
+    digests = spec_digest(merged.spec), digest_before(merged.spec)
+    version = merged.spec.engine.version or config.engines.default_version
+    engine = facts.engine or engine_facts(merged.spec.engine.name, version)
+    model = facts.model
+    unreadable = _unknown_model(merged, facts)
+    if model is None or unreadable is not None:
+        # What may not be, or names no GPU, is wrong whatever the model turns out to be.
+        _, unknown = products_of(intent, inventory)
+        trust = check_trust(merged.spec, deployment.namespace, admin, engine)
+        return _stopped(deployment, facts, engine, digests, (*filter(None, [unreadable]), *trust, *unknown))
+    if model.architecture.encoder or merged.spec.model.task in POOLING:
+        intent = pooled(intent)
+    model, findings = as_served(model, merged.spec.quantization.method, engine)
+    products, unknown = products_of(intent, inventory)
+    context = context_length(model.architecture, intent)
+    findings = (
+        *_yielded(merged),
+        *check_products(deployment.namespace, config),
+        *check_trust(merged.spec, deployment.namespace, admin, engine),
+        *findings,
+        *unknown,
+        *check_spec(intent, model, engine),
+        *context.findings,
+    )
+    if any(finding.severity is Severity.ERROR for finding in findings):
+        return _stopped(deployment, facts, engine, digests, findings)
+    topology = merged.spec.topology
+    found = slots(
+        inventory.pools,
+        selector=topology.node_selector,
+        tolerations=topology.tolerations,
+        products=products,
+        on_cpu=intent.on_cpu,
+        cores=intent.cores,
+    )
+    found, left_out = with_images(found, merged.spec, engine, config)
+    return Reading(
+        deployment=deployment,
+        facts=facts,
+        engine=engine,
+        digest=digests[0],
+        digest_before=digests[1],
+        task=Task(
+            intent=intent, model=model, draft=facts.draft, engine=engine, learned=learned, context=context
+        ),
+        slots=found,
+        findings=(*findings, *left_out),
+        hints=merged.advice,
+    )
+
+
+def source_of(merged: Effective) -> SourceOf:
+    """Where a value came from, in the words of a plan."""
+
+    def find(field: str) -> Source:
+        source = merged.source_of(field)
+        words = f"{source.kind} {source.name}" if source.name else source.kind
+        return _ORIGINS[source.kind], words
+
+    return find
+
+
+_ORIGINS: Final = {
+    "user": Origin.USER,
+    "preset": Origin.PRESET,
+    "admin preset": Origin.PRESET,
+    "namespace default": Origin.NAMESPACE,
+    "admin config": Origin.CONFIG,
+    "open": Origin.DERIVED,
+}
+
+
+def _stopped(
+    deployment: LLMDeployment,
+    facts: PlanFacts,
+    engine: EngineFacts | None,
+    digests: tuple[str, str],
+    findings: tuple[Finding, ...],
+) -> Reading:
+    return Reading(
+        deployment=deployment,
+        facts=facts,
+        engine=engine,
+        digest=digests[0],
+        digest_before=digests[1],
+        task=None,
+        findings=findings,
+    )
+
+
+def _problems(error: SpecError) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(
+            severity=Severity.ERROR,
+            reason="InvalidSpec",
+            message=problem.message,
+            field=problem.field.removeprefix("spec."),
+            value=problem.value,
+        )
+        for problem in error.problems
+    )
+
+
+def _unknown_model(merged: Effective, facts: PlanFacts) -> Finding | None:
+    """The model, or a draft model: one that counted nothing would make everything fit."""
+    if facts.model is None:
+        return _unreadable("model.source", merged.spec.model.source, facts)
+    wish = merged.spec.speculative
+    if wish is not None and wish.model is not None and facts.draft is None:
+        return _unreadable("speculative.model", wish.model, facts)
+    return None
+
+
+def _unreadable(field: str, source: str, facts: PlanFacts) -> Finding:
+    if facts.reading is not None:
+        return Finding(
+            severity=Severity.ERROR,
+            reason="ModelReading",
+            message=facts.reading,
+            field=field,
+            value=source,
+        )
+    return Finding(
+        severity=Severity.ERROR,
+        reason="ModelUnreadable",
+        message=facts.problem or f"{field} is {source}, and nothing is known of that model",
+        field=field,
+        value=source,
+        remedy="model.architecture.config with the text of its config.json, or a source that can be read",
+    )
+
+
+def _yielded(merged: Effective) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(
+            severity=Severity.INFO,
+            reason="DefaultYielded",
+            message=f"{item.field} of the {item.source.kind} {item.source.name} is left out: {item.reason}",
+            field=item.field,
+            value=str(item.value),
+        )
+        for item in merged.yielded
+    )

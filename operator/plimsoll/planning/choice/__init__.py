@@ -1,0 +1,1 @@
+"""From all that could run to what should: options weighed, the cheapest taken, the others told."""

@@ -1,0 +1,184 @@
+"""The least that a layout could cost on some devices: cheap figures that say which ones need no ledger at all.
+
+A fleet of two hundred kinds of nodes admits thousands of pairs of layout and device, and a ledger with its predictions
+costs a millisecond. So each pair first gets a bound that the real figures cannot beat (weights and cache read once a step
+at the peak bandwidth, nothing else), and pairs whose bound is already worse than what was found are turned down by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.facts.architecture import MoeFfn
+from plimsoll.planning.ask.task import Task
+from plimsoll.planning.choice.candidate import attains, carried, predicting
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.memory.kv import kv_bytes_per_token
+from plimsoll.planning.memory.rank_weights import rank_weight_bytes
+from plimsoll.planning.placing.placement import Slot
+from plimsoll.planning.settle.derive import base_settings
+from plimsoll.planning.speed.rates import classes_of, committed_rates
+from plimsoll.planning.speed.roofline import Cost, Work
+
+MOST_SEQUENCES: Final = 1024
+"""No engine version runs more at once unasked."""
+COARSE: Final = 4
+"""Steps to which a bound looks for the edge of the target: a bound may be loose, it may not be low."""
+OPTIMISM: Final = 0.98
+"""Rounding between these few terms and the prediction's many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What a layout puts on a rank, whatever the device: computed once a plan."""
+
+    largest: int
+    dense: int
+    """Sum over the stages of a pipeline, routed experts left out."""
+    experts: int
+    token: float
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """What a kind of device makes of the largest terms of a decode step, whatever the layout."""
+
+    dense: float
+    """Seconds a byte."""
+    experts: float
+    cache: float
+    fixed: float
+    """Seconds a step."""
+    sequence: float
+
+
+def speed_of(task: Task, slot: Slot) -> Speed:
+    """The fitted constants of the device's class; what a layout adds to them (collectives, products) only slows it down."""
+    architecture, bandwidth = task.model.architecture, slot.gpu.bandwidth
+    work = Work.of(architecture, slot.gpu, Layout(), None)
+    each = committed_rates(classes_of(work, task.engine)).seconds_each
+    constant = (Cost.LAUNCH, Cost.EXPERT_LAYER, Cost.QUANTIZED_INPUT)
+    return Speed(
+        dense=each[Cost.DENSE_WEIGHTS] / bandwidth,
+        # Weights that are unpacked on the way cost operations instead of bytes.
+        experts=0.0 if work.unpacked else each[Cost.EXPERT_WEIGHTS] / bandwidth,
+        cache=each[Cost.CACHE_READ] / bandwidth,
+        fixed=sum(work.fixed[cost] * each[cost] for cost in constant),
+        sequence=each[Cost.SEQUENCE],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What one replica can carry and give at the very best."""
+
+    concurrency: float
+    """Within the latency target and the memory."""
+    tokens_per_second: float
+    """At a modest load."""
+    requests_per_second: float
+    """At the most it carries."""
+
+
+def weight_of(task: Task, layout: Layout) -> Weight:
+    ranks, weights = rank_weight_bytes(task.model, layout), task.model.weights
+    experts = sum(ranks.experts)
+    # A step reads neither the rows of an embedding that is no head, nor encoders, nor drafts.
+    idle = (weights.embedding if weights.lm_head else 0) + weights.vision + weights.mtp
+    return Weight(
+        largest=ranks.largest,
+        dense=max(0, sum(ranks.stages) - experts - idle - task.model.architecture.position_table_bytes),
+        experts=experts,
+        token=kv_bytes_per_token(task.model.architecture, layout, None),
+    )
+
+
+def bound_of(task: Task, speed: Speed, layout: Layout, weight: Weight, budget: float) -> Bound:
+    lengths, intent = task.intent.lengths, task.intent
+    room = max(0.0, budget - weight.largest)
+    asked = intent.spec.engine.max_sequences
+    allowed = float(MOST_SEQUENCES if asked is None else asked)
+    held = room / (weight.token * lengths.live) if weight.token else allowed
+    most = min(held, allowed) * layout.data
+
+    def step(running: float) -> float:
+        return _step(task, speed, layout, weight, running)
+
+    if intent.itl_ms is not None:
+        edge = _within if weight.experts else _linear
+        most = edge(step, most, intent.itl_ms / 1000)
+    modest = max(1.0, min(most, float(task.modest)))
+    return Bound(
+        concurrency=most,
+        tokens_per_second=modest / step(modest),
+        requests_per_second=most / (step(max(1.0, most)) * max(1, lengths.output_typical)),
+    )
+
+
+def tight_bound(task: Task, slot: Slot, layout: Layout, weight: Weight, budget: float) -> Bound:
+    """The prediction for a cache that has all the memory beside the weights: no ledger will leave more."""
+    settings, _ = base_settings(task, slot, layout, generous=True)
+    room, intent = max(0.0, budget - weight.largest), task.intent
+    tokens = room / weight.token if weight.token else None
+    at = predicting(task, slot, layout, settings, tokens)
+    limit = settings.max_num_seqs * layout.data
+    if tokens is not None:
+        limit = max(1, min(limit, int(tokens / max(1, intent.lengths.live)) * layout.data))
+    modest = min(limit, task.modest)
+    likely = at(modest)
+    if intent.has_target and not attains(intent, likely):
+        most, best = carried(intent, modest, at)
+        likely = best if most else likely
+        if not most:
+            return Bound(0.0, likely.output_tokens_per_second, 0.0)
+    else:
+        most, best = modest, likely
+    if not task.sized_by_load:
+        return Bound(float(most), likely.output_tokens_per_second, best.requests_per_second)
+    most, best = carried(intent, limit, at, steps=COARSE)
+    # The edge lies up to one step beyond what was found.
+    edge = min(limit, most + max(1, most // COARSE))
+    rate = best.requests_per_second * edge / most
+    return Bound(float(edge), likely.output_tokens_per_second, rate)
+
+
+def _step(task: Task, speed: Speed, layout: Layout, weight: Weight, running: float) -> float:
+    """Seconds in which all running sequences gain a token, at the very least."""
+    lengths = task.intent.lengths
+    hit = _hit(task, running / layout.pipeline)
+    context = lengths.input_typical if weight.token else 0
+    # A token's cache is counted for the stage that holds most of it: never more than all stages hold.
+    cache = weight.token * context * running / layout.data
+    read = weight.dense * speed.dense + weight.experts * hit * speed.experts + cache * speed.cache
+    return OPTIMISM * (read + speed.fixed + running * speed.sequence)
+
+
+def _linear(step: Callable[[float], float], most: float, limit: float) -> float:
+    """The same where a step grows evenly with the sequences: without experts it does."""
+    base = step(0.0)
+    slope = step(1.0) - base
+    if base + slope > limit:
+        return 0.0
+    return most if slope <= 0 else min(most, (limit - base) / slope)
+
+
+def _within(step: Callable[[float], float], most: float, limit: float) -> float:
+    """The most sequences whose step may be within a limit, rounded up: a bound must not be too low."""
+    if step(1.0) > limit:
+        return 0.0
+    if step(most) <= limit:
+        return most
+    low, high = 1.0, most
+    for _ in range(6):
+        middle = (low + high) / 2
+        low, high = (middle, high) if step(middle) <= limit else (low, middle)
+    return high
+
+
+def _hit(task: Task, tokens: float) -> float:
+    for layer, _ in task.model.architecture.kinds:
+        if isinstance(layer.ffn, MoeFfn):
+            return float(1.0 - (1.0 - layer.ffn.top_k / layer.ffn.experts) ** max(1.0, tokens))
+    return 0.0

@@ -1,0 +1,289 @@
+"""Which candidates to run, and how many replicas of each: the cheapest sets that carry the load within the bounds.
+
+Costs are money where every candidate has a price, else GPU-hours. With a declared load the cheapest cover of it wins;
+without one, the lowest cost of the work done at a modest load. An exact search over at most one layout a slot finds mixed
+sets; a fixed order breaks every tie, so equal inputs choose alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil
+from typing import Final
+
+from plimsoll.planning.ask.intent import Intent
+from plimsoll.planning.ask.task import Task
+from plimsoll.planning.choice import rule
+from plimsoll.planning.choice.candidate import Candidate, rate_at
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.placing.budgets import UNLIMITED, Limits
+
+PER_SLOT: Final = 3
+"""Candidates of one slot that enter the search: cheapest replica, cheapest work, largest replica."""
+NEAR: Final = rule.NEAR
+ROUNDING: Final = 1e-9
+"""Sums of the same terms in another order may differ by less."""
+MANY: Final = 10**9
+MOST_STEPS: Final = 20_000
+"""Of the search; beyond it the best found so far stands. A fixed count, never a clock, so that answers repeat."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Option:
+    """A candidate with what the search needs of it."""
+
+    candidate: Candidate
+    capacity: float
+    """In units of the demand that one replica carries."""
+    cost: float
+    """Of one replica, in the unit all options share."""
+    room: int
+
+    @cached_property
+    def order(self) -> tuple[object, ...]:
+        """Ties: fewer devices, simpler layouts, smaller GPUs, then names."""
+        candidate = self.candidate
+        return (
+            self.cost,
+            candidate.devices,
+            candidate.layout.decode_context,
+            candidate.layout.pipeline,
+            candidate.layout.data,
+            candidate.layout,
+            candidate.slot.order,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What the sets must carry together."""
+
+    amount: float
+    """Requests in flight, requests a second, or replicas."""
+    unit: str
+    """concurrency, rate or replicas."""
+    least: int
+    most: int | None
+    limits: Limits = UNLIMITED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    sets: tuple[tuple[Option, int], ...]
+    """Cheapest first."""
+    cost: float
+    covered: float
+
+    @property
+    def replicas(self) -> int:
+        return sum(count for _, count in self.sets)
+
+
+def demand_of(intent: Intent, limits: Limits) -> Demand:
+    """The declared load within the bounds; a fixed number of replicas is obeyed exactly."""
+    bounds = intent.bounds
+    if intent.most_per_hour is not None:
+        per_hour = (
+            intent.most_per_hour if limits.per_hour is None else min(intent.most_per_hour, limits.per_hour)
+        )
+        limits = replace(limits, per_hour=per_hour)
+    least, most = max(1, bounds.least), bounds.most
+    if bounds.fixed is None and intent.concurrency is not None:
+        return Demand(
+            amount=float(intent.concurrency), unit="concurrency", least=least, most=most, limits=limits
+        )
+    if bounds.fixed is None and intent.rate is not None:
+        return Demand(amount=float(intent.rate), unit="rate", least=least, most=most, limits=limits)
+    # Zero replicas are planned as one, so that the plan is there when they come back.
+    count = least if bounds.fixed is None else max(1, bounds.fixed)
+    return Demand(amount=float(count), unit="replicas", least=count, most=count, limits=limits)
+
+
+def more_of(demand: Demand, least: int, most: int | None) -> Demand:
+    """The same with more replicas at least, within the user's own bound."""
+    least = least if most is None else min(least, most)
+    if demand.unit != "replicas":
+        return replace(demand, least=max(demand.least, least))
+    count = max(demand.least, least)
+    return replace(demand, amount=float(count), least=count, most=count)
+
+
+def capacity(candidate: Candidate, demand: Demand) -> float:
+    if demand.unit == "concurrency":
+        return float(candidate.most)
+    if demand.unit == "rate":
+        return (
+            candidate.at_most.requests_per_second if candidate.at_most is not None and candidate.most else 0.0
+        )
+    return 1.0
+
+
+def option_of(task: Task, candidate: Candidate, demand: Demand, room: int, *, money: bool) -> Option | None:
+    """A candidate as the search sees it; None where it carries nothing within the target."""
+    carries = capacity(candidate, demand)
+    if carries <= 0 or (task.intent.has_target and not candidate.most):
+        return None
+    cost = float(candidate.price if money and candidate.price is not None else candidate.gpu_hours)
+    if demand.unit == "replicas":
+        work = rate_at(task, candidate, max(1, min(task.modest, candidate.most)))
+        # Cost of a thousand output tokens a second; without a prediction the cost of a replica.
+        cost = cost * 1000 / max(1.0, work) if work is not None else cost
+        cost *= 1 + NEAR * mechanisms(candidate.layout)
+    return Option(
+        candidate=candidate, capacity=carries, cost=cost, room=min(room, allowed(candidate, demand))
+    )
+
+
+def mechanisms(layout: Layout) -> int:
+    """Kinds of parallelism beside tensor: each must be better by what predictions can tell apart, or it is not worth having."""
+    extras = (layout.decode_context > 1, layout.pipeline > 1, layout.data > 1, layout.expert_parallel)
+    return sum(extras)
+
+
+def allowed(candidate: Candidate, demand: Demand) -> int:
+    """Replicas of a candidate alone that the limits allow; a mix is held to them by the search."""
+    most = demand.limits.allows(candidate.claim)
+    return MANY if most is None else most
+
+
+def choose(offered: Sequence[Option], demand: Demand) -> Chosen | None:
+    """The cheapest sets that cover the demand within the bounds, or the most that finds room, or None."""
+    slots = _by_slot([option for option in offered if option.room > 0], demand)
+    if most_carried(offered) < demand.amount - ROUNDING:
+        return _as_much_as_possible(slots, demand)
+    search = _Search(slots, demand)
+    search.run(0, demand.amount, 0, 0.0, ())
+    if search.best is not None:
+        return _chosen(search.best)
+    return _as_much_as_possible(slots, demand)
+
+
+def most_carried(offered: Sequence[Option]) -> float:
+    """What all room together could carry, each slot by its best option: a demand beyond it needs no search."""
+    best: dict[tuple[int, str, str], float] = {}
+    for option in offered:
+        place = option.candidate.slot.order
+        best[place] = max(best.get(place, 0.0), option.room * option.capacity)
+    return sum(best.values())
+
+
+def _by_slot(offered: Sequence[Option], demand: Demand) -> list[list[Option]]:
+    """A few options of each slot, slots in the order of their cheapest work."""
+    grouped: dict[int, list[Option]] = {}
+    for option in offered:
+        grouped.setdefault(id(option.candidate.slot), []).append(option)
+    slots = []
+    for group in grouped.values():
+        picks = [
+            min(group, key=lambda option: (option.cost / option.capacity, option.order)),
+            min(group, key=lambda option: option.order),
+            # One replica that carries all, or the largest there is.
+            min(group, key=lambda option: (-min(option.capacity, demand.amount), option.order)),
+        ]
+        slots.append(list(dict.fromkeys(picks))[:PER_SLOT])
+    return sorted(slots, key=lambda group: min((o.cost / o.capacity, o.order) for o in group))
+
+
+class _Search:
+    """Depth first over slots, most replicas of the best work first, cut off where even ideal work costs too much."""
+
+    def __init__(self, slots: list[list[Option]], demand: Demand) -> None:
+        self.slots = slots
+        self.demand = demand
+        self.steps = 0
+        self.best: tuple[tuple[Option, int], ...] | None = None
+        self.best_rank: tuple[object, ...] | None = None
+        ideal = [min(option.cost / option.capacity for option in group) for group in slots]
+        self.ideal = [min(ideal[index:]) for index in range(len(ideal))]
+
+    def run(
+        self, index: int, left: float, replicas: int, cost: float, taken: tuple[tuple[Option, int], ...]
+    ) -> None:
+        self.steps += 1
+        if left <= ROUNDING and replicas >= self.demand.least:
+            self._keep(cost, taken)
+            return
+        if index == len(self.slots) or self.steps > MOST_STEPS or self._hopeless(index, left, cost):
+            return
+        for option in self.slots[index]:
+            for count in self._counts(option, left, replicas, taken):
+                self.run(
+                    index + 1,
+                    left - count * option.capacity,
+                    replicas + count,
+                    cost + count * option.cost,
+                    (*taken, (option, count)),
+                )
+        self.run(index + 1, left, replicas, cost, taken)
+
+    def _hopeless(self, index: int, left: float, cost: float) -> bool:
+        if self.best_rank is None:
+            return False
+        floor = cost + max(0.0, left) * self.ideal[index]
+        best = self.best_rank[0]
+        return isinstance(best, float) and floor > best + ROUNDING
+
+    def _counts(
+        self, option: Option, left: float, replicas: int, taken: tuple[tuple[Option, int], ...]
+    ) -> range:
+        need = max(_pods(left, option), self.demand.least - replicas)
+        top = min(need, option.room, _still_allowed(self.demand, taken, option))
+        return range(top, max(0, top - 8), -1)
+
+    def _keep(self, cost: float, taken: tuple[tuple[Option, int], ...]) -> None:
+        devices = sum(option.candidate.devices * count for option, count in taken)
+        rank = (
+            round(cost, 9),
+            len(taken),
+            devices,
+            tuple(sorted((option.order, count) for option, count in taken)),
+        )
+        if self.best_rank is None or rank < self.best_rank:
+            self.best, self.best_rank = taken, rank
+
+
+def replicas_for(option: Option, demand: Demand) -> int:
+    """Replicas of one option alone that the demand takes."""
+    return max(demand.least, _pods(demand.amount, option))
+
+
+def _pods(left: float, option: Option) -> int:
+    """Replicas that carry what is left."""
+    return ceil(left / option.capacity - ROUNDING) if left > 0 else 0
+
+
+def _as_much_as_possible(slots: list[list[Option]], demand: Demand) -> Chosen | None:
+    """Where the demand cannot be covered: the cheapest work first, until room or bounds end."""
+    taken: list[tuple[Option, int]] = []
+    left, replicas = demand.amount, 0
+    for group in slots:
+        option = min(group, key=lambda option: (option.cost / option.capacity, option.order))
+        need = max(_pods(left, option), demand.least - replicas)
+        count = min(need, option.room, _still_allowed(demand, taken, option))
+        if count > 0:
+            taken.append((option, count))
+            left -= count * option.capacity
+            replicas += count
+    return _chosen(tuple(taken)) if taken else None
+
+
+def _still_allowed(demand: Demand, taken: Sequence[tuple[Option, int]], option: Option) -> int:
+    """Replicas of an option beside what a mix has taken already."""
+    limits = demand.limits
+    most = MANY if demand.most is None else demand.most - sum(count for _, count in taken)
+    if limits != UNLIMITED:
+        for other, count in taken:
+            limits = limits.less(other.candidate.claim, count)
+        allowed = limits.allows(option.candidate.claim)
+        most = most if allowed is None else min(most, allowed)
+    return max(0, most)
+
+
+def _chosen(taken: tuple[tuple[Option, int], ...]) -> Chosen:
+    return Chosen(
+        sets=tuple(sorted(taken, key=lambda pair: (-pair[1] * pair[0].capacity, pair[0].order))),
+        cost=sum(option.cost * count for option, count in taken),
+        covered=sum(option.capacity * count for option, count in taken),
+    )

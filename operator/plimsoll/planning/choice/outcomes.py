@@ -1,0 +1,342 @@
+"""The words for how a plan came out: what is missing, who has it, what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from plimsoll.api.quantity import format_gib
+from plimsoll.facts.inventory import Inventory, Pool
+from plimsoll.planning.ask.intent import Intent
+from plimsoll.planning.ask.values import counted
+from plimsoll.planning.choice.cheapest import Chosen, Demand
+from plimsoll.planning.choice.weighing import Weighed
+from plimsoll.planning.placing.budgets import claim_of
+from plimsoll.planning.placing.placement import Slot, refusal, room, room_when_empty, same_devices
+from plimsoll.planning.plan import Finding, Outcome, PlanSet, Severity
+
+MOST_NAMED: Final = 3
+OF_SETS: Final = frozenset(
+    {"NoGPUs", "NoFreeGPUs", "NoHostMemory", "BudgetExhausted", "SpansNodes", "NodeDeclared"}
+)
+"""Reasons that speak of the sets of one plan."""
+
+_UNSEEN: Final = (
+    "the operator watches namespaces alone and sees no nodes; it counts on the node classes of the admin's config, and takes "
+    "their nodes as free"
+)
+
+
+def no_devices(intent: Intent, inventory: Inventory, products: frozenset[str] | None) -> Finding:
+    """No pool may be used: why the largest ones were refused."""
+    topology = intent.spec.topology
+    reasons: list[str] = []
+    for pool in sorted(inventory.pools, key=lambda pool: (-pool.nodes - pool.declared_nodes, pool.key)):
+        why = refusal(
+            pool,
+            selector=topology.node_selector,
+            tolerations=topology.tolerations,
+            products=products,
+            on_cpu=intent.on_cpu,
+            cores=intent.cores,
+        )
+        if why is not None and why not in reasons:
+            reasons.append(why)
+    if not inventory.pools and inventory.nodes_unseen:
+        message = "the operator watches namespaces alone and sees no nodes, and the admin's config declares no node classes"
+        remedy = "nodeClasses in the admin's config, or an operator that watches the whole cluster"
+    elif not inventory.pools:
+        message = "the inventory holds no GPU nodes, present or declared"
+        if inventory.problems:
+            first = inventory.problems[0]
+            message += f"; {counted(len(inventory.problems), 'node')} could not be read, the first: {first.node}: {first.message}"
+        remedy = "nodes with GPUs and their vendor's labels, or nodeClasses in the admin's config"
+    else:
+        message = (
+            f"none of {counted(len(inventory.pools), 'pool')} may be used: {'; '.join(reasons[:MOST_NAMED])}"
+        )
+        remedy = "topology.gpuProducts, topology.nodeSelector, topology.tolerations or topology.cpu"
+    return Finding(severity=Severity.ERROR, reason="NoGPUs", message=message, field="topology", remedy=remedy)
+
+
+def no_room(shown: PlanSet, pools: Sequence[Pool], wanted: int, placed: int, owner: str) -> Finding:
+    """A layout is known, but not all replicas find devices now."""
+    empty = sum(room_when_empty(pool, shown.shape, shown.layout) for pool in pools)
+    free = sum(pool.free_devices for pool in pools)
+    found = f"{placed:,} of {counted(wanted, 'replica')} find"
+    if empty >= wanted:
+        holders = sorted(
+            {name for pool in pools for name, count in pool.held.items() if count and name != owner}
+        )
+        others = f"; held by {', '.join(holders[:MOST_NAMED])}" if holders else ""
+        reason = "NoFreeGPUs"
+        message = (
+            f"{found} free GPUs: {free:,} {shown.hardware} are free, each pod of {shown.layout} needs {shown.shape.devices} on one node"
+            f"{others}"
+        )
+        remedy = "free those GPUs, a higher priority, or fewer replicas"
+    else:
+        reason = "NoGPUs"
+        message = f"{found} GPUs: all {shown.hardware} together would hold {empty:,} of {shown.layout}"
+        remedy = "more nodes, or fewer replicas"
+    return Finding(
+        severity=Severity.WARNING,
+        reason=reason,
+        message=message,
+        field="replicas",
+        value=str(wanted),
+        remedy=remedy,
+    )
+
+
+def no_host(shown: PlanSet, slots: Sequence[Slot]) -> Finding:
+    """Devices are there, but under hosts that are too small for the pod."""
+    need = shown.resources.memory_bytes
+    largest = max(
+        pool.host_memory_bytes or 0
+        for slot in slots
+        if same_devices(slot.hardware, shown.hardware)
+        for pool in slot.pools
+    )
+    return Finding(
+        severity=Severity.WARNING,
+        reason="NoHostMemory",
+        message=(
+            f"a pod of {shown.layout} needs {format_gib(need)} of host memory, and no node with {shown.hardware} gives "
+            f"more than {format_gib(largest)}"
+        ),
+        field="topology",
+        remedy="nodes with more memory, a smaller memory.kvOffload or memory.cpuOffload, or other GPUs",
+    )
+
+
+def gone(stands: PlanSet) -> Finding:
+    """What a pinned set runs on has left the fleet; whoever watches the clock replaces the plan in the end."""
+    return Finding(
+        severity=Severity.WARNING,
+        reason="HardwareGone",
+        message=(
+            f"no node that is there or declared could hold {stands.layout} on {stands.hardware}, which is planned; if none "
+            f"comes back the plan is made anew"
+        ),
+        field="topology",
+        remedy="bring those nodes back, or ask for a new plan",
+    )
+
+
+def above_most(shown: PlanSet, demand: Demand, needed: int, most: int) -> Finding:
+    """The declared load is more than the user's own bound of replicas carries."""
+    load = (
+        f"{demand.amount:,g} requests a second"
+        if demand.unit == "rate"
+        else f"{demand.amount:,.0f} requests in flight"
+    )
+    return Finding(
+        severity=Severity.WARNING,
+        reason="LoadAboveMax",
+        message=(
+            f"{load} need about {counted(needed, 'replica')} like the {shown.layout} on {shown.hardware}, and scaling.max "
+            f"allows {most:,}; what is beyond waits or misses the target"
+        ),
+        field="scaling.max",
+        value=str(most),
+        remedy=f"scaling.max: {needed}, or a smaller load",
+    )
+
+
+def replicas_reason(intent: Intent) -> str:
+    """Who decides the number of replicas."""
+    bounds = intent.bounds
+    if bounds.fixed is not None:
+        return "spec.replicas, obeyed exactly"
+    most = f"at most scaling.max {bounds.most}" if bounds.most is not None else "without scaling.max"
+    if intent.concurrency is not None:
+        return f"as many as {counted(intent.concurrency, 'request')} in flight need, at least {bounds.least}, {most}"
+    if intent.rate is not None:
+        return f"as many as {float(intent.rate):g} requests a second need, at least {bounds.least}, {most}"
+    return f"no load is declared: scaling.min, at least {max(1, bounds.least)}, {most}"
+
+
+def does_not_fit(intent: Intent, weighed: Weighed, nearest: PlanSet | None) -> tuple[Outcome, Finding]:
+    """Why nothing is left: what the user fixed contradicts the model, or no device holds it."""
+    wishes = intent.wishes
+    fixed = {
+        f"topology.{name}": value
+        for name, value in (
+            ("tensor", wishes.tensor),
+            ("pipeline", wishes.pipeline),
+            ("data", wishes.data),
+            ("expertParallel", wishes.expert_parallel),
+        )
+        if value is not None
+    }
+    granted = [(slot, refusal) for slot, refusal in weighed.refusals if refusal.rule != "asked"]
+    if fixed and granted and all(slot is None for slot, _ in granted):
+        first = granted[0][1]
+        field = next(iter(fixed))
+        return Outcome.INVALID, Finding(
+            severity=Severity.ERROR,
+            reason="TopologyContradiction",
+            message=f"no layout is possible with {_words(fixed)}: {first.message}",
+            field=field,
+            value=str(fixed[field]),
+            remedy="leave it out, or a number that the model divides by",
+        )
+    if nearest is not None:
+        message = f"nearest is {nearest.layout} on {nearest.hardware}: {nearest.ledger.reason}"
+    elif granted:
+        slot, refusal = granted[-1]
+        where = f" on {slot.hardware}" if slot is not None else ""
+        message = f"for example {refusal.layout}{where}: {refusal.message}"
+    else:
+        message = "no layout could be tried"
+    return Outcome.DOES_NOT_FIT, Finding(
+        severity=Severity.ERROR,
+        reason="DoesNotFit",
+        message=f"no layout fits these devices; {message}",
+        field="topology" if fixed else "model.source",
+        value=_words(fixed) if fixed else None,
+        remedy="larger or more GPUs, a shorter context, a quantized checkpoint; see the advice",
+    )
+
+
+def _words(fixed: dict[str, int | bool]) -> str:
+    return ", ".join(f"{name} {str(value).lower()}" for name, value in fixed.items())
+
+
+def spanning(sets: Sequence[PlanSet], slots: Sequence[Slot]) -> tuple[Finding, ...]:
+    """Replicas over nodes live from a network that no label of a node describes well, unless one fabric joins them."""
+    fabrics = {pool.key for slot in slots for pool in slot.pools if pool.fabric}
+    found = []
+    for chosen in sets:
+        joined = bool(chosen.placements) and all(place.pool in fabrics for place in chosen.placements)
+        if chosen.pods_per_replica == 1 or joined:
+            continue
+        cut = f"{chosen.shape.pods} pods of {counted(chosen.shape.devices, 'GPU')}"
+        found.append(
+            Finding(
+                severity=Severity.INFO,
+                reason="SpansNodes",
+                message=(
+                    f"a replica of {chosen.layout} on {chosen.hardware} is {cut} on several nodes; RDMA of 400 Gb/s a GPU "
+                    f"between them is assumed"
+                ),
+                field="topology.interconnect",
+                remedy="topology.interconnect: rdma to demand it",
+            )
+        )
+    return tuple(found)
+
+
+def to_be_made(sets: Sequence[PlanSet], slots: Sequence[Slot], owner: str) -> tuple[Finding, ...]:
+    """Replicas that wait for a node of a declared class."""
+    declared = {pool.key: pool for slot in slots for pool in slot.pools if pool.declared_nodes}
+    found = []
+    for chosen in sets:
+        for placement in chosen.placements:
+            pool = declared.get(placement.pool)
+            if pool is None:
+                continue
+            waiting = placement.replicas - room(
+                replace(pool, declared_nodes=0), chosen.shape, chosen.layout, owner
+            )
+            if waiting > 0:
+                found.append(_waiting(chosen, waiting, pool))
+    return tuple(found)
+
+
+def _waiting(chosen: PlanSet, replicas: int, pool: Pool) -> Finding:
+    said = f"{counted(replicas, 'replica')} of {chosen.layout} on {chosen.hardware}"
+    return Finding(
+        severity=Severity.INFO,
+        reason="NodeDeclared",
+        message=(
+            f"{said} {'waits' if replicas == 1 else 'wait'} for nodes of class {pool.node_class or pool.key} to be made"
+        ),
+    )
+
+
+def over_budget(shown: PlanSet, demand: Demand, wanted: int, placed: int) -> Finding:
+    """Devices are there, but the namespace (or the user's own bound of money) allows no more of them."""
+    limits, claim = demand.limits, claim_of(shown)
+    product = limits.by_product.get(claim.product)
+    said = []
+    for limit, each, words in (
+        (limits.devices, claim.gpus, "{:g} GPUs"),
+        (product, claim.gpus, f"{{:g}} {claim.product}"),
+        (limits.per_hour, claim.price, "{:g} an hour"),
+    ):
+        if limit is not None and each and limit < each * wanted:
+            said.append(words.format(float(limit)))
+    if limits.replicas is not None and limits.replicas < wanted:
+        said.append(counted(limits.replicas, "replica"))
+    money = bool(said) and said[-1].endswith("an hour")
+    return Finding(
+        severity=Severity.WARNING,
+        reason="BudgetExhausted",
+        message=(
+            f"the budget leaves {' and '.join(said) or 'nothing more'}, which is enough for {placed:,} of "
+            f"{counted(wanted, 'replica')} of {shown.layout} on {shown.hardware}"
+        ),
+        field="cost.maxPerHour" if money else "replicas",
+        remedy=f"{'a higher cost.maxPerHour, ' if money else ''}a larger budget in the admin's config, or fewer replicas",
+    )
+
+
+def fleet_findings(
+    inventory: Inventory, intent: Intent, demand: Demand, *, money: bool
+) -> tuple[Finding, ...]:
+    """What is not known of the fleet that the choice would want to know."""
+    found = []
+    if inventory.nodes_unseen:
+        found.append(
+            Finding(
+                severity=Severity.INFO,
+                reason="NodesUnseen",
+                message=_UNSEEN,
+                remedy="an operator that watches the whole cluster, which may read nodes",
+            )
+        )
+    elif inventory.free_is_assumed:
+        found.append(
+            Finding(
+                severity=Severity.INFO,
+                reason="FreeAssumed",
+                message="pods were not seen, so every allocatable GPU is taken as free",
+                remedy="a snapshot of the cluster",
+            )
+        )
+    if not money:
+        limit = demand.limits.per_hour
+        message = f"not every {intent.device} that could be used has a price, so costs are compared in {intent.hours}"
+        if limit is not None:
+            message += f", and where the price is unknown nothing holds them to {float(limit):g} an hour"
+        found.append(
+            Finding(
+                severity=Severity.INFO if limit is None else Severity.WARNING,
+                reason="PricesUnknown",
+                message=message,
+                field=None if limit is None else "cost.maxPerHour",
+                remedy=f"prices.{'cpuCoreHour' if intent.on_cpu else 'gpuHour'} or nodeClasses with pricePerHour in the admin's config",
+            )
+        )
+    return tuple(found)
+
+
+def why_chosen(
+    chosen: Chosen, intent: Intent, demand: Demand, *, money: bool, slots: int, layouts: int
+) -> str:
+    """The objective and what it was weighed against."""
+    unit = "money" if money else intent.hours
+    if demand.unit == "replicas":
+        aim = f"the least {unit} for each {intent.work} at a modest load"
+    elif demand.unit == "concurrency":
+        aim = f"the least {unit} that carries {int(demand.amount):,} requests in flight"
+    else:
+        aim = f"the least {unit} that carries {demand.amount:g} requests a second"
+    fitting = f"{counted(layouts, 'layout')} that {'fits' if layouts == 1 else 'fit'}"
+    kinds = f"{slots} {'kind' if slots == 1 else 'kinds'} of {intent.device}"
+    short = chosen.covered < demand.amount
+    covered = f"; {chosen.covered / demand.amount:.0%} of it is carried" if short else ""
+    return f"{aim}, among {fitting} on {kinds}{covered}"

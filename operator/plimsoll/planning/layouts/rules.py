@@ -1,0 +1,353 @@
+"""The rules by which a layout is turned down before any memory is counted, in one ordered registry.
+
+A rule is a small function of a layout and of what is asked; it answers with the figures that decide, or None. The first
+rule that answers names the rejection. Rules hold by architecture, quantization format, link and GPU class, never by a
+model's name. Shapes of quantized shards are `shards`; memory is the ledger's, and `layouts` asks it last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Final
+
+from plimsoll.facts.architecture import (
+    Architecture,
+    Attention,
+    LatentAttention,
+    LinearAttention,
+    Mamba,
+    MoeFfn,
+)
+from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.gpus import Gpu, LinkKind, Vendor
+from plimsoll.planning.layouts import shards
+from plimsoll.planning.layouts.layout import Layout
+
+CONTEXT_PARALLEL_FLAG: Final = "--decode-context-parallel-size"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the user fixed about the layout; None is left to Plimsoll."""
+
+    tensor: int | None = None
+    pipeline: int | None = None
+    data: int | None = None
+    expert_parallel: bool | None = None
+    interconnect: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """What the devices of one kind offer a layout, the best of all pools that have them."""
+
+    gpu: Gpu
+    devices_per_node: int
+    """Of the largest node."""
+    devices: int
+    """Free or not, of the pool that has most: no replica can be larger."""
+    fabric_devices: int = 0
+    """Of the largest NVLink domain that joins nodes; 0 where there is none."""
+    sharing: int = 1
+    partition: str | None = None
+    rdma: bool = False
+    """True where every node says it has RDMA between nodes."""
+
+    @cached_property
+    def joined(self) -> int:
+        """Most devices that one fast fabric joins: a board's, or an NVLink domain's over nodes."""
+        if self.gpu.link.kind in (LinkKind.PCIE, LinkKind.HOST):
+            return 1
+        return max(min(self.gpu.link.domain, self.devices_per_node), self.fabric_devices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    architecture: Architecture
+    wishes: Wishes
+    context_parallel: bool = True
+    """Whether the engine's version can shard the cache over decode ranks."""
+    largest: int | None = None
+    """Most devices of one replica that a budget allows."""
+    share: Fraction | None = None
+    """Of a shared device, as the user asks for it."""
+    tensors: tuple[int, ...] = ()
+    """Tensor sizes that the model and its format allow on their own, rising."""
+
+
+ModelRule = Callable[[Layout, Question], str | None]
+SiteRule = Callable[[Layout, Question, Site], str | None]
+
+
+def asked(layout: Layout, question: Question) -> str | None:
+    wishes = question.wishes
+    for name, wish, value in (
+        ("tensor", wishes.tensor, layout.tensor),
+        ("pipeline", wishes.pipeline, layout.pipeline),
+        ("data", wishes.data, layout.data),
+    ):
+        if wish is not None and wish != value:
+            return f"topology.{name} asks for {wish}"
+    if wishes.expert_parallel is not None and wishes.expert_parallel != layout.expert_parallel:
+        return f"topology.expertParallel is {str(wishes.expert_parallel).lower()}"
+    return None
+
+
+def heads(layout: Layout, question: Question) -> str | None:
+    for layer, _ in question.architecture.kinds:
+        mixer = layer.mixer
+        if isinstance(mixer, Attention | LatentAttention) and mixer.heads % layout.tensor:
+            return f"{mixer.heads} attention heads do not divide by {layout.tensor}"
+    return None
+
+
+def kv_heads(layout: Layout, question: Question) -> str | None:
+    for layer, _ in question.architecture.kinds:
+        mixer = layer.mixer
+        if isinstance(mixer, Attention) and mixer.kv_heads % layout.tensor and layout.tensor % mixer.kv_heads:
+            return f"{mixer.kv_heads} KV heads neither divide by {layout.tensor} nor divide it, so ranks would differ"
+    return None
+
+
+def state_heads(layout: Layout, question: Question) -> str | None:
+    for layer, _ in question.architecture.kinds:
+        mixer = layer.mixer
+        if isinstance(mixer, Mamba) and mixer.heads % layout.tensor:
+            return f"{mixer.heads} state-space heads do not divide by {layout.tensor}"
+        if isinstance(mixer, LinearAttention):
+            for name, count in (("key", mixer.key_heads), ("value", mixer.value_heads)):
+                if count % layout.tensor:
+                    return f"{count} linear-attention {name} heads do not divide by {layout.tensor}"
+    return None
+
+
+def experts(layout: Layout, question: Question) -> str | None:
+    if not layout.expert_parallel:
+        return None
+    counts = [layer.ffn.experts for layer, _ in question.architecture.kinds if isinstance(layer.ffn, MoeFfn)]
+    if not counts:
+        return "the model has no experts to spread"
+    if layout.expert_ranks == 1:
+        return "one rank holds all experts anyway"
+    if min(counts) < layout.expert_ranks:
+        return f"{min(counts)} experts cannot be spread over {layout.expert_ranks} ranks"
+    return None
+
+
+def expert_width(layout: Layout, question: Question) -> str | None:
+    if layout.expert_parallel:
+        return None
+    for layer, _ in question.architecture.kinds:
+        if isinstance(layer.ffn, MoeFfn) and layer.ffn.intermediate % layout.expert_ranks:
+            return (
+                f"experts {layer.ffn.intermediate} wide cannot be cut over {layout.expert_ranks} ranks "
+                f"({layout.tensor} tensor x {layout.data} data); whole experts would have to be spread"
+            )
+    return None
+
+
+def dense_data(layout: Layout, question: Question) -> str | None:
+    if layout.data > 1 and not question.architecture.is_moe:
+        return f"data ranks of a model without experts are replicas: {layout.data} replicas do the same"
+    return None
+
+
+def pipeline_support(layout: Layout, question: Question) -> str | None:
+    if layout.pipeline > 1 and not question.architecture.supports_pipeline:
+        return f"the engine cannot cut {question.architecture.name} into pipeline stages"
+    return None
+
+
+def pipeline_layers(layout: Layout, question: Question) -> str | None:
+    layers = len(question.architecture.layers)
+    if layout.pipeline > layers:
+        return f"{layers} layers cannot fill {layout.pipeline} stages"
+    return None
+
+
+def context_parallel(layout: Layout, question: Question) -> str | None:
+    ways = layout.decode_context
+    if ways == 1:
+        return None
+    if not question.context_parallel:
+        return "this engine version cannot shard the cache over decode ranks"
+    if layout.tensor % ways:
+        return f"{ways} cache shards do not divide {layout.tensor} tensor ranks"
+    for layer, _ in question.architecture.kinds:
+        mixer = layer.mixer
+        if isinstance(mixer, Mamba | LinearAttention):
+            return "layers of fixed state have no tokens to shard"
+        if isinstance(mixer, Attention):
+            copies = layout.tensor // mixer.kv_heads
+            if ways > copies:
+                return f"{layout.tensor} ranks hold {max(1, copies)} copies of {mixer.kv_heads} KV heads; no {ways} shards"
+            if (mixer.heads // mixer.kv_heads) % ways:
+                return f"{mixer.heads // mixer.kv_heads} query heads a KV head do not divide by {ways}"
+    return None
+
+
+def budget(layout: Layout, question: Question) -> str | None:
+    if question.largest is not None and layout.gpus > question.largest:
+        return f"{layout.gpus} GPUs are more than the namespace's budget of {question.largest}"
+    return None
+
+
+def share(layout: Layout, question: Question, site: Site) -> str | None:
+    del layout
+    asked = question.share
+    if asked is None or site.sharing == 1 or asked <= Fraction(1, site.sharing):
+        return None
+    return (
+        f"memory.tenancySharePercent asks for {float(asked):.0%} of a device whose time is shared by {site.sharing}; at most "
+        f"one part of {site.sharing} is its own, unequal parts need MIG or DRA"
+    )
+
+
+def partitioned(layout: Layout, question: Question, site: Site) -> str | None:
+    del question
+    if layout.gpus == 1:
+        return None
+    if site.partition is not None:
+        return f"ranks on {site.partition} partitions cannot reach each other's memory"
+    if site.sharing > 1:
+        return f"two of {layout.gpus} ranks could land on one device shared by {site.sharing}"
+    if site.gpu.vendor is Vendor.CPU:
+        return "a CPU replica is one process; replicas add up instead"
+    return None
+
+
+def pcie(layout: Layout, question: Question, site: Site) -> str | None:
+    wanted = question.wishes.tensor is not None
+    if layout.tensor > 2 and site.gpu.link.kind is LinkKind.PCIE and not wanted:
+        return (
+            f"{layout.tensor} tensor ranks would exchange every layer over PCIe; 2 is the most that pays "
+            f"(write topology.tensor: {layout.tensor} to do it all the same)"
+        )
+    return None
+
+
+def nvlink_domain(layout: Layout, question: Question, site: Site) -> str | None:
+    if site.gpu.link.kind is LinkKind.PCIE or layout.tensor <= max(1, site.joined):
+        return None
+    if question.wishes.tensor is not None and layout.tensor <= site.devices_per_node:
+        return None
+    return f"{layout.tensor} tensor ranks are more than the {site.joined} devices that one fast link domain joins"
+
+
+def node(layout: Layout, question: Question, site: Site) -> str | None:
+    del question
+    if layout.tensor > max(site.devices_per_node, site.fabric_devices):
+        return f"{layout.tensor} tensor ranks are more than the {site.devices_per_node} GPUs of a node"
+    return None
+
+
+def pool(layout: Layout, question: Question, site: Site) -> str | None:
+    del question
+    if layout.gpus > site.devices:
+        return f"{layout.gpus} GPUs a replica are more than the {site.devices} of the largest pool"
+    return None
+
+
+def interconnect(layout: Layout, question: Question, site: Site) -> str | None:
+    wanted = question.wishes.interconnect
+    if wanted in (None, "pcie") or layout.gpus == 1:
+        return None
+    if wanted == "nvlink" and layout.tensor > site.joined:
+        return f"topology.interconnect nvlink: {layout.tensor} ranks, but {site.joined} devices joined"
+    if wanted == "nvlink-domain" and layout.gpus > site.joined:
+        return f"topology.interconnect nvlink-domain: {layout.gpus} GPUs, but {site.joined} devices in one domain"
+    if wanted == "rdma" and layout.gpus > site.devices_per_node and not site.rdma:
+        return "topology.interconnect rdma: the replica spans nodes, and their labels do not say that they have RDMA"
+    return None
+
+
+def weight_format(layout: Layout, question: Question, site: Site) -> str | None:
+    """Formats that no kernel of the GPU's generation can read."""
+    del layout
+    quantization = question.architecture.quantization
+    gpu = site.gpu
+    if gpu.vendor is not Vendor.NVIDIA:
+        if quantization is not None and quantization.weights is Dtype.NVFP4:
+            return f"NVFP4 weights need an NVIDIA GPU; this is {gpu.name}"
+        return None
+    level = _level(gpu.compute)
+    if level is None or quantization is None:
+        return None
+    needed = _LEAST_LEVEL.get(quantization.weights)
+    if quantization.method in ("awq", "awq_marlin"):
+        needed = (7, 5)
+    if needed is not None and level < needed:
+        return f"{quantization.method} weights need compute capability {needed[0]}.{needed[1]}; {gpu.name} has {gpu.compute}"
+    return None
+
+
+_LEAST_LEVEL: Final = {
+    Dtype.FP8: (8, 0),
+    Dtype.NVFP4: (8, 0),
+    Dtype.MXFP4: (8, 0),
+    Dtype.INT4: (7, 0),
+    Dtype.INT8: (7, 5),
+}
+
+
+def _level(compute: str) -> tuple[int, int] | None:
+    major, dot, minor = compute.partition(".")
+    return (int(major), int(minor)) if dot and major.isdigit() and minor.isdigit() else None
+
+
+def pipeline_in_node(layout: Layout, question: Question, site: Site) -> str | None:
+    """Stages inside a fast link domain: each token waits for one stage after the other, and most GPUs of a node stay unused
+    by anything else. Stages are for crossing nodes or slow links."""
+    if layout.pipeline == 1 or question.wishes.pipeline is not None:
+        return None
+    for tensor in question.tensors:
+        if layout.tensor * layout.pipeline <= tensor <= min(site.joined, site.devices_per_node):
+            return f"tp{tensor} stays inside one link domain of {site.joined} and has all its GPUs at work on every token"
+    return None
+
+
+MODEL_RULES: Final[tuple[tuple[str, ModelRule], ...]] = (
+    ("asked", asked),
+    ("heads", heads),
+    ("kv-heads", kv_heads),
+    ("state-heads", state_heads),
+    ("experts", experts),
+    ("expert-width", expert_width),
+    ("dense-data", dense_data),
+    ("pipeline-support", pipeline_support),
+    ("pipeline-layers", pipeline_layers),
+    ("context-parallel", context_parallel),
+    ("budget", budget),
+)
+SITE_RULES: Final[tuple[tuple[str, SiteRule], ...]] = (
+    ("weight-format", weight_format),
+    ("share", share),
+    ("partitioned", partitioned),
+    ("pcie", pcie),
+    ("node", node),
+    ("nvlink-domain", nvlink_domain),
+    ("pool", pool),
+    ("interconnect", interconnect),
+    ("pipeline-in-node", pipeline_in_node),
+)
+
+
+def first_refusal(layout: Layout, question: Question) -> tuple[str, str] | None:
+    """The first rule of the model, of the wishes or of its format that turns a layout down, wherever it would run."""
+    for name, rule in MODEL_RULES:
+        message = rule(layout, question)
+        if message is not None:
+            return name, message
+    return shards.refused(question.architecture, layout)
+
+
+def refusal_on(layout: Layout, question: Question, site: Site) -> tuple[str, str] | None:
+    """The first rule that turns down a layout on some devices; the rules of the model are asked elsewhere."""
+    for name, rule in SITE_RULES:
+        message = rule(layout, question, site)
+        if message is not None:
+            return name, message
+    return None

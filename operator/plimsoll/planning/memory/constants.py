@@ -1,0 +1,57 @@
+"""Constants that measurement gave the memory formulas: value, how far truth strays from it, and what it was fitted on.
+
+They live in data/overheads.yaml, written by the benchmark that fits them, and are handed to the formulas as one value,
+so that a fit that left something out can be scored with the same code. None is keyed by a model's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    value: float
+    spread: float
+    """Half the width of the interval that held 90% of the measurements, in the value's unit."""
+    rows: int
+    """How many measurements it rests on; 0 where it was read from the engine's code or taken from a neighbour."""
+    fitted_on: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constants:
+    named: Mapping[str, Constant]
+
+    def __getitem__(self, name: str) -> Constant:
+        return self.named[name]
+
+    def value(self, name: str) -> float:
+        return self.named[name].value
+
+
+@cache
+def fitted_constants() -> Constants:
+    """Those that come with this version."""
+    text = resources.files("plimsoll.planning.memory").joinpath("overheads.yaml").read_text("utf-8")
+    return parse_constants(yaml.safe_load(text))
+
+
+def parse_constants(data: Mapping[str, Any]) -> Constants:
+    return Constants(
+        named={
+            name: Constant(
+                value=float(entry["value"]),
+                spread=float(entry["spread"]),
+                rows=int(entry["rows"]),
+                fitted_on=str(entry["fittedOn"]),
+            )
+            for name, entry in sorted(data["constants"].items())
+        }
+    )

@@ -1,0 +1,313 @@
+"""What one layer keeps in the cache: bytes of a page, tokens of a block, and how long its blocks stay live.
+
+Layers come in a few kinds, whatever the model: those that keep every token, those that keep a window or a chunk, and
+those that keep a state of fixed size. This module turns an architecture and a layout into such layers, one tuple for
+the whole model with the pipeline stage each lives on. How layers share blocks, and so how many tokens fit, is
+`kv_groups`; the odd pages of compressed latent attention are `kv_compressed`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, lcm
+
+from plimsoll.facts.architecture import (
+    Architecture,
+    Attention,
+    Indexer,
+    LatentAttention,
+    Layer,
+    LinearAttention,
+    Mamba,
+    Mixer,
+    Span,
+)
+from plimsoll.facts.dtypes import Dtype
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.memory import kv_compressed
+
+
+class CacheKind(StrEnum):
+    FULL = "full"
+    SLIDING = "sliding"
+    CHUNKED = "chunked"
+    STATE = "state"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheSpec:
+    """One layer's cache on one rank. Layers with equal specs can share a block table."""
+
+    kind: CacheKind
+    block_tokens: int
+    page_bytes: int
+    """One block of this layer, padding included."""
+    window: int = 0
+    """Tokens a sliding layer looks back on, or the length of a chunk."""
+    state_blocks: int = 0
+    """Blocks a request holds of a state, however long it is."""
+    stretchable: bool = True
+    """False where the kernel reads whole rows, so that a page cannot be padded to any size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheLayer:
+    spec: CacheSpec
+    stage: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheRules:
+    """What an engine version, its flags and the device settle about the cache; `kv_rules` derives it."""
+
+    block_tokens: int = 16
+    """Before a hybrid model raises it: 16, or what the attention kernel of this device asks for."""
+    state_cached: bool = False
+    """Prefix caching of states: blocks align with them and a request holds one more."""
+    state_stride: int = 1
+    """States may only be kept at multiples of this many tokens where they are cached."""
+    state_checkpoints: int = 0
+    """Further blocks a request holds for states stored in the middle of a prefill."""
+    speculative_tokens: int = 0
+    in_flight_tokens: int = 2048
+    """Tokens scheduled but not yet settled, for which windows keep their blocks."""
+    sparse_records: bool = False
+    """True where 8-bit sparse latents are packed with their own scales, as Hopper's kernels want them."""
+    request_line: bool = True
+    """True where the log's tokens are concurrency x length, False where they are the pool's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftLayers:
+    """Layers that speculation adds to the pool."""
+
+    count: int
+    bytes_per_token: int = 0
+    """All of them together, in 16 bits and before ranks share them; 0 where they look like the model's own."""
+
+
+NO_DRAFT = DraftLayers(count=0)
+LATENT_HYBRID_ALIGNMENT = 128
+"""Decode kernels of latent attention beside states want blocks of whole 128 tokens."""
+CACHE_SCALE_BYTES = 4
+"""A per-token-head quantized cache keeps one float32 scale for each vector."""
+SPARSE_RECORD_BYTES = 656
+"""An 8-bit record of sparse latent attention: 512 B of latent, 16 B of scales, 128 B of rope in 16 bits."""
+
+
+def cache_dtype(arch: Architecture, asked: Dtype | None) -> Dtype:
+    """`auto` is the model's dtype, unless the checkpoint carries scales for its cache."""
+    if asked is not None:
+        return asked
+    if arch.quantization is not None and arch.quantization.kv_cache is not None:
+        return arch.quantization.kv_cache
+    return arch.dtype
+
+
+def token_bytes(mixer: Mixer, layout: Layout, dtype: Dtype, *, sparse_records: bool = False) -> int:
+    """Bytes one token adds to one layer on one rank; a state adds none."""
+    if isinstance(mixer, Attention):
+        if mixer.shares_cache:
+            return 0
+        heads = max(1, mixer.kv_heads // layout.tensor)
+        return heads * (_vector(mixer.head_dim, dtype) + _vector(mixer.v_head_dim, dtype))
+    if isinstance(mixer, LatentAttention):
+        if sparse_records and mixer.indexer is not None and dtype is Dtype.FP8:
+            return SPARSE_RECORD_BYTES
+        return ceil((mixer.kv_lora_rank + mixer.qk_rope_head_dim) * dtype.bytes)
+    return 0
+
+
+def scorer_key_bytes(indexer: Indexer) -> int:
+    """A key in 8 bits with one float32 scale for each 128 of it."""
+    return indexer.head_dim + 4 * ceil(indexer.head_dim / 128)
+
+
+def _vector(size: int, dtype: Dtype) -> int:
+    scale = CACHE_SCALE_BYTES if dtype in (Dtype.INT8, Dtype.INT4) else 0
+    return ceil(size * dtype.bytes) + scale
+
+
+def state_bytes(mixer: Mamba | LinearAttention, layout: Layout, conv_dtype: Dtype, speculative: int) -> int:
+    """The fixed state of one layer on one rank: the convolution's last inputs and the recurrent matrix."""
+    ranks = layout.tensor
+    rows = mixer.conv_kernel - 1 + speculative
+    if isinstance(mixer, Mamba):
+        # Groups that do not divide are repeated until every rank has those its heads need.
+        groups = mixer.groups if mixer.groups % ranks == 0 else mixer.groups + ranks - mixer.groups
+        conv = mixer.heads * mixer.head_dim + 2 * groups * mixer.state_size
+        matrix = ceil(mixer.heads / ranks) * mixer.head_dim * mixer.state_size
+    else:
+        conv = 2 * mixer.key_heads * mixer.key_dim + mixer.value_heads * mixer.value_dim
+        matrix = ceil(mixer.value_heads / ranks) * mixer.value_dim * mixer.key_dim
+    return ceil(ceil(conv / ranks) * rows * conv_dtype.bytes) + ceil(matrix * mixer.state_dtype.bytes)
+
+
+def stage_sizes(layers: int, stages: int) -> tuple[int, ...]:
+    """Layers of each pipeline stage: an even split, what is left over goes to the later stages but not to the last."""
+    size, rest = divmod(layers, stages)
+    sizes = [size] * stages
+    for index in range(rest):
+        # The last stage has the head to compute, the first the embedding; the middle is filled from behind.
+        sizes[(-index - 2) % stages] += 1
+    return tuple(sizes)
+
+
+def stage_of_layers(layers: int, stages: int) -> tuple[int, ...]:
+    return tuple(stage for stage, size in enumerate(stage_sizes(layers, stages)) for _ in range(size))
+
+
+@lru_cache(maxsize=2048)
+def cache_layers(
+    arch: Architecture, layout: Layout, rules: CacheRules, *, dtype: Dtype, draft: DraftLayers = NO_DRAFT
+) -> tuple[CacheLayer, ...]:
+    """Every cache of the model in layer order, draft layers last and on the last stage."""
+    stages = stage_of_layers(len(arch.layers), layout.pipeline)
+    placed = [
+        (layer.mixer, stage)
+        for layer, stage in zip(arch.layers, stages, strict=True)
+        if layer.mixer is not None
+    ]
+    attending = [mixer for mixer, _ in placed if isinstance(mixer, Attention | LatentAttention)]
+    if attending and not draft.bytes_per_token:
+        placed += [(_drafting(attending[-1]), layout.pipeline - 1)] * draft.count
+    if any(isinstance(mixer, LatentAttention) and kv_compressed.is_compressed(mixer) for mixer, _ in placed):
+        return tuple(
+            CacheLayer(spec=_from_page(page), stage=stage)
+            for mixer, stage in placed
+            if isinstance(mixer, LatentAttention)
+            for page in kv_compressed.pages(mixer, dtype)
+        )
+    block = attention_block(arch, layout, rules, dtype)
+    state_page = block * _largest_page_token(arch.layers, layout, dtype) if arch.is_hybrid else 0
+
+    def specs(mixer: Mixer) -> list[CacheSpec]:
+        if isinstance(mixer, Mamba | LinearAttention):
+            size = state_bytes(mixer, layout, arch.dtype, rules.speculative_tokens)
+            return [_state_spec(rules, block, max(size, state_page))]
+        return _attention_specs(mixer, layout, rules, dtype, block)
+
+    # A model has few kinds of mixers in many layers; a plan weighs many layouts, so each kind is worked out once.
+    alike = {mixer: specs(mixer) for mixer in {mixer for mixer, _ in placed}}
+    own = [CacheLayer(spec=spec, stage=stage) for mixer, stage in placed for spec in alike[mixer]]
+    return (*own, *_draft_layers(draft, layout, dtype, block))
+
+
+def _draft_layers(draft: DraftLayers, layout: Layout, dtype: Dtype, block: int) -> list[CacheLayer]:
+    """A draft of another shape attends to everything and is cut over the same ranks."""
+    if not draft.bytes_per_token:
+        return []
+    each = ceil(draft.bytes_per_token * dtype.bytes / 2 / draft.count / layout.tensor)
+    spec = CacheSpec(kind=CacheKind.FULL, block_tokens=block, page_bytes=block * each)
+    return [CacheLayer(spec=spec, stage=layout.pipeline - 1)] * draft.count
+
+
+def attention_block(arch: Architecture, layout: Layout, rules: CacheRules, dtype: Dtype) -> int:
+    """Tokens of a block: the kernel's size, raised in hybrid models until a page holds the largest state."""
+    mixers = {layer.mixer for layer in arch.layers}
+    states = [
+        state_bytes(mixer, layout, arch.dtype, rules.speculative_tokens)
+        for mixer in mixers
+        if isinstance(mixer, Mamba | LinearAttention)
+    ]
+    if not states:
+        return rules.block_tokens
+    per_token = _largest_page_token(arch.layers, layout, dtype)
+    if not per_token:
+        return rules.block_tokens
+    latent = any(isinstance(mixer, LatentAttention) for mixer in mixers)
+    align = max(rules.block_tokens, LATENT_HYBRID_ALIGNMENT) if latent else rules.block_tokens
+    if rules.state_cached:
+        align = lcm(align, rules.state_stride)
+    return max(rules.block_tokens, align * ceil(Fraction(max(states), align * per_token)))
+
+
+def _largest_page_token(layers: tuple[Layer, ...], layout: Layout, dtype: Dtype) -> int:
+    sizes = [
+        token_bytes(mixer, layout, dtype)
+        for mixer in {layer.mixer for layer in layers}
+        if isinstance(mixer, Attention | LatentAttention)
+    ]
+    return max(sizes, default=0)
+
+
+def _state_spec(rules: CacheRules, block: int, page: int) -> CacheSpec:
+    held = (2 + rules.state_checkpoints if rules.state_cached else 1) + rules.speculative_tokens
+    return CacheSpec(kind=CacheKind.STATE, block_tokens=block, page_bytes=page, state_blocks=held)
+
+
+def _attention_specs(
+    mixer: Attention | LatentAttention, layout: Layout, rules: CacheRules, dtype: Dtype, block: int
+) -> list[CacheSpec]:
+    if isinstance(mixer, LatentAttention):
+        size = token_bytes(mixer, layout, dtype, sparse_records=rules.sparse_records)
+        return [_latent_spec(block, block * size), *_scorer_specs(mixer.indexer, block, rules)]
+    size = token_bytes(mixer, layout, dtype)
+    if not size:
+        return []
+    kind = {Span.FULL: CacheKind.FULL, Span.SLIDING: CacheKind.SLIDING, Span.CHUNKED: CacheKind.CHUNKED}[
+        mixer.span
+    ]
+    own = CacheSpec(kind=kind, block_tokens=block, page_bytes=block * size, window=mixer.window or 0)
+    return [own, *_scorer_specs(mixer.indexer, block, rules)]
+
+
+def _latent_spec(block: int, page: int) -> CacheSpec:
+    return CacheSpec(kind=CacheKind.FULL, block_tokens=block, page_bytes=page, stretchable=False)
+
+
+def _scorer_specs(indexer: Indexer | None, block: int, rules: CacheRules) -> list[CacheSpec]:
+    """Keys of the scorer; where one key stands for a pool of tokens, the pool being filled waits in a ring of its own."""
+    if indexer is None:
+        return []
+    keys = _latent_spec(block, block // indexer.pool * scorer_key_bytes(indexer))
+    if indexer.pool == 1:
+        return [keys]
+    pools = ceil(Fraction(indexer.pool + rules.speculative_tokens, indexer.pool))
+    ring = indexer.pool * 2 ** (pools - 1).bit_length()
+    tail = CacheSpec(
+        kind=CacheKind.STATE,
+        block_tokens=block,
+        page_bytes=ring * 2 * indexer.head_dim * 2,
+        window=ring,
+        state_blocks=1,
+        stretchable=False,
+    )
+    return [keys, tail]
+
+
+def _drafting(mixer: Attention | LatentAttention) -> Attention | LatentAttention:
+    """A draft layer attends to everything and owns its cache, in the shape of the model's own."""
+    if isinstance(mixer, Attention):
+        return replace(mixer, span=Span.FULL, window=None, shares_cache=False)
+    return replace(mixer, compress_ratio=0) if kv_compressed.is_compressed(mixer) else mixer
+
+
+def _from_page(page: kv_compressed.Page) -> CacheSpec:
+    return CacheSpec(
+        kind=CacheKind.SLIDING if page.window else CacheKind.FULL,
+        block_tokens=page.block_tokens,
+        page_bytes=page.bytes,
+        window=page.window,
+        stretchable=False,
+    )
+
+
+@lru_cache(maxsize=4096)
+def kv_bytes_per_token(arch: Architecture, layout: Layout, kv_dtype: Dtype | None = None) -> float:
+    """What one more live token adds on one rank, all its layers together; the largest stage of a pipeline binds.
+
+    Layers with a window stop growing, so they do not count, except where a model has nothing else.
+    """
+    rules = CacheRules()
+    layers = cache_layers(arch, layout, rules, dtype=cache_dtype(arch, kv_dtype))
+    growing = [layer for layer in layers if layer.spec.kind is CacheKind.FULL]
+    if not growing:
+        growing = [layer for layer in layers if layer.spec.kind is not CacheKind.STATE]
+    totals = [0.0] * layout.pipeline
+    for layer in growing:
+        totals[layer.stage] += layer.spec.page_bytes / layer.spec.block_tokens
+    return max(totals) / layout.decode_context

@@ -1,0 +1,128 @@
+"""What an engine version, its flags and the device settle about the cache: block sizes, windows kept, the log's line.
+
+These rules changed with versions in ways that move tokens by tens of percent, so each has its version here, read from
+the engine's releases. They hold by attention class and GPU class, never by a model's name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Final
+
+from plimsoll.facts.architecture import Architecture, Attention, LatentAttention, LinearAttention, Span
+from plimsoll.facts.engine_versions import Version, parse_version
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.gpus import Gpu, Vendor
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.memory.kv import NO_DRAFT, CacheRules, DraftLayers, cache_dtype, cache_layers
+from plimsoll.planning.memory.kv_groups import CachePlan, plan_cache
+from plimsoll.planning.settings import EngineSettings, Speculation
+
+WINDOWS_FREED: Final = Version(0, 9, 2)
+"""Before, layers with a window kept every token, as if they had none."""
+STATES_CACHED_BY_DEFAULT: Final = Version(0, 26)
+SETTLED_LATE: Final = Version(0, 26)
+"""From here windows keep blocks for every batch in flight, of which asynchronous scheduling has two."""
+PREFILL_CHECKPOINTS: Final = Version(0, 33)
+"""From here the kernels of newer GPUs store states in the middle of a prefill: at multiples of their chunk, in a block more."""
+FLASH_LATENT: Final = Version(0, 14)
+"""From here Hopper's first choice for latent attention takes blocks of any whole 16 tokens."""
+FLASHINFER_LATENT: Final = Version(0, 16)
+
+
+def version_of(engine: EngineFacts) -> Version:
+    """The release whose rules hold; a text without one is taken as the facts' own version."""
+    return _release(engine.version, engine.facts_version)
+
+
+@cache
+def _release(text: str, fallback: str) -> Version:
+    found = parse_version(text) or parse_version(fallback)
+    if found is None:
+        raise ValueError(f"engine version {text!r} names no release, e.g. 0.33.0")
+    return found
+
+
+def prefix_caching_by_default(arch: Architecture, engine: EngineFacts) -> bool:
+    """Models with states got prefix caching by default later than the others."""
+    if arch.is_hybrid:
+        return version_of(engine) >= STATES_CACHED_BY_DEFAULT
+    return engine.prefix_caching_default
+
+
+def cache_rules(
+    arch: Architecture, *, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
+) -> CacheRules:
+    version = version_of(engine)
+    batches = 1
+    if version >= SETTLED_LATE:
+        batches = 2 if layout.pipeline == 1 else layout.pipeline + 1
+    stride = _checkpoint_stride(arch, gpu, version) if settings.prefix_caching else 0
+    return CacheRules(
+        block_tokens=settings.block_size or _kernel_block(arch, gpu, version, engine),
+        state_cached=settings.prefix_caching and arch.is_hybrid,
+        state_stride=max(1, stride),
+        state_checkpoints=1 if stride else 0,
+        speculative_tokens=settings.speculation.tokens if settings.speculation else 0,
+        in_flight_tokens=batches * settings.max_num_batched_tokens,
+        request_line=engine.kv_tokens_line == "request",
+        sparse_records=not (gpu.architecture == "blackwell" and gpu.compute.startswith("10")),
+    )
+
+
+def _checkpoint_stride(arch: Architecture, gpu: Gpu, version: Version) -> int:
+    """Tokens between states a prefill can store: 64 with a gate a head, 16 with a gate a channel; 0 where it stores none."""
+    mixers = [layer.mixer for layer in arch.layers if isinstance(layer.mixer, LinearAttention)]
+    if not mixers or version < PREFILL_CHECKPOINTS or gpu.architecture not in {"hopper", "blackwell"}:
+        return 0
+    return 16 if mixers[0].split_conv else 64
+
+
+def _kernel_block(arch: Architecture, gpu: Gpu, version: Version, engine: EngineFacts) -> int:
+    """Latent attention has kernels of its own, with block sizes of their own."""
+    mixers = [layer.mixer for layer in arch.layers if isinstance(layer.mixer, LatentAttention)]
+    if not mixers or gpu.vendor is not Vendor.NVIDIA:
+        return engine.default_block_size
+    if any(mixer.indexer is not None for mixer in mixers):
+        return 64
+    if gpu.architecture == "hopper":
+        return 64 if version < FLASH_LATENT else 16
+    if gpu.architecture == "blackwell" and gpu.compute.startswith("10"):
+        return 128 if version < FLASHINFER_LATENT else 64
+    return engine.default_block_size
+
+
+def cache_plan(
+    arch: Architecture, *, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
+) -> CachePlan:
+    """The groups and blocks this engine would make of the model under this layout."""
+    rules = cache_rules(arch, gpu=gpu, layout=layout, engine=engine, settings=settings)
+    dtype = cache_dtype(arch, settings.kv_dtype)
+    if version_of(engine) < WINDOWS_FREED:
+        arch = _without_windows(arch)
+    layers = cache_layers(arch, layout, rules, dtype=dtype, draft=draft_layers(arch, settings.speculation))
+    return plan_cache(layers, rules, stages=layout.pipeline, decode_context=layout.decode_context)
+
+
+def draft_layers(arch: Architecture, speculation: Speculation | None) -> DraftLayers:
+    """Layers that speculation adds to the cache: those that are known, else one EAGLE layer or the checkpoint's own."""
+    if speculation is None or speculation.method == "ngram":
+        return NO_DRAFT
+    if speculation.method == "mtp":
+        return DraftLayers(count=speculation.draft_layers or max(1, arch.mtp_layers))
+    if speculation.draft_kv_bytes_per_token:
+        return DraftLayers(
+            count=max(1, speculation.draft_layers), bytes_per_token=speculation.draft_kv_bytes_per_token
+        )
+    return DraftLayers(count=1) if speculation.method.startswith("eagle") else NO_DRAFT
+
+
+def _without_windows(arch: Architecture) -> Architecture:
+    layers = tuple(
+        replace(layer, mixer=replace(layer.mixer, span=Span.FULL, window=None))
+        if isinstance(layer.mixer, Attention)
+        else layer
+        for layer in arch.layers
+    )
+    return replace(arch, layers=layers)

@@ -1,0 +1,62 @@
+"""Under which keys a start teaches and a plan learns: the model, the GPU, the engine, and the flags that move memory.
+
+What one start shows holds for the next of the same words. Parts of it hold further, as starts of one model side by side
+show: how its weights swell in memory whatever version and layout loads them, and what is neither weights nor cache whatever
+the precision and the length, as long as the layout is the same.
+"""
+
+from __future__ import annotations
+
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.gpus import Gpu
+from plimsoll.facts.learned import LearnedKey
+from plimsoll.facts.model import ModelFacts
+from plimsoll.planning import codec
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.settings import EngineSettings
+
+WHOLE = "whole"
+"""In place of flags: bytes of the whole model, all ranks together."""
+
+
+def learned_key(
+    model: ModelFacts, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
+) -> LearnedKey:
+    """What must be equal for one start to say everything about another: this very model under these flags."""
+    flags = [
+        str(layout),
+        f"t{settings.max_num_batched_tokens}",
+        f"s{settings.max_num_seqs}",
+        *_extras(settings),
+    ]
+    return LearnedKey(
+        model=model.digest, gpu=gpu.name, engine=f"{engine.name}-{engine.version}", flags="-".join(flags)
+    )
+
+
+def shape_key(
+    model: ModelFacts, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
+) -> LearnedKey:
+    """For any checkpoint of this shape, in whatever precision and with however many tokens and sequences a step."""
+    arch = model.architecture
+    shape = codec.digest([arch.name, arch.hidden, len(arch.layers), arch.vocab])
+    return LearnedKey(
+        model=f"shape:{shape.rpartition(':')[2][:16]}",
+        gpu=gpu.name,
+        engine=f"{engine.name}-{engine.version}",
+        flags="-".join([str(layout), *_extras(settings)]),
+    )
+
+
+def whole_key(model: ModelFacts, gpu: Gpu, engine: EngineFacts) -> LearnedKey:
+    """For the bytes of this checkpoint on this GPU, whatever layout and version loads it."""
+    return LearnedKey(model=model.digest, gpu=gpu.name, engine=engine.name, flags=WHOLE)
+
+
+def _extras(settings: EngineSettings) -> list[str]:
+    return [
+        *(["eager"] if settings.eager else []),
+        *([f"lora{settings.lora.max_loras}x{settings.lora.max_rank}"] if settings.lora else []),
+        *([f"{settings.speculation.method}{settings.speculation.tokens}"] if settings.speculation else []),
+        *([f"mm{settings.multimodal_items}"] if settings.multimodal_items is not None else []),
+    ]

@@ -1,0 +1,80 @@
+"""What every term of the ledger reads, gathered once: the plan's inputs, the constants, and what versions imply.
+
+A term before it is added up is an `Estimate`; the terms themselves are `profile_run` and `overheads`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from plimsoll.facts.architecture import Architecture
+from plimsoll.facts.engine_versions import Version
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.gpus import GIB, Gpu, LinkKind, Vendor
+from plimsoll.facts.model import Certainty, ModelFacts
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.memory.constants import Constants
+from plimsoll.planning.memory.kv_rules import version_of
+from plimsoll.planning.settings import EngineSettings
+
+DATA_CENTRE_GIB: Final = 70
+SECOND_RUNNER: Final = Version(0, 25)
+"""From here models without experts and states run on the engine's second runner."""
+SECOND_RUNNER_FOR_ALL: Final = Version(0, 29)
+"""From here all models do, and it estimates its graphs too; before, it took them to be free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A term before it is a term: GiB would be told, bytes are computed."""
+
+    bytes: float
+    spread: float
+    formula: str
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    certainty: Certainty = Certainty.CALIBRATED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """The inputs every term reads, gathered once."""
+
+    model: ModelFacts
+    gpu: Gpu
+    layout: Layout
+    engine: EngineFacts
+    settings: EngineSettings
+    constants: Constants
+    device_bytes: int
+
+    @property
+    def arch(self) -> Architecture:
+        return self.model.architecture
+
+    @property
+    def version(self) -> Version:
+        return version_of(self.engine)
+
+    @property
+    def rocm(self) -> bool:
+        return self.gpu.vendor is Vendor.AMD
+
+    @property
+    def small(self) -> bool:
+        """Cards below the data centre's, whose pools are a few GiB, so that every MiB shows."""
+        return self.device_bytes < DATA_CENTRE_GIB * GIB
+
+    @property
+    def fast_fabric(self) -> bool:
+        return self.gpu.link.kind in {LinkKind.NVLINK, LinkKind.XGMI, LinkKind.XELINK, LinkKind.ROCE}
+
+    @property
+    def on_second_runner(self) -> bool:
+        plain = not self.arch.is_moe and not self.arch.is_hybrid
+        return self.version >= SECOND_RUNNER_FOR_ALL or (self.version >= SECOND_RUNNER and plain)
+
+
+def gib_text(size: float) -> str:
+    return f"{size / GIB:.2f} GiB"

@@ -1,0 +1,72 @@
+"""What stays of the pools when a set's replicas have found their places: the next set, or the next deployment, gets the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from plimsoll.facts.inventory import Pool
+from plimsoll.planning.layouts.layout import Shape
+from plimsoll.planning.placing.placement import Slot, room, room_when_empty, same_devices, spread, take
+from plimsoll.planning.plan import Placement, PlanSet
+
+
+def occupied(pool: Pool, placement: Placement, shape: Shape, owner: str) -> Pool:
+    """First go the devices that the owner's pods hold already, then free ones, then nodes to be made."""
+    pods = placement.replicas * shape.pods
+    held = pool.held.get(owner, 0)
+    own = min(pods, held // shape.devices)
+    free, declared = dict(pool.free), pool.declared_nodes
+    for _ in range(pods - own):
+        if not any(size >= shape.devices and nodes for size, nodes in free.items()):
+            if not declared:
+                break
+            declared -= 1
+            free[pool.devices_per_node] = free.get(pool.devices_per_node, 0) + 1
+        free = take(free, Shape(1, shape.devices), 1)
+    return replace(
+        pool,
+        free=free,
+        declared_nodes=declared,
+        held={**pool.held, owner: held - own * shape.devices},
+    )
+
+
+class Ground:
+    """The devices that one deployment may use, as its sets take them up one after the other."""
+
+    def __init__(self, slots: Sequence[Slot], owner: str) -> None:
+        self.slots = slots
+        self.owner = owner
+        self.pools = {pool.key: pool for slot in slots for pool in slot.pools}
+
+    def occupy(self, chosen: PlanSet, placements: Iterable[Placement]) -> None:
+        for placement in placements:
+            pool = self.pools.get(placement.pool)
+            if pool is not None:
+                self.pools[pool.key] = occupied(pool, placement, chosen.shape, self.owner)
+
+    def room(self, chosen: PlanSet) -> int:
+        """Further replicas that find devices."""
+        return sum(room(pool, chosen.shape, chosen.layout, self.owner) for pool in self.hosts(chosen))
+
+    def place(self, chosen: PlanSet, replicas: int) -> tuple[Placement, ...]:
+        """Where so many further replicas go; they are there then."""
+        placements = spread(self.hosts(chosen), chosen.shape, chosen.layout, replicas, self.owner)
+        self.occupy(chosen, placements)
+        return placements
+
+    def could_hold(self, chosen: PlanSet) -> bool:
+        """Whether one replica would find devices if nothing else ran there."""
+        return any(room_when_empty(pool, chosen.shape, chosen.layout) for pool in self.hosts(chosen))
+
+    def hosts(self, chosen: PlanSet) -> list[Pool]:
+        """Pools of the set's devices whose hosts have the memory for a pod."""
+        need = chosen.resources.memory_bytes
+        pools = [
+            self.pools[pool.key]
+            for slot in self.slots
+            if same_devices(slot.hardware, chosen.hardware)
+            for pool in slot.pools
+        ]
+        return [pool for pool in pools if pool.host_memory_bytes is None or pool.host_memory_bytes >= need]

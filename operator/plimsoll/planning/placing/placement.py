@@ -1,0 +1,283 @@
+"""Which devices a deployment may use, and how many replicas of a layout they hold.
+
+Pools that planning cannot tell apart by device, price or the way a pod reaches them are one slot: a set runs on a slot,
+on whichever of its pools has room. Frees are counted by node size, so the work grows with the kinds of nodes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Final
+
+from plimsoll.api.v1alpha1.topology import Toleration
+from plimsoll.facts.gpus import Gpu, Vendor
+from plimsoll.facts.inventory import Pool, Taint
+from plimsoll.planning.layouts.layout import Layout, Shape
+from plimsoll.planning.layouts.rules import Site
+from plimsoll.planning.plan import Hardware, Placement
+
+PRODUCT_LABELS: Final = (
+    "nvidia.com/gpu.product",
+    "amd.com/gpu.product-name",
+    "beta.amd.com/gpu.product-name",
+    "gpu.intel.com/product",
+    "habana.ai/product",
+)
+RDMA_LABEL: Final = "feature.node.kubernetes.io/rdma.available"
+BLOCKING: Final = ("NoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Slot:
+    """Devices of one kind at one price, in all the pools that have them."""
+
+    hardware: Hardware
+    gpu: Gpu
+    pools: tuple[Pool, ...]
+    price: Fraction | None
+    """Of a device-hour; None is unknown."""
+
+    @cached_property
+    def part(self) -> Fraction:
+        """How much of a whole device one schedulable device is."""
+        return device_part(self.hardware)
+
+    @cached_property
+    def order(self) -> tuple[int, str, str]:
+        """Small devices first where all else is equal: large ones are kept for what needs them."""
+        return self.hardware.memory_bytes, self.name, self.pools[0].key
+
+    @cached_property
+    def name(self) -> str:
+        return str(self.hardware)
+
+    def site(self) -> Site:
+        return Site(
+            gpu=self.gpu,
+            devices_per_node=max(pool.devices_per_node for pool in self.pools),
+            devices=max(pool_devices(pool) for pool in self.pools),
+            fabric_devices=max((pool_devices(pool) for pool in self.pools if pool.fabric), default=0),
+            sharing=self.hardware.sharing,
+            partition=self.hardware.partition,
+            rdma=all(pool.rdma or pool.labels.get(RDMA_LABEL) == "true" for pool in self.pools),
+        )
+
+
+def pool_devices(pool: Pool) -> int:
+    """Devices whether free or not, nodes that may be made included."""
+    return (pool.nodes + pool.declared_nodes) * pool.devices_per_node
+
+
+def same_devices(one: Hardware, other: Hardware) -> bool:
+    """Whether a set planned for the one runs on the other: a price may change without a restart."""
+    return replace(one, price_per_hour=None) == replace(other, price_per_hour=None)
+
+
+def device_part(hardware: Hardware) -> Fraction:
+    part = Fraction(1, hardware.sharing)
+    head = (hardware.partition or "").partition("g.")[0]
+    if hardware.vendor == Vendor.NVIDIA and head.isdigit():
+        # A MIG profile's number is compute slices of seven.
+        part *= Fraction(int(head), 7)
+    return part
+
+
+def slots(
+    pools: Iterable[Pool],
+    *,
+    selector: Mapping[str, str],
+    tolerations: tuple[Toleration, ...],
+    products: frozenset[str] | None,
+    on_cpu: bool,
+    cores: int | None = None,
+) -> tuple[Slot, ...]:
+    """The devices a deployment may use, grouped; `products` are catalogue names and label values, `cores` what a host must have."""
+    grouped: dict[tuple[object, ...], list[Pool]] = {}
+    for pool in pools:
+        why_not = refusal(
+            pool, selector=selector, tolerations=tolerations, products=products, on_cpu=on_cpu, cores=cores
+        )
+        if why_not is None:
+            grouped.setdefault(_slot_key(pool), []).append(pool)
+    return tuple(_slot(tuple(grouped[key]), selector) for key in sorted(grouped, key=repr))
+
+
+def refusal(
+    pool: Pool,
+    *,
+    selector: Mapping[str, str],
+    tolerations: tuple[Toleration, ...],
+    products: frozenset[str] | None,
+    on_cpu: bool,
+    cores: int | None = None,
+) -> str | None:
+    """Why a deployment may not use a pool, or None."""
+    if not pool_devices(pool):
+        why = " and ".join(f"{count} {what}" for what, count in sorted(pool.unavailable.items()))
+        return (
+            f"{pool.gpu.name} has no node that takes pods{f' ({why})' if why else ''}, and none is declared"
+        )
+    if on_cpu != (pool.gpu.vendor is Vendor.CPU):
+        return (
+            "topology.cpu asks for CPUs" if on_cpu else "CPUs are used only where topology.cpu asks for them"
+        )
+    if cores is not None and pool.host_cpus is not None and pool.host_cpus < cores:
+        return f"its hosts have {pool.host_cpus} cores, topology.cpu.cores asks for {cores}"
+    if products is not None and not _is_product(pool, products):
+        return f"{pool.gpu.name} is not among topology.gpuProducts"
+    for key in sorted(selector):
+        if pool.labels.get(key) != selector[key]:
+            found = pool.labels.get(key)
+            return f"topology.nodeSelector wants {key}={selector[key]}, the nodes have {found or 'no such label'}"
+    for taint in barring(pool, tolerations):
+        return (
+            f"its nodes are tainted {taint.key}={taint.value}:{taint.effect}; add it to topology.tolerations"
+        )
+    return None
+
+
+def barring(pool: Pool, tolerations: tuple[Toleration, ...]) -> tuple[Taint, ...]:
+    """Taints that keep a deployment away."""
+    return tuple(
+        taint
+        for taint in pool.taints
+        if taint.effect in BLOCKING
+        and not (is_device_taint(taint, pool.resource) or tolerated(taint, tolerations))
+    )
+
+
+def is_device_taint(taint: Taint, resource: str) -> bool:
+    """Taints that keep pods without devices away are borne by every pod that asks for the device."""
+    domain = resource.partition("/")[0]
+    return taint.key in (resource, f"{domain}/gpu")
+
+
+def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
+    return any(
+        (toleration.key is None or toleration.key == taint.key)
+        and (toleration.effect is None or toleration.effect == taint.effect)
+        and (toleration.operator == "Exists" or (toleration.value or "") == taint.value)
+        for toleration in tolerations
+    )
+
+
+def shape_of(layout: Layout, site: Site) -> Shape | None:
+    """One pod where the largest node holds a replica, else the fewest alike pods; tensor ranks stay in a node or fabric."""
+    largest = site.devices_per_node
+    if layout.gpus <= largest:
+        return Shape(1, layout.gpus)
+    joined = site.fabric_devices > 0
+    for devices in range(min(largest, layout.gpus), 0, -1):
+        whole = devices % layout.tensor == 0 or (joined and layout.tensor % devices == 0)
+        if layout.gpus % devices == 0 and whole:
+            return Shape(layout.gpus // devices, devices)
+    return None
+
+
+def room(pool: Pool, shape: Shape, layout: Layout, owner: str = "") -> int:
+    """Replicas that find devices in a pool: free ones, those of nodes that may be made, and those the owner holds."""
+    free = dict(pool.free)
+    free[pool.devices_per_node] = free.get(pool.devices_per_node, 0) + pool.declared_nodes
+    return _count(pool, shape, layout, free, pool.held.get(owner, 0))
+
+
+def room_when_empty(pool: Pool, shape: Shape, layout: Layout) -> int:
+    """Replicas that a pool would hold if nothing else ran there."""
+    return _count(pool, shape, layout, {pool.devices_per_node: pool.nodes + pool.declared_nodes})
+
+
+def take(free: Mapping[int, int], shape: Shape, replicas: int) -> dict[int, int]:
+    """What stays free after placing replicas on the fullest nodes that can hold a pod: large holes are kept."""
+    left = dict(free)
+    for _ in range(replicas * shape.pods):
+        size = min(
+            (size for size, nodes in left.items() if size >= shape.devices and nodes > 0), default=None
+        )
+        if size is None:
+            raise ValueError("no node has room for the pod")
+        left[size] -= 1
+        if not left[size]:
+            del left[size]
+        left[size - shape.devices] = left.get(size - shape.devices, 0) + 1
+    return dict(sorted(left.items(), reverse=True))
+
+
+def spread(
+    pools: Iterable[Pool], shape: Shape, layout: Layout, replicas: int, owner: str = ""
+) -> tuple[Placement, ...]:
+    """Where replicas are expected: pools with the most room first, so that few pools are touched."""
+    rooms = sorted(
+        ((room(pool, shape, layout, owner), pool.key) for pool in pools),
+        key=lambda pair: (-pair[0], pair[1]),
+    )
+    placed: list[Placement] = []
+    for free, key in rooms:
+        count = min(free, replicas)
+        if count:
+            placed.append(Placement(pool=key, replicas=count))
+            replicas -= count
+    return tuple(placed)
+
+
+def _count(pool: Pool, shape: Shape, layout: Layout, free: Mapping[int, int], held: int = 0) -> int:
+    """Replicas by whole pods. Held devices are taken as lying together: where they lie is not known here."""
+    if layout.tensor > shape.devices and pool.fabric is None:
+        return 0
+    pods = sum((size // shape.devices) * nodes for size, nodes in free.items()) + held // shape.devices
+    return pods // shape.pods
+
+
+def _is_product(pool: Pool, products: frozenset[str]) -> bool:
+    return pool.gpu.name in products or any(pool.labels.get(label) in products for label in PRODUCT_LABELS)
+
+
+def _slot_key(pool: Pool) -> tuple[object, ...]:
+    return (
+        pool.gpu.name,
+        pool.memory_bytes,
+        pool.resource,
+        pool.sharing,
+        pool.partition or "",
+        pool.via_dra,
+        pool.claim_selector or "",
+        pool.price_per_hour or "",
+        tuple(sorted(_product_labels(pool).items())),
+    )
+
+
+def _product_labels(pool: Pool) -> dict[str, str]:
+    """What the devices were recognised by (a cloud's own label, a partition mode, a node class), so that pods meet no others."""
+    return dict(pool.pins) or {label: pool.labels[label] for label in PRODUCT_LABELS if label in pool.labels}
+
+
+def _part_of(gpu: Gpu, sharing: int) -> Gpu:
+    """A device whose time is sliced gives each of its pods a fair part of its speed when all are busy."""
+    if sharing == 1:
+        return gpu
+    flops = {dtype: rate // sharing for dtype, rate in gpu.flops.items()}
+    return replace(gpu, bandwidth=gpu.bandwidth // sharing, flops=flops)
+
+
+def _slot(pools: tuple[Pool, ...], selector: Mapping[str, str]) -> Slot:
+    first = min(pools, key=lambda pool: pool.key)
+    return Slot(
+        hardware=Hardware(
+            gpu=first.gpu.name,
+            card=first.card,
+            vendor=first.gpu.vendor.value,
+            resource=first.resource,
+            memory_bytes=first.memory_bytes,
+            sharing=first.sharing,
+            partition=first.partition,
+            via_dra=first.via_dra,
+            selector=dict(sorted({**_product_labels(first), **selector}.items())),
+            claim_selector=first.claim_selector,
+            price_per_hour=first.price_per_hour,
+        ),
+        price=None if first.price_per_hour is None else Fraction(first.price_per_hour),
+        gpu=_part_of(first.gpu, first.sharing),
+        pools=tuple(sorted(pools, key=lambda pool: pool.key)),
+    )

@@ -1,0 +1,115 @@
+"""How many tokens a step may take: a prompt is computed in parts, and everybody who is answered waits for each of them.
+
+A full step beside the requests that are planned to run has to end within the promised gap, by the planner's own step times;
+else the promise is broken however few requests a replica has, and no number of replicas could keep it.
+"""
+
+from __future__ import annotations
+
+from math import ceil, inf
+from typing import Final
+
+from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.gpus import Gpu
+from plimsoll.planning.ask.intent import Intent
+from plimsoll.planning.ask.task import Task
+from plimsoll.planning.ask.values import as_set, explained
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.plan import Origin, Value
+from plimsoll.planning.speed.rates import Rates, classes_of, committed_rates
+from plimsoll.planning.speed.roofline import Work, decode_step, prompt
+
+LEAST_BATCHED: Final = 512
+"""Where a large GPU computes about as long as it reads its weights: smaller steps would take as long for fewer tokens."""
+TIGHT_LEAST: Final = 128
+GAIN_LEAST: Final = 0.1
+"""By which half the tokens have to shorten a step below that: where weights are most of it, it would only cost speed."""
+STEP_SHARE: Final = 0.85
+"""Of the promised gap, that a step full of prompt tokens may last: predictions of a step are off by about a tenth."""
+
+
+def step_tokens(
+    task: Task, gpu: Gpu, layout: Layout, dtype: Dtype | None, *, sequences: int, default: int
+) -> tuple[int, Value]:
+    name, field, intent = "max_num_batched_tokens", "engine.maxBatchedTokens", task.intent
+    asked, start = intent.spec.engine.max_batched_tokens, "engine default"
+    if asked is not None:
+        if intent.binds(field):
+            return asked, as_set(intent, name, field, str(asked))
+        default, start = asked, intent.source_of(field)[1]
+    inputs = {start: str(default)}
+    if intent.itl_ms is None:
+        return default, explained(
+            name,
+            str(default),
+            f"the {start}",
+            inputs=inputs,
+            origin=Origin.ENGINE if asked is None else Origin.PRESET,
+            source=f"{task.engine.name} {task.engine.version}" if asked is None else start,
+            changes=f"slo.itlP99Ms or {field}",
+            field=field,
+        )
+    work = Work.of(task.model.architecture, gpu, layout, dtype)
+    rates = committed_rates(classes_of(work, task.engine))
+    running = _running_within(intent, work, rates, sequences * layout.data)
+    decode = _decode_ms(intent, work, rates, running)
+    longest = intent.lengths.input_long or intent.lengths.input_typical
+
+    def step_ms(tokens: int) -> float:
+        return decode + _prompt_ms(intent, work, rates, tokens)
+
+    def first_token(tokens: int) -> bool:
+        """Whether the longest prompt, in steps of so many tokens, still has its first token in time."""
+        return intent.ttft_ms is None or ceil(longest / tokens) * step_ms(tokens) <= intent.ttft_ms
+
+    chosen = default
+    while chosen > LEAST_BATCHED and step_ms(chosen) > STEP_SHARE * intent.itl_ms:
+        if first_token(chosen) and not first_token(chosen // 2):
+            break
+        chosen //= 2
+    # Steps so small cost speed, but a promise that each full step breaks can be kept by no number of replicas.
+    while (
+        step_ms(chosen) > intent.itl_ms
+        and chosen // 2 >= max(TIGHT_LEAST, intent.spec.engine.max_sequences or running)
+        and step_ms(chosen // 2) <= (1 - GAIN_LEAST) * step_ms(chosen)
+        and (first_token(chosen // 2) or not first_token(chosen))
+    ):
+        chosen //= 2
+    return chosen, explained(
+        name,
+        str(chosen),
+        f"the {start}, halved while a step of that many prompt tokens, beside the requests that run, lasts longer than "
+        f"{STEP_SHARE:.0%} of the ITL target and the longest prompt keeps its first token; less than {LEAST_BATCHED} only where a step would last longer than the whole target",
+        inputs=inputs
+        | {
+            "ms for the tokens of those running": f"{decode:,.1f} ({running:,})",
+            "ms for the prompt tokens": f"{_prompt_ms(intent, work, rates, chosen):,.1f}",
+            "slo.itlP99Ms": str(intent.itl_ms),
+        },
+        origin=Origin.DERIVED,
+        source="slo.itlP99Ms",
+        changes=f"slo.itlP99Ms, the layout or {field}",
+        field=field,
+    )
+
+
+def _running_within(intent: Intent, work: Work, rates: Rates, most: int) -> int:
+    """Requests beside which a full step has to end in time: as many as the target allows in the mean, to a factor of two."""
+    prompt_each = _prompt_ms(intent, work, rates, intent.lengths.input_typical) / max(
+        1, intent.lengths.output_typical
+    )
+    running, target = most, intent.itl_ms or inf
+    while running > 1 and _decode_ms(intent, work, rates, running) + running * prompt_each > target:
+        running //= 2
+    return running
+
+
+def _decode_ms(intent: Intent, work: Work, rates: Rates, running: int) -> float:
+    context = intent.lengths.input_typical + intent.lengths.output_typical / 2
+    return 1000 * rates.of(decode_step(work, float(running), context))
+
+
+def _prompt_ms(intent: Intent, work: Work, rates: Rates, tokens: int) -> float:
+    """Of the last tokens of a prompt: they look back at all before them."""
+    before = max(0, intent.lengths.input_typical - tokens)
+    return 1000 * rates.of(prompt(work, float(tokens), float(before))) / work.layout.pipeline

@@ -1,0 +1,110 @@
+"""What a pod needs beside its devices: cores, host memory, shared memory, disk."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.api.quantity import format_gib
+from plimsoll.facts.gpus import GIB, Vendor
+from plimsoll.planning.ask.task import Task
+from plimsoll.planning.ask.values import explained
+from plimsoll.planning.layouts.layout import Layout, Shape
+from plimsoll.planning.placing.placement import Slot
+from plimsoll.planning.plan import Origin, PodResources, Value
+from plimsoll.planning.settings import EngineSettings
+from plimsoll.planning.settle.cpu import cpu_size
+
+# An API server and an engine core, each one busy thread; a worker of its own for every device.
+BASE_CORES: Final = 2
+CORES_EACH: Final = 1
+# Resident: interpreter, CUDA libraries and tokenizer in the two front processes, the same without tokenizer in a worker.
+BASE_MEMORY: Final = 6 * GIB
+MEMORY_EACH: Final = 4 * GIB
+LOADING_MOST: Final = 16 * GIB
+"""Pages of the shard that is being read; the rest of the page cache gives way."""
+QUEUE_BYTES: Final = 160 * 2**20
+"""One broadcast ring of the engine: 10 chunks of 16 MiB."""
+FETCHED: Final = ("hf", "modelscope", "s3")
+CACHES: Final = 10 * GIB
+"""Compiled kernels, graphs, tokenizer files."""
+
+
+def pod_resources(
+    task: Task, slot: Slot, shape: Shape, layout: Layout, settings: EngineSettings
+) -> tuple[PodResources, tuple[Value, ...]]:
+    spec, model, workers = task.intent.spec, task.model, shape.devices
+    shm = _shared(layout, workers)
+    loading = min(LOADING_MOST, model.weights.total // max(1, layout.tensor * layout.pipeline))
+    offload = settings.kv_offload_bytes // shape.pods + settings.weight_offload_bytes * workers
+    adapters = settings.lora.max_cpu_loras * 256 * 2**20 if settings.lora is not None else 0
+    memory = _whole(BASE_MEMORY + MEMORY_EACH * workers + loading + shm + offload + adapters)
+    cores = BASE_CORES + CORES_EACH * workers
+    scratch = spec.storage.weights is None or spec.storage.weights.empty_dir is not None
+    # What lies on a claim, in an image or in the engine's image is mounted, and not fetched.
+    fetched = model.weights.total * 11 // 10 if spec.model.scheme in FETCHED else 0
+    disk = _whole(fetched + CACHES) if scratch else 0
+    if slot.gpu.vendor is Vendor.CPU:
+        size = cpu_size(task, slot)
+        cores, memory = size.cores, _whole(size.memory_bytes + shm)
+    resources = PodResources(
+        resource=slot.hardware.resource,
+        devices=shape.devices,
+        cpu_millis=cores * 1000,
+        memory_bytes=memory,
+        shm_bytes=shm,
+        disk_bytes=disk,
+    )
+    return resources, (
+        _value(
+            "cpu_millis", f"{cores}000m", f"{BASE_CORES} + {CORES_EACH} a device", {"devices": str(workers)}
+        ),
+        _value(
+            "memory_bytes",
+            format_gib(memory),
+            f"{format_gib(BASE_MEMORY)} + {format_gib(MEMORY_EACH)} a device + shard being read + /dev/shm + offload",
+            {
+                "devices": str(workers),
+                "shard": format_gib(loading),
+                "shm": format_gib(shm),
+                "offload": format_gib(offload + adapters),
+            },
+        ),
+        _value(
+            "shm_bytes",
+            format_gib(shm),
+            "1 GiB + 1 GiB a rank of the pod, at most 16 GiB; one ring of 160 MiB where there is one rank",
+            {"ranks": str(workers)},
+        ),
+        _value(
+            "disk_bytes",
+            format_gib(disk),
+            ("1.1 x weights + caches" if fetched else "caches")
+            if scratch
+            else "0: a volume holds the weights",
+            {"weights": format_gib(model.weights.total), "caches": format_gib(CACHES)},
+        ),
+    )
+
+
+def _shared(layout: Layout, workers: int) -> int:
+    if layout.gpus == 1:
+        return _whole(QUEUE_BYTES)
+    return min(16, 1 + workers) * GIB
+
+
+def _whole(amount: int) -> int:
+    """Rounded up to 256 MiB, so that small changes of a model change no pod."""
+    step = 2**28
+    return -(-amount // step) * step
+
+
+def _value(name: str, value: str, formula: str, inputs: dict[str, str]) -> Value:
+    return explained(
+        name,
+        value,
+        formula,
+        inputs=inputs,
+        origin=Origin.DERIVED,
+        source="layout and settings",
+        changes="the layout; podPatches change it for one deployment",
+    )

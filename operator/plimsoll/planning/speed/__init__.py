@@ -1,0 +1,1 @@
+"""How fast a layout answers: work over peaks, with constants that measurement gave."""

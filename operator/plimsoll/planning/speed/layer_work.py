@@ -1,0 +1,182 @@
+"""What one layer of a model asks of one rank: bytes to read, operations, kernels and collectives.
+
+Distinct layers are few (most models have one to three kinds), so each is worked out once for a layout and a device, and
+`roofline` adds them up for a load. Nothing here knows a model's name: everything follows from the layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plimsoll.facts.architecture import (
+    Architecture,
+    Attention,
+    LatentAttention,
+    Layer,
+    LinearAttention,
+    Mamba,
+    Mixer,
+    MoeFfn,
+    Part,
+    Span,
+)
+from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.gpus import Gpu
+from plimsoll.facts.weights import ffn_parameters, mixer_parameters
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.memory.kv import scorer_key_bytes, state_bytes, token_bytes
+from plimsoll.planning.speed.formats import bytes_each, compute_format, peak, peak_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerWork:
+    """All layers of one kind on one rank, as if it held every stage of a pipeline."""
+
+    count: int
+    mixer: Mixer | None
+    ffn: MoeFfn | None
+    """Set where routed experts are."""
+    dense_bytes: float
+    expert_bytes: float
+    """Of all routed experts that the rank holds or has slices of."""
+    dense_math: float
+    """Seconds at peak for one token's dense products."""
+    expert_math: float
+    """Seconds at peak for the experts that one token chose, spread over the ranks that hold them."""
+    expert_parameters: float
+    launches: int
+    quantized_inputs: int
+    collectives: int
+
+
+def layer_work(architecture: Architecture, gpu: Gpu, layout: Layout, layer: Layer, count: int) -> LayerWork:
+    cut, whole, small = mixer_parameters(layer.mixer, architecture.hidden)
+    dense, shared, routed, router = ffn_parameters(layer.ffn, architecture.hidden)
+    recurrent = isinstance(layer.mixer, Mamba | LinearAttention)
+    by_part = {
+        Part.STATE if recurrent else Part.ATTENTION: cut / layout.tensor + whole,
+        Part.FFN: dense / layout.tensor,
+        Part.SHARED_EXPERTS: shared / layout.tensor,
+    }
+    size = sum(number * bytes_each(architecture, part) for part, number in by_part.items())
+    math = sum(2 * number / peak_of(architecture, part, gpu) for part, number in by_part.items())
+    moe = layer.ffn if isinstance(layer.ffn, MoeFfn) else None
+    held = routed / layout.expert_ranks
+    active = held * moe.top_k / moe.experts if moe else 0.0
+    return LayerWork(
+        count=count,
+        mixer=layer.mixer,
+        ffn=moe,
+        dense_bytes=count * (size + (small + router) * architecture.dtype.bytes),
+        expert_bytes=count * held * bytes_each(architecture, Part.EXPERTS),
+        dense_math=count * math,
+        expert_math=count * 2 * active / peak_of(architecture, Part.EXPERTS, gpu),
+        expert_parameters=count * held,
+        launches=count * launches(layer),
+        quantized_inputs=count * quantized_inputs(architecture, gpu, layer),
+        collectives=count * collectives(layout, layer),
+    )
+
+
+def launches(layer: Layer) -> int:
+    """Kernels of a layer's fixed sequence, near enough: what a step costs however small the batch is."""
+    mixer = {Attention: 6, LatentAttention: 10, Mamba: 8, LinearAttention: 9}.get(type(layer.mixer), 0)
+    if isinstance(layer.mixer, Attention | LatentAttention) and layer.mixer.indexer is not None:
+        mixer += 6
+    if layer.ffn is None:
+        return mixer
+    shared = isinstance(layer.ffn, MoeFfn) and layer.ffn.shared_intermediate > 0
+    return mixer + 4 + (3 if shared else 0)
+
+
+def quantized_inputs(architecture: Architecture, gpu: Gpu, layer: Layer) -> int:
+    """Matrix products of a layer before which activations get scales of their own, block by block.
+
+    Other formats fuse the scaling into the kernel before: fixed times of layers in FP8 with one scale, NVFP4 and 16 bits are
+    alike (59, 61 and 78 us a layer of 70B on B200 and of 32B on H100), those of FP8 in blocks half as long again.
+    """
+    if architecture.quantization is None or architecture.quantization.block is None:
+        return 0
+    products = {
+        Part.ATTENTION: {Attention: 2, LatentAttention: 4}.get(type(layer.mixer), 0),
+        Part.STATE: 2 if isinstance(layer.mixer, Mamba | LinearAttention) else 0,
+    }
+    if isinstance(layer.ffn, MoeFfn):
+        products[Part.EXPERTS] = 2
+        products[Part.SHARED_EXPERTS] = 2 if layer.ffn.shared_intermediate else 0
+    elif layer.ffn is not None:
+        products[Part.FFN] = 2
+    return sum(
+        number
+        for part, number in products.items()
+        if compute_format(architecture, part, gpu) in (Dtype.FP8, Dtype.INT8, Dtype.NVFP4, Dtype.MXFP4)
+    )
+
+
+def collectives(layout: Layout, layer: Layer) -> int:
+    """Reductions over ranks after the mixer and after the feed-forward part."""
+    moe = isinstance(layer.ffn, MoeFfn) and layout.expert_ranks > 1
+    mixer = layer.mixer is not None and layout.tensor > 1
+    return mixer + (layer.ffn is not None and (layout.tensor > 1 or moe))
+
+
+def tokens_seen(mixer: Attention | LatentAttention, context: float) -> float:
+    """How many earlier tokens a layer looks at when `context` are there."""
+    seen = context
+    if mixer.window is not None:
+        # A chunk is half full on average, a window always is.
+        chunked = isinstance(mixer, Attention) and mixer.span is Span.CHUNKED
+        seen = min(seen, mixer.window / 2 if chunked else mixer.window)
+    if isinstance(mixer, LatentAttention) and mixer.compress_ratio > 1:
+        seen = min(context, (mixer.window or 0) + context / mixer.compress_ratio)
+    if mixer.indexer is not None:
+        seen = min(seen, mixer.indexer.top_k)
+    return seen
+
+
+def cache_read(
+    architecture: Architecture, layout: Layout, mixer: Mixer | None, kv_dtype: Dtype, context: float
+) -> float:
+    """Bytes of cache that one sequence's next token reads in one layer on one rank."""
+    if mixer is None:
+        return 0.0
+    if isinstance(mixer, Mamba | LinearAttention):
+        return 2.0 * state_bytes(mixer, layout, architecture.dtype, 0)
+    each = float(token_bytes(mixer, layout, kv_dtype))
+    if isinstance(mixer, Attention) and mixer.shares_cache:  # another layer's cache is read all the same
+        each = max(1, mixer.kv_heads // layout.tensor) * (mixer.head_dim + mixer.v_head_dim) * kv_dtype.bytes
+    scorer = mixer.indexer
+    keys = context / scorer.pool * scorer_key_bytes(scorer) if scorer is not None else 0.0
+    return (tokens_seen(mixer, context) * each + keys) / layout.decode_context
+
+
+def attention_math(
+    architecture: Architecture,
+    gpu: Gpu,
+    layout: Layout,
+    mixer: Mixer | None,
+    context: float,
+    *,
+    prefill: bool,
+) -> float:
+    """Seconds at 16-bit peak for one token to attend to `context` tokens in one layer on one rank.
+
+    Decoding reads latents as they are, so every head works in the latent's width; prefill expands them to heads first.
+    """
+    rate = peak(gpu, architecture.dtype) * layout.tensor
+    match mixer:
+        case Attention():
+            width = mixer.heads * (mixer.head_dim + mixer.v_head_dim)
+            return 2 * width * tokens_seen(mixer, context) / rate
+        case LatentAttention():
+            wide = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + mixer.v_head_dim
+            width = wide if prefill else 2 * mixer.kv_lora_rank + mixer.qk_rope_head_dim
+            scored = 0.0
+            if mixer.indexer is not None:
+                scored = 2 * mixer.indexer.heads * mixer.indexer.head_dim * context / peak(gpu, Dtype.FP8)
+            return 2 * mixer.heads * width * tokens_seen(mixer, context) / rate + scored
+        case Mamba():
+            return 6 * mixer.heads * mixer.head_dim * mixer.state_size / rate
+        case LinearAttention():
+            return 6 * mixer.value_heads * mixer.value_dim * mixer.key_dim / rate
+    return 0.0

@@ -1,0 +1,176 @@
+"""What a replica answers at a load: time to first token, time per output token and throughput, with honest intervals.
+
+Amounts of work from `roofline`, what they cost from `rates`, how requests share the device from `closed_loop`. The
+intervals hold 90% of measured points whose model and hardware the constants had never seen. Speculative decoding is not
+credited: what it gains depends on the text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.gpus import Gpu
+from plimsoll.facts.model import ModelFacts
+from plimsoll.planning.interval import Interval
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.load import Load, Performance
+from plimsoll.planning.settings import EngineSettings
+from plimsoll.planning.speed.closed_loop import Demand, Shares, cache_wait, shares
+from plimsoll.planning.speed.rates import Classes, Rates, classes_of, committed_rates
+from plimsoll.planning.speed.roofline import Amounts, Cost, Work, decode_step, prompt, request
+
+POOL_SPREAD = 0.15
+"""How far the pool may be from the ledger's figure: its own spread, and lengths that are not all alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """One model on one layout, with all that no load changes worked out."""
+
+    work: Work
+    settings: EngineSettings
+    classes: Classes
+    kv_tokens: float | None
+
+    @staticmethod
+    def of(
+        *,
+        model: ModelFacts,
+        gpu: Gpu,
+        layout: Layout,
+        engine: EngineFacts,
+        settings: EngineSettings,
+        kv_tokens: float | None,
+    ) -> Replica:
+        work = Work.of(model.architecture, gpu, layout, settings.kv_dtype)
+        return Replica(work=work, settings=settings, classes=classes_of(work, engine), kv_tokens=kv_tokens)
+
+    def at(self, load: Load) -> Performance:
+        return self.case(load).answer(committed_rates(self.classes))
+
+    def case(self, load: Load) -> Case:
+        share = load.shared_prefix_share if self.settings.prefix_caching else 0.0
+        # The last token of a prompt is always computed: the first answer comes from it.
+        cached = max(0.0, min(load.input_tokens * share, load.input_tokens - 1))
+        fresh = load.input_tokens - cached
+        context = load.input_tokens + load.output_tokens / 2
+        asked = float(min(load.concurrency, self.settings.max_num_seqs * self.work.layout.data))
+        # Prompts that share a prefix hold it once.
+        held = self._held(context - cached, cached)
+        running = asked if held is None else max(1.0, min(asked, held))
+        return Case(
+            load=load,
+            pipeline=self.work.layout.pipeline,
+            classes=self.classes,
+            decode=decode_step(self.work, running, context),
+            prompt=prompt(self.work, fresh, cached),
+            request=request(load.input_tokens, load.concurrency),
+            demand=Demand(
+                output_tokens=load.output_tokens,
+                running=running,
+                prompts_per_step=max(1, int(self.settings.max_num_batched_tokens // max(1.0, fresh))),
+            ),
+            waits=_waits(load.concurrency, asked, held),
+        )
+
+    def _held(self, live: float, shared: float) -> float | None:
+        """Sequences that the pools of all data-parallel ranks hold, each with `live` tokens of its own."""
+        if self.kv_tokens is None:
+            return None
+        return self.work.layout.data * max(0.0, self.kv_tokens - shared) / max(1.0, live)
+
+
+def _waits(concurrency: int, asked: float, held: float | None) -> Interval:
+    """Lifetimes of a sequence that a request waits for a place, should the pool be larger or smaller than thought."""
+    if held is None:
+        return Interval(*(3 * [cache_wait(concurrency, asked)]))
+    ends = (
+        cache_wait(concurrency, min(asked, held * factor)) for factor in (1 + POOL_SPREAD, 1, 1 - POOL_SPREAD)
+    )
+    return Interval(*ends)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One load on one replica, as far as no fitted constant is needed."""
+
+    load: Load
+    pipeline: int
+    classes: Classes
+    decode: Amounts
+    prompt: Amounts
+    request: Amounts
+    demand: Demand
+    waits: Interval
+
+    @property
+    def starved(self) -> bool:
+        """True where some requests in flight find no place in the cache or in the batch."""
+        return self.waits.mid > 0
+
+    def shares(self, decode: float, alone: float) -> Shares:
+        return shares(self.demand, decode=decode, prompt=alone)
+
+    def times(self, rates: Rates) -> tuple[float, float]:
+        """TPOT, and TTFT of a request that finds a place at once, in seconds."""
+        decode, alone = rates.of(self.decode), rates.of(self.prompt)
+        share = self.shares(decode, alone)
+        # Stages of a pipeline work on different prompts, so each delays the others by one stage only. Data-parallel ranks
+        # step together, so a prompt on one delays all (taking them as parallel was 2 points worse on 32 measured points).
+        tpot = decode + share.tpot_prompts * alone / self.pipeline
+        ttft = share.ttft_prompts * alone + share.ttft_steps * decode + rates.of(self.request)
+        return tpot, ttft
+
+    def answer(self, rates: Rates) -> Performance:
+        tpot, placed = self.times(rates)
+        life = self.load.output_tokens * tpot
+        first = [placed + rounds * life for rounds in (self.waits.low, self.waits.mid, self.waits.high)]
+        rate = self.load.concurrency / (first[1] + life)
+        spread = rates.ttft_spread
+        return Performance(
+            ttft_ms=Interval(1000 * first[0] / spread, 1000 * first[1], 1000 * first[2] * spread),
+            tpot_ms=_around(1000 * tpot, rates.tpot_spread),
+            output_tokens_per_second=rate * self.load.output_tokens,
+            requests_per_second=rate,
+            bound=self._bound(rates),
+            running=max(1, round(self.demand.running)),
+            unfitted=rates.unfitted,
+        )
+
+    def _bound(self, rates: Rates) -> str:
+        """The largest part of a step's time, in the words of `Performance.bound`."""
+        if self.starved:
+            return "cache"
+        share = self.demand.running / self.demand.output_tokens
+        parts = dict.fromkeys(sorted(set(_KIND.values())), 0.0)
+        for amounts, weight in ((self.decode, 1.0), (self.prompt, share)):
+            for cost, amount in amounts.items():
+                parts[_KIND[cost]] += weight * amount * rates.seconds_each[cost]
+        return max(parts, key=lambda kind: parts[kind])
+
+
+def _around(middle: float, factor: float) -> Interval:
+    return Interval(middle / factor, middle, middle * factor)
+
+
+_KIND = {
+    Cost.DENSE_WEIGHTS: "memory",
+    Cost.EXPERT_WEIGHTS: "memory",
+    Cost.CACHE_READ: "memory",
+    Cost.EXPERT_TILES: "compute",
+    Cost.UNPACKING: "compute",
+    Cost.DECODE_MATH: "compute",
+    Cost.PROMPT_DENSE: "compute",
+    Cost.PROMPT_EXPERTS: "compute",
+    Cost.PROMPT_ATTENTION: "compute",
+    Cost.ALL_REDUCE: "communication",
+    Cost.ALL_REDUCE_BYTES: "communication",
+    Cost.PROMPT_LINK: "communication",
+    Cost.LAUNCH: "overhead",
+    Cost.EXPERT_LAYER: "overhead",
+    Cost.QUANTIZED_INPUT: "overhead",
+    Cost.PROMPT_LAUNCH: "overhead",
+    Cost.SEQUENCE: "overhead",
+    Cost.SEQUENCE_LAYER: "overhead",
+}

@@ -1,0 +1,177 @@
+"""How much work a decode step and a prompt are: bytes, operations and messages over the device's peaks, and plain counts.
+
+Every amount is either in seconds at a peak rate of the data sheet (bandwidth, dense operations, link) or a count (kernels,
+collectives, sequences). What an amount costs in practice is fitted and lives in `rates`; how steps and prompts share the
+device is `closed_loop`; what a layer needs is `layer_work`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from plimsoll.facts.architecture import Architecture, MoeFfn, Part
+from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.gpus import Gpu
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.memory.kv import cache_dtype
+from plimsoll.planning.speed.formats import bytes_each, is_native, peak_of, stored_format
+from plimsoll.planning.speed.layer_work import LayerWork, attention_math, cache_read, layer_work
+
+
+class Cost(StrEnum):
+    """What time goes to. The names are the keys of the fitted constants."""
+
+    DENSE_WEIGHTS = "dense_weights"
+    EXPERT_WEIGHTS = "expert_weights"
+    EXPERT_TILES = "expert_tiles"
+    """Rows that a grouped kernel computes for an expert beside the tokens that chose it."""
+    UNPACKING = "unpacking"
+    """Experts widened to 16 bits by the cores; it hides the reading, so H100 and H200 take the same time."""
+    CACHE_READ = "cache_read"
+    DECODE_MATH = "decode_math"
+    LAUNCH = "launch"
+    EXPERT_LAYER = "expert_layer"
+    QUANTIZED_INPUT = "quantized_input"
+    ALL_REDUCE = "all_reduce"
+    ALL_REDUCE_BYTES = "all_reduce_bytes"
+    SEQUENCE = "sequence"
+    SEQUENCE_LAYER = "sequence_layer"
+    PROMPT_DENSE = "prompt_dense"
+    PROMPT_EXPERTS = "prompt_experts"
+    PROMPT_ATTENTION = "prompt_attention"
+    PROMPT_LINK = "prompt_link"
+    PROMPT_LAUNCH = "prompt_launch"
+    REQUEST = "request"
+    REQUEST_TOKEN = "request_token"  # noqa: S105 - a token of text
+    REQUEST_BESIDE = "request_beside"
+
+
+Amounts = dict[Cost, float]
+
+TILE_ROWS = 32
+"""Rows a grouped expert kernel computes at least for an expert that any token chose."""
+NETWORK_BYTES_PER_SECOND = 50_000_000_000
+"""Per device between nodes (400 Gb/s), where ranks leave the fabric of their links."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One model cut by one layout on one device: everything that the amounts of any load are computed from."""
+
+    architecture: Architecture
+    gpu: Gpu
+    layout: Layout
+    kv_dtype: Dtype
+    kinds: tuple[LayerWork, ...]
+    fixed: Amounts
+    """What a decode step costs whatever runs."""
+    dense_math: float
+    message: float
+    """Seconds at the link's peak for one token's hidden state to be reduced once over the ranks, one way."""
+    unpacked: bool
+
+    @staticmethod
+    @lru_cache(maxsize=4096)
+    def of(architecture: Architecture, gpu: Gpu, layout: Layout, asked: Dtype | None) -> Work:
+        kinds = tuple(
+            layer_work(architecture, gpu, layout, layer, count) for layer, count in architecture.kinds
+        )
+        head = architecture.vocab * architecture.hidden / layout.tensor
+        read = head * bytes_each(architecture, Part.LM_HEAD) + sum(kind.dense_bytes for kind in kinds)
+        return Work(
+            architecture=architecture,
+            gpu=gpu,
+            layout=layout,
+            kv_dtype=cache_dtype(architecture, asked),
+            kinds=kinds,
+            fixed={
+                Cost.DENSE_WEIGHTS: read / gpu.bandwidth,
+                Cost.LAUNCH: sum(kind.launches for kind in kinds),
+                Cost.EXPERT_LAYER: sum(kind.count for kind in kinds if kind.ffn),
+                Cost.QUANTIZED_INPUT: sum(kind.quantized_inputs for kind in kinds),
+                Cost.ALL_REDUCE: sum(kind.collectives for kind in kinds),
+            },
+            dense_math=2 * head / peak_of(architecture, Part.LM_HEAD, gpu)
+            + sum(kind.dense_math for kind in kinds),
+            message=_message_seconds(architecture, gpu, layout),
+            unpacked=not is_native(stored_format(architecture, Part.EXPERTS), gpu),
+        )
+
+
+def decode_step(work: Work, running: float, context: float) -> Amounts:
+    """One token for each of `running` sequences that hold `context` tokens on average.
+
+    A pipeline's stages follow each other, each with its share of the sequences.
+    """
+    arch, gpu, layout = work.architecture, work.gpu, work.layout
+    batch = running / layout.pipeline
+    local = batch / layout.data
+    expert_seconds = tiles = read = 0.0
+    math = local * work.dense_math
+    for kind in work.kinds:
+        math += kind.count * local * attention_math(arch, gpu, layout, kind.mixer, context, prefill=False)
+        read += kind.count * local * cache_read(arch, layout, kind.mixer, work.kv_dtype, context)
+        if kind.ffn is not None:
+            hit = share_of_experts_hit(kind.ffn, batch)
+            expert_seconds += hit * kind.expert_bytes / gpu.bandwidth
+            tiles += hit * kind.expert_parameters * 2 * TILE_ROWS / peak_of(arch, Part.EXPERTS, gpu)
+            math += batch * kind.expert_math
+    together = batch if arch.is_moe else local
+    return {
+        **work.fixed,
+        Cost.EXPERT_WEIGHTS: 0.0 if work.unpacked else expert_seconds,
+        Cost.EXPERT_TILES: 0.0 if work.unpacked else tiles,
+        Cost.UNPACKING: tiles if work.unpacked else 0.0,
+        Cost.CACHE_READ: read / gpu.bandwidth,
+        Cost.DECODE_MATH: math,
+        Cost.ALL_REDUCE_BYTES: work.fixed[Cost.ALL_REDUCE] * together * work.message,
+        Cost.SEQUENCE: running,
+        Cost.SEQUENCE_LAYER: local * len(arch.layers),
+    }
+
+
+def prompt(work: Work, tokens: float, before: float = 0.0) -> Amounts:
+    """Prefill of one prompt's `tokens` after `before` tokens that the cache already held."""
+    arch, gpu, layout = work.architecture, work.gpu, work.layout
+    seen = before + tokens / 2
+    attending = sum(
+        kind.count * attention_math(arch, gpu, layout, kind.mixer, seen, prefill=True) for kind in work.kinds
+    )
+    return {
+        Cost.PROMPT_DENSE: tokens * sum(kind.dense_math for kind in work.kinds),
+        Cost.PROMPT_EXPERTS: tokens * sum(kind.expert_math for kind in work.kinds),
+        Cost.PROMPT_ATTENTION: tokens * attending,
+        Cost.PROMPT_LINK: work.fixed[Cost.ALL_REDUCE] * 2 * tokens * work.message,
+        Cost.PROMPT_LAUNCH: work.fixed[Cost.LAUNCH],
+    }
+
+
+def request(tokens: float, beside: float) -> Amounts:
+    """What a request costs outside the device before its first token: its own handling, its tokens', and its neighbours'."""
+    return {Cost.REQUEST: 1.0, Cost.REQUEST_TOKEN: tokens, Cost.REQUEST_BESIDE: beside}
+
+
+def share_of_experts_hit(ffn: MoeFfn, tokens: float) -> float:
+    """Share of the routed experts that at least one of `tokens` tokens chooses, were the choice even.
+
+    Whole experts on each rank or slices of all of them: measured steps of both agree within 1% (MiniMax-M2.5, B200, TP2),
+    so no imbalance is added for expert parallelism.
+    """
+    return float(1.0 - (1.0 - ffn.top_k / ffn.experts) ** tokens)
+
+
+def _message_seconds(architecture: Architecture, gpu: Gpu, layout: Layout) -> float:
+    ranks = layout.expert_ranks if architecture.is_moe else layout.tensor
+    if ranks == 1:
+        return 0.0
+    size = architecture.hidden * architecture.dtype.bytes
+    return size * (ranks - 1) / ranks / link_rate(gpu, ranks)
+
+
+def link_rate(gpu: Gpu, ranks: int) -> float:
+    """The slowest hop of a collective: the fabric while all ranks are in it, the network beyond."""
+    fabric = float(gpu.link.bytes_per_second)
+    beyond = gpu.link.domain > 1 and ranks > gpu.link.domain
+    return min(fabric, NETWORK_BYTES_PER_SECOND) if beyond else fabric

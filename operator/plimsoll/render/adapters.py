@@ -1,0 +1,51 @@
+"""The list of a deployment's adapters as an object, and what its pods are told of it: where it is mounted, where to fetch to.
+
+The list is there whatever the admin's config says; only pods that are made with a supervisor read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from plimsoll import names
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.engines.adapters import LIST_FOLDER, LIST_KEY, adapter_list, come_and_go
+from plimsoll.objects import Manifest
+from plimsoll.render.owned import Owner, owned
+from plimsoll.render.volumes import ADAPTERS
+
+
+def keeps_adapters(spec: LLMDeploymentSpec, config: OperatorConfig) -> bool:
+    return come_and_go(spec) and config.runtime.enabled
+
+
+def list_name(owner: Owner) -> str:
+    return names.child_name(owner.name, "adapters")
+
+
+def adapter_object(spec: LLMDeploymentSpec, owner: Owner) -> Manifest:
+    return owned(
+        "configmap",
+        owner,
+        kind="ConfigMap",
+        name=list_name(owner),
+        data={LIST_KEY: adapter_list(spec)},
+        fixed=False,
+    )
+
+
+def reads_adapters(template: Mapping[str, Any]) -> bool:
+    """Whether pods of a template that was frozen have the list."""
+    containers = template["spec"]["containers"]
+    return any(
+        mount.get("mountPath") == LIST_FOLDER for one in containers for mount in one.get("volumeMounts", ())
+    )
+
+
+def adapter_words(spec: LLMDeploymentSpec, config: OperatorConfig) -> tuple[str, ...]:
+    """For the supervisor."""
+    if not keeps_adapters(spec, config):
+        return ()
+    return "--adapters", f"{LIST_FOLDER}/{LIST_KEY}", "--adapters-into", ADAPTERS

@@ -1,0 +1,195 @@
+"""The pod that reads a model for the operator, where only the owner's Secret or volume opens it (`plimsoll-runtime facts`).
+
+What it is asked for is a value with a digest, by which its answer is kept and known again: the source, the revision, and what
+opens it. It runs the supervisor's image with nothing of the engine, sees the volume read-only and the Secret by reference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from plimsoll import names
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.v1alpha1.model import ModelSpec, SecretKey
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.engines.sources import HUBS, Named, scheme_of, sources, word_of
+from plimsoll.objects import Manifest, canonical
+from plimsoll.render.environment import outside
+from plimsoll.render.images import runtime_image
+from plimsoll.render.owned import Owner, owned
+from plimsoll.render.start import SUPERVISOR, verbatim
+from plimsoll.render.volumes import CA_FOLDER, CACHE, MODELS
+
+ROLE: Final = "facts"
+"""Of the label by which such pods are watched, apart from those that serve."""
+DEADLINE_SECONDS: Final = 3600
+"""A pod that waits for a Secret or a claim is started by its kubelet as soon as that is there, so it may wait for a while."""
+TOKENS: Final = {"hf": "HF_TOKEN", "modelscope": "MODELSCOPE_API_TOKEN"}
+CREDENTIALS: Final = ("AWS_", "RUNAI_STREAMER_S3_")
+"""Beginnings of the variables that say how buckets are opened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One model that a pod is to read."""
+
+    field: str
+    """Of the spec, without the `spec.`."""
+    source: str
+    revision: str | None = None
+    """Of a volume too, where it is but a word for what lies there now."""
+    word: str
+    """What the pod is told: a folder that it sees, or the source itself."""
+    env: tuple[Mapping[str, Any], ...] = ()
+    volumes: tuple[Mapping[str, Any], ...] = ()
+    mounts: tuple[Mapping[str, Any], ...] = ()
+    pull_secrets: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Another one where the answer may be another."""
+        said = [self.source, self.revision or "", list(self.env), list(self.volumes), list(self.mounts)]
+        return hashlib.sha256(canonical({"asked": said}).encode()).hexdigest()[:16]
+
+
+def asked_of(spec: LLMDeploymentSpec, config: OperatorConfig) -> Mapping[str, Asked]:
+    """By field, the models of a spec (presets and defaults merged in) that a pod of its owner could read."""
+    found = {}
+    for one in sources(spec):
+        if one.name not in ("model", "draft"):
+            continue
+        asked = _asked(spec, config, spec.model if one.name == "model" else _draft(spec, one.source), one)
+        if asked is not None:
+            found[asked.field] = asked
+    return found
+
+
+def _draft(spec: LLMDeploymentSpec, source: str) -> ModelSpec:
+    """One token opens all that an engine fetches, from one hub; another hub must not see it."""
+    wish, hub = spec.speculative, scheme_of(spec.model.source)
+    ours = scheme_of(source) == (hub if hub in HUBS else "hf")
+    return ModelSpec(
+        source=source,
+        revision=None if wish is None else wish.revision,
+        token_secret=spec.model.token_secret if ours else None,
+    )
+
+
+def _asked(spec: LLMDeploymentSpec, config: OperatorConfig, model: ModelSpec, named: Named) -> Asked | None:
+    """None where a pod would know no more than the operator does."""
+    scheme, where = scheme_of(model.source), named.field.removeprefix("spec.")
+    location = model.source.partition("://")[2] or model.source
+    if scheme == "path":
+        return _on_the_weights_claim(spec, model, where)
+    if scheme in ("pvc", "oci"):
+        source: dict[str, Any] = {"image": {"reference": location}}
+        if scheme == "pvc":
+            source = {"persistentVolumeClaim": {"claimName": location.partition("/")[0], "readOnly": True}}
+        return Asked(
+            field=where,
+            source=model.source,
+            revision=model.revision,
+            word=word_of(model.source, named.folder),
+            volumes=({"name": named.name, **source},),
+            mounts=({"name": named.name, "mountPath": named.folder, "readOnly": True},),
+            pull_secrets=spec.engine.image_pull_secrets if scheme == "oci" else (),
+        )
+    if config.network.offline or (scheme in HUBS and model.token_secret is None):
+        return None
+    return Asked(
+        field=where,
+        source=model.source,
+        revision=model.revision,
+        word=model.source if "://" in model.source else f"hf://{model.source}",
+        env=tuple(_opens(spec, scheme, model.token_secret)),
+    )
+
+
+def _on_the_weights_claim(spec: LLMDeploymentSpec, model: ModelSpec, where: str) -> Asked | None:
+    """A path is inside the engine's image, which says nothing to another, unless the claim for weights is mounted there."""
+    claim = None if spec.storage.weights is None else spec.storage.weights.claim
+    if claim is None:
+        return None
+    place = CACHE if spec.storage.cache is None and not claim.read_only else MODELS
+    if not model.source.startswith(f"{place}/"):
+        return None
+    part = {} if claim.sub_path is None else {"subPath": claim.sub_path}
+    return Asked(
+        field=where,
+        source=model.source,
+        revision=model.revision,
+        word=model.source,
+        volumes=({"name": "weights", "persistentVolumeClaim": {"claimName": claim.name, "readOnly": True}},),
+        mounts=({"name": "weights", "mountPath": place, "readOnly": True, **part},),
+    )
+
+
+def _opens(spec: LLMDeploymentSpec, scheme: str, secret: SecretKey | None) -> list[Mapping[str, Any]]:
+    """By reference: no value of a Secret ever passes through the operator."""
+    if scheme == "s3":
+        found = []
+        for one in spec.engine.env:
+            if one.name.startswith(CREDENTIALS):
+                value: dict[str, Any] = {"value": verbatim(one.value or "")}
+                if one.secret is not None:
+                    value = _reference(one.secret)
+                found.append({"name": one.name, **value})
+        return sorted(found, key=lambda one: str(one["name"]))
+    return [] if secret is None else [{"name": TOKENS[scheme], **_reference(secret)}]
+
+
+def _reference(secret: SecretKey) -> dict[str, Any]:
+    return {"valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}}
+
+
+def pod_name(owner: Owner, ticket: str, attempt: int) -> str:
+    """No two attempts have one name, so that the one before may still be there; nor have two resources that had one name in turn."""
+    digest = hashlib.sha256(f"{owner.uid} {ticket} {attempt}".encode()).hexdigest()
+    return f"{owner.name}-facts-{digest[: names.SET_HASH_LENGTH]}"
+
+
+def facts_pod(
+    owner: Owner,
+    spec: LLMDeploymentSpec,
+    config: OperatorConfig,
+    asked: Asked,
+    *,
+    ticket: str,
+    attempt: int,
+) -> Manifest:
+    """`ticket` names this reading; `spec` with presets and defaults merged in."""
+    image, network = runtime_image(config), config.network
+    volumes, mounts = [*asked.volumes], [*asked.mounts]
+    if network.ca_bundle is not None:
+        volumes.append({"name": "ca", "configMap": {"name": network.ca_bundle}})
+        mounts.append({"name": "ca", "mountPath": CA_FOLDER, "readOnly": True})
+    env = {name: {"name": name, "value": verbatim(value)} for name, value in outside(network).items()}
+    env |= {str(one["name"]): dict(one) for one in asked.env}
+    revision = () if asked.revision is None or asked.mounts else ("--revision", asked.revision)
+    secrets = dict.fromkeys((*config.registry.pull_secrets, *asked.pull_secrets))
+    return owned(
+        "facts",
+        owner,
+        kind="Pod",
+        name=pod_name(owner, ticket, attempt),
+        labels={names.LABEL_ROLE: ROLE},
+        annotations={
+            names.ANNOTATION_TICKET: ticket,
+            names.ANNOTATION_ATTEMPT: str(attempt),
+        },
+        images=(image,),
+        args=[*map(verbatim, ("facts", asked.word, *revision))],
+        command=SUPERVISOR,
+        deadline_seconds=DEADLINE_SECONDS,
+        env=[env[name] for name in sorted(env)],
+        image=image,
+        mounts=mounts,
+        pull_secrets=[{"name": name} for name in secrets],
+        scheduler=spec.scheduling.scheduler_name,
+        service_account=spec.scheduling.service_account,
+        tolerations=[one.to_dict() for one in spec.topology.tolerations],
+        volumes=volumes,
+    )

@@ -1,0 +1,85 @@
+"""A pod whose engine runs under our supervisor: put around the pod as its owner has patched it, so that no patch meets it.
+
+What is wrapped is whatever the engine's container would have started. An image's own entry point is known to nobody here, so a
+container that a patch has left without a command starts as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from plimsoll.api.problems import Problem, SpecError, show
+from plimsoll.engines.command import Member
+from plimsoll.render.patching import ENGINE
+from plimsoll.render.start import (
+    RUNTIME_FILE,
+    RUNTIME_FOLDER,
+    RUNTIME_PORT,
+    RUNTIME_PORT_NAME,
+    Start,
+    supervised,
+)
+from plimsoll.render.templating import fill
+
+NAME: Final = "plimsoll"
+"""Of the volume and of the init container."""
+TARGET: Final = "/shared"
+"""Where the init container finds the volume: its own folder of that name holds the file."""
+COPIES: Final = ("cp", f"{RUNTIME_FOLDER}/{RUNTIME_FILE}", f"{TARGET}/")
+"""What the image of the supervisor does in an engine's pod before the engine starts."""
+
+
+def wrapped(
+    pod: dict[str, Any], image: str, drain_seconds: int, more: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """`image` brings the supervisor, `more` are words for it. The pod is the caller's own and is changed. Raises SpecError where its patches took our place."""
+    spec = pod["spec"]
+    engine = next(one for one in spec["containers"] if one["name"] == ENGINE)
+    if not engine.get("command"):
+        return pod
+    mounts, volumes = _entries(engine, "volumeMounts"), _entries(spec, "volumes")
+    before, ports = _entries(spec, "initContainers"), _entries(engine, "ports")
+    _free("volume", NAME, [one.get("name") for one in volumes])
+    _free("initContainer", NAME, [one.get("name") for one in before])
+    _free("mountPath", RUNTIME_FOLDER, [one.get("mountPath") for one in mounts])
+    theirs = Start(command=_words(engine, "command"), args=_words(engine, "args"))
+    start = supervised(theirs, drain_seconds, more)
+    engine |= {"command": list(start.command), "args": list(start.args)}
+    # Else a patch says where reports are had.
+    if not any(one.get("name") == RUNTIME_PORT_NAME for one in ports):
+        port = {"name": RUNTIME_PORT_NAME, "containerPort": RUNTIME_PORT, "protocol": "TCP"}
+        engine["ports"] = [*ports, port]
+    engine["volumeMounts"] = [*mounts, {"name": NAME, "mountPath": RUNTIME_FOLDER, "readOnly": True}]
+    spec["volumes"] = [*volumes, {"name": NAME, "emptyDir": {"sizeLimit": "16Mi"}}]
+    brings = fill("supervisor", image=image, copies=COPIES, mounts=[{"name": NAME, "mountPath": TARGET}])
+    spec["initContainers"] = [brings, *before]
+    return pod
+
+
+def member_words(member: Member | None) -> tuple[str, ...]:
+    """For a supervisor that cannot read from its engine's words which pod of a replica it is in."""
+    if member is None:
+        return ()
+    return "--member", member.rank, str(member.pods), member.leader
+
+
+def _entries(parent: dict[str, Any], field: str) -> list[dict[str, Any]]:
+    found = parent.get(field) or []
+    if isinstance(found, list) and all(isinstance(one, dict) for one in found):
+        return found
+    raise SpecError(Problem("spec.podPatches", show(found), f"leaves no list of objects as {field}"))
+
+
+def _words(engine: dict[str, Any], field: str) -> tuple[str, ...]:
+    words = engine.get(field) or []
+    if isinstance(words, list) and all(isinstance(word, str) for word in words):
+        return tuple(words)
+    raise SpecError(
+        Problem("spec.podPatches", show(words), f"leaves no list of words as the engine's {field}")
+    )
+
+
+def _free(what: str, ours: str, taken: list[object]) -> None:
+    if ours in taken:
+        message = f"is the {what} by which the supervisor comes into the pod; choose another"
+        raise SpecError(Problem("spec.podPatches", ours, message))

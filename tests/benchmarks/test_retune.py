@@ -1,0 +1,40 @@
+"""What is told of both sides of a retune, from what each of their runs has seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from retune import table
+from retune_ratios import Side, report_of, words_of
+
+ARGV = (
+    "vllm serve /model --served-model-name tiny --port 8000 --load-format dummy --max-model-len 4096 --max-num-seqs 9 "
+    "--enable-prefix-caching --enforce-eager --shutdown-timeout 30 --num-gpu-blocks-override=64"
+)
+KEPT = "--max-model-len 4096 --max-num-seqs 9 --enable-prefix-caching --num-gpu-blocks-override=64"
+
+
+@pytest.mark.parametrize("before", ["", "python3 /plimsoll/supervisor.pyz serve --port=8079 -- "])
+def test_an_engine_beside_the_cluster_is_told_what_its_pod_was_and_nothing_of_where_that_was(before):
+    words = words_of((before + ARGV).split())
+    assert " ".join(words) == KEPT
+
+
+def test_figures_are_of_all_runs_of_a_side_together():
+    old, new = Side("before", ""), Side("after", "")
+    for side, seconds, preempted in ((old, (2.0, 8.0), 90), (old, (1.0, 10.0), 60), (new, (2.0, 4.0), 5)):
+        for one in seconds:
+            side.e2e.add(one)
+            side.ttft.add(one / 4)
+            side.gaps.add(one / 2)
+        side.preemptions += preempted
+        side.tokens, side.seconds = side.tokens + 1000, side.seconds + 10
+        side.answered, side.good = side.answered + 2, side.good + 1
+    told = report_of(old, new)
+    assert (told["preemptions_before"], told["preemptions_after"]) == (150, 5)
+    assert told["tokens_s_ratio"] == 1.0
+    assert told["e2e_p99_ratio"] == pytest.approx(0.4, rel=0.02)
+    assert (told["slo_pct_before"], told["slo_pct_after"]) == (50.0, 50.0)
+    assert (told["max_gap_s_before"], told["max_gap_s_after"]) == (5.0, 2.0)
+    rung = {"state": "Done", "setting": "maxSequences", "before": "32", "after": "9", "reason": "good"}
+    assert "Done     maxSequences 32 to 9: good" in table({**told, "rungs": [rung]})

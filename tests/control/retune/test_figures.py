@@ -1,0 +1,73 @@
+"""What is counted of a phase is what the counters did in it, whatever the minutes before were like."""
+
+from __future__ import annotations
+
+import pytest
+
+from plimsoll.control.retune.figures import NOTHING
+from plimsoll.control.samples import Window
+from plimsoll.control.signals import Signals, signals_of
+from plimsoll.facts.pod_sample import PodSample
+
+
+def sample(pod: str, at: float, finished: float, preempted: float = 0.0) -> PodSample:
+    return PodSample(
+        pod=pod, at=at, finished=finished, preemptions=preempted, errors=0.0, generation_tokens=10 * finished
+    )
+
+
+def seen(window: Window, at: float, *pods: str) -> Signals:
+    return signals_of(window, now=at, live=pods)
+
+
+def test_what_was_before_the_first_look_of_a_phase_counts_for_nothing():
+    window = Window().add(0, [sample("a", 0, 0)]).add(110, [sample("a", 110, 1000, 900)])
+    begun = NOTHING.plus(window, seen(window, 110, "a"))
+    assert (begun.finished, begun.preempted, begun.seconds) == (0, 0, 0)
+    window = window.add(120, [sample("a", 120, 1030, 903)])
+    counted = begun.plus(window, seen(window, 120, "a"))
+    assert (counted.finished, counted.preempted, counted.tokens, counted.seconds) == (30, 3, 300, 10)
+
+
+def test_a_look_without_a_new_sample_counts_nothing_twice():
+    window = Window().add(10, [sample("a", 12, 10)])
+    tally = NOTHING.plus(window, seen(window, 12, "a"))
+    window = window.add(20, [sample("a", 22, 20)])
+    for _ in range(3):
+        tally = tally.plus(window, seen(window, 22, "a"))
+    assert (tally.finished, tally.seconds) == (10, 10)
+
+
+def test_a_replica_counts_from_its_first_sample_on_and_one_that_left_keeps_what_it_counted():
+    window = Window().add(10, [sample("a", 10, 5)])
+    tally = NOTHING.plus(window, seen(window, 10, "a"))
+    window = window.add(20, [sample("a", 20, 9), sample("b", 20, 100)])
+    tally = tally.plus(window, seen(window, 20, "a", "b"))
+    assert tally.finished == 4
+    window = window.add(30, [sample("b", 30, 107)])
+    tally = tally.plus(window, seen(window, 30, "b"))
+    assert (tally.finished, tally.seconds) == (11, 20)
+
+
+def test_replicas_that_are_scraped_at_other_moments_are_each_counted_once():
+    tally, window = NOTHING, Window()
+    for tick in range(1, 11):
+        at = 15.0 * tick
+        window = window.add(at, [sample("a", at - 14, tick), sample("b", at - 1, 2 * tick)])
+        tally = tally.plus(window, seen(window, at, "a", "b"))
+    assert tally.finished == 9 + 18
+    assert tally.seconds == pytest.approx(2 * 135)
+
+
+def test_an_engine_that_starts_anew_is_counted_on():
+    window = Window().add(10, [sample("a", 10, 500)])
+    tally = NOTHING.plus(window, seen(window, 10, "a"))
+    window = window.add(20, [sample("a", 20, 3)])
+    assert tally.plus(window, seen(window, 20, "a")).finished == 3
+
+
+def test_silence_is_no_time_in_which_nothing_was_done():
+    window = Window().add(10, [sample("a", 10, 5)])
+    tally = NOTHING.plus(window, seen(window, 10, "a"))
+    assert tally.plus(window, seen(window, 90, "a")) == tally
+    assert tally.plus(window, None) == tally

@@ -1,0 +1,184 @@
+"""First tokens in time: what is learned from the steps of an engine, and how near to it a replica may be."""
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.control import prompts
+from plimsoll.control.curve import Points
+from plimsoll.control.demand import load_of
+from plimsoll.control.memory import Learnt, Memory
+from plimsoll.control.prompts import StepMemory
+from plimsoll.control.samples import Window
+from plimsoll.control.signals import Signals, signals_of
+from plimsoll.control.situation import Slo
+from plimsoll.facts.histograms import Histogram
+from plimsoll.facts.pod_sample import PodSample
+from plimsoll.planning.codec import decode, encode
+from tests.control.situations import CAPACITY, NOW, SLO, known, saying, serving, signals, situation, spread
+
+BUDGET = 2048
+PLANNED = replace(CAPACITY, max_batched_tokens=BUDGET)
+"""5 requests of 1,300 tokens a second, 50 in flight: 217 tokens in each of 30 steps a second, as the plan has it."""
+PLANS = BUDGET / (0.5 / 30 * (1 + BUDGET / (6500 / 30)))
+"""Tokens a second of full steps, when half of that time is taken to be for the tokens in them."""
+DECODE_S, TOKEN_S = 0.020, 60e-6
+REALLY = 1 / (TOKEN_S + DECODE_S / BUDGET)
+"""Tokens a second of an engine that decodes a step in DECODE_S and computes a prompt token in TOKEN_S."""
+
+
+def seen(*steps: float, minutes: int = 60) -> Points:
+    points = Points()
+    for _ in range(minutes):
+        for tokens in steps:
+            points = points.faded().add(tokens, DECODE_S + tokens * TOKEN_S)
+    return points
+
+
+def test_without_measurements_the_plan_is_believed():
+    assert prompts.most_tokens(StepMemory(), PLANNED) == pytest.approx(PLANS)
+
+
+def test_the_most_is_known_before_it_is_reached():
+    memory = StepMemory(points=seen(100, 200, 400))
+    assert prompts.most_tokens(memory, PLANNED) == pytest.approx(REALLY, rel=0.05)
+    alone = replace(PLANNED, requests_per_second=None)
+    assert prompts.most_tokens(memory, alone) == pytest.approx(REALLY, rel=0.001)
+
+
+def test_an_engine_without_a_budget_of_tokens_is_not_judged_by_it():
+    assert prompts.most_tokens(StepMemory(points=seen(100, 400)), CAPACITY) is None
+    said = signals(2)
+    role = situation(said, serving()).roles[0]
+    holds = load_of(role, known().roles["serve"], now=NOW, credit_s=100, slo=SLO).holds
+    assert (holds.prompt, holds.most) == (None, None)
+
+
+def test_longer_prompts_than_planned_leave_room_for_fewer_requests():
+    role = situation(signals(2), serving(capacity=PLANNED)).roles[0]
+    lengths = replace(role.signals.latencies, prompt=spread(8000), output=spread(600))
+    longer = replace(role, signals=replace(role.signals, latencies=lengths))
+    few, many = (
+        load_of(one, known().roles["serve"], now=NOW, credit_s=100, slo=SLO).holds for one in (longer, role)
+    )
+    assert few.most == pytest.approx(PLANS / 4300)
+    assert many.most == pytest.approx(PLANS / 1300)
+    assert few.prompt is not None
+    assert many.prompt is not None
+    assert few.prompt < many.prompt < PLANS / 1300
+
+
+def test_no_first_token_is_promised_and_none_is_held():
+    role = situation(signals(2), serving(capacity=PLANNED)).roles[0]
+    assert load_of(role, known().roles["serve"], now=NOW, credit_s=100, slo=Slo()).holds.prompt is None
+
+
+@given(
+    lumps=st.floats(100, 100_000),
+    more=st.floats(1.01, 10),
+    limit=st.floats(0.05, 60),
+)
+def test_lumpier_traffic_and_tighter_limits_leave_more_room(lumps, more, limit):
+    def share(lumps: float, limit: float, skew: float = 1.0) -> float:
+        memory = StepMemory(lumps=lumps, skew=skew)
+        return prompts.within_limit(memory, 10_000.0, PLANNED, signals(2), limit)
+
+    assert 0 < share(lumps * more, limit) <= share(lumps, limit) <= prompts.FULL_MOST
+    assert share(lumps, limit) <= share(lumps, limit * more)
+    assert share(lumps, limit, skew=1.5) == pytest.approx(share(lumps, limit) / 1.5)
+
+
+def test_a_minute_shows_lumps_and_the_busiest_replica():
+    busy, calm = saying(2)
+    busy = replace(busy, prompt_tokens=480_000.0, recent_prompt_tokens=135_000.0)
+    calm = replace(calm, prompt_tokens=120_000.0, recent_prompt_tokens=30_000.0)
+    said = replace(signals(2), replicas=(busy, calm))
+    first = prompts.learned(StepMemory(), said, settled=False, owing=False)
+    # 15,000 more than the mean of 120,000, squared; a quarter of the variance is in the mean itself; the other shows none.
+    assert first.lumps == pytest.approx(15_000**2 / 120_000 / 0.75 / 2)
+    assert first.skew > StepMemory().skew
+    assert prompts.learned(first, said, settled=False, owing=True) == first
+
+
+def busiest(*shares: float, lumps: float, minutes: int = 200) -> float:
+    """The skew learned where replicas get these shares of 100,000 tokens in two minutes, each as lumpy as that."""
+    chance = random.Random(7)
+    memory = StepMemory()
+    for _ in range(minutes):
+        drawn = [100_000 * share + chance.gauss(0, math.sqrt(lumps * 100_000 * share)) for share in shares]
+        replicas = [
+            replace(each, prompt_tokens=tokens, recent_prompt_tokens=None, generation_tokens=0.0)
+            for each, tokens in zip(saying(len(shares)), drawn, strict=True)
+        ]
+        memory = replace(memory, lumps=lumps)
+        said = replace(signals(len(shares)), replicas=tuple(replicas))
+        memory = prompts.learned(memory, said, settled=False, owing=False)
+    return memory.skew
+
+
+@pytest.mark.parametrize("count", [2, 5, 12])
+def test_chance_alone_makes_no_replica_the_busiest(count):
+    assert busiest(*[1.0] * count, lumps=4000) == pytest.approx(1.05, abs=0.05)
+
+
+def test_a_replica_that_most_connections_found_stays_the_busiest():
+    assert 1.35 < busiest(1.0, 1.0, 1.0, 2.0, lumps=4000) < 1.6
+    assert busiest(1.0, 1.0, 1.0, 2.0, lumps=400) == pytest.approx(1.6, abs=0.07)
+
+
+def test_the_only_replica_there_is_no_busier_than_the_mean():
+    memory = StepMemory(lumps=1000.0, skew=2.0)
+    one, two = (prompts.within_limit(memory, 10_000.0, PLANNED, signals(count), 2.0) for count in (1, 2))
+    assert one == pytest.approx(2 * two)
+
+
+def test_after_a_gap_in_what_was_seen_nothing_is_learned_of_lumps():
+    """The sample before the gap is then the one of half a minute ago and that of two minutes ago."""
+    said = signals(2, recent_prompt_tokens=9000.0, span_s=150.0, recent_span_s=150.0)
+    assert prompts.learned(StepMemory(), said, settled=True, owing=False).lumps is None
+
+
+def watched(seconds: int) -> Signals:
+    """Of one pod that was looked at for so long, each answer of 300 tokens, 4 a second."""
+    window = Window()
+    for at in range(0, seconds + 1, 15):
+        done = 4000.0 + 4.0 * at
+        sample = PodSample(
+            pod="pod-000",
+            at=NOW - seconds + at,
+            running=20.0,
+            waiting=0.0,
+            finished=done,
+            prompt_tokens=1000 * done,
+            generation_tokens=300 * done,
+            itl=histogram(0.025, 300 * done),
+            prompt_lengths=histogram(1000, done),
+            output_lengths=histogram(300, done),
+        )
+        window = window.add(sample.at, [sample])
+    return signals_of(window, now=NOW, live=["pod-000"])
+
+
+def histogram(mean: float, count: float) -> Histogram:
+    return Histogram((mean * 2, math.inf), (count, count), mean * count)
+
+
+def test_what_was_looked_at_for_a_minute_is_not_taken_for_five():
+    """As after a restart of the operator, where nobody else keeps what pods said."""
+    young, whole = (
+        prompts.learned(StepMemory(), watched(seconds), settled=True, owing=False).points
+        for seconds in (60, 330)
+    )
+    assert young == StepMemory().points
+    # 4 x 1,300 tokens a second, in steps of 25 ms.
+    assert whole.n == pytest.approx(4 * 1300 * 0.025, rel=0.02)
+
+
+def test_what_is_learned_of_steps_outlives_a_restart():
+    learnt = Learnt(steps=StepMemory(points=seen(300), lumps=4000.0, skew=1.1))
+    memory = known(learnt={"set-a": learnt})
+    assert decode(Memory, encode(memory)) == memory

@@ -1,0 +1,76 @@
+"""How many tokens a step takes: with a full step, too, the promised gap is kept, and prompts still come first in time."""
+
+import pytest
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.facts.learned import NOTHING
+from plimsoll.facts.models import lookup
+from plimsoll.planning.ask.reading import read
+from plimsoll.planning.planner import PlanFacts, plan
+from plimsoll.planning.settle.chunk import LEAST_BATCHED
+from plimsoll.planning.speed.rates import classes_of, committed_rates
+from plimsoll.planning.speed.roofline import Work, decode_step, prompt
+from tests.planning.asking import LLAMA, LLAMA_70B, QWEN_MOE, deployment, inventory, pool
+
+LENGTHS = {"inputTokens": {"p50": 1000, "p95": 4000}, "outputTokens": {"p50": 300}, "contextTokens": 16384}
+
+
+def planned(model, gpu, itl, ttft=5000, **spec):
+    asked = deployment(
+        model,
+        workload={**LENGTHS, "requestsPerSecond": "20"},
+        slo={"ttftP99Ms": ttft, "itlP99Ms": itl},
+        scaling={"min": 1, "max": 30},
+        **spec,
+    )
+    fleet, facts = inventory(pool(gpu, 8, 30)), PlanFacts(model=lookup(model))
+    return plan(asked, fleet, facts).sets[0], read(asked, fleet, facts, NOTHING, OperatorConfig()).task
+
+
+def full_step_ms(chosen, task, gpu):
+    work = Work.of(task.model.architecture, gpu, chosen.layout, chosen.settings.kv_dtype)
+    rates = committed_rates(classes_of(work, task.engine))
+    decode = rates.of(decode_step(work, float(chosen.max_concurrency), 1150.0))
+    return 1000 * (decode + rates.of(prompt(work, float(chosen.settings.max_num_batched_tokens))))
+
+
+@pytest.mark.parametrize("itl", [300, 100, 50])
+@pytest.mark.parametrize("model", [LLAMA, QWEN_MOE, LLAMA_70B])
+def test_a_full_step_at_the_planned_load_ends_within_the_promised_gap(model, itl):
+    chosen, task = planned(model, "H100-SXM-80GB", itl)
+    assert full_step_ms(chosen, task, pool().gpu) <= itl
+
+
+def test_steps_are_smaller_than_a_gpu_likes_only_where_the_promise_needs_it():
+    tight, loose = (planned(LLAMA_70B, "H100-SXM-80GB", itl)[0].settings for itl in (50, 100))
+    assert tight.max_num_batched_tokens < LEAST_BATCHED <= loose.max_num_batched_tokens
+    assert tight.max_num_batched_tokens >= tight.max_num_seqs
+
+
+def test_experts_are_counted_as_they_are_computed():
+    # By active parameters alone these steps would hold 8,192 tokens, and last 120 ms.
+    chosen, task = planned(QWEN_MOE, "H100-SXM-80GB", 50)
+    assert chosen.settings.max_num_batched_tokens <= 1024
+    assert full_step_ms(chosen, task, pool().gpu) <= 50
+
+
+def test_without_a_promise_it_is_the_engine_s_own():
+    loose, _ = planned(LLAMA, "H100-SXM-80GB", 5000)
+    assert loose.settings.max_num_batched_tokens >= 8192
+
+
+def test_a_promise_kept_for_long_prompts_is_not_given_up_for_short_gaps():
+    tight, _ = planned(LLAMA_70B, "H100-SXM-80GB", 100, ttft=60_000)
+    torn, _ = planned(LLAMA_70B, "H100-SXM-80GB", 100, ttft=600)
+    assert tight.settings.max_num_batched_tokens <= torn.settings.max_num_batched_tokens
+
+
+def test_what_a_user_sets_is_obeyed_and_the_rule_is_told():
+    obeyed, _ = planned(LLAMA, "H100-SXM-80GB", 50, engine={"maxBatchedTokens": 4096})
+    assert obeyed.settings.max_num_batched_tokens == 4096
+    told = next(
+        value
+        for value in planned(LLAMA, "H100-SXM-80GB", 50)[0].values
+        if value.name == "max_num_batched_tokens"
+    )
+    assert "85% of the ITL target" in told.formula
