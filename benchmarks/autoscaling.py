@@ -15,7 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import pairwise
 from math import sqrt
 from pathlib import Path
@@ -102,6 +102,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--days", type=float, help="of longer traces (default: all)")
     parser.add_argument("--routing", choices=[str(one) for one in Routing], default=str(Routing.SERVICE))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--resume", type=Path, metavar="FILE", help="keep what is done here, and go on from it"
+    )
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
     return parser.parse_args()
@@ -116,39 +119,64 @@ def _teller(quiet: bool) -> Callable[[int, int, float], None]:
     return tell
 
 
+class Kept:
+    """What was worked out, a line each in a file, so that a run that was stopped goes on where it was."""
+
+    def __init__(self, path: Path | None, size: str) -> None:
+        self.path, self.size = path, size
+        self.known: dict[tuple[str, ...], Any] = {}
+        if path is not None and path.exists():
+            for line in path.read_text("utf-8").splitlines():
+                *key, value = json.loads(line)
+                self.known[tuple(key)] = value
+
+    def __contains__(self, key: tuple[str, ...]) -> bool:
+        return (self.size, *key) in self.known
+
+    def __getitem__(self, key: tuple[str, ...]) -> Any:
+        return self.known[self.size, *key]
+
+    def add(self, key: tuple[str, ...], value: Any) -> None:
+        self.known[self.size, *key] = value
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([self.size, *key, value]) + "\n")
+
+
 def measure(
     cells: Sequence[Cell], size: Size, options: argparse.Namespace, tell: Callable[[int, int, float], None]
 ) -> tuple[list[Row], dict[str, Row]]:
-    """Tune on the next trace of the list, then score; both on all cores."""
+    """Tune on the next trace of the list, then score; both on all cores. What `--resume` holds already is not done again."""
     names = [name for name in KINDS if name in options.policies]
     swept = [name for name in names if name in SWEPT]
     others = {cell: _other(cell, cells) for cell in cells}
+    kept = Kept(options.resume, str(size))
+    distinct = sorted(set(others.values()), key=str)
+    work = [(cell, seed) for seed in range(1, options.seeds + 1) for cell in cells]
     with ProcessPoolExecutor(options.jobs) as pool:
-        distinct = sorted(set(others.values()), key=str)
-        settings = dict(
-            zip(
-                distinct,
-                pool.map(tuned, distinct, [size] * len(distinct), [swept] * len(distinct)),
-                strict=True,
-            )
-        )
-        work = [(cell, seed) for seed in range(1, options.seeds + 1) for cell in cells]
+        untuned = [cell for cell in distinct if ("tuned", str(cell), str(swept)) not in kept]
+        for cell, found in zip(
+            untuned, pool.map(tuned, untuned, [size] * len(untuned), [swept] * len(untuned)), strict=True
+        ):
+            kept.add(("tuned", str(cell), str(swept)), found)
+        settings = {cell: kept[("tuned", str(cell), str(swept))] for cell in distinct}
         began = time.monotonic()
-        futures: dict[Future[list[Row]], tuple[Cell, int]] = {
-            pool.submit(
-                scored,
-                cell,
-                size,
-                seed,
-                settings[others[cell]],
-                names,
-                sweep=seed <= options.sweep_seeds,
-            ): (cell, seed)
-            for cell, seed in work
-        }
-        for done, _ in enumerate(as_completed(futures), start=1):
-            tell(done, len(work), time.monotonic() - began)
-    rows = [row for future in futures for row in future.result()]
+        futures = {}
+        for cell, seed in work:
+            sweep, used = seed <= options.sweep_seeds, settings[others[cell]]
+            key = ("scored", f"{cell} {seed} {sweep}", f"{names} {used}")
+            if key not in kept:
+                futures[pool.submit(scored, cell, size, seed, used, names, sweep=sweep)] = key
+        for done, future in enumerate(as_completed(futures), start=1):
+            kept.add(futures[future], future.result())
+            tell(done, len(futures), time.monotonic() - began)
+    rows = [
+        row
+        for cell, seed in work
+        for row in kept[
+            ("scored", f"{cell} {seed} {seed <= options.sweep_seeds}", f"{names} {settings[others[cell]]}")
+        ]
+    ]
     told = {
         f"{Path(cell.trace).name} {cell.model} {cell.gpu}": {
             "on": Path(other.trace).name,
@@ -221,6 +249,28 @@ def at_equal_hours(points: Sequence[tuple[float, float]], hours: float) -> float
     return points[-1][1]
 
 
+def at_ours(tried: Sequence[Row], ours: Sequence[Row]) -> Row:
+    """A baseline's mean attainment, seed by seed at our GPU-hours of that seed, beside ours with the same seeds.
+
+    Only seeds with which it gets by with so few count, and how many those are is said; None where there is none.
+    """
+    found = [
+        (value, one["slo_pct"])
+        for one in ours
+        if (
+            value := at_equal_hours(
+                curve([row for row in tried if row["seed"] == one["seed"]]), one["gpu_hours"]
+            )
+        )
+        is not None
+    ]
+    return {
+        "slo_pct": statistics.fmean(value for value, _ in found) if found else None,
+        "ours_slo_pct": statistics.fmean(value for _, value in found) if found else None,
+        "seeds": len(found),
+    }
+
+
 def verdict(cell: Cell, rows: Sequence[Row], size: Size) -> Row:
     """How ours stands in one cell against what is aimed at."""
     ours = of_cell(cell, rows, OURS)
@@ -235,16 +285,17 @@ def verdict(cell: Cell, rows: Sequence[Row], size: Size) -> Row:
         said[f"of_{name}"] = None if not other else round(hours / other, 4)
     seeds = {row["seed"] for row in rows if row["swept"]}
     compared = [row for row in ours if row["seed"] in seeds] or ours
-    hours, slo = mean(compared, "gpu_hours") or 0.0, mean(compared, "slo_pct") or 0.0
-    said["baselines_at_equal_gpu_hours"] = {}
+    others: dict[str, Row] = {}
     for name in ("static_peak", *SWEPT):
-        points = curve(
-            [row for row in of_cell(cell, rows, name, swept=True) if not seeds or row["seed"] in seeds]
-        )
-        if points:
-            said["baselines_at_equal_gpu_hours"][name] = at_equal_hours(points, hours)
-    others = [value for value in said["baselines_at_equal_gpu_hours"].values() if value is not None]
-    said["ahead"] = all(slo >= value for value in others)
+        tried = of_cell(cell, rows, name, swept=True)
+        if tried:
+            others[name] = at_ours(tried, compared)
+    said["baselines_at_equal_gpu_hours"] = {name: one["slo_pct"] for name, one in others.items()}
+    said["seeds_at_equal_gpu_hours"] = {name: one["seeds"] for name, one in others.items()}
+    said["seeds_swept"] = len(compared)
+    # Where no baseline is as cheap there is nothing to be ahead of: what ours saves is told by the GPU-hours.
+    told = [one for one in others.values() if one["seeds"]]
+    said["ahead"] = bool(told) and all(one["ours_slo_pct"] >= one["slo_pct"] for one in told)
     return said
 
 
@@ -266,8 +317,13 @@ def print_cell(cell: Cell, rows: Sequence[Row], said: Row) -> None:
             )
     equal = said.get("baselines_at_equal_gpu_hours")
     if equal:
-        at = ", ".join(f"{name} {'-' if value is None else f'{value:.2f}'}" for name, value in equal.items())
-        print(f"  SLO % at our GPU-hours: {at} → {'ahead' if said['ahead'] else 'NOT ahead'}")
+        seeds, of = said["seeds_at_equal_gpu_hours"], said["seeds_swept"]
+        part = {name: "" if many in (0, of) else f" ({many} of {of} seeds)" for name, many in seeds.items()}
+        at = ", ".join(
+            f"{name} {'-' if value is None else f'{value:.2f}'}{part[name]}" for name, value in equal.items()
+        )
+        word = "ahead" if said["ahead"] else "NOT ahead" if any(seeds.values()) else "nothing to compare with"
+        print(f"  SLO % at our GPU-hours: {at} → {word}")
 
 
 def _pm(rows: Sequence[Row], name: str, places: int, *, short: bool = False) -> str:
@@ -276,6 +332,16 @@ def _pm(rows: Sequence[Row], name: str, places: int, *, short: bool = False) -> 
         return "-"
     wide = half_width(rows, name)
     return f"{middle:,.{places}f}" if short or wide is None else f"{middle:,.{places}f} ±{wide:,.{places}f}"
+
+
+def left_out_in(verdicts: Sequence[Row]) -> dict[str, int]:
+    """In how many cells a baseline was not compared with any seed."""
+    found: dict[str, int] = {}
+    for said in verdicts:
+        for name, seeds in said["seeds_at_equal_gpu_hours"].items():
+            if not seeds:
+                found[name] = found.get(name, 0) + 1
+    return dict(sorted(found.items()))
 
 
 def print_summary(verdicts: Sequence[Row], rows: Sequence[Row], seconds: float) -> None:
@@ -297,6 +363,10 @@ def print_summary(verdicts: Sequence[Row], rows: Sequence[Row], seconds: float) 
     print(
         f"  ahead of every baseline at equal GPU-hours in {ahead} of {len(judged)} cells (aim {AHEAD_ON:.0%})"
     )
+    left_out = left_out_in(judged)
+    if left_out:
+        told = ", ".join(f"{name} in {cells}" for name, cells in left_out.items())
+        print(f"  left out, as they never get by with our GPU-hours: {told} of {len(judged)} cells")
     requests = sum(row["requests"] for row in rows)
     print(f"  {requests:,} requests simulated in {seconds:,.0f} s: {requests / seconds:,.0f} a second")
     print(f"  {belief_error()}")

@@ -22,8 +22,8 @@ from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING
 from plimsoll.facts.models import lookup
 from plimsoll.facts.snapshot import read_snapshot
+from plimsoll.planning.ask.reading import read
 from plimsoll.planning.planner import PlanFacts, plan
-from plimsoll.planning.reading import read
 from plimsoll.simulate.arrivals import P99, Arrivals, draw_arrivals
 from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.policies.oracle import work_of
@@ -182,22 +182,40 @@ def tuned(cell: Cell, size: Size, names: Sequence[str] = SWEPT) -> dict[str, flo
 def scored(
     cell: Cell, size: Size, seed: int, settings: dict[str, float], names: Sequence[str], *, sweep: bool
 ) -> list[dict[str, Any]]:
-    """A row a policy; with `sweep`, further rows for the other values of each parameter, marked as such."""
+    """A row a policy; with `sweep`, further rows for other values of each parameter, marked as such.
+
+    Of those, only what is needed to read a baseline's attainment at our own GPU-hours: the nearest cheaper and dearer value.
+    """
     comparison = Comparison(stage_of(cell, size, seed), routing=size.routing)
-    rows = []
+    rows, ours = [], None
     for name in names:
         chosen = comparison.run(name, settings[name]) if name in settings else comparison.best(name)
         rows.append(row_of(cell, seed, chosen, swept=False))
-        if not sweep or name in {"oracle", "static_mean"}:
-            continue
-        tried = KINDS[name].tried
-        if name in STATIC:
-            peak = round(chosen.parameter)
-            tried = tuple(float(one) for one in range(max(1, peak // 2), peak))
-        elif name == "plimsoll":
-            tried = ()
-        rows += [row_of(cell, seed, comparison.run(name, value), swept=True) for value in tried]
+        if name == "plimsoll":
+            ours = chosen.outcome.figures.gpu_hours
+        elif sweep and ours is not None and name not in {"oracle", "static_mean"}:
+            rows += [row_of(cell, seed, one, swept=True) for one in _around(comparison, name, ours)]
     return rows
+
+
+def _around(comparison: Comparison, name: str, hours: float) -> list[Result]:
+    """Runs of a baseline with the values of its parameter between which it costs so many GPU-hours, and those on the way."""
+    tried = KINDS[name].tried
+    if name in STATIC:
+        span_h = comparison.stage.arrivals.span_s / 3600
+        fits = int(hours / span_h / comparison.stage.scenario.hardware.devices)
+        tried = tuple(float(one) for one in (fits, fits + 1) if one >= 1)
+    seen = {}
+    low, high = 0, len(tried)
+    while low < high:
+        middle = (low + high) // 2
+        seen[middle] = comparison.run(name, tried[middle])
+        dearer = seen[middle].outcome.figures.gpu_hours >= hours
+        low, high = (low, middle) if dearer else (middle + 1, high)
+    for place in (low - 1, low):
+        if 0 <= place < len(tried) and place not in seen:
+            seen[place] = comparison.run(name, tried[place])
+    return [seen[place] for place in sorted(seen)]
 
 
 def row_of(cell: Cell, seed: int, result: Result, *, swept: bool) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
+from plimsoll.simulate.interference import Interference
 from plimsoll.simulate.steps import StepTimes
 
 FACTORS = (2.0, 1.4, 1.15, 1.05)
@@ -16,7 +17,7 @@ FACTORS = (2.0, 1.4, 1.15, 1.05)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """Seconds."""
+    """Seconds, and how often in one."""
 
     step: float = 0.01
     """Of a step that decodes, whatever the batch."""
@@ -27,6 +28,9 @@ class Constants:
     prompt_token: float = 1e-4
     request: float = 0.005
     beside: float = 1e-4
+    stops: float = 1.0
+    """Of the machine, in each second of work."""
+    stop: float = 0.01
 
     def times(self, most: int) -> StepTimes:
         return StepTimes(
@@ -38,6 +42,9 @@ class Constants:
             request=self.request,
             request_beside=self.beside,
         )
+
+    def interference(self) -> Interference:
+        return Interference(rate=self.stops, length_s=self.stop)
 
     def data(self) -> Mapping[str, float]:
         return {name: float(f"{value:.3g}") for name, value in asdict(self).items()}

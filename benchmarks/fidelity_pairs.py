@@ -17,9 +17,9 @@ from typing import Any
 
 from latency_accuracy import left_out, quantile
 from latency_rows import Row, read_rows
-from plimsoll.planning.closed_loop import START_SHARE
-from plimsoll.planning.performance import Replica
-from plimsoll.planning.rates import Constants, rates_for
+from plimsoll.planning.speed.closed_loop import START_SHARE
+from plimsoll.planning.speed.performance import Replica
+from plimsoll.planning.speed.rates import Constants, rates_for
 from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.request import Request
 from plimsoll.simulate.steps import Limits, step_times

@@ -5,11 +5,12 @@ Virtual time, one step of the engine at a time. What the real engine shows under
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
 from plimsoll.simulate.engine import Engine
+from plimsoll.simulate.interference import NONE, Interference, Standstills
 from plimsoll.simulate.request import Request
 from plimsoll.simulate.steps import Limits, StepTimes
 
@@ -62,6 +63,7 @@ class Seen:
 @dataclass(slots=True)
 class _User:
     request: Request
+    sent: float
     seen: int = 0
     last: float = 0.0
 
@@ -74,54 +76,74 @@ def replay(
     users: int,
     settle_s: float,
     span_s: float,
+    interference: Interference = NONE,
 ) -> Seen:
     """`asked` are lengths of prompts and answers in the order in which anybody asks; what begins after the settling counts."""
     engine = Engine(times, limits)
-    lengths = iter(asked)
-    seen = Seen()
-    present = [_User(_ask(engine, lengths, 0.0)) for _ in range(users)]
-    end = settle_s + span_s
-    scrape = settle_s
-    before = (0, 0)
-    begun = False
-    while engine.now < end:
-        if not begun and engine.now >= settle_s:
-            begun, before = True, (engine.preemptions, engine.finished_count)
-        engine.advance(engine.now + MOMENT)
-        while scrape <= min(engine.now, end):
-            seen.looks.append((len(engine.running), engine.queued, engine.kv_fraction))
-            scrape += SCRAPE_S
-        for place, user in enumerate(present):
-            _follow(engine, user, seen, settle_s)
-            if user.request.finished_at >= 0:
-                present[place] = _User(_ask(engine, lengths, user.request.finished_at))
-        engine.finished.clear()
-    seen.preemptions = engine.preemptions - before[0]
-    seen.finished = engine.finished_count - before[1]
-    return seen
+    return _Replay(engine, asked, users, settle_s, Standstills(interference)).run(settle_s + span_s)
 
 
-def _ask(engine: Engine, lengths: Iterator[tuple[int, int]], at: float) -> Request:
-    request = Request(at, *next(lengths))
-    if not engine.submit(request, max(at, engine.now)):
-        raise ValueError(f"a request of {request.input_tokens} tokens is longer than the engine takes")
-    return request
+class _Replay:
+    """The engine's clock stands still when the machine does something else: the users' clock is `stood` ahead of it."""
 
+    def __init__(
+        self,
+        engine: Engine,
+        asked: Iterable[tuple[int, int]],
+        users: int,
+        settle_s: float,
+        standstills: Standstills,
+    ) -> None:
+        self.engine = engine
+        self.seen = Seen()
+        self._lengths = iter(asked)
+        self._settle = settle_s
+        self._standstills = standstills
+        self._stood = 0.0
+        self._users = [self._user() for _ in range(users)]
 
-def _follow(engine: Engine, user: _User, seen: Seen, settle_s: float) -> None:
-    """As its client: the first token, then the gaps between tokens."""
-    request = user.request
-    tokens = engine.tokens(request)
-    if tokens == user.seen:
-        return
-    now = engine.now + request.outside
-    counts = request.arrival >= settle_s
-    if user.seen == 0:
-        if counts:
-            seen.ttfts.append(now - request.arrival)
-    elif counts:
-        seen.gaps.append(now - user.last)
-    user.seen, user.last = tokens, now
+    def run(self, end: float) -> Seen:
+        engine, seen, scrape, before = self.engine, self.seen, self._settle, (0, 0)
+        while engine.now + self._stood < end:
+            if scrape == self._settle:
+                before = (engine.preemptions, engine.finished_count)
+            began = engine.now
+            engine.advance(engine.now + MOMENT)
+            self._stood += self._standstills.during(engine.now - began)
+            now = engine.now + self._stood
+            while scrape <= min(now, end):
+                seen.looks.append((len(engine.running), engine.queued, engine.kv_fraction))
+                scrape += SCRAPE_S
+            for place, user in enumerate(self._users):
+                self._follow(user, now)
+                if user.request.finished_at >= 0:
+                    self._users[place] = self._user(user.request)
+            engine.finished.clear()
+        seen.preemptions = engine.preemptions - before[0]
+        seen.finished = engine.finished_count - before[1]
+        return seen
+
+    def _user(self, answered: Request | None = None) -> _User:
+        """Who asks when the one before is answered."""
+        at = 0.0 if answered is None else answered.finished_at
+        request = Request(at, *next(self._lengths))
+        if not self.engine.submit(request, max(at, self.engine.now)):
+            raise ValueError(f"a request of {request.input_tokens} tokens is longer than the engine takes")
+        return _User(request, sent=at + self._stood)
+
+    def _follow(self, user: _User, ended: float) -> None:
+        """As its client: the first token, then the gaps between tokens."""
+        request = user.request
+        tokens = self.engine.tokens(request)
+        if tokens == user.seen:
+            return
+        now = ended + request.outside
+        if user.sent >= self._settle:
+            if user.seen == 0:
+                self.seen.ttfts.append(now - user.sent)
+            else:
+                self.seen.gaps.append(now - user.last)
+        user.seen, user.last = tokens, now
 
 
 def _ms(values: Sequence[float], share: float) -> float | None:

@@ -21,6 +21,14 @@ class Measured:
     loads: list[float] = field(default_factory=list)
     """Of the machine."""
 
+    def data(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Measured:
+        turns = [Seen(**{**one, "looks": [tuple(look) for look in one["looks"]]}) for one in data["turns"]]
+        return cls(turns=turns, loads=list(data["loads"]))
+
     def all(self) -> Figures:
         whole = Seen()
         for one in self.turns:

@@ -1,4 +1,4 @@
-"""Fits the constants of `planning/data/performance.yaml` to measured points: few numbers, deterministic, in plain Python.
+"""Fits the constants of `planning/speed/performance.yaml` to measured points: few numbers, deterministic, in plain Python.
 
 A constant is one value and multipliers by class, so everything is fitted in logarithms: residuals are relative, nothing can
 turn negative, and a pull towards "no change" (a prior, in the units of a standard deviation) shrinks a class to the mean of
@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.planning.performance import Case
-from plimsoll.planning.rates import Constant, Dimension, Factor, Key, keys_of
-from plimsoll.planning.roofline import Amounts, Cost
+from plimsoll.planning.speed.performance import Case
+from plimsoll.planning.speed.rates import Constant, Dimension, Factor, Key, keys_of
+from plimsoll.planning.speed.roofline import Amounts, Cost
 
 US = 1e-6
 START: Mapping[Cost, float] = {

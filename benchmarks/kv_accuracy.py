@@ -7,7 +7,7 @@
     with constants fitted without that model (kv_left_out.yaml); all others with those that the project ships.
 (c) fit: verdicts of starts that succeeded, or failed for memory or length; "tight" counts against either.
 
---fit fits the constants anew on the files and writes planning/data/overheads.yaml and benchmarks/kv_left_out.yaml.
+--fit fits the constants anew on the files and writes planning/memory/overheads.yaml and benchmarks/kv_left_out.yaml.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from kv_scores import (
     verdicts,
 )
 from observations import Case, Skipped, read
-from plimsoll.planning.constants import Constants, fitted_constants
-from plimsoll.planning.ledger import Verdict
+from plimsoll.planning.memory.constants import Constants, fitted_constants
+from plimsoll.planning.memory.ledger import Verdict
 
 HERE = Path(__file__).parent
 LEFT_OUT = HERE / "kv_left_out.yaml"
-SHIPPED = HERE.parent / "operator" / "plimsoll" / "planning" / "data" / "overheads.yaml"
+SHIPPED = HERE.parent / "operator" / "plimsoll" / "planning" / "memory" / "overheads.yaml"
 
 
 def report(cases: Sequence[Case], skipped: Counter[str], constants_for: ConstantsFor) -> dict[str, Any]:

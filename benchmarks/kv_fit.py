@@ -15,10 +15,10 @@ from statistics import median
 from kv_scores import ledger_of
 from observations import Case
 from plimsoll.facts.gpus import GIB, Vendor
-from plimsoll.planning import overheads, profile_run
-from plimsoll.planning.constants import Constants
-from plimsoll.planning.rank_weights import rank_weight_bytes
-from plimsoll.planning.situation import Situation
+from plimsoll.planning.memory import overheads, profile_run
+from plimsoll.planning.memory.constants import Constants
+from plimsoll.planning.memory.rank_weights import rank_weight_bytes
+from plimsoll.planning.memory.situation import Situation
 
 LEAST_SLOPE = 0.03
 GUESS = 0.2

@@ -11,11 +11,11 @@ from typing import Any
 from observations import Case
 from plimsoll.facts.gpus import GIB, gpu_named
 from plimsoll.facts.learned import NOTHING, Learned
-from plimsoll.planning.constants import Constants
 from plimsoll.planning.interval import Interval
-from plimsoll.planning.kv_groups import CachePlan
-from plimsoll.planning.kv_rules import cache_plan
-from plimsoll.planning.ledger import Ledger, Verdict, build_ledger
+from plimsoll.planning.memory.constants import Constants
+from plimsoll.planning.memory.kv_groups import CachePlan
+from plimsoll.planning.memory.kv_rules import cache_plan
+from plimsoll.planning.memory.ledger import Ledger, Verdict, build_ledger
 
 ConstantsFor = Callable[[Case], Constants]
 STAND_IN = "H100-SXM-80GB"

@@ -22,9 +22,9 @@ import yaml
 from fitting import Fit, Point
 from latency_rows import Row, points_file, read_rows
 from plimsoll.planning.load import Performance
-from plimsoll.planning.rates import Constants, Fitted, Spread, committed, rates_for
+from plimsoll.planning.speed.rates import Constants, Fitted, Spread, committed, rates_for
 
-DATA = Path(__file__).parent.parent / "operator/plimsoll/planning/data/performance.yaml"
+DATA = Path(__file__).parent.parent / "operator/plimsoll/planning/speed/performance.yaml"
 UNFITTED_CLASS = 1.25
 """One standard deviation of a class's multiplier is 0.2 in the fit; two constants depend on most classes."""
 HELD = 0.9
@@ -209,9 +209,7 @@ def write_fit(rows: Sequence[Row], names: Sequence[str]) -> None:
             "spread": spread_of(held),
         }
     )
-    header = (
-        "# Written by benchmarks/latency_accuracy.py --fit; planning/rates.py says what the numbers mean.\n"
-    )
+    header = "# Written by benchmarks/latency_accuracy.py --fit; planning/speed/rates.py says what the numbers mean.\n"
     DATA.write_text(
         header + yaml.safe_dump(whole.model_dump(mode="json"), sort_keys=False, default_flow_style=None),
         encoding="utf-8",

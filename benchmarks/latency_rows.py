@@ -19,12 +19,12 @@ from plimsoll.facts.engines import EngineFacts, engine_facts
 from plimsoll.facts.gpus import Gpu, UnknownGpu, gpu_named
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.models import lookup
-from plimsoll.planning.formats import stored_format
-from plimsoll.planning.layout import Layout
-from plimsoll.planning.ledger import build_ledger
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.load import Load
-from plimsoll.planning.performance import Case, Replica
+from plimsoll.planning.memory.ledger import build_ledger
 from plimsoll.planning.settings import EngineSettings
+from plimsoll.planning.speed.formats import stored_format
+from plimsoll.planning.speed.performance import Case, Replica
 
 _FORMATS: Mapping[str, tuple[tuple[Dtype, ...], str]] = {
     "fp8": ((Dtype.FP8,), "FP8"),

@@ -19,8 +19,8 @@ from typing import Any
 
 from latency_accuracy import left_out, score, spread_of
 from latency_rows import Row, points_file, read_rows
-from plimsoll.planning.choice_rule import NEAR, Candidate, Limits, choose
-from plimsoll.planning.rates import Constants, rates_for
+from plimsoll.planning.choice.rule import NEAR, Candidate, Limits, choose
+from plimsoll.planning.speed.rates import Constants, rates_for
 
 LIMITS = ((50, 2000), (20, 1000), (15, 500), (10, 500))
 """TPOT and TTFT in milliseconds."""

@@ -24,8 +24,8 @@ from kv_scores import ConstantsFor, Point, from_config, middle, quantile
 from observations import Case, read
 from plimsoll.facts.gpus import GIB
 from plimsoll.facts.learned import Learned, export_learned, import_learned, taught
-from plimsoll.planning.constants import fitted_constants
-from plimsoll.planning.lessons import Start, lessons
+from plimsoll.planning.memory.constants import fitted_constants
+from plimsoll.planning.memory.lessons import Start, lessons
 
 SAME = 0.01
 """Percentage points within which an error counts as unchanged: logs round a pool of 100 GiB to as much."""

@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.engine_data import KvTokensLine
 from plimsoll.facts.engine_versions import parse_version
-from plimsoll.facts.engines import EngineFacts, KvTokensLine, engine_facts
+from plimsoll.facts.engines import EngineFacts, engine_facts
 from plimsoll.facts.gpus import GIB, Gpu, UnknownGpu, Vendor, all_gpus, gpu_named
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.models import lookup
-from plimsoll.planning.kv_rules import prefix_caching_by_default
-from plimsoll.planning.layout import Layout
-from plimsoll.planning.rank_weights import rank_weight_bytes
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.memory.kv_rules import prefix_caching_by_default
+from plimsoll.planning.memory.rank_weights import rank_weight_bytes
 from plimsoll.planning.settings import EngineSettings, LoraSlots, Speculation
 
 MEMORY_OR_LENGTH = re.compile(

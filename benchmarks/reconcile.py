@@ -17,7 +17,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -51,6 +51,7 @@ from reconcile_ground import (  # noqa: E402
     resource,
     spent,
 )
+from reconcile_seed import alone, seed  # noqa: E402
 from turns.running import Operator  # noqa: E402
 
 CONTEXTS: Final = (8192, 16384)
@@ -62,7 +63,9 @@ async def measure_burst(bench: Bench) -> None:
     took = await create(bench, range(count))
     await quiet(bench)
     cost = (await spent(bench)).since(before, count)
+    bench.say(f"{count} in {took:.1f} s; the direct writer")
     direct = await direct_writer(bench, count)
+    bench.say(f"in {direct:.1f} s; kube-controller-manager's Deployments")
     peer = await deployments(bench, count)
     bench.found["burst"] = {
         "n": count, "s": round(took, 2), "direct_writer_s": round(direct, 2), "deployments_s": round(peer, 2),
@@ -224,8 +227,30 @@ async def measure_start(bench: Bench, count: int) -> None:
     }
 
 
-async def measure(cluster: Cluster, sizes: Sizes, folder: Path) -> dict[str, Any]:
-    """Everything, on a cluster that has the CRD and a fleet, and no operator."""
+async def measure_starts(bench: Bench, counts: Iterable[int], there: int) -> int:
+    """One after the other, with more and more that is there; how many there are at the end."""
+    for count in counts:
+        bench.say(f"start with {count}")
+        if count > there:
+            if not there:
+                await create(bench, range(1))
+                await quiet(bench)
+            bench.operator.stop()
+            began = time.monotonic()
+            await seed(bench, range(max(1, there), count))
+            bench.say(f"{count - there} were written in {time.monotonic() - began:.0f} s")
+            there = count
+        await measure_start(bench, count)
+    return there
+
+
+AMONG: Final = {"single": measure_singles, "edits": measure_edits, "idle": measure_idle}
+"""What is measured with as many resources there as a burst makes."""
+PARTS: Final = ("burst", *AMONG, "start")
+
+
+async def measure(cluster: Cluster, sizes: Sizes, parts: Iterable[str], folder: Path) -> dict[str, Any]:
+    """The chosen parts, on a cluster that has the CRD and a fleet, and no operator."""
     for space in (SPACE, PLAIN):
         cluster.api.create("/api/v1/namespaces", {"metadata": {"name": space}})
     access = await Access.find(file=str(cluster.kubeconfig))
@@ -236,31 +261,29 @@ async def measure(cluster: Cluster, sizes: Sizes, folder: Path) -> dict[str, Any
             bench = Bench(cluster, door, sizes, operator)
             await first_turn(bench)
             there = 0
-            for count in small:
-                bench.say(f"start with {count}")
-                await create(bench, range(there, count))
-                await quiet(bench)
-                await measure_start(bench, count)
-                there = count
-            await remove(bench, OWNER, SPACE)
-            await gone(bench, [DEPLOYMENT, CONTROLLER_REVISION], SPACE)
-            await quiet(bench)
-            bench.say(f"burst of {sizes.burst}")
-            await measure_burst(bench)
-            bench.say(f"{sizes.singles} single edits")
-            await measure_singles(bench)
-            bench.say(f"{sizes.edits} edits at once")
-            await measure_edits(bench)
-            bench.say(f"idle for {sizes.idle_minutes} minutes")
-            await measure_idle(bench)
-            there = sizes.burst
-            for count in large:
-                bench.say(f"start with {count}")
-                if count > there:
-                    await create(bench, range(there, count))
-                    there = count
+            if "start" in parts:
+                with alone(bench):
+                    there = await measure_starts(bench, small, there)
+            if "burst" in parts:
+                if there:
+                    await remove(bench, OWNER, SPACE)
+                    await gone(bench, [DEPLOYMENT, CONTROLLER_REVISION], SPACE)
                     await quiet(bench)
-                await measure_start(bench, count)
+                bench.say(f"burst of {sizes.burst}")
+                await measure_burst(bench)
+                there = sizes.burst
+            if there < sizes.burst and not AMONG.keys().isdisjoint(parts):
+                bench.say(f"making {sizes.burst}")
+                await create(bench, range(there, sizes.burst))
+                await quiet(bench)
+                there = sizes.burst
+            for part, done in AMONG.items():
+                if part in parts:
+                    bench.say(part)
+                    await done(bench)
+            if "start" in parts:
+                with alone(bench):
+                    await measure_starts(bench, large, there)
     return {**bench.found, "machine": {"cores": os.cpu_count(), "load_1m": round(os.getloadavg()[0], 2)}}
 
 
@@ -278,6 +301,9 @@ def main() -> int:
     default = Sizes()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument(
+        "--parts", default=",".join(PARTS), help=f"what is measured: some of {', '.join(PARTS)}, with commas"
+    )
     parser.add_argument("--singles", type=int, default=default.singles)
     parser.add_argument("--burst", type=int, default=default.burst, help="creations at once")
     parser.add_argument(
@@ -286,6 +312,9 @@ def main() -> int:
     parser.add_argument("--edits", type=int, default=default.edits)
     parser.add_argument("--idle-minutes", type=float, default=default.idle_minutes)
     chosen = parser.parse_args()
+    parts = chosen.parts.split(",")
+    if unknown := sorted(set(parts) - set(PARTS)):
+        parser.error(f"--parts: {', '.join(unknown)} is none of {', '.join(PARTS)}")
     sizes = Sizes(
         singles=chosen.singles,
         burst=chosen.burst,
@@ -296,7 +325,7 @@ def main() -> int:
     with Cluster() as cluster, tempfile.TemporaryDirectory() as folder:
         cluster.install(ROOT / "crds" / "llmdeployments.plimsoll.dev.yaml")
         with cluster.fleet(read_fleet("h100")):
-            found = asyncio.run(measure(cluster, sizes, Path(folder)))
+            found = asyncio.run(measure(cluster, sizes, parts, Path(folder)))
     print(json.dumps(found, indent=None if chosen.json else 1))
     return 0
 

@@ -1,10 +1,11 @@
 """How far the stand-in engine is from real vLLM: `standin_fidelity.py [--latencies FILE] [--json]`.
 
 Real vLLM on the CPU and a tiny model, three loads by two mixes of lengths, each load so many users who ask again as soon as
-they are answered. The cells are measured in turns, several times around, so that what else the machine does meets all alike;
+they are answered. The engine computes with one thread: with two on two cores each layer of a longer context waits for a second
+thread whose core the engine's own server and the users have, 5 ms steps become 30 ms ones, and what is measured is the machine. The cells are measured in turns, several times around, so that what else the machine does meets all alike;
 its load is printed. The model's constants are fitted on three cells and scored on the other three, and the other way round; then
 the stand-in serves the same users over HTTP with these constants. What the real engine differs by from one turn to the next
-stands beside: no model can be nearer. With a file of measured points of GPUs, the model's closed loop is scored on each
+stands beside: no model can be nearer. Turns of the real engine may be kept in a file and added to later. With a file of measured points of GPUs, the model's closed loop is scored on each
 model and hardware with constants fitted without it.
 """
 
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -62,6 +63,7 @@ MIXES: Final = {
     "short": (Uniform(40, 120), Uniform(40, 120)),
     "long": (Uniform(150, 450), Uniform(20, 60)),
 }
+ENVIRONMENT: Final = {"OMP_NUM_THREADS": "1"}
 FOLDS: Final = (
     frozenset({("low", "short"), ("middle", "long"), ("high", "short")}),
     frozenset({("low", "long"), ("middle", "short"), ("high", "long")}),
@@ -76,6 +78,8 @@ Say = Callable[[str], None]
 class Settings:
     turns: int
     span_s: float
+    kept: Path | None = None
+    """A file of turns of the real engine; those that are there are not measured again."""
 
 
 def lengths(mix: str) -> Workload:
@@ -138,19 +142,47 @@ class Users:
 
 
 async def measured(
-    url: str, settings: Settings, say: Say, which: Sequence[Key] | None = None
-) -> dict[Key, Measured]:
-    found = {key: Measured() for key in which or cells()}
+    url: str,
+    settings: Settings,
+    say: Say,
+    found: dict[Key, Measured],
+    done: Callable[[], None] = lambda: None,
+) -> None:
+    """Adds to what is found until each cell has its turns."""
     for turn in range(settings.turns):
         for key, one in found.items():
+            if len(one.turns) > turn:
+                continue
             # Texts of their own for each turn, or the cache would answer.
             async with session(Endpoint(url=url, api=Api.COMPLETIONS), 7, salt=time.monotonic_ns()) as opened:
                 seen = await Users(opened, settings).measure(key)
             one.turns.append(seen)
             one.loads.append(os.getloadavg()[0])
+            done()
             say(
                 f"turn {turn + 1}, {' '.join(key)}: {len(seen.ttfts)} first tokens, load average {os.getloadavg()[0]:.1f}"
             )
+
+
+def real_engine(settings: Settings, say: Say) -> dict[Key, Measured]:
+    file = settings.kept
+    found = {key: Measured() for key in cells()}
+    if file is not None and file.exists():
+        for name, kept in json.loads(file.read_text()).items():
+            load, mix = name.split()
+            found[load, mix] = Measured.read(kept)
+    if all(len(one.turns) >= settings.turns for one in found.values()):
+        return found
+
+    def keep() -> None:
+        if file is not None:
+            file.write_text(json.dumps({" ".join(key): one.data() for key, one in found.items()}))
+
+    with tempfile.TemporaryDirectory() as folder:
+        model = dense().write(Path(folder) / "dense")
+        say("starting the engine")
+        with EngineProcess(model, "--served-model-name=dense", *WORDS, environment=ENVIRONMENT) as engine:
+            asyncio.run(measured(engine.url, settings, say, found, keep))
     return found
 
 
@@ -165,6 +197,7 @@ def modelled(constants: Constants, key: Key, settings: Settings) -> Figures:
             users=LOADS[load],
             settle_s=SETTLE_S,
             span_s=settings.span_s,
+            interference=constants.interference(),
         ).figures()
 
 
@@ -187,7 +220,9 @@ def standing_in(constants: Constants) -> Iterator[str]:
     """A stand-in engine as a process, with these constants; its address."""
     with tempfile.TemporaryDirectory(prefix="plimsoll-standin-") as folder:
         times = Path(folder) / "times.json"
-        times.write_text(write_times(constants.times(LIMITS.max_num_seqs)), encoding="utf-8")
+        times.write_text(
+            write_times(constants.times(LIMITS.max_num_seqs), constants.interference()), encoding="utf-8"
+        )
         ports, processes = Ports(), Processes(Path(folder))
         port = ports.take()
         ports.release()
@@ -212,20 +247,16 @@ def healthy(url: str) -> bool:
 
 
 def run(settings: Settings, say: Say) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        model = dense().write(Path(folder) / "dense")
-        say("starting the engine")
-        with EngineProcess(model, "--served-model-name=dense", *WORDS) as engine:
-            real = asyncio.run(measured(engine.url, settings, say))
+    real = real_engine(settings, say)
     figures = {key: one.all() for key, one in real.items()}
     say("fitting")
     # Each cell is scored with the constants of the fold that it is no part of.
     constants = [fitted(figures, fold, settings) for fold in FOLDS]
     stand_in: dict[Key, Figures] = {}
     for fold, found in zip(FOLDS, constants, strict=True):
-        left_out = [key for key in cells() if key not in fold]
+        seen = {key: Measured() for key in cells() if key not in fold}
         with standing_in(found) as url:
-            seen = asyncio.run(measured(url, replace(settings, turns=1), say, left_out))
+            asyncio.run(measured(url, replace(settings, turns=1), say, seen))
         stand_in |= {key: one.all() for key, one in seen.items()}
     rows = []
     for key in cells():
@@ -254,6 +285,9 @@ def main() -> int:
         "--latencies", type=points_file, metavar="FILE", help="measured points of GPUs, as CSV"
     )
     parser.add_argument("--turns", type=int, default=3, help="times around the cells (default: %(default)s)")
+    parser.add_argument(
+        "--kept", type=Path, metavar="FILE", help="keep turns of the real engine there, and go on from those"
+    )
     parser.add_argument("--span", type=float, default=8.0, metavar="SECONDS", help="of a cell in a turn")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
@@ -264,7 +298,7 @@ def main() -> int:
     began = time.monotonic()
     result: dict[str, Any] = {}
     try:
-        result = run(Settings(turns=chosen.turns, span_s=chosen.span), say)
+        result = run(Settings(turns=chosen.turns, span_s=chosen.span, kept=chosen.kept), say)
     except EngineUnavailable as why:
         result = {"cells": None, "missing": {"cells": str(why).partition("\n")[0]}}
     if chosen.latencies is not None:

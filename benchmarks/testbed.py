@@ -26,7 +26,6 @@ E2E: Final = ROOT / "e2e"
 sys.path.insert(0, str(E2E))  # programs there find one another by bare name, as those here do
 
 from cluster import Cluster, ClusterFailed  # noqa: E402
-from cluster.api import Object  # noqa: E402
 from cluster.binaries import PINS, BinariesMissing, Places, ensure  # noqa: E402
 from cluster.binaries.progress import Progress  # noqa: E402
 from cluster.estate import estate  # noqa: E402
@@ -35,6 +34,7 @@ from cluster.images import VLLM_CPU, ensure_images  # noqa: E402
 from cluster.node import packages  # noqa: E402
 from cluster.processes import memory_mb  # noqa: E402
 from cluster.remains import Footprint, open_files  # noqa: E402
+from common import is_ready  # noqa: E402
 from engines import PORT, engine  # noqa: E402
 from models import dense  # noqa: E402
 
@@ -163,11 +163,6 @@ def first_token(cluster: Cluster) -> None:
         raise ClusterFailed(f"the engine answers {answer.status}: {answer.data.decode()[:200]}")
     next(answer.stream(1))
     answer.close()
-
-
-def is_ready(pod: Object) -> bool:
-    conditions = pod["status"].get("conditions") or ()
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 def wait(done: Callable[[], bool], seconds: float) -> None:

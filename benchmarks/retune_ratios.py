@@ -1,0 +1,150 @@
+"""An engine as it was before a retune and as it is after it, in turns on one machine: the same requests, at the same pace.
+
+Both are there all the time and one of them works, so that neither pays for the other's start. Whoever goes first changes from seed to
+seed. Counts are of all seeds together; so are percentiles, as a hundred requests have no ninety-ninth percentile to speak of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import models
+from cluster.engine import EngineProcess
+from plimsoll.load.bench import session
+from plimsoll.load.client import Api, Endpoint
+from plimsoll.load.drive import Limits
+from plimsoll.load.sketch import Sketch
+from plimsoll.load.slo import Slo
+from plimsoll.load.tally import Tally
+from preempting import SLO, workload
+
+OURS: Final = ("--port", "--host", "--served-model-name", "--load-format", "--shutdown-timeout")
+"""Words of a pod, with a value each, that are another's on this machine."""
+PREEMPTED: Final = re.compile(r"^vllm:num_preemptions_total(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Side:
+    """One of the two, with all that it has done."""
+
+    name: str
+    url: str
+    e2e: Sketch = field(default_factory=Sketch)
+    ttft: Sketch = field(default_factory=Sketch)
+    gaps: Sketch = field(default_factory=Sketch)
+    tokens: float = 0.0
+    seconds: float = 0.0
+    good: float = 0.0
+    answered: int = 0
+    bad: int = 0
+    preemptions: float = 0.0
+
+    def run(self, seed: int, users: int, requests: int) -> dict[str, Any]:
+        seen: list[Tally] = []
+        before = self._preempted()
+        result = asyncio.run(self._asked(seed, users, requests, seen))
+        tally = seen[-1]
+        self.e2e.join(tally.e2e)
+        self.ttft.join(tally.ttft)
+        self.gaps.join(tally.longest_gap)
+        preempted = self._preempted() - before
+        self.tokens += tally.output_tokens
+        self.seconds += result.seconds
+        self.good += (result.rates.good_requests or 0.0) * result.seconds
+        self.answered += result.counts.ok
+        self.bad += result.counts.bad
+        self.preemptions += preempted
+        return {
+            "side": self.name,
+            "seed": seed,
+            "preemptions": round(preempted),
+            "tokens_s": round(result.rates.output_tokens),
+            "e2e_p99_s": _s(tally.e2e.quantile(0.99)),
+            "ttft_p99_s": _s(tally.ttft.quantile(0.99)),
+            "max_gap_s": _s(tally.longest_gap.longest),
+            "load": round(os.getloadavg()[0], 1),
+        }
+
+    async def _asked(self, seed: int, users: int, requests: int, seen: list[Tally]) -> Any:
+        endpoint = Endpoint(url=self.url, api=Api.COMPLETIONS)
+        slo = Slo(ttft=SLO["ttftP99Ms"], itl=SLO["itlP99Ms"])
+        async with session(endpoint, seed, salt=len(self.name) + seed) as opened:
+            return await opened.measure(
+                workload(users, seed),
+                Limits(requests=requests, drain_s=600),
+                slo=slo,
+                stop=asyncio.Event(),
+                watch=lambda tally, _: seen.append(tally),
+            )
+
+    def _preempted(self) -> float:
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=60) as answer:  # noqa: S310 - this machine
+            page = answer.read().decode()
+        return sum(float(one) for one in PREEMPTED.findall(page))
+
+
+def ratios(
+    before: Sequence[str], after: Sequence[str], folder: Path, *, seeds: int, users: int, requests: int
+) -> dict[str, Any]:
+    model = models.dense().write(folder / "model")
+    environment = {"OMP_NUM_THREADS": "1"}
+    runs = []
+    with (
+        EngineProcess(model, *words_of(before), environment=environment) as old,
+        EngineProcess(model, *words_of(after), environment=environment) as new,
+    ):
+        sides = [Side("before", old.url), Side("after", new.url)]
+        for seed in range(1, seeds + 1):
+            for side in sides if seed % 2 else sides[::-1]:
+                runs.append(side.run(seed, users, requests))
+                print(
+                    "  ".join(f"{key} {value}" for key, value in runs[-1].items()),
+                    file=sys.stderr,
+                    flush=True,
+                )
+    return {**report_of(*sides), "runs": runs}
+
+
+def words_of(argv: Sequence[str]) -> list[str]:
+    """Without the program, the model's folder, and what is another's here."""
+    words = list(argv[argv.index("serve", argv.index("vllm")) + 2 :])
+    kept, skip = [], False
+    for word in words:
+        if skip:
+            skip = False
+        elif word in OURS:
+            skip = True
+        elif word != "--enforce-eager":
+            kept.append(word)
+    return kept
+
+
+def report_of(old: Side, new: Side) -> dict[str, Any]:
+    return {
+        "preemptions_before": round(old.preemptions),
+        "preemptions_after": round(new.preemptions),
+        "tokens_s_before": round(old.tokens / old.seconds),
+        "tokens_s_ratio": round((new.tokens / new.seconds) / (old.tokens / old.seconds), 3),
+        "e2e_p99_ratio": round(new.e2e.quantile(0.99) / old.e2e.quantile(0.99), 3),
+        "slo_pct_before": round(100 * old.good / max(1, old.answered + old.bad), 2),
+        "slo_pct_after": round(100 * new.good / max(1, new.answered + new.bad), 2),
+        "ttft_p99_ms": round(1000 * new.ttft.quantile(0.99)),
+        "ttft_p99_ms_before": round(1000 * old.ttft.quantile(0.99)),
+        "slo": SLO,
+        "max_gap_s_before": _s(old.gaps.longest),
+        "max_gap_s_after": _s(new.gaps.longest),
+        "requests": old.answered + new.answered,
+        "failed": old.bad + new.bad,
+    }
+
+
+def _s(seconds: float) -> float:
+    return round(seconds, 3)
