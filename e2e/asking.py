@@ -19,6 +19,7 @@ class Engine:
     """Where one answers."""
 
     url: str
+    key: str = ""
 
     def complete(self, model: str, prompt: str | list[int], tokens: int) -> str:
         """The whole answer, of exactly so many tokens."""
@@ -67,9 +68,10 @@ class Engine:
         return False
 
     def _post(self, what: str, body: dict[str, Any]) -> Any:
-        asked = urllib.request.Request(
-            f"{self.url}/v1/{what}", json.dumps(body).encode(), {"Content-Type": "application/json"}
-        )
+        headers = {"Content-Type": "application/json"}
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
+        asked = urllib.request.Request(f"{self.url}/v1/{what}", json.dumps(body).encode(), headers)
         try:
             return urllib.request.urlopen(asked, timeout=TIMEOUT_SECONDS)
         except urllib.error.HTTPError as error:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from cluster.api import Object
+
 ROOT: Final = Path(__file__).parent.parent
 PATIENCE_SECONDS: Final = 90.0
 
@@ -27,3 +29,9 @@ def alive(pid: int) -> bool:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def is_ready(pod: Object) -> bool:
+    """Whether requests are sent to it."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

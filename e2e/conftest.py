@@ -15,7 +15,7 @@ import pytest
 
 from cluster import Cluster
 from cluster.api import Object
-from cluster.images import TOOLS, VLLM_CPU
+from cluster.images import TOOLS, VLLM_CPU, Recipe, supervisor
 from cluster.node import Unavailable
 from common import ROOT
 from plimsoll import names
@@ -48,11 +48,19 @@ def cluster(request: pytest.FixtureRequest, crd_file: Path) -> Iterator[Cluster]
 
 
 @pytest.fixture(scope="session")
-def real_cluster(request: pytest.FixtureRequest, crd_file: Path) -> Iterator[Cluster]:
+def supervisor_image(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    """In all real nodes where the real engine is."""
+    return supervisor(tmp_path_factory.mktemp("supervisor"))
+
+
+@pytest.fixture(scope="session")
+def real_cluster(
+    request: pytest.FixtureRequest, crd_file: Path, supervisor_image: Recipe
+) -> Iterator[Cluster]:
     """With Plimsoll's CRD and two nodes whose pods run; without root the test is left out, or fails where that must not be."""
     # What takes minutes is made only for those who use it.
     engines = any(item.get_closest_marker("real_engine") for item in request.session.items)
-    images = [TOOLS, VLLM_CPU] if engines else [TOOLS]
+    images = [TOOLS, VLLM_CPU, supervisor_image] if engines else [TOOLS]
     with ExitStack() as stack:
         try:
             running = stack.enter_context(Cluster(real_nodes=2, images=images))

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import yaml
@@ -19,7 +20,7 @@ import models
 from cluster.binaries import BinariesMissing, Places
 from cluster.binaries.progress import Progress
 from cluster.engine import EngineProcess, EngineUnavailable
-from cluster.images import VLLM_CPU, VLLM_CPU_VERSION, ensure_images
+from cluster.images import VLLM_CPU, VLLM_CPU_VERSION, ensure_images, supervisor
 from cluster.node import Unavailable, packages
 
 ROOT: Final = Path(__file__).parent.parent
@@ -40,7 +41,8 @@ def prepare(places: Places, progress: Progress) -> str | None:
     try:
         packages.require_root()
         packages.require(packages.NODE, progress)
-        ensure_images([VLLM_CPU], places, progress)
+        with TemporaryDirectory() as folder:
+            ensure_images([VLLM_CPU, supervisor(Path(folder))], places, progress)
     except (Unavailable, BinariesMissing, RuntimeError, OSError) as why:
         return str(why)
     return None

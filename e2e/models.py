@@ -94,10 +94,10 @@ def experts() -> TinyModel:
     return TinyModel(name="experts", files=_files(config))
 
 
-def adapter(rank: int = 8) -> TinyModel:
-    """A LoRA adapter of the dense model, on two projections of each layer."""
+def adapter(rank: int = 8, hidden: int = COMMON["hidden_size"]) -> TinyModel:
+    """A LoRA adapter of the dense model, on two projections of each layer; with another width, of some other model."""
     # Both read 256 numbers. A model of made-up weights repeats itself, unless an adapter writes to what every layer adds to.
-    layers, hidden = 8, COMMON["hidden_size"]
+    layers = 8
     outputs = {"v_proj": COMMON["num_key_value_heads"] * COMMON["head_dim"], "o_proj": hidden}
     shapes = {}
     for layer in range(layers):

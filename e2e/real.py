@@ -13,6 +13,7 @@ import pytest
 from cluster import Cluster
 from cluster.api import Object
 from cluster.images import TOOLS
+from common import is_ready
 
 KINDS: Final = {"Pod": "pods", "Service": "services", "ConfigMap": "configmaps"}
 ENDED: Final = ("Succeeded", "Failed")
@@ -89,11 +90,6 @@ class Namespace:
 
     def _path(self, kind: str) -> str:
         return f"/api/v1/namespaces/{self.name}/{KINDS[kind]}"
-
-
-def is_ready(pod: Object) -> bool:
-    conditions = {one["type"]: one["status"] for one in pod["status"].get("conditions") or ()}
-    return conditions.get("Ready") == "True"
 
 
 def python_pod(

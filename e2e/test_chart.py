@@ -14,6 +14,7 @@ from cluster import Cluster
 from cluster.fleet import read_fleet
 from cluster.others import OTHERS
 from common import ROOT, eventually
+from plimsoll import names
 from plimsoll.kube.kinds import CHILDREN
 from turns.crashes import LARGE, WIDE
 from turns.running import Desk, Operator
@@ -169,6 +170,19 @@ def lives(desk: Desk) -> None:
     assert eventually(lambda: desk.deployments() == {})
 
 
+def reads(desk: Desk) -> None:
+    """A model that only its owner's Secret opens, and then another: the pod that would read it is made, and goes."""
+
+    def readers() -> int:
+        return sum(one["metadata"]["labels"].get(names.LABEL_ROLE) == "facts" for one in desk.pods())
+
+    desk.apply("private", model={"source": "hf://acme/mine", "tokenSecret": {"name": "hub"}})
+    assert eventually(lambda: readers() == 1)
+    desk.apply("private")
+    assert eventually(lambda: readers() == 0)
+    desk.cluster.api.delete(desk.path("private"))
+
+
 def test_the_operator_needs_every_right_that_the_chart_gives_and_no_other(
     served: Cluster, tmp_path: Path
 ) -> None:
@@ -186,6 +200,7 @@ def test_the_operator_needs_every_right_that_the_chart_gives_and_no_other(
         Operator(served, tmp_path, kubeconfig=account, args=args) as operator,
     ):
         lives(desk)
+        reads(desk)
         missing = every_api(desk)
         assert operator.stop() == 0, operator.tail()
     refused = served.audit.entries(user=user, codes={401, 403}, since=since)
@@ -241,13 +256,13 @@ def every_api(desk: Desk) -> list[str]:
     }
     missing: list[str] = []
     # One after the other where both would want the same nodes: what one was promised the other is not given.
-    for names in (asked.keys() - {"grouped"}, {"grouped"}):
-        kinds = [kind for kind in KINDS if kind.endswith("leaderworkersets") == (names == {"grouped"})]
-        for name in sorted(names):
+    for these in (asked.keys() - {"grouped"}, {"grouped"}):
+        kinds = [kind for kind in KINDS if kind.endswith("leaderworkersets") == (these == {"grouped"})]
+        for name in sorted(these):
             desk.apply(name, **asked[name])
         eventually(lambda kinds=kinds: all(desk.items(kind) for kind in kinds))  # type: ignore[misc]
         missing += [kind for kind in kinds if not desk.items(kind)]
-        for name in sorted(names):
+        for name in sorted(these):
             desk.apply(name, replicas=0)
         eventually(lambda: not any(desk.items(kind) for kind in GOING))
     return missing

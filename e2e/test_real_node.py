@@ -16,8 +16,8 @@ import pytest
 from cluster import Cluster
 from cluster.fleet import read_fleet
 from cluster.remains import Footprint
-from common import PATIENCE_SECONDS, ROOT, alive, eventually
-from real import Namespace, is_ready, python_pod, service
+from common import PATIENCE_SECONDS, ROOT, alive, eventually, is_ready
+from real import Namespace, python_pod, service
 
 pytestmark = pytest.mark.real_node
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 from collections.abc import Iterator
@@ -12,9 +11,8 @@ import pytest
 
 import models
 from asking import Engine
-from build import NAME, build
 from cluster import Cluster
-from cluster.images import TOOLS, VLLM_CPU, VLLM_CPU_VERSION
+from cluster.images import VLLM_CPU, VLLM_CPU_VERSION, Recipe
 from plimsoll import names
 from real import Namespace
 from turns.running import Desk, Operator
@@ -22,16 +20,12 @@ from turns.running import Desk, Operator
 pytestmark = [pytest.mark.real_node, pytest.mark.real_engine]
 
 START_SECONDS: Final = 600.0
-FROM: Final = "/plimsoll"
-"""Where an image of the operator holds the supervisor, and here a volume."""
 CONFIG: Final = {
     "apiVersion": names.API_VERSION,
     "kind": names.CONFIG_KIND,
-    "runtime": {"enabled": True},
-    "registry": {"runtimeImage": TOOLS.reference},
     "engines": {"versions": [{"version": VLLM_CPU_VERSION, "cpuImage": VLLM_CPU.reference}]},
     "network": {"offline": True},
-    "trust": {"podPatches": {"allow": ["/spec/*", "/spec/initContainers/*"]}},
+    "trust": {"podPatches": {"allow": ["/spec/*"]}},
 }
 
 
@@ -50,33 +44,25 @@ def spec(*env: dict[str, str]) -> dict[str, Any]:
         "podPatches": [
             patch("/spec/volumes/-", name="tiny", configMap={"name": "model-dense"}),
             patch("/spec/containers/0/volumeMounts/-", name="tiny", mountPath="/model"),
-            patch("/spec/volumes/-", name="packed", configMap={"name": "packed"}),
-            patch("/spec/initContainers/0/volumeMounts/-", name="packed", mountPath=FROM),
         ],
     }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def space(real_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
+def space(real_cluster: Cluster) -> Iterator[Namespace]:
     made = Namespace.create(real_cluster, "supervised")
-    packed = build(tmp_path_factory.mktemp("runtime") / NAME).read_bytes()
-    content = {NAME: base64.b64encode(packed).decode()}
-    config_map = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "packed"},
-        "binaryData": content,
-    }
-    made.create_all(models.dense().config_map(), config_map)
+    made.create_all(models.dense().config_map())
     yield made
     made.remove()
 
 
 @pytest.fixture(scope="module")
-def desk(space: Namespace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def desk(
+    space: Namespace, supervisor_image: Recipe, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Desk]:
     folder = tmp_path_factory.mktemp("operator")
     file = folder / "admin.json"
-    file.write_text(json.dumps(CONFIG))
+    file.write_text(json.dumps({**CONFIG, "registry": {"runtimeImage": supervisor_image.reference}}))
     args = ("--standalone", f"--lease-namespace={space.name}", f"--config={file}")
     with Operator(space.cluster, folder, args=args):
         yield Desk(space.cluster, space.name)

@@ -13,12 +13,13 @@ import pytest
 import models
 from asking import Engine
 from cluster import Cluster
-from cluster.images import VLLM_CPU
+from cluster.images import VLLM_CPU, Recipe
 from common import eventually
 from plimsoll import names
+from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.engines import engine_facts
 from plimsoll.kube.kinds import path_of
-from plimsoll.planning.layout import Layout
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.plan import PlanSet
 from plimsoll.render.sets import freeze, owner_of, workload
 from plimsoll.render.shared import surroundings
@@ -55,9 +56,10 @@ SPEC: Final[dict[str, Any]] = {
         },
     ],
 }
-ADMIN: Final = config(
-    trust={"images": ["*"], "podPatches": {"allow": ["/spec/*"]}}, network={"offline": True}
-)
+ADMIN: Final[dict[str, Any]] = {
+    "trust": {"images": ["*"], "podPatches": {"allow": ["/spec/*"]}},
+    "network": {"offline": True},
+}
 ONE: Final = entry(
     vendor="cpu", gpu="CPU-AVX2", resource="cpu", layout=Layout(), replicas=1, disk=2**30, selector={}, kv_cache_bytes=2**30,
     max_model_len=4096, max_num_seqs=16, max_num_batched_tokens=4096, eager=True,
@@ -74,14 +76,21 @@ def space(real_cluster: Cluster) -> Iterator[Namespace]:
     made.remove()
 
 
+@pytest.fixture(scope="module")
+def admin(supervisor_image: Recipe) -> OperatorConfig:
+    return config(**ADMIN, registry={"runtimeImage": supervisor_image.reference})
+
+
 @contextmanager
-def started(space: Namespace, name: str, chosen: PlanSet) -> Iterator[tuple[Engine, str]]:
+def started(
+    space: Namespace, admin: OperatorConfig, name: str, chosen: PlanSet
+) -> Iterator[tuple[Engine, str]]:
     """The set's engine behind its Service, and its leading pod."""
     cluster = space.cluster
     asked = resource(name=name, namespace=space.name, uid=None, **SPEC)
-    revision = freeze(asked, chosen, facts=engine_facts("vllm", VERSION), config=ADMIN)
+    revision = freeze(asked, chosen, facts=engine_facts("vllm", VERSION), config=admin)
     owner = owner_of(asked)
-    objects = [*surroundings(asked, [revision], ADMIN, frozenset(), stay=0), *workload(revision, owner, 1)]
+    objects = [*surroundings(asked, [revision], admin, frozenset(), stay=0), *workload(revision, owner, 1)]
     for one in objects:
         cluster.api.apply(path_of(one.ref), dict(one.body), manager=names.MANAGER_CHILDREN, force=True)
     leaders = f"{names.LABEL_DEPLOYMENT}={name},{names.LABEL_LEADER}=true"
@@ -99,8 +108,10 @@ def started(space: Namespace, name: str, chosen: PlanSet) -> Iterator[tuple[Engi
             cluster.api.delete(f"{pods}?gracePeriodSeconds=0")
 
 
-def test_a_rendered_pod_serves_by_its_name_and_ends_no_answer_that_has_begun(space: Namespace) -> None:
-    with started(space, "alone", FIT) as (engine, pod):
+def test_a_rendered_pod_serves_by_its_name_and_ends_no_answer_that_has_begun(
+    space: Namespace, admin: OperatorConfig
+) -> None:
+    with started(space, admin, "alone", FIT) as (engine, pod):
         assert engine.answers(60)
         assert engine.models() == ["tiny"]
         begun, whole = threading.Event(), threading.Event()
@@ -119,7 +130,9 @@ def test_a_rendered_pod_serves_by_its_name_and_ends_no_answer_that_has_begun(spa
         assert whole.is_set()
 
 
-def test_a_rendered_group_finds_itself_and_serves_from_its_leader(space: Namespace) -> None:
-    with started(space, "group", GROUP) as (engine, _):
+def test_a_rendered_group_finds_itself_and_serves_from_its_leader(
+    space: Namespace, admin: OperatorConfig
+) -> None:
+    with started(space, admin, "group", GROUP) as (engine, _):
         assert engine.answers(60)
         assert len(engine.complete("tiny", "once", 8)) > 0

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from plimsoll.simulate.interference import NONE
 from standin.process import Fate, run
 from standin.start import NEWEST
 from standin.told import TIMES, read_times
@@ -25,10 +26,14 @@ def main(args: list[str]) -> int:
     chosen = parser.parse_args(args[:place])
     if place == len(args):
         parser.error("say `serve MODEL`, with vLLM's own flags behind it")
+    times, interference = (
+        (TIMES, NONE) if chosen.times is None else read_times(chosen.times.read_text("utf-8"))
+    )
     fate = Fate(
         version=chosen.version,
         gpu=chosen.gpu,
-        times=TIMES if chosen.times is None else read_times(chosen.times.read_text("utf-8")),
+        times=times,
+        interference=interference,
         start_s=chosen.start_seconds,
         crash_s=chosen.crash_after,
         oom_s=chosen.oom_after,

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from enum import StrEnum
 
 from plimsoll.simulate.engine import Engine
+from plimsoll.simulate.interference import Standstills
 from plimsoll.simulate.request import Request
 from standin.series import Beside, Page
 from standin.told import Told
@@ -64,6 +65,9 @@ class Instance:
         self._clock: Clock = clock or asyncio.get_running_loop().time
         self._wall = wall
         self._begin = self._clock()
+        self._standstills = Standstills(told.interference)
+        self._stood = 0.0
+        """How long the machine has done something else while this engine had work: its own time stood still."""
         self._started = wall()
         self._beside = Beside()
         self._facts, self._labels = told.facts, told.cache_labels()
@@ -77,7 +81,7 @@ class Instance:
         self.die()
         self.told = told or self.told
         self.engine = Engine(self.told.times, self.told.limits)
-        self._begin, self._started = self._clock(), self._wall()
+        self._begin, self._started, self._stood = self._clock(), self._wall(), 0.0
         self._beside = Beside()
         self._facts, self._labels = self.told.facts, self.told.cache_labels()
         self.state = State.SERVING
@@ -119,6 +123,8 @@ class Instance:
         """One request, that nobody listens to; None where it is refused. `at` is a moment of its own time."""
         if input_tokens >= self.told.limits.max_model_len:
             return None  # no matter of the queue, which alone is counted
+        if at is None and self.state is not State.HUNG:
+            self._advance()
         moment = self.now if at is None else at
         request = Request(moment, input_tokens, output_tokens, prefix)
         # One that hangs takes what comes into its queue, and no step.
@@ -156,7 +162,7 @@ class Instance:
     @property
     def now(self) -> float:
         """Seconds of its life."""
-        return self._clock() - self._begin
+        return self._clock() - self._begin - self._stood
 
     @property
     def busy(self) -> int:
@@ -165,7 +171,7 @@ class Instance:
     def look(self) -> None:
         """Everything that has happened by now."""
         if self.state in (State.SERVING, State.DRAINING):
-            self.engine.advance(self.now + _MOMENT_S)
+            self._advance()
         self._count()
 
     def metrics(self) -> str:
@@ -174,6 +180,11 @@ class Instance:
         return Page(self.engine, self._beside, self._facts, told.model, self._labels, self._started).text()
 
     # Its own clock
+
+    def _advance(self) -> None:
+        before = self.engine.now
+        self.engine.advance(self.now + _MOMENT_S)
+        self._stood += self._standstills.during(self.engine.now - before)
 
     def _count(self) -> None:
         engine = self.engine

@@ -16,6 +16,7 @@ from typing import Final
 
 from aiohttp import web
 
+from plimsoll.simulate.interference import NONE, Interference
 from plimsoll.simulate.steps import StepTimes
 from standin.api import routes
 from standin.argv import CONFIGURATION, PARSER, FlagsRefused
@@ -38,6 +39,7 @@ class Fate:
     gpu: str | None = None
     times: StepTimes = TIMES
     """Where no GPU is named."""
+    interference: Interference = NONE
     start_s: float = 0.0
     """From the first line of its log until it listens."""
     crash_s: float | None = None
@@ -49,7 +51,8 @@ class Fate:
 def run(words: Sequence[str], fate: Fate) -> int:
     """The words behind `vllm serve`; the exit code."""
     try:
-        told = started(words, version=fate.version, gpu=fate.gpu, otherwise=Told(times=fate.times))
+        otherwise = Told(times=fate.times, interference=fate.interference)
+        told = started(words, version=fate.version, gpu=fate.gpu, otherwise=otherwise)
     except FlagsRefused as refused:
         if refused.code != PARSER:
             _log(f"vLLM API server version {fate.version}")

@@ -18,10 +18,10 @@ from plimsoll.facts.gpus import GIB, Gpu, gpu_named
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.models import lookup
 from plimsoll.facts.resolve import facts_from_folder
-from plimsoll.planning.layout import Layout
-from plimsoll.planning.ledger import Ledger, Verdict, build_ledger
-from plimsoll.planning.performance import Replica
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.memory.ledger import Ledger, Verdict, build_ledger
 from plimsoll.planning.settings import EngineSettings
+from plimsoll.planning.speed.performance import Replica
 from plimsoll.simulate.steps import Limits, step_times
 from standin.argv import CONFIGURATION, FlagsRefused, Words, read
 from standin.told import Told

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from plimsoll.facts.engines import EngineFacts, engine_facts
+from plimsoll.simulate.interference import NONE, Interference
 from plimsoll.simulate.steps import Limits, StepTimes
 
 TIMES: Final = StepTimes(
@@ -32,6 +33,7 @@ class Told:
     version: str = "0.33.0"
     times: StepTimes = TIMES
     limits: Limits = LIMITS
+    interference: Interference = NONE
     cache: Mapping[str, str] = field(default_factory=dict)
     """What the flags say of the cache, beyond what the limits do."""
     drain_s: float = 0.0
@@ -65,11 +67,12 @@ class Told:
         return labels
 
 
-def write_times(times: StepTimes) -> str:
+def write_times(times: StepTimes, interference: Interference = NONE) -> str:
     """As JSON, for a stand-in engine in a process of its own."""
-    return json.dumps(asdict(times))
+    return json.dumps({**asdict(times), "interference": asdict(interference)})
 
 
-def read_times(text: str) -> StepTimes:
+def read_times(text: str) -> tuple[StepTimes, Interference]:
     data = json.loads(text)
-    return StepTimes(**{**data, "decode": tuple(data["decode"])})
+    interference = Interference(**data.pop("interference", {}))
+    return StepTimes(**{**data, "decode": tuple(data["decode"])}), interference

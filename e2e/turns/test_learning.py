@@ -59,7 +59,6 @@ def supervisor() -> Iterator[Supervisor]:
 def config(folder: Path) -> Path:
     file = folder / "admin.json"
     said = {
-        "runtime": {"enabled": True},
         "registry": {"runtimeImage": "registry.example/plimsoll:1"},
         "trust": {"podPatches": {"allow": ["/spec/*"]}},
     }
@@ -70,9 +69,11 @@ def config(folder: Path) -> Path:
 def serve(desk: Desk, name: str, server: Supervisor) -> dict[str, Any]:
     """A deployment that serves, whose pod is found where the supervisor listens; its plan in short."""
     port = {
-        "op": "replace",
-        "path": "/spec/containers/0/ports/1/containerPort",
-        "value": str(server.server_address[1]),
+        "op": "add",
+        "path": "/spec/containers/0/ports/-",
+        "value": json.dumps(
+            {"name": "runtime", "containerPort": server.server_address[1], "protocol": "TCP"}
+        ),
     }
     desk.apply(name, podPatches=[port])
     assert eventually(lambda: desk.condition("Ready", name) == ("True", "Serving"))

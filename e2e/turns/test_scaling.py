@@ -74,6 +74,16 @@ def reasons(desk: Desk) -> list[str]:
     return [one["reason"] for one in desk.get()["status"]["scalingHistory"]]
 
 
+def tried_now(desk: Desk) -> str:
+    """The setting, if any."""
+    return str(desk.get()["status"].get("tuning", {}).get("setting", ""))
+
+
+def left(desk: Desk, name: str) -> int:
+    """Replicas of a set."""
+    return desk.deployments().get(name, 0)
+
+
 def wanted(desk: Desk) -> int:
     return sum(desk.deployments().values())
 
@@ -131,6 +141,9 @@ def test_a_setting_is_tried_on_one_replica_and_taken_back_where_it_does_not_help
         assert (past["setting"], past["state"]) == ("watermark", "Failed")
         assert "no gain" in past["reason"]
         traffic.preempted = lambda pod: 0.3 if pod["metadata"]["name"].startswith(served) else 0.0
+        # The next setting goes through all that the first went through, and further: each step has a patience of its own.
+        assert eventually(lambda: tried_now(place) == "maxSequences" or left(place, served) < 2)
+        assert eventually(lambda: left(place, served) < 2)
         assert eventually(lambda: served not in place.deployments())
         assert list(place.deployments().values()) == [2]
         assert place.says("Ready", "True", "Serving")

@@ -1,0 +1,101 @@
+"""A resource whose real engine runs short of its pool, and the users who bring it there.
+
+The pool is made small by an override that only a test would want, so that a model of a few megabytes fills it; everything else is as
+a user has it. Requests are those by which the engine's behaviour was measured: prompts of 100 to 400 tokens, answers around 500.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from types import TracebackType
+from typing import Any, Final, Self
+
+import models
+from cluster.images import VLLM_CPU_VERSION
+from plimsoll.load.bench import session
+from plimsoll.load.client import Api, Endpoint
+from plimsoll.load.drive import Limits
+from plimsoll.load.lengths import LogNormal, Uniform
+from plimsoll.load.workload import ClosedLoop, Workload
+
+BLOCKS: Final = 64
+"""Of 128 tokens: some twelve requests."""
+SEQUENCES: Final = 32
+MODEL: Final = "tiny"
+PROMPTS: Final = Uniform(100, 400)
+ANSWERS: Final = LogNormal(400, 1100, 0.95)
+SLO: Final = {"ttftP99Ms": 15000, "itlP99Ms": 200}
+PATCHES: Final = ["/spec/*", "/spec/containers/*"]
+"""Of a pod, that the admin has to allow."""
+
+
+def spec(replicas: int, tuning: dict[str, Any], *, stubborn: bool = False) -> dict[str, Any]:
+    """As a user writes it, with the model as a volume and the small pool as patches of the pod.
+
+    `stubborn`: a patch says again how many requests may run, and an engine goes by what it is told last: no retune changes that.
+    """
+    words = [f"--num-gpu-blocks-override={BLOCKS}", *([f"--max-num-seqs={SEQUENCES}"] if stubborn else [])]
+    architecture = models.dense().files["config.json"].decode()
+    return {
+        "model": {"source": "/model", "servedNames": [MODEL], "loadFormat": "dummy", "architecture": {"config": architecture}},
+        "replicas": replicas,
+        "engine": {
+            "version": VLLM_CPU_VERSION,
+            "maxSequences": SEQUENCES,
+            # Threads that wait by running in circles take the cores from those they wait for.
+            "env": [{"name": "OMP_WAIT_POLICY", "value": "PASSIVE"}],
+        },
+        "workload": {"contextTokens": 4096},
+        "slo": SLO,
+        "topology": {"cpu": {"cores": 1, "memory": "5Gi", "kvCacheSize": "1Gi"}},
+        "tuning": tuning,
+        "podPatches": [
+            *(_patch("/spec/containers/0/args/-", word) for word in words),
+            _patch("/spec/volumes/-", {"name": MODEL, "configMap": {"name": "model-dense"}}),
+            _patch("/spec/containers/0/volumeMounts/-", {"name": MODEL, "mountPath": "/model"}),
+        ],
+    }  # fmt: skip
+
+
+def _patch(path: str, value: Any) -> dict[str, str]:
+    return {"op": "add", "path": path, "value": json.dumps(value)}
+
+
+def workload(users: int, seed: int) -> Workload:
+    return Workload(pattern=ClosedLoop(users), input_tokens=PROMPTS, output_tokens=ANSWERS, seed=seed)
+
+
+class Load:
+    """Users who ask on and on, in a thread of their own, for the time of a `with`."""
+
+    def __init__(self, url: str, users: int, *, seed: int = 1) -> None:
+        self._endpoint = Endpoint(url=url, api=Api.COMPLETIONS, model=MODEL)
+        self._workload = workload(users, seed)
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="load", daemon=True)
+        self.problem: BaseException | None = None
+        """What ended it before its time."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._ask())
+        except Exception as error:  # noqa: BLE001 - told by whoever waits for what it should have caused
+            self.problem = error
+
+    async def _ask(self) -> None:
+        async with session(self._endpoint, self._workload.seed) as opened:
+            await opened.measure(self._workload, Limits(), slo=None, stop=self._stop)
