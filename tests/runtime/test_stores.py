@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 
 import pytest
 
 from plimsoll_runtime.sources.fetch import store_of
 from plimsoll_runtime.sources.listing import Listing
+from plimsoll_runtime.sources.trouble import FetchFailed
 from tests.runtime.hub_site import HubSite, Repository
 from tests.runtime.test_fetch_hub import NAME, WANTED, files_of, get, shards
 
@@ -34,6 +37,27 @@ def test_small_files_are_not_asked_for_again_where_the_model_is(hub, tmp_path):
     found = get(hub, tmp_path, load_format="npcache")
     hub.repositories.clear()
     assert get(hub, tmp_path, load_format="dummy") == found
+
+
+WORDS_OF_ERRORS = {
+    errno.ENOSPC: "DiskFull",
+    errno.EDQUOT: "DiskFull",
+    errno.EROFS: "NotWritable",
+    errno.EACCES: "NotWritable",
+}
+
+
+@pytest.mark.parametrize("number", WORDS_OF_ERRORS)
+@pytest.mark.parametrize("step", ["sources.lease.Lease.take", "sources.stores.Store.keep"])
+def test_a_disk_that_takes_no_notes_is_told_as_what_it_is(hub, tmp_path, monkeypatch, step, number):
+    def refused(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(f"plimsoll_runtime.{step}", refused)
+    with pytest.raises(FetchFailed) as caught:
+        get(hub, tmp_path)
+    assert caught.value.failure.word == WORDS_OF_ERRORS[number]
+    assert str(tmp_path) in caught.value.failure.message
 
 
 @pytest.mark.parametrize(

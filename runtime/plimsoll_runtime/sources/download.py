@@ -352,8 +352,10 @@ def room(folder: Path, missing: int) -> None:
         raise failed("DiskFull", message, "a larger spec.storage.weights")
 
 
-def of_disk(error: OSError) -> FetchFailed:
-    said = f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror or error}"
+def of_disk(error: OSError, folder: Path | None = None) -> FetchFailed:
+    """`folder` is told where the error does not say what could not be written."""
+    about = error.filename or folder
+    said = f"{about}: {error.strerror or error}" if about else f"{error.strerror or error}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return failed(
             "DiskFull",

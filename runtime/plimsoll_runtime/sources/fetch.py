@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from plimsoll_runtime.failure import Failure
 from plimsoll_runtime.sources.bucket import Bucket
 from plimsoll_runtime.sources.choice import chosen
-from plimsoll_runtime.sources.download import Download, Told
+from plimsoll_runtime.sources.download import Download, Told, of_disk
 from plimsoll_runtime.sources.hub import Hub
 from plimsoll_runtime.sources.lease import Lease
 from plimsoll_runtime.sources.listing import File, Listing, Source
@@ -106,11 +106,7 @@ def fetch(
                 one.judged(found.path)
             return found or one.into(store, lease)
         except OSError as error:
-            message = f"{store.root} cannot be written: {error.strerror or error}"
-            remedy = (
-                "a volume that the pod's user may write: spec.storage.weights, or fsGroup by spec.podPatches"
-            )
-            raise failed("NotWritable", message, remedy) from error
+            raise of_disk(error, store.root) from error
 
 
 def _kept(store: Store, asked: str | None, load_format: str | None) -> Fetched | None:
