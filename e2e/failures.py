@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -176,6 +175,11 @@ def program(*argv: str) -> Step:
     return step
 
 
+def hangs_after(seconds: int) -> Step:
+    """Long enough for a first token on a machine that is busy with other things."""
+    return lambda scene: scene.own.append(f"--hang-seconds={seconds}")
+
+
 # What is done to an engine that serves
 
 
@@ -189,8 +193,7 @@ def stop_under_load(name: str) -> Callable[[Supervised], None]:
     def act(running: Supervised) -> None:
         asked = threading.Thread(target=_ask, args=(running.url,), daemon=True)
         asked.start()
-        while not (running.facts()["requests"]["running"] or 0):
-            time.sleep(0.05)
+        running.answering()
         os.kill(running.one(name), signal.SIGSTOP)
 
     return act
@@ -297,8 +300,8 @@ CASES: tuple[Case, ...] = (
     Case(name="a worker that is killed", word="WorkerLost", serving=kill("Worker")),
     Case(name="a core that is killed", word="WorkerLost", serving=kill("EngineCore")),
     Case(name="a server that is killed", word="EngineEnded", serving=kill("vllm.entrypoints")),
-    Case(name="a core that stands still", word="Hang", steps=(lambda scene: scene.own.append("--hang-seconds=3"),), serving=stop_under_load("EngineCore"), in_tests=True),
-    Case(name="a server that stands still", word="Hang", steps=(lambda scene: scene.own.append("--hang-seconds=3"),), serving=stop_under_load("vllm.entrypoints")),
+    Case(name="a core that stands still", word="Hang", steps=(hangs_after(10),), serving=stop_under_load("EngineCore"), in_tests=True),
+    Case(name="a server that stands still", word="Hang", steps=(hangs_after(10),), serving=stop_under_load("vllm.entrypoints")),
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -76,13 +76,20 @@ class Supervised:
             return told
 
     def serving(self) -> dict[str, Any]:
+        return self._until(lambda facts: facts.get("state") == "serving", "serve")
+
+    def answering(self) -> dict[str, Any]:
+        """When a request runs."""
+        return self._until(lambda facts: bool((facts.get("requests") or {}).get("running")), "answer")
+
+    def _until(self, reached: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while self.process.poll() is None and time.monotonic() < deadline:
             facts = self._told()
-            if facts.get("state") == "serving":
+            if reached(facts):
                 return facts
-            time.sleep(0.2)
-        raise AssertionError(f"does not serve: {self.said()}")
+            time.sleep(0.1)
+        raise AssertionError(f"does not {what}: {self.said()}")
 
     def never_serving(self) -> None:
         """Returns when it has ended."""
@@ -110,7 +117,7 @@ class Supervised:
 
     def family(self) -> dict[int, str]:
         """The processes below it, with what each calls itself."""
-        return _descendants(self.process.pid)
+        return descendants(self.process.pid)
 
     def one(self, name: str) -> int:
         """The process of its family that calls itself so."""
@@ -123,12 +130,27 @@ class Supervised:
             self._process.wait(PATIENCE_SECONDS)
 
 
-def _descendants(parent: int) -> dict[int, str]:
+def descendants(parent: int) -> dict[int, str]:
     found: dict[int, str] = {}
-    for task in Path(f"/proc/{parent}/task").iterdir():
-        for pid in map(int, (task / "children").read_text().split()):
-            found[pid] = (
-                Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            )
-            found |= _descendants(pid)
+    for thread in _listed(Path(f"/proc/{parent}/task")):
+        for pid in map(int, _read(thread / "children").split()):
+            found[pid] = _read(Path(f"/proc/{pid}/cmdline")).replace("\0", " ")
+            found |= descendants(pid)
     return found
+
+
+# A thread or a process may end while it is looked at; of one that answered a moment ago that is likely.
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
