@@ -10,9 +10,11 @@ from typing import Any, cast
 import pytest
 
 from plimsoll import names
+from plimsoll.facts.models import lookup
 from plimsoll.facts.serving import PodSeen, Stage
 from plimsoll.kube.facts_pods import FactsPod
 from plimsoll.objects import Manifest
+from plimsoll.reconcile import reading_models
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.models import Found, Missing
 from plimsoll.reconcile.reading_models import clear, read_models
@@ -97,6 +99,29 @@ def test_nobody_reads_what_no_pod_could_serve_and_the_reason_is_said(source: str
     assert around.facts_pods.made == []
     assert draft in (read.facts.problem or "")
     assert "one hub" in (read.facts.problem or "")
+
+
+def test_where_the_operator_knows_all_models_nobody_works_out_what_a_pod_could_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every turn comes by here, and nearly every model is known."""
+
+    def never(*_: object) -> dict[str, Any]:
+        raise AssertionError("what a pod could read was worked out")
+
+    monkeypatch.setattr(reading_models, "_readable", never)
+    around = Around()
+    chat = resource()
+    facts = lookup(chat.spec.model.source)
+    around.models = SimpleNamespace(look=_always({"model.source": facts}))
+    assert around.read(chat).facts.model == facts
+
+
+def _always(answer: object) -> Any:
+    async def look(_: object) -> object:
+        return answer
+
+    return look
 
 
 def test_an_answer_stays_in_its_pod_until_that_very_answer_is_kept() -> None:

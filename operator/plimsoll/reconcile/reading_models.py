@@ -34,13 +34,15 @@ async def read_models(world: World, key: str, deployment: LLMDeployment, kept: t
     doors = world.facts_pods
     if doors is None:
         return Told(facts=plan_facts(found), kept=kept)
-    try:
-        readable = _readable(deployment, world.config)
-    except SpecError as wrong:
-        found = {
-            field: Missing(str(wrong)) if isinstance(one, Missing) else one for field, one in found.items()
-        }
-        readable = {}
+    readable: Mapping[str, Asked] = {}
+    if any(isinstance(one, Missing) for one in found.values()):
+        try:
+            readable = _readable(deployment, world.config)
+        except SpecError as wrong:
+            found = {
+                field: Missing(str(wrong)) if isinstance(one, Missing) else one
+                for field, one in found.items()
+            }
     told = told_models(
         found,
         readable,
