@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from plimsoll.handlers.admission import WebhookOptions
 from plimsoll.handlers.life import Life, Options
+from plimsoll.handlers.webhook import Webhook
 
 HOOK = WebhookOptions(port=9443, hosts=("webhook.svc",), secret="webhook")
 
@@ -18,6 +18,11 @@ HOOK = WebhookOptions(port=9443, hosts=("webhook.svc",), secret="webhook")
 class Lease:
     held: bool
     holder: str
+
+
+@dataclass
+class Hook:
+    unheard: str | None
 
 
 NOBODYS, OURS, OTHERS = Lease(False, ""), Lease(True, "us"), Lease(False, "them")
@@ -32,7 +37,7 @@ NOBODYS, OURS, OTHERS = Lease(False, ""), Lease(True, "us"), Lease(False, "them"
         (OURS, False, None, "what is in the cluster has not been seen yet"),
         (OURS, True, None, None),
         (OTHERS, False, None, None),
-        (OTHERS, False, False, "the webhook does not listen yet"),
+        (OTHERS, False, False, "the webhook does not listen yet: the port is taken"),
         (OTHERS, False, True, None),
         (OURS, True, False, "the webhook does not listen yet"),
         (OURS, True, True, None),
@@ -46,8 +51,7 @@ def test_it_is_ready_once_it_can_do_its_part(
     life = Life(Options(webhook=None if listens is None else HOOK))
     if seen:
         life.ready.set()
-    if listens:
-        life._listens = asyncio.Event()
-        life._listens.set()
+    if listens is not None:
+        life._hook = cast(Webhook, Hook(None if listens else "the port is taken"))
     missing = life._unready(lease)
     assert missing is None if words is None else words in (missing or "")

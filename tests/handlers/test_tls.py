@@ -87,11 +87,11 @@ def test_a_webhook_says_what_is_wrong_with_its_certificate_and_goes_on(
 
     async def main() -> None:
         await webhook.look()
-        assert not webhook.listens.is_set()
+        assert webhook.unheard is not None
         assert "tls.crt and tls.key of Secret webhook in plimsoll cannot be shown" in caplog.text
         secret.pair = PAIR
         await webhook.look()
-        assert webhook.listens.is_set()
+        assert webhook.unheard is None
         await webhook.close()
 
     asyncio.run(main())

@@ -246,7 +246,7 @@ def _response(uid: str, verdict: Verdict) -> dict[str, Any]:
 
 
 async def serve(admission: Admission, host: str, port: int, context: ssl.SSLContext) -> web.AppRunner:
-    """Answers until its cleanup() is awaited."""
+    """Answers until its cleanup() is awaited. Raises OSError where it cannot listen."""
     counts, turnstile = admission.counts, asyncio.Semaphore(AT_ONCE)
 
     async def validate(request: web.Request) -> web.Response:
@@ -282,5 +282,9 @@ async def serve(admission: Admission, host: str, port: int, context: ssl.SSLCont
     app.add_routes([web.post(PATH, validate)])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, host, port, ssl_context=context).start()
+    try:
+        await web.TCPSite(runner, host, port, ssl_context=context).start()
+    except OSError:
+        await runner.cleanup()
+        raise
     return runner

@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import kopf
 
@@ -43,6 +43,9 @@ from plimsoll.reconcile.resources import Resources
 from plimsoll.reconcile.token import mark_of
 from plimsoll.reconcile.turn import turn
 from plimsoll.reconcile.world import World
+
+if TYPE_CHECKING:
+    from plimsoll.handlers.webhook import Webhook
 
 LOG: Final = logging.getLogger(__name__)
 MOVED_SECONDS: Final = 1.0
@@ -89,7 +92,7 @@ class Life:
         """All that there is has been seen once, and turns are taken."""
         self._sees = False
         self._webhook: asyncio.Task[None] | None = None
-        self._listens: asyncio.Event | None = None
+        self._hook: Webhook | None = None
         self._admission: Admission | None = None
         self._alerted: Alerted | None = None
         if options.alerts is not None:
@@ -168,7 +171,7 @@ class Life:
         self._admission = Admission(
             self.world, Rights(asking), inventory=self._fleet_for, namespaces=self.options.namespaces
         )
-        webhook = Webhook(
+        self._hook = Webhook(
             self._admission,
             keeping,
             options,
@@ -177,8 +180,7 @@ class Life:
             leads=leads,
             now=time.time,
         )
-        self._listens = webhook.listens
-        self._webhook = asyncio.create_task(webhook.run(), name="webhook")
+        self._webhook = asyncio.create_task(self._hook.run(), name="webhook")
 
     def _fleet_for(self, key: str, selector: Mapping[str, str]) -> Inventory:
         with self.connected.divided(selector):
@@ -357,9 +359,14 @@ class Life:
             return "the Lease has not been seen yet"
         if not self.ready.is_set() and not waits:
             return "what is in the cluster has not been seen yet"
-        if self.options.webhook is not None and (self._listens is None or not self._listens.is_set()):
-            return "the webhook does not listen yet: it has seen too little, or has no certificate"
-        return None
+        unheard = self._unheard()
+        return None if unheard is None else f"the webhook does not listen yet: {unheard}"
+
+    def _unheard(self) -> str | None:
+        """Why whoever asks the webhook is not answered, where there is one."""
+        if self.options.webhook is None:
+            return None
+        return "what is in the cluster has not been seen yet" if self._hook is None else self._hook.unheard
 
     def _metrics(self, door: Door, lease: Lease | None) -> Iterator[Metric]:
         leads = lease is None or lease.held
@@ -369,7 +376,7 @@ class Life:
         yield from telemetry.turns(self.wakes.counts, waiting=self.wakes.waiting)
         yield from telemetry.control(self.control)
         if self._admission is not None:
-            yield from telemetry.reviews(self._admission.counts)
+            yield from telemetry.reviews(self._admission.counts, listens=self._unheard() is None)
         yield from telemetry.calls(door.calls.count)
         if leads and self.ready.is_set():
             # Of what there is only the one speaks that acts.

@@ -61,7 +61,8 @@ def _buckets(counts: Counts) -> Iterator[tuple[str, float]]:
     yield "_count", below
 
 
-def reviews(counts: Reviews) -> Iterator[Metric]:
+def reviews(counts: Reviews, *, listens: bool) -> Iterator[Metric]:
+    yield single(own.ADMISSION_LISTENS, float(listens))
     yield metric(own.ADMISSION_REVIEWS, (((answer,), n) for answer, n in sorted(counts.answers.items())))
     yield single(own.ADMISSION_SECONDS, counts.seconds)
 

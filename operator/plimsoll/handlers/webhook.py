@@ -1,6 +1,7 @@
 """The webhook's server and its certificate, together, for as long as the process lives: it listens once it has something to show.
 
-A renewed certificate is shown to whoever connects next; connections that are open stay.
+A renewed certificate is shown to whoever connects next; connections that are open stay. What keeps it from listening is told and
+tried again: whoever it is that acts goes on acting meanwhile.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from plimsoll.kube.door import Door
 from plimsoll.kube.keeping import Keeper, Place
 
 LOG: Final = logging.getLogger(__name__)
+AGAIN_SECONDS: Final = 5.0
+"""Between attempts to listen."""
 
 
 class Webhook:
@@ -46,7 +49,8 @@ class Webhook:
             configuration=options.configuration,
         )
         self._keeper = Keeper(door, place, self._show, leads=leads, now=now)
-        self.listens = asyncio.Event()
+        self.unheard: str | None = "it has no certificate yet"
+        """Why it does not listen; None once it does."""
         self._runner: web.AppRunner | None = None
 
     async def run(self) -> None:
@@ -60,11 +64,22 @@ class Webhook:
     async def look(self) -> float:
         """Whether the certificate is due, and what is to be shown; in how many seconds to look again."""
         pause = await self._keeper.look()
-        if self._runner is None and self._keeper.shown is not None:
+        if self._runner is not None or self._keeper.shown is None:
+            return pause
+        try:
             self._runner = await serve(self._admission, self._host, self._port, self._context)
-            LOG.info("the webhook listens on port %s", self._port)
-            self.listens.set()
+        except OSError as error:
+            self._complain(str(error))
+            return min(pause, AGAIN_SECONDS)
+        self.unheard = None
+        LOG.info("the webhook listens on port %s", self._port)
         return pause
+
+    def _complain(self, why: str) -> None:
+        """Once for as long as it stays so."""
+        if why != self.unheard:
+            self.unheard = why
+            LOG.warning("the webhook does not listen, tried again every %.0f s: %s", AGAIN_SECONDS, why)
 
     async def close(self) -> None:
         if self._runner is not None:

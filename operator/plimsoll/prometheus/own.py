@@ -38,6 +38,9 @@ TURNS_RUNNING: Final = Own("plimsoll_turns_running", "gauge", "Turns under way."
 API_CALLS: Final = Own(
     "plimsoll_api_calls_total", "counter", "Calls to the API server.", ("verb", "resource", "code")
 )
+ADMISSION_LISTENS: Final = Own(
+    "plimsoll_admission_listens", "gauge", "Whether the webhook listens: 1 or 0, where it is on."
+)
 ADMISSION_REVIEWS: Final = Own(
     "plimsoll_admission_reviews_total",
     "counter",
@@ -130,7 +133,7 @@ MEMORY: Final = Own("process_resident_memory_bytes", "gauge", "Memory of this pr
 
 ALL: Final = (
     INFO, LEADS, DEPLOYMENTS, TURNS, TURNS_FAILED, TURN_SECONDS, TURNS_WAITING, TURNS_RUNNING, API_CALLS,
-    ADMISSION_REVIEWS, ADMISSION_SECONDS, CONTROL_TICKS, CONTROL_SECONDS, METRICS_REACHABLE, PLANS, DECISIONS, ALERTS_RECEIVED,
-    POOL_DEVICES, REPLICAS, DEVICES, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR_PARALLEL, CONDITION, RESTARTS,
+    ADMISSION_LISTENS, ADMISSION_REVIEWS, ADMISSION_SECONDS, CONTROL_TICKS, CONTROL_SECONDS, METRICS_REACHABLE, PLANS, DECISIONS,
+    ALERTS_RECEIVED, POOL_DEVICES, REPLICAS, DEVICES, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR_PARALLEL, CONDITION, RESTARTS,
     CPU_SECONDS, MEMORY,
 )  # fmt: skip
