@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from plimsoll.api.loading import load_deployments
+from plimsoll.api.v1alpha1.model import SecretKey
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines import ENGINES
-from plimsoll.engines.command import SecretRef
 from plimsoll.engines.vllm import command
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_flags import FlagKind
@@ -177,9 +177,9 @@ def test_secrets_are_references_and_never_words():
     )  # fmt: skip
     made = command(user, chosen(), NEWEST)
     assert made.secret_env == {
-        "HF_TOKEN": SecretRef(name="hub", key="token"),
-        "VLLM_API_KEY": SecretRef(name="keys", key="api"),
-        "HIDDEN": SecretRef(name="s", key="k"),
+        "HF_TOKEN": SecretKey(name="hub", key="token"),
+        "VLLM_API_KEY": SecretKey(name="keys", key="api"),
+        "HIDDEN": SecretKey(name="s", key="k"),
     }
     assert made.env["PLAIN"] == "1"
     assert "HIDDEN" not in made.env

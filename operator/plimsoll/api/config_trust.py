@@ -12,7 +12,7 @@ from plimsoll.api.base import (
     listing,
 )
 from plimsoll.api.v1alpha1.engine import Release
-from plimsoll.api.v1alpha1.model import Revision
+from plimsoll.api.v1alpha1.source import Revision
 
 
 class TrustedRepository(ApiModel):

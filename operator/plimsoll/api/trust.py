@@ -14,6 +14,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.config_trust import AllowDeny, NamedInNamespace
 from plimsoll.api.problems import Problem, show
 from plimsoll.api.v1alpha1.pods import PodPatch
+from plimsoll.api.v1alpha1.source import with_scheme
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 
 # vLLM before 0.18 ran code of a model's repository although it was told not to (CVE-2026-22807, CVE-2026-27893).
@@ -59,7 +60,7 @@ def passes(text: str, lists: AllowDeny) -> bool:
 def _remote_code(spec: LLMDeploymentSpec, config: OperatorConfig) -> Iterator[Problem]:
     if not spec.model.trust_remote_code:
         return
-    source = f"{spec.model.scheme}://{spec.model.location}"
+    source = with_scheme(spec.model.source)
     entries = [entry for entry in config.trust.remote_code if fnmatchcase(source, entry.source)]
     if any(entry.revision in (None, spec.model.revision) for entry in entries):
         return

@@ -11,9 +11,10 @@ import click
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.source import location_of, scheme_of
 from plimsoll.cli import drawing, inputs
 from plimsoll.cli.output import output_option, print_data
-from plimsoll.engines.sources import scheme_of, sources
+from plimsoll.engines.sources import sources
 from plimsoll.render.images import OPERATOR, engine_images, mirrored, runtime_image
 
 BUNDLED: Final = {
@@ -91,6 +92,6 @@ def _own(resource: LLMDeployment, admin: OperatorConfig) -> Iterator[Needed]:
         yield Needed(image=spec.engine.image, pulled=spec.engine.image, why=f"engine of {who}")
     weights = spec.storage.weights
     kept = [] if weights is None or weights.image is None else [weights.image.reference]
-    named = [one.source.partition("://")[2] for one in sources(spec) if scheme_of(one.source) == "oci"]
+    named = [location_of(one.source) for one in sources(spec) if scheme_of(one.source) == "oci"]
     for image in (*kept, *named):
         yield Needed(image=image, pulled=image, why=f"model of {who}")

@@ -10,9 +10,10 @@ import json
 from typing import Final
 
 from plimsoll.api.v1alpha1.features import Adapter
+from plimsoll.api.v1alpha1.model import SecretKey
+from plimsoll.api.v1alpha1.source import claim_of, scheme_of
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
-from plimsoll.engines.command import SecretRef
-from plimsoll.engines.sources import ADAPTER_FOLDER, scheme_of, word_of
+from plimsoll.engines.sources import ADAPTER_FOLDER, word_of
 from plimsoll.planning import codec
 
 SCHEMA: Final = 1
@@ -45,7 +46,7 @@ def _told(item: Adapter) -> dict[str, str]:
         told["revision"] = item.revision
     match scheme_of(item.source):
         case "pvc":
-            told["path"] = word_of(item.source, claim_folder(_claim(item)))
+            told["path"] = word_of(item.source, claim_folder(claim_of(item.source)[0]))
         case "path":
             told["path"] = item.source
     return told
@@ -55,20 +56,16 @@ def adapter_claims(spec: LLMDeploymentSpec) -> tuple[str, ...]:
     """That adapters lie on which come and go."""
     if spec.adapters is None or not come_and_go(spec):
         return ()
-    return tuple(sorted({_claim(item) for item in spec.adapters.items if scheme_of(item.source) == "pvc"}))
+    sources = [item.source for item in spec.adapters.items]
+    return tuple(sorted({claim_of(source)[0] for source in sources if scheme_of(source) == "pvc"}))
 
 
 def claim_folder(claim: str) -> str:
     return f"{ADAPTER_FOLDER}/{claim}"
 
 
-def _claim(item: Adapter) -> str:
-    return item.source.partition("://")[2].partition("/")[0]
-
-
-def adapter_token(spec: LLMDeploymentSpec) -> dict[str, SecretRef]:
+def adapter_token(spec: LLMDeploymentSpec) -> dict[str, SecretKey]:
     """For the supervisor; engines have one token for all that they fetch."""
     if spec.adapters is None or not come_and_go(spec) or spec.adapters.token_secret is None:
         return {}
-    ref = spec.adapters.token_secret
-    return {TOKEN: SecretRef(name=ref.name, key=ref.key)}
+    return {TOKEN: spec.adapters.token_secret}

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from plimsoll.api.v1alpha1.model import SecretKey
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.planning.plan import PlanSet
@@ -17,12 +18,6 @@ from plimsoll.planning.plan import PlanSet
 PORT: Final = 8000
 TEMPLATE_FILE: Final = "/etc/plimsoll/chat-template.jinja"
 TLS_FOLDER: Final = "/etc/plimsoll/tls"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecretRef:
-    name: str
-    key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +55,7 @@ class EngineCommand:
     member: Member | None = None
     """Of a group, where the words above do not say who is who."""
     env: Mapping[str, str] = field(default_factory=dict)
-    secret_env: Mapping[str, SecretRef] = field(default_factory=dict)
+    secret_env: Mapping[str, SecretKey] = field(default_factory=dict)
     port: int = PORT
     unsaid: tuple[Unsaid, ...] = ()
 

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.api.problems import Problem, SpecError
+from plimsoll.api.v1alpha1.source import HUBS, claim_of, location_of, scheme_of, with_scheme
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 
 MODEL_FOLDER: Final = "/models"
 TOKENIZER_FOLDER: Final = "/tokenizer"
 DRAFT_FOLDER: Final = "/draft"
 ADAPTER_FOLDER: Final = "/adapters"
-HUBS: Final = ("hf", "modelscope")
+TOKENS: Final = {"hf": "HF_TOKEN", "modelscope": "MODELSCOPE_API_TOKEN"}
+"""The variable that opens a hub's private repositories."""
 STREAMED: Final = ("runai_streamer", "runai_streamer_sharded", "tensorizer")
 """Formats that an engine reads from a bucket itself."""
 
@@ -33,25 +35,16 @@ class Named:
     folder: str
 
 
-def scheme_of(source: str) -> str:
-    """hf, modelscope, s3, oci, pvc, or path."""
-    if source.startswith("/"):
-        return "path"
-    scheme, separator, _ = source.partition("://")
-    return scheme if separator else "hf"
-
-
 def word_of(source: str, folder: str) -> str:
     """What the engine is given: a repository, a bucket, or a folder."""
-    location = source.partition("://")[2] or source
     match scheme_of(source):
         case "pvc":
-            return f"{folder}/{location.partition('/')[2]}".rstrip("/")
+            return f"{folder}/{claim_of(source)[1]}".rstrip("/")
         case "oci":
             return folder
         case "s3":
             return source
-    return location
+    return location_of(source)
 
 
 def sources(spec: LLMDeploymentSpec) -> Iterator[Named]:
@@ -67,6 +60,11 @@ def sources(spec: LLMDeploymentSpec) -> Iterator[Named]:
         for number, item in enumerate(spec.adapters.items):
             field, folder = f"spec.adapters.items[{number}].source", adapter_folder(number)
             yield Named(name=f"adapter-{number}", field=field, source=item.source, folder=folder)
+
+
+def hub_of(spec: LLMDeploymentSpec) -> str:
+    """The one from which an engine fetches what is no file: the model's own, else the default."""
+    return spec.model.scheme if spec.model.scheme in HUBS else "hf"
 
 
 def adapter_folder(number: int) -> str:
@@ -88,8 +86,7 @@ def fetched_first(spec: LLMDeploymentSpec) -> tuple[str, ...]:
         scheme = scheme_of(one.source)
         is_model = one.name == "model"
         if scheme in HUBS and not (is_model and mounted):
-            revision = revisions.get(one.name)
-            source = one.source if "://" in one.source else f"hf://{one.source}"
+            source, revision = with_scheme(one.source), revisions.get(one.name)
             found.append(source if revision is None else f"{source}#{revision}")
         elif scheme == "s3" and is_model and kept and spec.model.load_format not in STREAMED:
             found.append(one.source)
@@ -98,18 +95,15 @@ def fetched_first(spec: LLMDeploymentSpec) -> tuple[str, ...]:
 
 def check_sources(spec: LLMDeploymentSpec) -> None:
     """Raises SpecError with every source that no pod could come by."""
-    model, *others = sources(spec)
-    hub = scheme_of(model.source)
-    problems = []
+    hub, problems = hub_of(spec), []
+    _, *others = sources(spec)
     for one in others:
         scheme = scheme_of(one.source)
         if scheme == "s3":
             message = "only the model itself is read from a bucket; put this on a claim (pvc://), in an image (oci://) or on a hub"
             problems.append(Problem(one.field, one.source, message))
-        elif scheme in HUBS and scheme != (hub if hub in HUBS else "hf"):
-            message = (
-                f"the engine fetches from one hub, and model.source makes that {hub if hub in HUBS else 'hf'}"
-            )
+        elif scheme in HUBS and scheme != hub:
+            message = f"the engine fetches from one hub, and model.source makes that {hub}"
             problems.append(Problem(one.field, one.source, message))
     if problems:
         raise SpecError(*problems)

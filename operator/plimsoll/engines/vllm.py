@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from plimsoll.api.v1alpha1.model import ModelSpec
+from plimsoll.api.v1alpha1.model import ModelSpec, SecretKey
+from plimsoll.api.v1alpha1.source import HUBS
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines import vllm_groups
 from plimsoll.engines.adapters import adapter_token, come_and_go
@@ -23,14 +24,13 @@ from plimsoll.engines.command import (
     TLS_FOLDER,
     EngineCommand,
     Member,
-    SecretRef,
     Unsaid,
 )
 from plimsoll.engines.sources import (
     DRAFT_FOLDER,
-    HUBS,
     MODEL_FOLDER,
     TOKENIZER_FOLDER,
+    TOKENS,
     adapter_folder,
     word_of,
 )
@@ -145,7 +145,7 @@ def _model(told: _Told) -> Iterator[Flag]:
     model = told.spec.model
     yield ("--served-model-name", *served_names(model))
     yield "--port", str(PORT)
-    if model.revision is not None and model.scheme in ("hf", "modelscope"):
+    if model.revision is not None and model.scheme in HUBS:
         yield "--revision", model.revision
     if model.task is not None:
         runner, convert = TASKS[model.task]
@@ -358,16 +358,14 @@ def _environment(told: _Told) -> dict[str, str]:
     return env | {item.name: item.value for item in spec.engine.env if item.value is not None}
 
 
-def _secrets(spec: LLMDeploymentSpec) -> Mapping[str, SecretRef]:
+def _secrets(spec: LLMDeploymentSpec) -> Mapping[str, SecretKey]:
     asked = {
         # The engine has one token for all that it fetches; the model's goes first.
-        "HF_TOKEN": spec.model.token_secret or (spec.adapters.token_secret if spec.adapters else None),
-        "MODELSCOPE_API_TOKEN": spec.model.token_secret if spec.model.scheme == "modelscope" else None,
+        TOKENS["hf"]: spec.model.token_secret or (spec.adapters.token_secret if spec.adapters else None),
+        TOKENS["modelscope"]: spec.model.token_secret if spec.model.scheme == "modelscope" else None,
         "VLLM_API_KEY": spec.networking.api_key_secret,
     } | {item.name: item.secret for item in spec.engine.env}
-    return adapter_token(spec) | {
-        name: SecretRef(name=ref.name, key=ref.key) for name, ref in asked.items() if ref is not None
-    }
+    return adapter_token(spec) | {name: secret for name, secret in asked.items() if secret is not None}
 
 
 def _json(value: object) -> str:

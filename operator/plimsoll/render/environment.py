@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from plimsoll import names
 from plimsoll.api.config import Network
+from plimsoll.api.v1alpha1.model import SecretKey
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.command import EngineCommand
 from plimsoll.planning.plan import PlanSet
@@ -58,7 +59,7 @@ def environment(
         values["HF_HUB_OFFLINE"] = "1"
     listed: dict[str, dict[str, Any]] = {name: {"value": verbatim(value)} for name, value in values.items()}
     for name, secret in engine.secret_env.items():
-        listed[name] = {"valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}}
+        listed[name] = from_secret(secret)
     if grouped:
         listed[NODE_ADDRESS] = {"valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}
     return [{"name": name, **listed[name]} for name in sorted(listed)]
@@ -95,6 +96,11 @@ def outside(network: Network) -> dict[str, str]:
     if network.ca_bundle is not None:
         found |= dict.fromkeys(("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE"), CA_FILE)
     return found
+
+
+def from_secret(secret: SecretKey) -> dict[str, Any]:
+    """By reference: no value of a Secret ever passes through the operator."""
+    return {"valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}}
 
 
 def _is_offline(spec: LLMDeploymentSpec, network: Network) -> bool:

@@ -14,20 +14,20 @@ from typing import Any, Final
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.model import ModelSpec, SecretKey
+from plimsoll.api.v1alpha1.source import HUBS, scheme_of, with_scheme
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
-from plimsoll.engines.sources import HUBS, Named, scheme_of, sources, word_of
+from plimsoll.engines.sources import TOKENS, Named, hub_of, sources, word_of
 from plimsoll.objects import Manifest, canonical
-from plimsoll.render.environment import outside
+from plimsoll.render.environment import from_secret, outside
 from plimsoll.render.images import runtime_image
 from plimsoll.render.owned import Owner, owned
 from plimsoll.render.start import SUPERVISOR, verbatim
-from plimsoll.render.volumes import CA_FOLDER, CACHE, MODELS
+from plimsoll.render.volumes import CA_FOLDER, CACHE, MODELS, mounted_source, read_only
 
 ROLE: Final = "facts"
 """Of the label by which such pods are watched, apart from those that serve."""
 DEADLINE_SECONDS: Final = 3600
 """A pod that waits for a Secret or a claim is started by its kubelet as soon as that is there, so it may wait for a while."""
-TOKENS: Final = {"hf": "HF_TOKEN", "modelscope": "MODELSCOPE_API_TOKEN"}
 CREDENTIALS: Final = ("AWS_", "RUNAI_STREAMER_S3_")
 """Beginnings of the variables that say how buckets are opened."""
 
@@ -69,32 +69,27 @@ def asked_of(spec: LLMDeploymentSpec, config: OperatorConfig) -> Mapping[str, As
 
 def _draft(spec: LLMDeploymentSpec, source: str) -> ModelSpec:
     """One token opens all that an engine fetches, from one hub; another hub must not see it."""
-    wish, hub = spec.speculative, scheme_of(spec.model.source)
-    ours = scheme_of(source) == (hub if hub in HUBS else "hf")
     return ModelSpec(
         source=source,
-        revision=None if wish is None else wish.revision,
-        token_secret=spec.model.token_secret if ours else None,
+        revision=None if spec.speculative is None else spec.speculative.revision,
+        token_secret=spec.model.token_secret if scheme_of(source) == hub_of(spec) else None,
     )
 
 
 def _asked(spec: LLMDeploymentSpec, config: OperatorConfig, model: ModelSpec, named: Named) -> Asked | None:
     """None where a pod would know no more than the operator does."""
     scheme, where = scheme_of(model.source), named.field.removeprefix("spec.")
-    location = model.source.partition("://")[2] or model.source
     if scheme == "path":
         return _on_the_weights_claim(spec, model, where)
-    if scheme in ("pvc", "oci"):
-        source: dict[str, Any] = {"image": {"reference": location}}
-        if scheme == "pvc":
-            source = {"persistentVolumeClaim": {"claimName": location.partition("/")[0], "readOnly": True}}
+    mounted = mounted_source(named)
+    if mounted is not None:
         return Asked(
             field=where,
             source=model.source,
             revision=model.revision,
             word=word_of(model.source, named.folder),
-            volumes=({"name": named.name, **source},),
-            mounts=({"name": named.name, "mountPath": named.folder, "readOnly": True},),
+            volumes=(mounted.volume,),
+            mounts=mounted.mounts,
             pull_secrets=spec.engine.image_pull_secrets if scheme == "oci" else (),
         )
     if config.network.offline or (scheme in HUBS and model.token_secret is None):
@@ -103,7 +98,7 @@ def _asked(spec: LLMDeploymentSpec, config: OperatorConfig, model: ModelSpec, na
         field=where,
         source=model.source,
         revision=model.revision,
-        word=model.source if "://" in model.source else f"hf://{model.source}",
+        word=with_scheme(model.source),
         env=tuple(_opens(spec, scheme, model.token_secret)),
     )
 
@@ -122,27 +117,22 @@ def _on_the_weights_claim(spec: LLMDeploymentSpec, model: ModelSpec, where: str)
         source=model.source,
         revision=model.revision,
         word=model.source,
-        volumes=({"name": "weights", "persistentVolumeClaim": {"claimName": claim.name, "readOnly": True}},),
+        volumes=({"name": "weights", **read_only(claim.name)},),
         mounts=({"name": "weights", "mountPath": place, "readOnly": True, **part},),
     )
 
 
 def _opens(spec: LLMDeploymentSpec, scheme: str, secret: SecretKey | None) -> list[Mapping[str, Any]]:
-    """By reference: no value of a Secret ever passes through the operator."""
     if scheme == "s3":
         found = []
         for one in spec.engine.env:
             if one.name.startswith(CREDENTIALS):
                 value: dict[str, Any] = {"value": verbatim(one.value or "")}
                 if one.secret is not None:
-                    value = _reference(one.secret)
+                    value = from_secret(one.secret)
                 found.append({"name": one.name, **value})
         return sorted(found, key=lambda one: str(one["name"]))
-    return [] if secret is None else [{"name": TOKENS[scheme], **_reference(secret)}]
-
-
-def _reference(secret: SecretKey) -> dict[str, Any]:
-    return {"valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}}
+    return [] if secret is None else [{"name": TOKENS[scheme], **from_secret(secret)}]
 
 
 def pod_name(owner: Owner, ticket: str, attempt: int) -> str:

@@ -13,10 +13,11 @@ from plimsoll import names
 from plimsoll.api.config import Network
 from plimsoll.api.quantity import format_quantity, parse_bytes
 from plimsoll.api.v1alpha1.model import ClaimTemplate, ImageVolume, Volume
+from plimsoll.api.v1alpha1.source import HUBS, claim_of, location_of, scheme_of
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.adapters import LIST_FOLDER, adapter_claims, claim_folder
 from plimsoll.engines.command import TEMPLATE_FILE, TLS_FOLDER
-from plimsoll.engines.sources import HUBS, MODEL_FOLDER, scheme_of, sources
+from plimsoll.engines.sources import MODEL_FOLDER, Named, sources
 from plimsoll.planning.plan import PlanSet
 
 CACHE: Final = "/cache"
@@ -167,17 +168,26 @@ def _part(volume: Volume | None) -> dict[str, Any]:
 def _named(spec: LLMDeploymentSpec) -> Iterator[Mounted]:
     """What lies in a claim or an image: the model, a tokenizer, a draft, adapters."""
     for one in sources(spec):
-        location = one.source.partition("://")[2]
-        match scheme_of(one.source):
-            case "pvc":
-                claim = {"claimName": location.partition("/")[0], "readOnly": True}
-                yield _mounted(one.name, {"persistentVolumeClaim": claim}, one.folder, readOnly=True)
-            case "oci":
-                yield _mounted(one.name, {"image": {"reference": location}}, one.folder, readOnly=True)
+        if (found := mounted_source(one)) is not None:
+            yield found
     for number, name in enumerate(adapter_claims(spec)):
-        claim = {"claimName": name, "readOnly": True}
-        source = {"persistentVolumeClaim": claim}
-        yield _mounted(f"adapters-{number}", source, claim_folder(name), readOnly=True)
+        yield _mounted(f"adapters-{number}", read_only(name), claim_folder(name), readOnly=True)
+
+
+def mounted_source(named: Named) -> Mounted | None:
+    """None where it is fetched, or lies in the engine's image."""
+    match scheme_of(named.source):
+        case "pvc":
+            volume = read_only(claim_of(named.source)[0])
+        case "oci":
+            volume = {"image": {"reference": location_of(named.source)}}
+        case _:
+            return None
+    return _mounted(named.name, volume, named.folder, readOnly=True)
+
+
+def read_only(claim: str) -> dict[str, Any]:
+    return {"persistentVolumeClaim": {"claimName": claim, "readOnly": True}}
 
 
 def _scratch(name: str, path: str, empty: dict[str, Any]) -> Mounted:

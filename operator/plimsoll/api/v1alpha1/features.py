@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from plimsoll.api.base import ApiModel, Bool, Int, ObjectName, Rule, Tokens, Word, field, listing
-from plimsoll.api.v1alpha1.model import Revision, SecretKey, Source, climbs
+from plimsoll.api.v1alpha1.model import SecretKey
+from plimsoll.api.v1alpha1.source import Revision, Source, climbs
 
 
 def _whole(value: object) -> object:

@@ -8,30 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from plimsoll.api.base import PRINTABLE, ApiModel, Bool, ObjectName, Quantity, Rule, field, listing, owned
-
-_REPO = r"([A-Za-z0-9][A-Za-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*"
-SOURCE = (
-    rf"^((hf|modelscope)://{_REPO}"
-    r"|[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*"
-    r"|(s3|oci)://[A-Za-z0-9][A-Za-z0-9._:@/+=-]*"
-    r"|pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[A-Za-z0-9._+=/-]*)?"
-    r"|/[A-Za-z0-9._+=/-]*)$"
-)
-
-Source = Annotated[str, Field(min_length=1, max_length=512, pattern=SOURCE)]
-Revision = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
-
-
-def climbs(name: str, *, optional: bool = False) -> Rule:
-    """A path that climbs would leave what is mounted for it."""
-    clean = f"!self.{name}.contains('..')"
-    return Rule(
-        name=f"{name}-climbs",
-        cel=f"!has(self.{name}) || {clean}" if optional else clean,
-        holds=lambda m: ".." not in (getattr(m, name) or ""),
-        message=f"{name} must not contain '..'; name the folder itself",
-        field=name,
-    )
+from plimsoll.api.v1alpha1.source import Revision, Source, climbs, location_of, scheme_of
 
 
 class SecretKey(ApiModel):
@@ -110,15 +87,12 @@ class ModelSpec(ApiModel):
     @property
     def scheme(self) -> str:
         """hf, modelscope, s3, oci, pvc, or path."""
-        if self.source.startswith("/"):
-            return "path"
-        scheme, separator, _ = self.source.partition("://")
-        return scheme if separator else "hf"
+        return scheme_of(self.source)
 
     @property
     def location(self) -> str:
         """The source without its scheme."""
-        return self.source.partition("://")[2] or self.source
+        return location_of(self.source)
 
 
 class EmptyDirVolume(ApiModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.api.quantity import format_gib
+from plimsoll.api.v1alpha1.source import FETCHED
 from plimsoll.facts.gpus import GIB, Vendor
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import explained
@@ -24,7 +25,6 @@ LOADING_MOST: Final = 16 * GIB
 """Pages of the shard that is being read; the rest of the page cache gives way."""
 QUEUE_BYTES: Final = 160 * 2**20
 """One broadcast ring of the engine: 10 chunks of 16 MiB."""
-FETCHED: Final = ("hf", "modelscope", "s3")
 CACHES: Final = 10 * GIB
 """Compiled kernels, graphs, tokenizer files."""
 
@@ -40,7 +40,6 @@ def pod_resources(
     memory = _whole(BASE_MEMORY + MEMORY_EACH * workers + loading + shm + offload + adapters)
     cores = BASE_CORES + CORES_EACH * workers
     scratch = spec.storage.weights is None or spec.storage.weights.empty_dir is not None
-    # What lies on a claim, in an image or in the engine's image is mounted, and not fetched.
     fetched = model.weights.total * 11 // 10 if spec.model.scheme in FETCHED else 0
     disk = _whole(fetched + CACHES) if scratch else 0
     if slot.gpu.vendor is Vendor.CPU:
