@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         "--port-file", type=Path, help="write the port there, which is chosen freely for --port 0"
     )
     serve.add_argument(
-        "--plan", type=Path, help="a JSON file that says what the plan counts on: GPUs, memory, disks"
+        "--plan", metavar="JSON", help="what the plan counts on: GPUs, memory, disks; or a file that says it"
     )
     serve.add_argument(
         "--grace",
@@ -255,10 +255,10 @@ def _look(need: Need, said: Said, supervisor: Supervisor) -> list[Failure]:
     return found
 
 
-def _plan(file: Path | None) -> Need:
-    if file is None:
+def _plan(said: str | None) -> Need:
+    if said is None:
         return Need()
-    body = json.loads(file.read_text(encoding="utf-8"))
+    body = json.loads(said if said.startswith("{") else Path(said).read_text(encoding="utf-8"))
     if not isinstance(body, dict):
         raise PlanUnreadable("it must be a JSON object")
     return need_of(body)

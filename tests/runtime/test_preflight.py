@@ -272,17 +272,19 @@ def test_the_least_limit_on_memory_counts(tmp_path: Path):
     assert (host_memory(tmp_path) or 0) > 4096
 
 
-def test_a_machine_that_does_not_fit_starts_no_engine(supervised, tmp_path: Path):
-    plan = tmp_path / "plan.json"
-    plan.write_text(f'{{"hostMemoryBytes": {1 << 60}}}')
-    supervised.engine("--say=I was started", own=(f"--plan={plan}",))
+@pytest.mark.parametrize("in_a_file", [False, True])
+def test_a_machine_that_does_not_fit_starts_no_engine(supervised, tmp_path: Path, in_a_file):
+    said = f'{{"hostMemoryBytes": {1 << 60}}}'
+    file = tmp_path / "plan.json"
+    file.write_text(said)
+    supervised.engine("--say=I was started", own=("--plan", str(file) if in_a_file else said))
     assert supervised.end() == 1
     assert supervised.failure()["word"] == "HostMemoryTaken"
     assert "I was started" not in supervised.said()
 
 
-def test_a_plan_that_is_no_json_is_an_error_of_the_command_line(supervised, tmp_path: Path):
-    plan = tmp_path / "plan.json"
-    plan.write_text("{")
-    supervised.engine(own=(f"--plan={plan}",))
+@pytest.mark.parametrize("said", ["{", "[]", "/no/such/file"])
+def test_a_plan_that_is_none_is_an_error_of_the_command_line(supervised, said):
+    supervised.engine(own=("--plan", said))
     assert supervised.end() == 2
+    assert f"--plan {said}: " in supervised.said()

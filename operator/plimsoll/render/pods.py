@@ -24,7 +24,7 @@ from plimsoll.render.probes import PORT_NAME, grace_seconds, hold_seconds, probe
 from plimsoll.render.start import start_of, verbatim
 from plimsoll.render.templating import NotAsMeant, fill, images_of
 from plimsoll.render.volumes import volumes
-from plimsoll.render.wrapping import member_words, wrapped
+from plimsoll.render.wrapping import member_words, plan_words, wrapped
 
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
 CLAIM_TEMPLATE: Final = "resourceClaimTemplateName"
@@ -101,7 +101,12 @@ def pod_template(
     pod = patched(pod, spec.pod_patches, told.config)
     if not told.config.runtime.enabled:
         return pod
-    more = (*member_words(engine.member), *_brought(spec), *adapter_words(spec, told.config))
+    more = (
+        *plan_words(chosen),
+        *member_words(engine.member),
+        *_brought(spec),
+        *adapter_words(spec, told.config),
+    )
     return wrapped(pod, runtime_image(told.config), drain, more)
 
 

@@ -6,10 +6,14 @@ container that a patch has left without a command starts as it is.
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any, Final
 
 from plimsoll.api.problems import Problem, SpecError, show
 from plimsoll.engines.command import Member
+from plimsoll.facts.gpus import Vendor
+from plimsoll.planning.plan import PlanSet
 from plimsoll.render.patching import ENGINE
 from plimsoll.render.start import (
     RUNTIME_FILE,
@@ -25,6 +29,8 @@ NAME: Final = "plimsoll"
 """Of the volume and of the init container."""
 TARGET: Final = "/shared"
 """Where the init container finds the volume: its own folder of that name holds the file."""
+_MODEL: Final = re.compile(r"[A-Za-z]*\d+[A-Za-z]*")
+"""H100 in H100-SXM-80GB, 4090 in RTX-4090: the first word of a product that has a number."""
 COPIES: Final = ("cp", f"{RUNTIME_FOLDER}/{RUNTIME_FILE}", f"{TARGET}/")
 """What the image of the supervisor does in an engine's pod before the engine starts."""
 
@@ -61,6 +67,21 @@ def member_words(member: Member | None) -> tuple[str, ...]:
     if member is None:
         return ()
     return "--member", member.rank, str(member.pods), member.leader
+
+
+def plan_words(chosen: PlanSet) -> tuple[str, ...]:
+    """What the plan counts on, for a supervisor that looks before anything is loaded. Only what is certain on every machine: a
+    product by its model alone, as drivers and clouds write the rest of its name in their own ways, and no memory of a part of a
+    device, which drivers round in theirs."""
+    hardware = chosen.hardware
+    if hardware.vendor == Vendor.CPU:
+        return ()
+    told: dict[str, Any] = {"gpus": chosen.resources.devices}
+    if hardware.vendor == Vendor.NVIDIA and (model := _MODEL.search(hardware.gpu)):
+        told["product"] = model[0]
+    if hardware.partition is None and hardware.sharing == 1:
+        told["gpuBytes"] = hardware.memory_bytes
+    return "--plan", json.dumps(told)
 
 
 def _entries(parent: dict[str, Any], field: str) -> list[dict[str, Any]]:

@@ -1,0 +1,86 @@
+"""What a pod's supervisor is told of the plan, and that it judges by it: rendered by the one, read by the other."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.facts.gpus import Vendor, all_gpus
+from plimsoll.render.wrapping import plan_words
+from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.nvml import Devices, Gpu
+from plimsoll_runtime.preflight import Seen, misfits, need_of
+from tests.render.building import engine_of, frozen, resource
+from tests.render.cases import GIB, KINDS, entry
+
+NVIDIA = [gpu for gpu in all_gpus() if gpu.vendor is Vendor.NVIDIA]
+AS_DRIVERS_SAY = ("NVIDIA-", "Tesla-")
+"""Labels of NVIDIA's feature discovery are the driver's own names with dashes for spaces."""
+
+
+def told_in(template):
+    """Before the engine's own words begin."""
+    words = engine_of(template)["args"]
+    own = words[: words.index("--")] if "--" in words else []
+    return json.loads(own[own.index("--plan") + 1]) if "--plan" in own else None
+
+
+def judged(chosen, *names, total=80 * GIB) -> list[Failure]:
+    """By the supervisor, in a container that sees GPUs of these names."""
+    need = need_of(json.loads(plan_words(chosen)[1]))
+    return misfits(need, Seen(devices=Devices(tuple(Gpu(name, total, total) for name in names))))
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("one-gpu", {"gpus": 1, "product": "H100", "gpuBytes": 80 * GIB}),
+        ("claim", {"gpus": 2, "product": "H100", "gpuBytes": 80 * GIB}),
+        ("group", {"gpus": 4, "product": "H100", "gpuBytes": 80 * GIB}),
+        ("group-by-ray", {"gpus": 4, "product": "H100", "gpuBytes": 80 * GIB}),
+        ("group-in-one-fabric", {"gpus": 4, "product": "GB200", "gpuBytes": 80 * GIB}),
+        ("amd", {"gpus": 1, "gpuBytes": 80 * GIB}),
+        ("mig", {"gpus": 1, "product": "H100"}),
+        ("cpu", None),
+    ],
+)
+def test_each_pod_s_supervisor_is_told_what_the_plan_counts_on_in_that_pod(kind, told):
+    said, chosen = KINDS[kind]
+    revision = frozen(resource(**said), chosen=chosen)
+    assert told_in(revision.leader) == told
+    assert revision.worker is None or told_in(revision.worker) == told
+
+
+@pytest.mark.parametrize("gpu", NVIDIA, ids=lambda gpu: gpu.name)
+def test_every_product_passes_by_the_names_that_its_driver_says(gpu):
+    chosen = entry(gpu=gpu.name)
+    for label in (alias for alias in gpu.aliases if alias.startswith(AS_DRIVERS_SAY)):
+        for said in (label, label.replace("-", " ")):
+            assert judged(chosen, said) == []
+
+
+@pytest.mark.parametrize(
+    ("planned", "names", "total", "word"),
+    [
+        ("H100-SXM-80GB", ["NVIDIA L40S"], 80 * GIB, "WrongGpu"),
+        ("A10-24GB", ["NVIDIA A100-SXM4-80GB"], 80 * GIB, "WrongGpu"),
+        ("A100-SXM-80GB", ["NVIDIA A100-SXM4-40GB"], 40 * GIB, "WrongGpu"),
+        ("H100-SXM-80GB", [], 80 * GIB, "TooFewGpus"),
+    ],
+)
+def test_what_the_plan_does_not_count_on_ends_the_start_with_a_word(planned, names, total, word):
+    assert judged(entry(gpu=planned), *names, total=total)[0].word == word
+
+
+def test_fewer_gpus_than_planned_end_the_start_with_a_word():
+    assert judged(entry(devices=4), "NVIDIA H100 80GB HBM3")[0].word == "TooFewGpus"
+
+
+def test_a_pod_whose_gpus_nobody_can_ask_for_passes():
+    assert misfits(need_of(json.loads(plan_words(entry(devices=8))[1])), Seen()) == []
+
+
+def test_a_share_of_a_device_is_not_held_to_the_memory_of_a_whole_one():
+    chosen = entry()
+    shared = replace(chosen, hardware=replace(chosen.hardware, sharing=4))
+    assert judged(shared, "NVIDIA H100 80GB HBM3", total=20 * GIB) == []
