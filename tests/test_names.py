@@ -18,7 +18,7 @@ GROUP = names.group_name(SET, names.MAX_REPLICAS - 1)
         ),
         pytest.param(f"{GROUP}-{'t' * names.TEMPLATE_HASH_LENGTH}", id="a group's revision label"),
         pytest.param(f"{GROUP}-{names.MAX_GROUP - 1}", id="a group's pod"),
-        pytest.param(f"{LONGEST}-facts-{'h' * names.SET_HASH_LENGTH}", id="a facts pod"),
+        pytest.param(names.facts_pod_name(LONGEST, "0123456789abcdef"), id="a facts pod"),
         *(pytest.param(names.child_name(LONGEST, suffix), id=suffix) for suffix in names.CHILD_SUFFIXES),
     ],
 )

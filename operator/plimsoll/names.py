@@ -28,6 +28,9 @@ MANAGED_BY: Final = "plimsoll"
 LABEL_DEPLOYMENT: Final = f"{GROUP}/deployment"
 LABEL_SET: Final = f"{GROUP}/set"
 LABEL_ROLE: Final = f"{GROUP}/role"
+"""What a pod is there for: SERVING or FACTS, which are watched apart."""
+SERVING: Final = "serving"
+FACTS: Final = "facts"
 LABEL_LEADER: Final = f"{GROUP}/leader"
 LABEL_GROUP: Final = f"{GROUP}/group"
 """Number of the replica, on the objects and pods of a replica that has several pods; a pod's rank is LABEL_RANK's value."""
@@ -95,14 +98,14 @@ RANK_DIGITS: Final = 3
 MAX_REPLICAS: Final = 10**REPLICA_DIGITS
 MAX_GROUP: Final = 10**RANK_DIGITS
 WORKERS: Final = "-w"
-CHILD_SUFFIXES: Final = ("headless", "plan", "facts", "adapters", "netpol", "route", "weights", "cache")
+CHILD_SUFFIXES: Final = ("headless", "plan", "adapters", "netpol", "route", "weights", "cache")
 
 _SET: Final = 1 + SET_HASH_LENGTH
 LONGEST_SUFFIX: Final = max(
     _SET + 1 + TEMPLATE_HASH_LENGTH + 1 + POD_SUFFIX_LENGTH,
     _SET + 1 + REPLICA_DIGITS + len(WORKERS) + 1 + TEMPLATE_HASH_LENGTH,
     _SET + 1 + REPLICA_DIGITS + len(WORKERS) + 1 + RANK_DIGITS,
-    1 + len("facts") + 1 + SET_HASH_LENGTH,
+    1 + len(FACTS) + _SET,
     *(1 + len(suffix) for suffix in CHILD_SUFFIXES),
 )
 NAME_MAX: Final = LABEL_MAX - LONGEST_SUFFIX
@@ -121,6 +124,11 @@ def group_name(set_: str, replica: int) -> str:
 def workers_name(set_: str, replica: int) -> str:
     """The name of what holds the pods of such a replica that do not lead."""
     return f"{group_name(set_, replica)}{WORKERS}"
+
+
+def facts_pod_name(deployment: str, digest: str) -> str:
+    """The name of a pod that reads a model."""
+    return f"{deployment}-{FACTS}-{digest[:SET_HASH_LENGTH]}"
 
 
 def child_name(deployment: str, suffix: str) -> str:

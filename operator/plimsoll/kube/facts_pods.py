@@ -24,8 +24,7 @@ from plimsoll.kube.watchers import Watched
 from plimsoll.objects import Manifest
 
 LOG: Final = logging.getLogger(__name__)
-ROLE: Final = "facts"
-SELECTOR: Final = f"{names.LABEL_ROLE}={ROLE}"
+SELECTOR: Final = f"{names.LABEL_ROLE}={names.FACTS}"
 MOST_TOLD: Final = 8192
 """Characters; the kubelet keeps 4 KiB."""
 _MOST_DIGITS: Final = 9

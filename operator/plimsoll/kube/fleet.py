@@ -19,11 +19,10 @@ from plimsoll.kube.door import Door, Object
 from plimsoll.kube.errors import KubeError
 from plimsoll.kube.kinds import NODE, POD, Kind
 from plimsoll.kube.pace import Pace
-from plimsoll.kube.serving import ROLE
 from plimsoll.kube.watchers import Watchers
 from plimsoll.kube.watching import Sink, key_of
 
-OTHERS: Final = f"{names.LABEL_ROLE}!={ROLE}"
+OTHERS: Final = f"{names.LABEL_ROLE}!={names.SERVING}"
 TAKING: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 _NAMESPACED: Final = (
     "nodes and other namespaces' pods may not be read here; planned on the node classes of the admin's config alone, "

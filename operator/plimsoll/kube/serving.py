@@ -25,8 +25,7 @@ from plimsoll.kube.scalers import Scalers
 from plimsoll.kube.watchers import Watched
 from plimsoll.objects import Bearer
 
-ROLE: Final = "serving"
-SELECTOR: Final = f"{names.LABEL_ROLE}={ROLE}"
+SELECTOR: Final = f"{names.LABEL_ROLE}={names.SERVING}"
 
 Hears = Callable[[str, Object | None], None]
 """Is told each serving pod, or that one (namespace/name) is gone: the inventory counts what it takes."""

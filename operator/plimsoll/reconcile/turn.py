@@ -36,7 +36,9 @@ from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.settled import settled
 from plimsoll.reconcile.told_models import Told
 from plimsoll.reconcile.world import World, plan_ref
+from plimsoll.render.adapters import list_ref
 from plimsoll.render.revision import Revision
+from plimsoll.render.sets import owner_of
 from plimsoll.status.story import Story, Trouble
 from plimsoll.status.told import news, told, unreadable
 
@@ -86,7 +88,7 @@ async def turn(world: World, key: str) -> float | None:
     seen, decision, read = await _decide(world, key, deployment)
     applied = await _apply(world, deployment, decision)
     world.wrote(key, decision.kept, decision.revisions, applied.written)
-    if any(ref.name == names.child_name(deployment.name, "adapters") for ref in applied.written):
+    if list_ref(owner_of(deployment)) in applied.written:
         world.measured.reports.again(key)
     await clear(world, key, read)
     _remember(world, key, seen, decision)

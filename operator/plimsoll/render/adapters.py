@@ -12,7 +12,7 @@ from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.adapters import LIST_FOLDER, LIST_KEY, adapter_list, come_and_go
-from plimsoll.objects import Manifest
+from plimsoll.objects import Manifest, Ref
 from plimsoll.render.owned import Owner, owned
 from plimsoll.render.volumes import ADAPTERS
 
@@ -23,6 +23,10 @@ def keeps_adapters(spec: LLMDeploymentSpec, config: OperatorConfig) -> bool:
 
 def list_name(owner: Owner) -> str:
     return names.child_name(owner.name, "adapters")
+
+
+def list_ref(owner: Owner) -> Ref:
+    return Ref("v1", "ConfigMap", owner.namespace, list_name(owner))
 
 
 def adapter_object(spec: LLMDeploymentSpec, owner: Owner) -> Manifest:

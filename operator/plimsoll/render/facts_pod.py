@@ -24,8 +24,6 @@ from plimsoll.render.owned import Owner, owned
 from plimsoll.render.start import SUPERVISOR, verbatim
 from plimsoll.render.volumes import CA_FOLDER, CACHE, MODELS, mounted_source, read_only
 
-ROLE: Final = "facts"
-"""Of the label by which such pods are watched, apart from those that serve."""
 DEADLINE_SECONDS: Final = 3600
 """A pod that waits for a Secret or a claim is started by its kubelet as soon as that is there, so it may wait for a while."""
 CREDENTIALS: Final = ("AWS_", "RUNAI_STREAMER_S3_")
@@ -138,7 +136,7 @@ def _opens(spec: LLMDeploymentSpec, scheme: str, secret: SecretKey | None) -> li
 def pod_name(owner: Owner, ticket: str, attempt: int) -> str:
     """No two attempts have one name, so that the one before may still be there; nor have two resources that had one name in turn."""
     digest = hashlib.sha256(f"{owner.uid} {ticket} {attempt}".encode()).hexdigest()
-    return f"{owner.name}-facts-{digest[: names.SET_HASH_LENGTH]}"
+    return names.facts_pod_name(owner.name, digest)
 
 
 def facts_pod(
@@ -165,7 +163,7 @@ def facts_pod(
         owner,
         kind="Pod",
         name=pod_name(owner, ticket, attempt),
-        labels={names.LABEL_ROLE: ROLE},
+        labels={names.LABEL_ROLE: names.FACTS},
         annotations={
             names.ANNOTATION_TICKET: ticket,
             names.ANNOTATION_ATTEMPT: str(attempt),

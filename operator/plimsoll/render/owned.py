@@ -10,7 +10,7 @@ from plimsoll import names
 from plimsoll.objects import Manifest, manifest
 from plimsoll.render.templating import made
 
-SERVING = "serving"
+SERVING = names.SERVING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ def labels_of(owner: Owner) -> dict[str, str]:
     return {
         names.LABEL_NAME: "vllm",
         names.LABEL_INSTANCE: owner.name,
-        names.LABEL_COMPONENT: SERVING,
+        names.LABEL_COMPONENT: names.SERVING,
         names.LABEL_MANAGED_BY: names.MANAGED_BY,
         names.LABEL_DEPLOYMENT: owner.name,
     }
@@ -68,7 +68,7 @@ def leaders_of(deployment: str) -> dict[str, str]:
 
 def members_of(deployment: str) -> dict[str, str]:
     """What selects all serving pods, those of a group that do not answer too."""
-    return {names.LABEL_DEPLOYMENT: deployment, names.LABEL_ROLE: SERVING}
+    return {names.LABEL_DEPLOYMENT: deployment, names.LABEL_ROLE: names.SERVING}
 
 
 def _reference(owner: Owner) -> dict[str, object]:
