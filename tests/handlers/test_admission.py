@@ -18,14 +18,19 @@ from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING
 from plimsoll.facts.models import lookup
+from plimsoll.facts.resolve import Resolver
 from plimsoll.handlers import admission as room
 from plimsoll.handlers.admission import Admission, serve
 from plimsoll.kube.certificates import made
 from plimsoll.kube.errors import Unreachable
 from plimsoll.kube.rights import User
+from plimsoll.planning.plan import Outcome, Plan
 from plimsoll.reconcile.admission import Named
+from plimsoll.reconcile.decide import foreseen
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.models import MODEL, Found, Missing
+from plimsoll.reconcile.models import Models as Hub
+from plimsoll.reconcile.seen import Seen
 from tests.planning.asking import inventory, pool
 from tests.reconcile.test_known_models import CLAIM, kept
 
@@ -65,12 +70,17 @@ class World:
 
 
 class Rights:
+    """Answers once it may: `answers` is set at the start."""
+
     def __init__(self, *, lacks: bool = False, error: Exception | None = None) -> None:
         self.lacks, self.error = lacks, error
         self.asked: list[tuple[str, str, tuple[Named, ...]]] = []
+        self.answers = asyncio.Event()
+        self.answers.set()
 
     async def lacking(self, user: User, namespace: str, things: Sequence[Named]) -> tuple[Named, ...]:
         self.asked.append((user.name, namespace, tuple(things)))
+        await self.answers.wait()
         if self.error is not None:
             raise self.error
         return tuple(things) if self.lacks else ()
@@ -181,6 +191,56 @@ def test_rights_are_asked_for_the_user_of_the_request_and_for_what_is_new() -> N
     assert rights.asked == [("alice", "team-a", (Named("spec.model.tokenSecret.name", "secrets", "hub"),))]
     asked = request(naming, operation="UPDATE", oldObject=request(naming)["object"])
     assert answer(asked, desk(rights=rights))["allowed"] is True
+
+
+def test_it_is_planned_while_the_api_server_says_what_the_user_may_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rights = Rights()
+    rights.answers.clear()
+    admission = desk(rights=rights)
+
+    async def run() -> dict[str, Any]:
+        loop = asyncio.get_running_loop()
+
+        def planned(seen: Seen) -> Plan:
+            # Only once there is a plan the API server answers.
+            made = foreseen(seen)
+            loop.call_soon_threadsafe(rights.answers.set)
+            return made
+
+        monkeypatch.setattr(room, "foreseen", planned)
+        try:
+            async with asyncio.timeout(60):
+                return await admission.answer(request())
+        finally:
+            admission.close()
+
+    assert asyncio.run(run())["allowed"] is True
+
+
+def test_what_is_read_and_compiled_but_once_is_so_before_anybody_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that nobody asks for goes the whole way: it fits, and its pods are written down."""
+    made: list[Plan] = []
+
+    def planned(seen: Seen) -> Plan:
+        made.append(foreseen(seen))
+        return made[-1]
+
+    monkeypatch.setattr(room, "foreseen", planned)
+    admission = desk()
+    admission._world.models = Hub(Resolver(), lambda: 0.0)
+
+    async def run() -> None:
+        try:
+            await admission.warm()
+        finally:
+            admission.close()
+
+    asyncio.run(run())
+    assert [one.outcome for one in made] == [Outcome.FITS]
 
 
 def test_a_model_that_a_pod_told_of_is_judged_like_any_other() -> None:

@@ -14,7 +14,8 @@ from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.applier import Applied
 from plimsoll.planning.pinning import digest_before
 from plimsoll.planning.plan import Outcome
-from plimsoll.reconcile.decide import Decision, decide
+from plimsoll.reconcile import decide as room
+from plimsoll.reconcile.decide import Decision, decide, foreseen
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.subject import subject_of
@@ -219,6 +220,29 @@ def test_nothing_of_an_edit_that_is_refused_reaches_a_pod(edit: dict[str, object
     assert {one.ref.kind for one in wrong.manifests} == {"PodDisruptionBudget", "Deployment"}
     assert hashes(wrong).items() <= hashes(first).items()
     assert not wrong.prune
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"replicas": 3},
+        {"topology": {"tensor": 3}},
+        {"topology": {"gpuProducts": ["H1000"]}},
+        {"model": {"source": f"hf://{LLAMA}", "trustRemoteCode": True}},
+        {"podPatches": [{"op": "remove", "path": "/spec/nothing/of/it"}]},
+        {"workload": {"preset": "nobody-knows-this"}},
+    ],
+    ids=["fits", "fits thrice", "contradicts itself", "a GPU that nobody knows", "is not trusted",
+         "cannot be written down", "a preset that is not there"],
+)  # fmt: skip
+def test_who_only_asks_whether_it_may_be_hears_what_a_first_turn_would_say_and_no_object_is_made(
+    spec: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = seen(spec=spec)
+    first = decide(asked)
+    monkeypatch.delattr(room, "_objects")
+    assert foreseen(asked) == first.plan
 
 
 def test_a_set_whose_revision_cannot_be_read_is_not_ended() -> None:

@@ -7,6 +7,7 @@ time runs out) is answered as an error, and the webhook's failure policy decides
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import ssl
 from collections import Counter
@@ -29,7 +30,7 @@ from plimsoll.kube.rights import Rights, User
 from plimsoll.planning.plan import Plan
 from plimsoll.planning.planner import PlanFacts
 from plimsoll.reconcile.admission import Verdict, forbidden, has_errors, judged, newly_named, unjudged
-from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.decide import foreseen
 from plimsoll.reconcile.kept import KeptModel
 from plimsoll.reconcile.known_models import known_models
 from plimsoll.reconcile.models import Missing
@@ -49,6 +50,24 @@ MOST_PLANS: Final = 4
 MODEL_SECONDS: Final = 1.5
 """How long a hub is waited for; it goes on being asked, so that the loop finds the answer."""
 REVIEW: Final = "admission.k8s.io/v1"
+PLAIN: Final = LLMDeployment.model_validate(
+    {
+        "metadata": {"name": "plain", "namespace": "plain"},
+        "spec": {
+            "model": {
+                "source": "hf://plain/plain",
+                "architecture": {
+                    "config": json.dumps({
+                        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "bfloat16",
+                        "hidden_size": 1024, "intermediate_size": 4096, "vocab_size": 32000, "num_hidden_layers": 8,
+                        "num_attention_heads": 8, "num_key_value_heads": 8, "max_position_embeddings": 8192,
+                    })
+                },
+            }
+        },
+    }
+)  # fmt: skip
+"""So small that it fits any device, and known without asking anybody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +117,10 @@ class Admission:
         self._looking: set[asyncio.Task[PlanFacts]] = set()
         self.counts = Counts()
 
+    async def warm(self) -> None:
+        """Judges one that nobody asks for, so that the first who asks does not wait for what is read and compiled but once."""
+        await self._plan(PLAIN, self._seen_by(PLAIN))
+
     def close(self) -> None:
         for task in self._looking:
             task.cancel()
@@ -123,14 +146,12 @@ class Admission:
 
     async def verdict(self, asked: Asked) -> Verdict:
         deployment, before = asked.deployment, asked.before
-        lacking = await self._rights.lacking(
-            asked.user, deployment.namespace, newly_named(deployment, before)
-        )
         inventory = self._seen_by(deployment)
-        plan = await self._plan(deployment, inventory)
-        stood = None
-        if before is not None and has_errors(plan):
-            stood = await self._plan(before, self._seen_by(before))
+        # The API server looks up what the user may do while it is planned here.
+        lacking, (plan, stood) = await asyncio.gather(
+            self._rights.lacking(asked.user, deployment.namespace, newly_named(deployment, before)),
+            self._plans(deployment, before, inventory),
+        )
         return judged(
             plan,
             inventory,
@@ -138,6 +159,15 @@ class Admission:
             before=stood,
             rights=forbidden(asked.user.name, deployment.namespace, lacking),
         )
+
+    async def _plans(
+        self, deployment: LLMDeployment, before: LLMDeployment | None, inventory: Inventory
+    ) -> tuple[Plan, Plan | None]:
+        """Where it has errors, what it was before the edit too."""
+        plan = await self._plan(deployment, inventory)
+        if before is None or not has_errors(plan):
+            return plan, None
+        return plan, await self._plan(before, self._seen_by(before))
 
     async def _plan(self, deployment: LLMDeployment, inventory: Inventory) -> Plan:
         """As a first turn would have it. Where that takes too long, what may not be is found all the same."""
@@ -150,14 +180,14 @@ class Admission:
                 why = f"what is known of {deployment.spec.model.source} is still being read"
                 return self._unplanned(deployment, inventory, why)
             seen = self._seen(deployment, inventory, facts)
-            return (await asyncio.get_running_loop().run_in_executor(self._thinking, decide, seen)).plan
+            return await asyncio.get_running_loop().run_in_executor(self._thinking, foreseen, seen)
         finally:
             self._planning -= 1
 
     def _unplanned(self, deployment: LLMDeployment, inventory: Inventory, why: str) -> Plan:
         """A millisecond's work: without the model's facts a plan ends at what is wrong whatever they are."""
         seen = self._seen(deployment, inventory, PlanFacts(model=None, problem=why))
-        return unjudged(decide(seen).plan, why)
+        return unjudged(foreseen(seen), why)
 
     def _seen(self, deployment: LLMDeployment, inventory: Inventory, facts: PlanFacts) -> Seen:
         return Seen(

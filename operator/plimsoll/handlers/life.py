@@ -150,7 +150,7 @@ class Life:
                 # Its first certificate may be a standby's to make, and its writes are safe against each other.
                 keeping = await stack.enter_async_context(Door(access, pace=self.pace))
                 await self._see()
-                self._answer(options.webhook, keeping, asking, may_write)
+                await self._answer(options.webhook, keeping, asking, may_write)
                 stack.push_async_callback(_ended, self._webhook)
             if lease is not None and not await self._lead(lease):
                 return
@@ -162,7 +162,7 @@ class Life:
             await self.connected.start()
             self._sees = True
 
-    def _answer(
+    async def _answer(
         self, options: WebhookOptions, keeping: Door, asking: Door, leads: Callable[[], bool]
     ) -> None:
         # Certificates take 9 MB of code that nobody needs without a webhook.
@@ -171,6 +171,7 @@ class Life:
         self._admission = Admission(
             self.world, Rights(asking), inventory=self._fleet_for, namespaces=self.options.namespaces
         )
+        await self._admission.warm()
         self._hook = Webhook(
             self._admission,
             keeping,

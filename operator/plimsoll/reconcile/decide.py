@@ -80,6 +80,19 @@ def decide(seen: Seen) -> Decision:
     return replace(found, unserved=unserved(spec, tuple(found.revisions.values()), seen.capabilities))
 
 
+def foreseen(seen: Seen) -> Plan:
+    """The plan that decide() makes at a first look, pods that cannot be written down included, without the objects: for who only
+    asks whether it may be."""
+    made = seen.plan(seen.deployment)
+    if not made.sets or any(found.severity is Severity.ERROR for found in made.findings):
+        return made
+    try:
+        _revisions(seen, made, seen.config)
+    except SpecError as error:
+        return _refused(made, error)
+    return made
+
+
 def _decided(seen: Seen, spec: LLMDeploymentSpec | None) -> Decision:
     deployment, admin = seen.deployment, seen.config
     asked = deployment.metadata.annotations.get(names.ANNOTATION_REPLAN, "")
