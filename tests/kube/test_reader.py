@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from plimsoll.kube.reader import PAGE, ClusterUnreadable, read_cluster
 from tests.kube.api_server import Api, kubeconfig, serving
+
+CHART = Path(__file__).parents[1] / "charts" / "golden" / "default.yaml"
 
 
 @pytest.fixture
@@ -83,11 +87,25 @@ def test_learned_facts_are_those_of_the_operators_own_namespace(api: Api):
     assert (
         "plimsoll-learned is in namespaces ops, zoo; read in ops, where no operator's pod" in found.notes[-1]
     )
-    labels = {"app.kubernetes.io/component": "operator"}
-    api.lists["/api/v1/pods"] = [named("plimsoll-1", namespace="zoo", labels=labels)]
+    ours = installed("zoo")
+    labels = ours["metadata"]["labels"]
+    api.lists["/api/v1/pods"] = [ours]
     found = read_cluster()
     assert found.kept.learned == "anybody's"
     assert "read in zoo, where an operator runs" in found.notes[-1]
+    others = {"containers": [{"name": "operator", "command": ["/manager"]}]}
+    api.lists["/api/v1/pods"] = [{**named("another-1", namespace="zoo", labels=labels), "spec": others}]
+    found = read_cluster()
+    assert found.kept.learned == "theirs", "another operator's pod bears the same label"
+    assert "no operator's pod" in found.notes[-1]
+
+
+def installed(namespace: str) -> dict[str, Any]:
+    """A pod of the operator as the chart makes it."""
+    (made,) = (one for one in yaml.safe_load_all(CHART.read_text()) if one["kind"] == "Deployment")
+    template = made["spec"]["template"]
+    labels = template["metadata"]["labels"]
+    return {**named("plimsoll-1", namespace=namespace, labels=labels), "spec": template["spec"]}
 
 
 def test_an_unknown_context_names_what_to_check(api: Api):

@@ -27,6 +27,8 @@ TIMEOUT_SECONDS: Final = 30
 DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
 SEED: Final = f"metadata.name={names.LEARNED_SEED}"
 """Nobody but an admin makes it, so it need not bear our label."""
+PROGRAM: Final = ["python", "-m", "plimsoll"]
+"""How the chart starts the operator. Many an operator's pods bear the label of one; this program is ours alone."""
 OURS: Final = f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}"
 
 
@@ -105,11 +107,14 @@ def client_of(context: str | None) -> ApiClient:
 
 def _homes(pods: Objects) -> frozenset[str]:
     """Namespaces where an operator runs."""
-    found = (item.get("metadata") or {} for item in pods)
-    return frozenset(
-        str(one.get("namespace"))
-        for one in found
-        if (one.get("labels") or {}).get(names.LABEL_COMPONENT) == names.OPERATOR
+    return frozenset(str(pod["metadata"].get("namespace")) for pod in pods if _is_operator(pod))
+
+
+def _is_operator(pod: Mapping[str, Any]) -> bool:
+    labels = (pod.get("metadata") or {}).get("labels") or {}
+    containers = (pod.get("spec") or {}).get("containers") or ()
+    return labels.get(names.LABEL_COMPONENT) == names.OPERATOR and any(
+        one.get("command") == PROGRAM for one in containers
     )
 
 
