@@ -5,6 +5,7 @@ The kubelet keeps 4 KiB of what a container leaves in its termination message, s
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import traceback
@@ -17,6 +18,8 @@ MOST_EVIDENCE = 5
 MOST_LINE = 300
 LEAST_SECRET = 6
 """Characters; of what is shorter nothing could be told any more."""
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says where a folder could be written if there were room."""
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|API_KEY|ACCESS_KEY|CREDENTIAL|REGISTRY_AUTH")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 

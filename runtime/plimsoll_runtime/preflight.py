@@ -6,6 +6,7 @@ Seeing does I/O, judging does not. Only what is certain ends a start; what canno
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -14,11 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from plimsoll_runtime.address import number_of, value_of
-from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.failure import FULL_DISK, Failure
 from plimsoll_runtime.nvml import Devices
 
 GIB = 1 << 30
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the container's own mount
+TEMPORARY = "/tmp"  # noqa: S108 - the container's own folder
 LEAST_SHARED = 128 << 20
 """A queue between workers is 160 MiB, of which not all is used at once; Kubernetes gives 64 MiB where nobody asks for more."""
 SLACK_PERMILLE = 20
@@ -50,8 +52,8 @@ class Seen(NamedTuple):
     host_bytes: int | None = None
     disks: Mapping[str, int] = {}
     """Free bytes by folder."""
-    unwritable: Mapping[str, str] = {}
-    """Folders, and what the system said."""
+    unwritable: Mapping[str, int] = {}
+    """Folders, and the number of the system's error."""
 
 
 class PlanUnreadable(ValueError):
@@ -167,8 +169,13 @@ def misfits(need: Need, seen: Seen) -> list[Failure]:
         if free is not None and free < size:
             message = f"{path} has {_gib(free)} GiB free, and {_gib(size)} are needed"
             found.append(Failure("DiskFull", message, "a larger spec.storage.weights or spec.storage.cache"))
-    for path in sorted(seen.unwritable):
-        message = f"{path} cannot be written: {seen.unwritable[path]}"
+    for path, number in sorted(seen.unwritable.items()):
+        message = f"{path} cannot be written: {os.strerror(number)}"
+        if number in FULL_DISK:
+            found.append(
+                Failure("DiskFull", message, "a larger volume there: spec.storage, or spec.podPatches")
+            )
+            continue
         remedy = (
             "a volume there that the pod's user may write: spec.storage.cache, or fsGroup by spec.podPatches"
         )
@@ -232,7 +239,7 @@ def settled(need: Need, seen: Callable[[], Seen], wait: Callable[[], bool]) -> t
 def see(need: Need, devices: Devices | None) -> Seen:
     """What there is of what is needed; `devices` are asked for elsewhere, since that may take seconds."""
     unwritable = {}
-    for path in (tempfile.gettempdir(), *need.writable):
+    for path in (_temporary(), *need.writable):
         refused = _refused(Path(path))
         if refused is not None:
             unwritable[path] = refused
@@ -245,13 +252,21 @@ def see(need: Need, devices: Devices | None) -> Seen:
     )
 
 
-def _refused(folder: Path) -> str | None:
+def _temporary() -> str:
+    """The folder for temporary files; the usual one where there is none that could be written, so that it is told of."""
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError:
+        return TEMPORARY
+
+
+def _refused(folder: Path) -> int | None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"x")
     except OSError as error:
-        return error.strerror or str(error)
+        return error.errno or errno.EIO
     return None
 
 

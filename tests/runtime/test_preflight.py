@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -156,10 +157,11 @@ def test_amds_are_those_whose_device_file_is_here(tmp_path: Path):
         (Need(disks=(("/w", 9 * GIB),)), Seen(disks={"/w": GIB}), "DiskFull", "/w has 1.0 GiB free"),
         (
             Need(),
-            Seen(unwritable={"/c": "Read-only file system"}),
+            Seen(unwritable={"/c": errno.EROFS}),
             "NotWritable",
             "/c cannot be written: Read-only",
         ),
+        (Need(), Seen(unwritable={"/c": errno.ENOSPC}), "DiskFull", "/c cannot be written: No space left"),
     ],
 )
 def test_what_does_not_fit_is_said_with_both_figures(need, seen, word, said):
@@ -262,6 +264,17 @@ def test_this_machine_is_seen(tmp_path: Path):
 def test_a_folder_that_is_a_file_cannot_be_written(tmp_path: Path):
     (tmp_path / "file").touch()
     assert list(see(Need(writable=(str(tmp_path / "file"),)), None).unwritable) == [str(tmp_path / "file")]
+
+
+def test_a_container_without_any_folder_for_temporary_files_says_so(monkeypatch):
+    def none_is_writable() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp', '/var/tmp']")
+
+    monkeypatch.setattr("tempfile.gettempdir", none_is_writable)
+    monkeypatch.setattr("plimsoll_runtime.preflight.TEMPORARY", "/proc/nowhere")
+    failure = misfits(Need(), see(Need(), None))[0]
+    assert failure.word == "NotWritable"
+    assert failure.message.startswith("/proc/nowhere cannot be written: ")
 
 
 def test_the_least_limit_on_memory_counts(tmp_path: Path):

@@ -5,7 +5,6 @@ A file gets its name when all of it is there and right, so whatever has its name
 
 from __future__ import annotations
 
-import errno
 import shutil
 import threading
 import time
@@ -14,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from plimsoll_runtime.failure import FULL_DISK
 from plimsoll_runtime.sources.listing import CHUNK, Digest, File, Source, matches
 from plimsoll_runtime.sources.partial import Partial
 from plimsoll_runtime.sources.trouble import (
@@ -356,7 +356,7 @@ def of_disk(error: OSError, folder: Path | None = None) -> FetchFailed:
     """`folder` is told where the error does not say what could not be written."""
     about = error.filename or folder
     said = f"{about}: {error.strerror or error}" if about else f"{error.strerror or error}"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in FULL_DISK:
         return failed(
             "DiskFull",
             f"the disk is full while the model is fetched: {said}",
