@@ -82,6 +82,16 @@ def test_no_module_outgrows_its_idea():
     assert {path: length for path, length in lengths.items() if length > LONGEST_MODULE} == {}
 
 
+def test_the_picture_of_the_rooms_is_what_the_import_rules_say():
+    (picture,) = re.findall(
+        r"^```text\n( +handlers.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (rooms,) = [one["layers"] for one in contracts if one.get("containers") == ["plimsoll"]]
+    floors = [re.findall(r"\w+", layer) for layer in rooms]
+    assert [line.split() for line in picture.splitlines()] == [one for one in floors if one != ["__main__"]]
+
+
 @pytest.mark.parametrize(
     "pattern", [PACKAGE_HOST, MACHINE_PATH], ids=["package hosts", "paths of one machine"]
 )
