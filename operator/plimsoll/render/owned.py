@@ -10,8 +10,6 @@ from plimsoll import names
 from plimsoll.objects import Manifest, manifest
 from plimsoll.render.templating import made
 
-SERVING = names.SERVING
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:

@@ -18,7 +18,7 @@ from plimsoll.render import placing
 from plimsoll.render.adapters import adapter_words, keeps_adapters, list_name
 from plimsoll.render.environment import environment
 from plimsoll.render.images import Image, runtime_image
-from plimsoll.render.owned import SERVING, Owner, labels_of
+from plimsoll.render.owned import Owner, labels_of
 from plimsoll.render.patching import patched
 from plimsoll.render.probes import PORT_NAME, grace_seconds, hold_seconds, probes
 from plimsoll.render.start import start_of, verbatim
@@ -124,7 +124,7 @@ def _labels(told: SetTold, *, leads: bool) -> dict[str, str]:
         **told.spec.pod_labels,
         **labels_of(told.owner),
         names.LABEL_SET: told.digest[: names.SET_HASH_LENGTH],
-        names.LABEL_ROLE: SERVING,
+        names.LABEL_ROLE: names.SERVING,
     }
     labels[names.LABEL_LEADER] = "true" if leads else "false"
     if told.spec.scheduling.queue is not None:
