@@ -7,6 +7,7 @@ restarts nobody, while every edit that a pod has to follow gives another one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from plimsoll.api.base import ApiModel
@@ -66,17 +67,26 @@ def pod_fields(spec: LLMDeploymentSpec) -> dict[str, Any]:
 def _said(model: ApiModel, above: str) -> dict[str, Any]:
     """Defaults are left out whoever wrote them: a field that a later version adds must not make every set a new one."""
     found: dict[str, Any] = {}
-    for name, info in type(model).model_fields.items():
-        key, value = info.alias or name, getattr(model, name)
-        path = f"{above}{key}"
-        if path in UNREAD or value == info.get_default(call_default_factory=True):
+    for name, key, default in _fields(type(model)):
+        value, path = getattr(model, name), f"{above}{key}"
+        if path in UNREAD or value == default:
             continue
         said = _plain(value, f"{path}.")
         if said not in ({}, []):
             found[key] = said
-        elif isinstance(value, ApiModel) and info.get_default(call_default_factory=True) is None:
+        elif isinstance(value, ApiModel) and default is None:
             found[key] = {}
     return found
+
+
+@cache
+def _fields(kind: type[ApiModel]) -> tuple[tuple[str, str, Any], ...]:
+    """Names, names as users write them, and defaults, which are only compared with: a default that is a group takes as long to
+    make as all the rest of an identity."""
+    return tuple(
+        (name, info.alias or name, info.get_default(call_default_factory=True))
+        for name, info in kind.model_fields.items()
+    )
 
 
 def _plain(value: Any, above: str) -> Any:

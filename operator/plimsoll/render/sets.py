@@ -17,6 +17,7 @@ from plimsoll.api.defaults import effective
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines import ENGINES
+from plimsoll.engines.adapters import come_and_go
 from plimsoll.engines.command import Member
 from plimsoll.engines.sources import check_sources
 from plimsoll.engines.timing import drain_seconds, start_seconds
@@ -62,7 +63,7 @@ def set_name(
     spec = effective(deployment.spec, deployment.namespace, config).spec
     image = image_of(spec, chosen, facts, config)
     name = names.set_name(deployment.name, identity(spec, chosen, image))
-    if name not in there:
+    if name not in there and come_and_go(spec):
         before = there.get(names.set_name(deployment.name, identity_before(spec, chosen, image)))
         if before is not None and not reads_adapters(before.leader):
             return before.name
