@@ -15,7 +15,7 @@ from plimsoll.kube.door import Door, Object
 from plimsoll.kube.errors import KubeError, NotFound
 from plimsoll.kube.kinds import CHILDREN, CLAIMS, CRD, SCALED_OBJECT, SLICES, Kind
 from plimsoll.kube.pace import Pace
-from plimsoll.kube.watchers import Watchers
+from plimsoll.kube.watchers import Watched
 
 LOG: Final = logging.getLogger(__name__)
 OPTIONAL: Final = (*(kind for kind in CHILDREN if kind.optional), SCALED_OBJECT, *SLICES, *CLAIMS)
@@ -25,17 +25,17 @@ SETTLE_SECONDS: Final = 2.0
 """A CRD is told of before it is served: measured 0.1 to 1.3 s."""
 
 
-class Served:
+class Served(Watched):
     """`changed` is called when what is served is no longer what it was."""
 
     def __init__(
         self, door: Door, changed: Callable[[], None], *, pace: Pace | None = None, crds: bool = True
     ) -> None:
+        super().__init__(door, pace)
         self.kinds: frozenset[Kind] = frozenset()
         self._door = door
         self._changed = changed
         self._pace = pace or Pace()
-        self._watchers = Watchers(door, self._pace)
         self._crds = crds
         self._told = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -52,10 +52,7 @@ class Served:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        await self._watchers.stop()
-
-    def alive_at(self) -> float:
-        return self._watchers.alive_at()
+        await super().stop()
 
     @property
     def capabilities(self) -> Capabilities:

@@ -8,7 +8,7 @@ sight; planning then knows the node classes that the admin declares, and `notes`
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from plimsoll import names
@@ -16,10 +16,9 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.fleet import Fleet
 from plimsoll.facts.inventory import Inventory
 from plimsoll.kube.door import Door, Object
-from plimsoll.kube.errors import KubeError
 from plimsoll.kube.kinds import NODE, POD, Kind
 from plimsoll.kube.pace import Pace
-from plimsoll.kube.watchers import Watchers
+from plimsoll.kube.watchers import Watched
 from plimsoll.kube.watching import Sink, key_of
 
 OTHERS: Final = f"{names.LABEL_ROLE}!={names.SERVING}"
@@ -32,7 +31,7 @@ SETTLE_SECONDS: Final = 0.3
 """Changes come in flocks (a node brings its pods); whether they moved anything is asked once for all of them."""
 
 
-class FleetSeen:
+class FleetSeen(Watched):
     """`moved` is called when the inventory is another one than before; `version` counts how often it was. `turned` is told a
     node that is to be left from now on, or is not any more."""
 
@@ -46,6 +45,7 @@ class FleetSeen:
         pace: Pace | None = None,
         namespaces: Iterable[str] = (),
     ) -> None:
+        super().__init__(door, pace)
         self._sees_nodes = not tuple(namespaces)
         self.fleet = Fleet(config, sees_nodes=self._sees_nodes)
         self.version = 0
@@ -53,7 +53,6 @@ class FleetSeen:
         """Objects that are not counted, since they cannot be understood, and why."""
         self._moved = moved
         self._turned = turned
-        self._watchers = Watchers(door, pace or Pace())
         self._settling: asyncio.TimerHandle | None = None
         self._last: Inventory | None = None
 
@@ -70,7 +69,7 @@ class FleetSeen:
             self._watch(claims, _Feed(self, fleet.add_claim, fleet.remove_claim))
 
     async def synced(self) -> None:
-        await self._watchers.synced()
+        await super().synced()
         if self._sees_nodes:
             self.fleet.pods_are_known()
         self._settle()
@@ -78,14 +77,7 @@ class FleetSeen:
     async def stop(self) -> None:
         if self._settling is not None:
             self._settling.cancel()
-        await self._watchers.stop()
-
-    def alive_at(self) -> float:
-        return self._watchers.alive_at()
-
-    @property
-    def problems(self) -> Mapping[str, KubeError]:
-        return self._watchers.problems
+        await super().stop()
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Final
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.capabilities import Capabilities
@@ -24,6 +26,9 @@ from plimsoll.kube.refusals import Refusals
 from plimsoll.kube.scalers import Scalers
 from plimsoll.kube.serving import Pods, leaving, serving
 from plimsoll.objects import Bearer
+
+LIST_SECONDS: Final = 30.0
+"""How long kinds that are served anew are waited for: one that may not be listed must not hide the others."""
 
 
 class Sight:
@@ -59,6 +64,7 @@ class Sight:
 
     async def stop(self) -> None:
         if self._serving is not None:
+            self._serving.cancel()
             await asyncio.gather(self._serving, return_exceptions=True)
         for part in (self._served, *self._parts):
             await part.stop()
@@ -92,12 +98,16 @@ class Sight:
             self._wake(owner)
 
     def _serve(self) -> None:
-        self._serving = asyncio.create_task(self._serve_others())
+        if self._serving is not None:
+            self._serving.cancel()
+        self._serving = asyncio.create_task(self._serve_others(), name="watch what is served now")
 
     async def _serve_others(self) -> None:
         await self.children.serve(self._served.kinds)
         self._watch()
-        await self.children.synced()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LIST_SECONDS):
+                await self.children.synced()
         self._moved()
 
     def _watch(self) -> None:

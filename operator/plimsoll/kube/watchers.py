@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -54,9 +53,7 @@ class Watchers:
         ended = [self._running.pop(key)[1] for key in keys if key in self._running]
         for task in ended:
             task.cancel()
-        for task in ended:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*ended, return_exceptions=True)
 
     async def synced(self) -> None:
         """All that run now have been listed once; those that cannot be (`problems` says why) hold it up."""
@@ -78,7 +75,7 @@ class Watchers:
 class Watched:
     """What one concern keeps of what its watchers see. Each of them asks for nothing but its own sources."""
 
-    def __init__(self, door: Door, pace: Pace | None, namespaces: Iterable[str]) -> None:
+    def __init__(self, door: Door, pace: Pace | None, namespaces: Iterable[str] = ()) -> None:
         self._watchers = Watchers(door, pace or Pace(), namespaces)
 
     async def synced(self) -> None:
