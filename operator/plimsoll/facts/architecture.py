@@ -53,6 +53,10 @@ class Attention:
     """True where the query projection is twice as wide and its second half gates the output."""
     indexer: Indexer | None = None
     """Set where the layer attends only to blocks that a small scorer picks."""
+    query_rank: int | None = None
+    """Set where queries go down to this width before they go up to their heads (Step-3); every rank holds the first half."""
+    input_width: int | None = None
+    """Set where queries, keys and values are made from more than the model's width (Zamba2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +215,9 @@ class Architecture:
     position_table_bytes: int = 0
     """Rotary tables: no part of the checkpoint, but every rank holds them and the engine counts them as weights."""
     supports_pipeline: bool = True
+    distinct_attention: int | None = None
+    """How many attention layers, with the feed-forward parts after them, have weights of their own; the others use these
+    again, each with its own cache. None: all."""
     assumed: tuple[str, ...] = ()
     """Fields the source did not state and a rule filled in; they widen the plan's intervals and are shown to users."""
 

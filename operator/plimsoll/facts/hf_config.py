@@ -8,9 +8,11 @@ rule can fill in (layers, widths, heads) is an error that names the key.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from plimsoll.facts.architecture import Architecture, Layer, Mixer, Quantization
+from plimsoll.facts.architecture import Architecture, Layer, Mixer, Quantization, VisionEncoder
 from plimsoll.facts.configs import kinds as spans
+from plimsoll.facts.configs.audio import audio_encoder
 from plimsoll.facts.configs.families import KNOWN, TIED, WITHOUT_PIPELINE
 from plimsoll.facts.configs.feed_forward import feed_forward
 from plimsoll.facts.configs.fields import ConfigError, Fields, language_model
@@ -23,11 +25,11 @@ from plimsoll.facts.dtypes import Dtype
 
 __all__ = ["ConfigError", "parse_config"]
 
-_HIDDEN = ("hidden_size", "n_embd", "d_model", "dim", "model_dim")
+_HIDDEN = ("hidden_size", "n_embd", "d_model", "dim", "model_dim", "n_embed")
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _VOCAB = ("vocab_size", "padded_vocab_size")
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length",
-              "model_max_length", "max_seq_length", "n_ctx")  # fmt: skip
+              "model_max_length", "max_seq_length", "n_ctx", "max_position_embedding")  # fmt: skip
 
 _MOST_LAYERS = 1024
 
@@ -37,11 +39,16 @@ def parse_config(config: Mapping[str, object], *, quantization_hint: str | None 
     if not isinstance(config, Mapping):
         raise ConfigError(f"config.json: the file holds a {type(config).__name__}; it must be one object")
     fields = language_model(config)
+    if fields.flag("is_encoder_decoder"):
+        raise ConfigError(
+            "config.json: is_encoder_decoder is true; models with an encoder for their input and a decoder that looks at it "
+            "are not sized, only decoders and encoders alone"
+        )
     hidden, count = fields.required(*_HIDDEN), _layer_count(fields)
     dtype = _dtype(fields)
     layers = _layers(fields, hidden, count, dtype)
     linears = tuple(modules(layers, hidden, beside=fields.flag("enable_moe_block") or False))
-    vision = vision_encoder(config, hidden, fields.assumed)
+    vision = _encoder(config, hidden, fields.assumed)
     if fields.model_type not in KNOWN:
         fields.assumed.append("model_type")
     return Architecture(
@@ -61,8 +68,17 @@ def parse_config(config: Mapping[str, object], *, quantization_hint: str | None 
         extra_embedding_parameters=_extra_embeddings(fields, hidden, count),
         position_table_bytes=position_table_bytes(fields, layers, dtype),
         rope_theta=_rope_theta(fields),
+        distinct_attention=_distinct_attention(fields, count),
         assumed=tuple(dict.fromkeys(fields.assumed)),
     )
+
+
+def _encoder(config: Mapping[str, object], hidden: int, assumed: list[str]) -> VisionEncoder | None:
+    """Encoders of pictures and of sounds count as one: both lie beside the model, and the longest item binds."""
+    sees, hears = vision_encoder(config, hidden, assumed), audio_encoder(config, hidden, assumed)
+    if sees is None or hears is None:
+        return sees or hears
+    return replace(sees, parameters=sees.parameters + hears.parameters)
 
 
 def _layer_count(fields: Fields) -> int:
@@ -71,6 +87,8 @@ def _layer_count(fields: Fields) -> int:
     pattern = fields.text("hybrid_override_pattern")
     if fields.integer(*_LAYERS, least=1) is None and (listed or pattern):
         return _bounded(len(listed or pattern or ""))
+    if fields.model_type == "longcat_flash":  # two attentions and two dense parts beside one set of experts
+        return _bounded(2 * fields.required("num_layers"))
     return _bounded(fields.required(*_LAYERS))
 
 
@@ -96,12 +114,24 @@ def _layers(fields: Fields, hidden: int, count: int, dtype: Dtype) -> tuple[Laye
             mixer = state_mixer(fields, hidden, kind, dtype)
         has_ffn = (kind == "feed") if alternating else _mixes_and_feeds(fields, kind)
         layers.append(Layer(mixer=mixer, ffn=ffns[i] if has_ffn else None))
-    return tuple(layers)
+    passes = fields.integer("total_ut_steps", least=1) or 1  # the same stack again, with a cache of its own
+    _bounded(passes * len(layers))
+    return tuple(layers) * passes
 
 
 def _mixes_and_feeds(fields: Fields, kind: str) -> bool:
-    """Pure state-space models have no feed-forward part at all."""
-    return not (kind == "mamba" and fields.model_type in {"mamba", "mamba2", "falcon_mamba"})
+    """Pure state-space models have no feed-forward part at all, Zamba2 only beside its attention."""
+    return not (kind == "mamba" and fields.model_type in {"mamba", "mamba2", "falcon_mamba", "zamba2"})
+
+
+def _distinct_attention(fields: Fields, count: int) -> int | None:
+    """Where a stack is run several times (Ouro) or a few blocks take turns (Zamba2)."""
+    if (fields.integer("total_ut_steps", least=1) or 1) > 1:
+        return count
+    blocks = fields.integer("num_mem_blocks", least=1)
+    if blocks is not None:  # each turn has a projection and adapters of its own, which no key states
+        fields.assumed.append("num_mem_blocks")
+    return blocks
 
 
 def _dtype(fields: Fields) -> Dtype:

@@ -8,6 +8,7 @@ repacking, replicas) belongs to the ledger.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 from plimsoll.facts.architecture import (
@@ -32,9 +33,9 @@ from plimsoll.facts.model import Certainty, WeightBytes
 def weights_from_architecture(arch: Architecture) -> WeightBytes:
     """Every part's parameters times what its format stores for one."""
     sharded = replicated = state = ffn = shared = experts = plain = 0
-    for layer in arch.layers:
+    for layer in _with_own_weights(arch):
         cut, whole, small = mixer_parameters(layer.mixer, arch.hidden)
-        if isinstance(layer.mixer, Mamba | LinearAttention):
+        if _is_recurrent(layer):
             state += cut
         else:
             sharded += cut
@@ -59,6 +60,18 @@ def weights_from_architecture(arch: Architecture) -> WeightBytes:
         mtp=_mtp_bytes(arch, size),
         certainty=Certainty.ASSUMED if arch.assumed else Certainty.CALIBRATED,
     )
+
+
+def _with_own_weights(arch: Architecture) -> Iterator[Layer]:
+    attending = 0
+    for layer in arch.layers:
+        attending += isinstance(layer.mixer, Attention | LatentAttention)
+        if arch.distinct_attention is None or attending <= arch.distinct_attention or _is_recurrent(layer):
+            yield layer
+
+
+def _is_recurrent(layer: Layer) -> bool:
+    return isinstance(layer.mixer, Mamba | LinearAttention)
 
 
 class _Sizes:
@@ -119,8 +132,14 @@ def _softmax(mixer: Attention, hidden: int) -> tuple[int, int, int]:
     query = mixer.heads * mixer.head_dim * (2 if mixer.output_gate else 1)
     keys = mixer.kv_heads * mixer.head_dim
     values = mixer.kv_heads * mixer.v_head_dim  # loaded a second time where they are the keys
-    cut = hidden * (query + keys + values + mixer.heads * mixer.v_head_dim)
-    return cut, _indexer(mixer.indexer, hidden, hidden), 2 * mixer.head_dim
+    width = mixer.input_width or hidden
+    cut = (
+        (mixer.query_rank or width) * query
+        + width * (keys + values)
+        + hidden * mixer.heads * mixer.v_head_dim
+    )
+    whole = width * (mixer.query_rank or 0) + _indexer(mixer.indexer, hidden, hidden)
+    return cut, whole, 2 * mixer.head_dim
 
 
 def _indexer(indexer: Indexer | None, hidden: int, query_rank: int) -> int:

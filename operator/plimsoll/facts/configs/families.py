@@ -151,6 +151,22 @@ KNOWN = (
             "dbrx",
             "sarvam_mla",
             "sarvam_moe",
+            "qwen",
+            "orion",
+            "grok-1",
+            "arctic",
+            "jais",
+            "molmo",
+            "minicpmv",
+            "phi3_v",
+            "chameleon",
+            "bailing_moe_v2",
+            "bailing_hybrid",
+            "ernie4_5_moe_vl",
+            "longcat_flash",
+            "PanguProMoE",
+            "plamo2",
+            "ouro",
         ]
     )
     | ENCODERS
@@ -185,6 +201,8 @@ TIED = (
             "mamba",
             "mamba2",
             "zamba2",
+            "jais",
+            "phi3small",
         ]
     )
     | ENCODERS
@@ -199,6 +217,7 @@ WITHOUT_PIPELINE = frozenset(
         "whisper",
         "mllama_text_model",
         "phi4mm",
+        "ouro",
         "bert",
         "roberta",
         "xlm-roberta",

@@ -9,6 +9,7 @@ from plimsoll.facts.configs.fields import ConfigError, Fields
 
 _INTERMEDIATE = (
     "intermediate_size",
+    "ff_intermediate_size",
     "ffn_dim",
     "n_inner",
     "ffn_hidden_size",
@@ -52,8 +53,11 @@ _PLAIN = frozenset(
         "gpt_neo",
         "codegen",
         "persimmon",
+        "apertus",
     ]
 )
+_BOTH_HALVES = frozenset(["qwen", "molmo"])
+"""Families whose width counts the gate and what it gates together."""
 
 
 def feed_forward(fields: Fields, hidden: int, count: int) -> tuple[Ffn | None, ...]:
@@ -69,6 +73,8 @@ def feed_forward(fields: Fields, hidden: int, count: int) -> tuple[Ffn | None, .
             width = (
                 4 * hidden if fields.model_type in _PLAIN else fields.assume("intermediate_size", 4 * hidden)
             )
+        if fields.model_type in _BOTH_HALVES:
+            width = -(-width // 2)
         dense = DenseFfn(intermediate=width, gated=gated)
         return (_doubled(fields, dense, count)) if fields.flag("use_double_wide_mlp") else (dense,) * count
     sparse = _experts(fields, experts, gated)
@@ -88,6 +94,16 @@ def _first(fields: Fields, names: tuple[str, ...]) -> int | None:
     return None
 
 
+def _first_number(fields: Fields, *names: str) -> int | None:
+    """A number, or the first of a list with one for each kind of expert: the text's."""
+    for name in names:
+        listed = fields.integers(name)
+        found = listed[0] if listed else None if listed is not None else fields.integer(name)
+        if found is not None:
+            return found
+    return None
+
+
 def _gated(fields: Fields) -> bool:
     activation = fields.text("mlp_hidden_act", "hidden_act") or ""
     return fields.model_type not in _PLAIN and activation not in {"relu2", "relu"}
@@ -95,6 +111,11 @@ def _gated(fields: Fields) -> bool:
 
 def _experts(fields: Fields, experts: int, gated: bool) -> MoeFfn:
     width = _first(fields, (*_EXPERT_WIDTH, *_INTERMEDIATE))
+    widths = next((listed for name in _EXPERT_WIDTH if (listed := fields.integers(name))), [])
+    if len(widths) > 1 and len(fields.integers("moe_num_experts") or ()) == len(widths):
+        # ERNIE-VL: as many experts again, narrower, for images; a token goes to one of the two kinds.
+        width = sum(widths)
+        fields.assumed.append("moe_num_experts")
     if not width:
         raise ConfigError("config.json: moe_intermediate_size is missing; the experts' size is unknown")
     top_k = _first(fields, _TOP_K)
@@ -102,7 +123,7 @@ def _experts(fields: Fields, experts: int, gated: bool) -> MoeFfn:
         experts=experts,
         top_k=top_k or fields.assume("num_experts_per_tok", 2),
         intermediate=width,
-        shared_intermediate=_shared_width(fields, width),
+        shared_intermediate=_shared_width(fields, max(widths, default=width)),
         gated=gated,
         latent=fields.integer("moe_latent_size", "routed_expert_hidden_size", least=1),
     )
@@ -115,10 +136,15 @@ def _shared_width(fields: Fields, expert_width: int) -> int:
     )  # fmt: skip
     if stated is not None:
         return stated
-    if fields.model_type == "llama4_text":
-        return fields.required("intermediate_size")
-    if fields.flag("enable_moe_block"):  # Gemma-4 runs its dense part beside the experts of every layer.
-        return fields.required("intermediate_size")
+    # Some run a dense part beside the experts: Gemma-4 and Grok-2 in every layer, LongCat across its pairs of layers.
+    if (
+        fields.model_type in {"llama4_text", "longcat_flash"}
+        or fields.flag("enable_moe_block")
+        or fields.flag("residual_moe")
+    ):
+        return fields.required("intermediate_size", "ffn_hidden_size")
+    if fields.model_type == "arctic" and fields.flag("use_residual") is not False:
+        return fields.required("hidden_size")
     return (
         _first(
             fields, ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
@@ -141,6 +167,8 @@ def _sparse_layers(fields: Fields, count: int) -> Callable[[int], bool]:
         if listed is not None and len(listed) >= count:
             kinds = listed
             return lambda i: kinds[i] == word
+    if fields.model_type == "longcat_flash":
+        return lambda i: i % 2 == 1
     numbered = fields.integers("moe_layers")
     named = fields.text("moe_layers_enum")
     if numbered is None and named:
@@ -148,8 +176,8 @@ def _sparse_layers(fields: Fields, count: int) -> Callable[[int], bool]:
     if numbered is not None:
         chosen = frozenset(numbered)
         return lambda i: i in chosen
-    first = fields.integer("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers") or 0
-    last = fields.integer("moe_layer_end_index")
+    first = _first_number(fields, "first_k_dense_replace", "moe_layer_start_index", "num_dense_layers") or 0
+    last = _first_number(fields, "moe_layer_end_index")
     offset = fields.integer("expert_layer_offset")
     if offset is not None:
         period = fields.integer("expert_layer_period", least=1) or 1

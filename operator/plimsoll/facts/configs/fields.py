@@ -150,9 +150,19 @@ def language_model(config: Mapping[str, object]) -> Fields:
         outer.update({key: value for key, value in raw.items() if value is not None})
         raw = inner
     inherited = {key: outer[key] for key in _INHERITED if key in outer}
-    return Fields(
-        {**inherited, **{key: value for key, value in raw.items() if value is not None}}, outer=config
-    )
+    own = {key: value for key, value in raw.items() if value is not None}
+    grouped = {
+        key: value
+        for group in _GROUPS
+        if isinstance(inner := own.get(group), Mapping)
+        for key, value in inner.items()
+        if value is not None
+    }
+    return Fields({**grouped, **inherited, **own}, outer=config)
+
+
+_GROUPS = ("attn_config", "ffn_config")
+"""Objects that hold some of the model's own keys (DBRX, MPT)."""
 
 
 _INHERITED = (

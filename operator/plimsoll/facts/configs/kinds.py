@@ -42,7 +42,9 @@ def window(fields: Fields) -> int | None:
     """The sliding window in force; a window at least as wide as the context hides nothing."""
     if fields.flag("use_sliding_window") is False:
         return None
-    width = fields.integer("sliding_window", "sliding_window_size", "local_attention")
+    width = fields.integer(
+        "sliding_window", "sliding_window_size", "local_attention", "attention_window_size"
+    )
     most = fields.integer("max_position_embeddings")
     return None if not width or (most is not None and width >= most) else width
 
@@ -107,6 +109,17 @@ def _numbered(fields: Fields, count: int) -> list[str] | None:
 def _periodic(fields: Fields, count: int) -> list[str] | None:
     if fields.model_type == "falcon_h1":
         return ["both"] * count
+    step = fields.integer("mamba_step", least=1)
+    # Plamo 2 has one attention in the middle of each step.
+    if step is not None and fields.flag("mamba_enabled") is not False:
+        full = fields.integers("full_attention_idx") or []
+        attending = "full" if window(fields) is None else "sliding"
+        kinds = [attending if i % step == step // 2 else "mamba" for i in range(count)]
+        return ["full" if i in full else kind for i, kind in enumerate(kinds)]
+    group = fields.integer("layer_group_size", least=1) or 1
+    if group > 1:  # lightning attention, but for the last of each group and what no group is left for
+        whole = count // group * group
+        return ["full" if i >= whole or (i + 1) % group == 0 else "linear" for i in range(count)]
     offset = fields.integer("attn_layer_offset")
     if offset is not None:
         period = fields.integer("attn_layer_period", least=1) or 1

@@ -20,8 +20,10 @@ from plimsoll.facts.configs.kinds import window
 from plimsoll.facts.dtypes import Dtype
 
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")
-_KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "multi_query_group_num")
-_HEAD_DIM = ("head_dim", "kv_channels", "attention_head_dim", "head_size")
+_KV_HEADS = (
+    "num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "multi_query_group_num", "kv_n_heads",
+)  # fmt: skip
+_HEAD_DIM = ("head_dim", "kv_channels", "attention_head_dim", "head_size", "hidden_size_per_head")
 _SPANS = {"full": Span.FULL, "both": Span.FULL, "sliding": Span.SLIDING, "chunked": Span.CHUNKED}
 
 
@@ -54,7 +56,8 @@ def _softmax(fields: Fields, hidden: int, kind: str) -> Attention:
     heads = fields.required(*HEADS)
     kv_heads = _kv_heads(fields, heads)
     head_dim = fields.integer(*_HEAD_DIM, least=1) or _even_share(hidden, heads)
-    v_head_dim = fields.integer("v_head_dim", least=1) or head_dim
+    # 0 where a family's latent attention is switched off.
+    v_head_dim = fields.integer("v_head_dim") or head_dim
     keys_are_values = False
     if span is Span.SLIDING:
         other = fields.within("attention_other_setting")
@@ -87,6 +90,8 @@ def _softmax(fields: Fields, hidden: int, kind: str) -> Attention:
         window=reach,
         values_are_keys=keys_are_values,
         output_gate=_has_output_gate(fields),
+        query_rank=fields.integer("share_q_dim", least=1),
+        input_width=fields.integer("attention_hidden_size", least=1),
     )
 
 
@@ -225,12 +230,17 @@ def _mamba(fields: Fields, hidden: int, dtype: Dtype) -> Mamba:
     width = (
         None
         if stated == "auto"
-        else fields.integer("mamba_head_dim", "mamba_d_head", "mamba_headdim", least=1)
+        else fields.integer(
+            "mamba_head_dim", "mamba_d_head", "mamba_headdim", "hidden_size_per_head", least=1
+        )
     )
     return Mamba(
         heads=heads,
         head_dim=width or expand * hidden // heads,
-        groups=fields.integer("n_groups", "mamba_n_groups", "mamba_ngroups", least=1) or 1,
+        # Plamo 2 convolves the inputs alone and makes what the groups share from them.
+        groups=0
+        if fields.integer("mamba_step", least=1)
+        else fields.integer("n_groups", "mamba_n_groups", "mamba_ngroups", least=1) or 1,
         state_size=state_size,
         conv_kernel=kernel or 4,
         state_dtype=_state_dtype(fields, dtype),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from plimsoll.facts.architecture import VisionEncoder
 from plimsoll.facts.configs.fields import Fields
 
-_WHERE = ("vision_config", "vision_tower_config", "visual")
+_WHERE = ("vision_config", "vision_tower_config", "visual", "visual_tokenizer_config")
 _HIDDEN = ("hidden_size", "vt_hidden_size", "embed_dim", "width")
 _LAYERS = ("num_hidden_layers", "depth", "vt_num_hidden_layers", "layers", "num_layers")
 _WIDTH = ("intermediate_size", "vt_intermediate_size", "mlp_dim")
@@ -31,7 +31,15 @@ def vision_encoder(
     inner = outer.within(*_WHERE)
     if not inner.raw:
         thinker = outer.mapping("thinker_config")
-        return vision_encoder(thinker, text_hidden, assumed) if thinker else None
+        if thinker:
+            return vision_encoder(thinker, text_hidden, assumed)
+        return _unstated(outer, text_hidden, assumed)
+    towers = inner.mapping("width")
+    if towers is not None:
+        return _towers(inner.within("width"), outer, text_hidden, assumed)
+    tokenizer = inner
+    if inner.mapping("backbone_config") is not None:
+        inner = inner.within("backbone_config")
     hidden, layers = inner.integer(*_HIDDEN, least=1), inner.integer(*_LAYERS, least=1)
     if hidden is None or layers is None:
         assumed.append("vision_config")
@@ -50,7 +58,10 @@ def vision_encoder(
     )
     merge = _merge(outer, inner)
     return VisionEncoder(
-        parameters=layers * block + embedding + _projector(outer, inner, hidden, text_hidden, merge),
+        parameters=layers * block
+        + embedding
+        + _projector(outer, inner, hidden, text_hidden, merge)
+        + _words_for_pictures(tokenizer, hidden, text_hidden),
         hidden=hidden,
         layers=layers,
         max_item_tokens=_largest_item(outer, inner, patch, merge, assumed),
@@ -58,9 +69,54 @@ def vision_encoder(
     )
 
 
-_GATED = frozenset({"gemma4_vision", "pixtral"})
+_GATED = frozenset({"gemma4_vision", "pixtral", "aimv2"})
+# Families whose config names an encoder without its sizes: width, layers, inner width.
+_NAMED = {"phi3_v": (1024, 24, 4096), "phi4mm": (1152, 27, 4304), "molmo": (1024, 23, 4096)}
 # Encoders whose matrices the engine cuts over ranks in every version known here; of others each rank holds a copy.
 _SHARDED = ("qwen", "llava", "llama4", "kimi_k25", "gemma3", "glm4v", "intern")
+
+
+def _unstated(outer: Fields, text: int, assumed: list[str]) -> VisionEncoder | None:
+    sizes = _NAMED.get(outer.model_type)
+    if sizes is None:
+        return None
+    assumed += ["vision_config", "vision.max_item_tokens"]
+    hidden, layers, width = sizes
+    return VisionEncoder(
+        parameters=layers * (4 * hidden * hidden + 2 * hidden * width) + 4 * hidden * text + text * text,
+        hidden=hidden,
+        layers=layers,
+        max_item_tokens=2500,
+    )
+
+
+def _towers(towers: Fields, outer: Fields, text: int, assumed: list[str]) -> VisionEncoder | None:
+    """Several encoders one after another, each under its name (DeepSeek-OCR)."""
+    found = []
+    for name in sorted(towers.raw):
+        tower = towers.within(name)
+        hidden, layers = tower.integer("width", least=1), tower.integer("layers", least=1)
+        if hidden is not None and layers is not None:
+            found.append((hidden, layers))
+    assumed.append("vision.max_item_tokens" if found else "vision_config")
+    if not found:
+        return None
+    hidden, layers = max(found)
+    return VisionEncoder(
+        parameters=sum(12 * each * each * count for each, count in found) + 2 * hidden * text,
+        hidden=hidden,
+        layers=layers,
+        max_item_tokens=(outer.within("vision_config").integer("image_size") or 1024) ** 2 // 16**2,
+    )
+
+
+def _words_for_pictures(tokenizer: Fields, hidden: int, text: int) -> int:
+    """Ovis has a vocabulary of pictures: a head that chooses from it, and its table."""
+    words = tokenizer.integer("vocab_size", least=1) if tokenizer.mapping("backbone_config") else None
+    if words is None:
+        return 0
+    stride = tokenizer.integer("hidden_stride", least=1) or 1
+    return words * (hidden * stride * stride + text)
 
 
 def _merge(outer: Fields, inner: Fields) -> int:

@@ -51,7 +51,7 @@ def loaded_weights(now: Situation, rank_bytes: int, expert_bytes: int) -> Estima
 
 def _weights_assumed(now: Situation) -> bool:
     """An encoder's largest item says nothing about weights and 16 bits are the rule; all else that was filled in may err."""
-    return any(not name.startswith(("vision", "dtype")) for name in now.arch.assumed)
+    return any(not name.startswith(("vision.", "dtype")) for name in now.arch.assumed)
 
 
 def expert_factor(now: Situation) -> Constant:
