@@ -26,7 +26,9 @@ BODY: dict[str, Any] = {
 
 
 def changed(path: str, value: object) -> dict[str, Any]:
+    """As an API server tells of it: no two contents have one version."""
     body: dict[str, Any] = deepcopy(BODY)
+    body["metadata"]["resourceVersion"] = "6"
     inner = body
     *parents, last = path.split(".")
     for part in parents:
@@ -62,6 +64,16 @@ def test_what_is_kept_is_what_came_without_what_nobody_reads() -> None:
     assert found["spec"] == BODY["spec"]
     assert found["metadata"]["annotations"] == {"mine": "1"}
     assert "managedFields" not in found["metadata"]
+
+
+def test_what_a_list_tells_again_is_no_news_and_takes_nothing_back_that_was_written_since() -> None:
+    kept = Resources()
+    kept.put("a/chat", BODY)
+    kept.put_status("a/chat", {"ready": "1/1"})
+    assert not kept.put("a/chat", deepcopy(BODY))
+    found = kept.get("a/chat")
+    assert found is not None
+    assert found["status"] == {"ready": "1/1"}
 
 
 def test_what_is_gone_is_gone() -> None:

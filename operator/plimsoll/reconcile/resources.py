@@ -30,7 +30,11 @@ class Resources:
         self._packed: dict[str, _Packed] = {}
 
     def put(self, key: str, body: Mapping[str, Any]) -> bool:
-        """Keep it; whether anything but its status is new. What is told late of one that had the name before is nothing."""
+        """Keep it; whether anything but its status is new. What is told late of one that had the name before is nothing, and so
+        is what a list tells again, as every list does of nearly all of them."""
+        known, version = self._packed.get(key), int(body["metadata"]["resourceVersion"])
+        if known is not None and (known.bearer.uid, known.version) == (body["metadata"]["uid"], version):
+            return False
         metadata = {name: value for name, value in body["metadata"].items() if name not in UNREAD}
         annotations = metadata.get("annotations")
         if annotations and LAST_APPLIED in annotations:
@@ -38,9 +42,7 @@ class Resources:
         kept = {**body, "metadata": metadata}
         about = {name: value for name, value in metadata.items() if name != "resourceVersion"}
         mark = hash(json.dumps([about, body.get("spec")], sort_keys=True))
-        known = self._packed.get(key)
         bearer = Bearer(metadata["uid"], seconds(metadata.get("creationTimestamp")))
-        version = int(metadata["resourceVersion"])
         if known is not None and known.bearer.uid != bearer.uid and known.version > version:
             return False
         self._packed[key] = _Packed(bearer, version, mark, _pack(kept))
