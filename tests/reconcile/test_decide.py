@@ -239,10 +239,13 @@ def test_nothing_of_an_edit_that_is_refused_reaches_a_pod(edit: dict[str, object
 def test_who_only_asks_whether_it_may_be_hears_what_a_first_turn_would_say_and_no_object_is_made(
     spec: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = seen(spec=spec)
+    admin = OperatorConfig.model_validate({"trust": {"podPatches": {"allow": ["/spec/nothing/*"]}}})
+    asked = seen(spec=spec, config=admin)
     first = decide(asked)
     monkeypatch.delattr(room, "_objects")
     assert foreseen(asked) == first.plan
+    said = "podPatches[0]" in str(first.plan.findings)
+    assert said == ("podPatches" in spec), "what no pod can be made of is found where it is written down"
 
 
 def test_a_set_whose_revision_cannot_be_read_is_not_ended() -> None:
@@ -329,3 +332,13 @@ def test_a_preset_that_nobody_knows_is_told_beside_what_serves(also: dict[str, o
     assert set(second.revisions) == set(first.revisions)
     told = {one.type: one for one in conditions_of(_story(now, second, Applied()))}
     assert (told["Stalled"].status, told["Stalled"].reason) == ("True", "InvalidSpec")
+
+
+def test_the_address_that_is_told_is_the_one_that_its_namespace_s_defaults_make() -> None:
+    networking = {"tlsSecret": "certificate"}
+    admin = OperatorConfig.model_validate(
+        {"defaults": [{"namespace": "team-*", "spec": {"networking": networking}}]}
+    )
+    plain, asked = seen(), seen(config=admin)
+    assert _story(plain, decide(plain), Applied()).endpoint == "http://chat.team-a.svc"
+    assert _story(asked, decide(asked), Applied()).endpoint == "https://chat.team-a.svc:80"

@@ -8,7 +8,7 @@ from plimsoll import names
 from plimsoll.facts.capabilities import NONE
 from plimsoll.render.routing import GROUPS, MONITOR, POOL, ROUTE, routes, unserved
 from plimsoll.render.sets import owner_of, workload
-from plimsoll.render.shared import service_name
+from plimsoll.render.shared import endpoint, service_name
 from tests.planning.asking import pool
 from tests.render.building import ROUTES, config, everything, frozen, of_kind, only, resource
 from tests.render.cases import GROUP, KINDS, entry
@@ -51,6 +51,20 @@ def test_the_service_selects_the_leaders_of_all_sets_and_nobody_else():
         assert selector.items() <= revision.leader["metadata"]["labels"].items()
         if revision.worker is not None:
             assert not selector.items() <= revision.worker["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize(
+    ("networking", "where"),
+    [
+        ({}, "http://chat.team-a.svc"),
+        ({"service": {"port": 443}}, "http://chat.team-a.svc:443"),
+        ({"tlsSecret": "t", "service": {"port": 443}}, "https://chat.team-a.svc"),
+        ({"tlsSecret": "t", "service": {"port": 80, "name": "door"}}, "https://door.team-a.svc:80"),
+    ],
+)
+def test_an_endpoint_names_the_port_where_its_scheme_does_not_say_it(networking, where):
+    asked = resource(networking=networking)
+    assert endpoint(asked.spec, owner_of(asked)) == where
 
 
 def test_the_user_s_labels_of_the_service_lie_under_ours():

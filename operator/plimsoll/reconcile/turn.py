@@ -17,10 +17,11 @@ from pydantic import ValidationError
 
 from plimsoll import names
 from plimsoll.api.conditions import get_condition
+from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError, problems_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
-from plimsoll.api.v1alpha1.features import Adapters
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.control.rollout.failing import steady
 from plimsoll.engines.vllm import served_names
 from plimsoll.kube.applier import Applied, Owner
@@ -39,6 +40,7 @@ from plimsoll.reconcile.world import World, plan_ref
 from plimsoll.render.adapters import list_ref
 from plimsoll.render.revision import Revision
 from plimsoll.render.sets import owner_of
+from plimsoll.render.shared import endpoint
 from plimsoll.status.story import Story, Trouble
 from plimsoll.status.told import news, told, unreadable
 
@@ -136,10 +138,7 @@ def _seen(
     now = world.now()
     serving, _ = steady(world.serving(key), now)
     if kept.plan is None:
-        try:
-            spec = effective(deployment.spec, deployment.namespace, world.config).spec
-        except SpecError:
-            spec = deployment.spec
+        spec = _merged(deployment, world.config)
         kept = replace(kept, plan=rebuilt(deployment, spec, serving, revisions))
     return Seen(
         deployment=deployment,
@@ -201,11 +200,8 @@ def _still_hungry(world: World, key: str, deployment: LLMDeployment) -> None:
 
 def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
     deployment = seen.deployment
+    spec = _merged(deployment, seen.config)
     lead = next(iter(decision.revisions.values()), None)
-    service = deployment.spec.networking.service
-    scheme = "https" if deployment.spec.networking.tls_secret is not None else "http"
-    port = "" if service.port == (443 if scheme == "https" else 80) else f":{service.port}"
-    host = f"{service.name or deployment.name}.{deployment.namespace}.svc"
     return Story(
         deployment=deployment,
         unserved=decision.unserved,
@@ -214,9 +210,9 @@ def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
         serving=seen.serving,
         entries={name: revision.entry for name, revision in decision.revisions.items()},
         troubles=tuple(_troubles(applied)),
-        endpoint=f"{scheme}://{host}{port}" if decision.rollout is not None else None,
-        model_names=served_names(deployment.spec.model),
-        adapters=_adapters(seen),
+        endpoint=endpoint(spec, owner_of(deployment)) if decision.rollout is not None else None,
+        model_names=served_names(spec.model),
+        adapters=spec.adapters,
         config_map=plan_ref(deployment.namespace, deployment.name).name if decision.kept.plan else None,
         control=decision.kept.control,
         safe_retry="" if decision.kept.retry is None else decision.kept.retry.sentence,
@@ -226,11 +222,12 @@ def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
     )
 
 
-def _adapters(seen: Seen) -> Adapters | None:
+def _merged(deployment: LLMDeployment, config: OperatorConfig) -> LLMDeploymentSpec:
+    """The spec with presets and defaults; as it is where it names a preset that nobody knows, which its plan says."""
     try:
-        return effective(seen.deployment.spec, seen.deployment.namespace, seen.config).spec.adapters
+        return effective(deployment.spec, deployment.namespace, config).spec
     except SpecError:
-        return seen.deployment.spec.adapters
+        return deployment.spec
 
 
 def _troubles(applied: Applied) -> list[Trouble]:

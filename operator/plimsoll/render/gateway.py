@@ -20,7 +20,7 @@ from plimsoll.engines.vllm import served_names
 from plimsoll.planning.plan import Plan
 from plimsoll.render.routing import WAITING_FACTOR
 from plimsoll.render.sets import owner_of
-from plimsoll.render.shared import service_name
+from plimsoll.render.shared import service_host
 
 LEAST_ANSWER, MOST_ANSWER = 50, 75
 """Percent of the context that an answer may take: less cuts answers that would have fitted, more leaves prompts no room."""
@@ -57,9 +57,7 @@ def litellm(asked: Iterable[Asked], config: OperatorConfig) -> tuple[dict[str, A
 
 def _entry(asked: Asked, spec: LLMDeploymentSpec, name: str) -> dict[str, Any]:
     owner = owner_of(asked.deployment)
-    scheme = "https" if spec.networking.tls_secret is not None else "http"
-    port = spec.networking.service.port
-    base = f"{scheme}://{service_name(spec, owner)}.{owner.namespace}.svc:{port}/v1"
+    base = f"{spec.networking.scheme}://{service_host(spec, owner)}:{spec.networking.service.port}/v1"
     lengths, rates = _lengths(asked.plan), _rates(asked.plan)
     longest = max((drain_seconds(spec, one) for one in asked.plan.sets), default=MOST_DRAIN)
     params: dict[str, Any] = {"model": f"{PROVIDER}/{name}", "api_base": base}

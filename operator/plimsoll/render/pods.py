@@ -135,6 +135,6 @@ def _labels(told: SetTold, *, leads: bool) -> dict[str, str]:
 def _probes(told: SetTold) -> dict[str, Any]:
     return probes(
         start_seconds=told.start_seconds,
-        tls=told.spec.networking.tls_secret is not None,
+        scheme=told.spec.networking.scheme,
         served_name=served_names(told.spec.model)[0],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
@@ -19,6 +20,8 @@ from plimsoll.render.revision import Revision, Workload
 from plimsoll.render.routing import routes
 from plimsoll.render.sets import owner_of
 from plimsoll.render.volumes import shared_claims
+
+PORTS: Final = {"http": 80, "https": 443}
 
 
 def surroundings(
@@ -40,6 +43,17 @@ def surroundings(
 
 def service_name(spec: LLMDeploymentSpec, owner: Owner) -> str:
     return spec.networking.service.name or owner.name
+
+
+def service_host(spec: LLMDeploymentSpec, owner: Owner) -> str:
+    return f"{service_name(spec, owner)}.{owner.namespace}.svc"
+
+
+def endpoint(spec: LLMDeploymentSpec, owner: Owner) -> str:
+    """Where the API answers inside the cluster; the port is said where it is not the scheme's own."""
+    scheme, port = spec.networking.scheme, spec.networking.service.port
+    said = "" if port == PORTS[scheme] else f":{port}"
+    return f"{scheme}://{service_host(spec, owner)}{said}"
 
 
 def _objects(
@@ -105,7 +119,7 @@ def _service(spec: LLMDeploymentSpec, owner: Owner) -> Manifest:
         name=service_name(spec, owner),
         labels=asked.labels,
         annotations=asked.annotations,
-        protocol="https" if spec.networking.tls_secret is not None else "http",
+        protocol=spec.networking.scheme,
         port=asked.port,
         selector=leaders_of(owner.name),
         type=asked.type,

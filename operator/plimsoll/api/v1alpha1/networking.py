@@ -102,3 +102,8 @@ class Networking(ApiModel):
         "Namespaces whose pods may call the API; makes a NetworkPolicy. Absent: no policy but for groups.",
         most=32,
     )
+
+    @property
+    def scheme(self) -> Literal["http", "https"]:
+        """What the engine speaks."""
+        return "http" if self.tls_secret is None else "https"
