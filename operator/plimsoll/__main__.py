@@ -19,7 +19,8 @@ from plimsoll.api.problems import SpecError
 from plimsoll.facts.engine_files import handed_in
 from plimsoll.handlers.admission import WebhookOptions
 from plimsoll.handlers.alerted import AlertsOptions
-from plimsoll.handlers.life import LeaseLost, Life, Options
+from plimsoll.handlers.ending import LeaseLost
+from plimsoll.handlers.life import Life, Options
 from plimsoll.kube.errors import KubeError
 
 

@@ -26,6 +26,7 @@ from plimsoll.handlers import telemetry
 from plimsoll.handlers.admission import Admission, WebhookOptions
 from plimsoll.handlers.alerted import Alerted, AlertsOptions
 from plimsoll.handlers.connected import Connected
+from plimsoll.handlers.ending import ended, raise_end, unless
 from plimsoll.handlers.events import registry_of, settings_of
 from plimsoll.handlers.health import Metric, Probe, serve
 from plimsoll.handlers.learning import Learning
@@ -55,10 +56,6 @@ MOVED_SECONDS: Final = 1.0
 KOPF_SECONDS: Final = 10.0
 REVIEW_SECONDS: Final = 2.0
 """Of a question about a user's rights, for which somebody waits."""
-
-
-class LeaseLost(RuntimeError):
-    """Another process acts now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,9 +147,10 @@ class Life:
                 asking = await stack.enter_async_context(Door(access, pace=self.pace, seconds=REVIEW_SECONDS))
                 # Its first certificate may be a standby's to make, and its writes are safe against each other.
                 keeping = await stack.enter_async_context(Door(access, pace=self.pace))
-                await self._see()
+                if not await unless(self._stop, self._see()):
+                    return
                 await self._answer(options.webhook, keeping, asking, may_write)
-                stack.push_async_callback(_ended, self._webhook)
+                stack.push_async_callback(ended, self._webhook)
             if lease is not None and not await self._lead(lease):
                 return
             await self._work(load, lease)
@@ -191,15 +189,10 @@ class Life:
     async def _lead(self, lease: Lease) -> bool:
         """Whether the Lease was had before the end was asked for."""
         LOG.info("waiting for the Lease as %s", lease.identity)
-        got = asyncio.create_task(lease.acquire())
-        ended = asyncio.create_task(self._stop.wait())
-        others = {self._webhook} if self._webhook is not None else set()
-        await asyncio.wait({got, ended, *others}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (got, ended):
-            task.cancel()
+        got = await unless(self._stop, lease.acquire(), self._webhook)
         if self._webhook is not None and self._webhook.done():
             self._webhook.result()
-        return got.done() and not got.cancelled() and lease.held
+        return got and lease.held
 
     async def _work(self, load: Callable[[], Any], lease: Lease | None) -> None:
         stop_kopf = asyncio.Event()
@@ -209,7 +202,9 @@ class Life:
         if self._webhook is not None:
             tasks["webhook"] = self._webhook
         try:
-            await self._see()
+            if not await unless(self._stop, self._see(), tasks.get("lease"), tasks.get("webhook")):
+                raise_end(tasks)
+                return
             self._served = self.connected.capabilities()
             await self.learning.load()
             tasks["learning"] = asyncio.create_task(self.learning.run())
@@ -223,27 +218,24 @@ class Life:
             gc.freeze()
             self.ready.set()
             LOG.info("Plimsoll %s takes turns", __version__)
-            done, _ = await asyncio.wait(set(tasks.values()), return_when=asyncio.FIRST_COMPLETED)
-            for name, task in tasks.items():
-                if task in done and name != "stop":
-                    task.result()
-                    raise LeaseLost("the Lease is lost") if name == "lease" else RuntimeError(f"{name} ended")
+            await asyncio.wait(set(tasks.values()), return_when=asyncio.FIRST_COMPLETED)
+            raise_end(tasks)
         finally:
             # Turns are finished first, and kopf ends last: when it ends it cancels what began after it.
-            await _ended(tasks.pop("control", None))
-            await _ended(tasks.pop("turns", None))
-            await _ended(tasks.pop("learning", None))
-            await _ended(tasks.pop("webhook", None))
-            await _ended(tasks.pop("alerts", None))
+            await ended(tasks.pop("control", None))
+            await ended(tasks.pop("turns", None))
+            await ended(tasks.pop("learning", None))
+            await ended(tasks.pop("webhook", None))
+            await ended(tasks.pop("alerts", None))
             await self.connected.stop()
             if lease is not None:
-                await _ended(tasks.pop("lease"))
+                await ended(tasks.pop("lease"))
                 await lease.release()
-            await _ended(tasks.pop("stop"))
+            await ended(tasks.pop("stop"))
             stop_kopf.set()
             if "kopf" in tasks:
                 await asyncio.wait({tasks["kopf"]}, timeout=KOPF_SECONDS)
-                await _ended(tasks["kopf"])
+                await ended(tasks["kopf"])
 
     async def _events(self, load: Callable[[], Any], stop: asyncio.Event) -> None:
         spaces = self.options.namespaces
@@ -307,6 +299,8 @@ class Life:
         if self._selectors.get(key, {}) == named:
             return
         self._selectors[key] = named
+        if not named:
+            del self._selectors[key]
         config = self.options.config
         defaults = [one.spec.topology.node_selector for one in config.defaults]
         presets = [one.spec.topology.node_selector for one in config.presets]
@@ -389,10 +383,3 @@ class Life:
             yield from telemetry.deployments(self.world.books)
             if self._alerted is not None:
                 yield telemetry.alerts(self._alerted.results)
-
-
-async def _ended(task: asyncio.Task[Any] | None) -> None:
-    """Cancelled and waited for, whatever came of it."""
-    if task is not None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
