@@ -16,7 +16,7 @@ import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from multiprocessing.connection import Connection
@@ -29,7 +29,7 @@ from plimsoll.control.joining import joined
 from plimsoll.control.memory import Memory
 from plimsoll.control.retune import Knobs, RetuneMemory, Scene, advance
 from plimsoll.control.samples import Window
-from plimsoll.control.signals import Signals, latencies_of, signals_of
+from plimsoll.control.signals import Signals, Spreads, latencies_of, signals_of
 from plimsoll.control.situation import (
     Bounds,
     Capacity,
@@ -159,6 +159,7 @@ class Estate:
     observed: dict[str, Observed]
     window: Window
     signals: dict[str, Signals]
+    spreads: Spreads = field(default_factory=Spreads)
     tick: int = 0
 
     @classmethod
@@ -189,8 +190,9 @@ class Estate:
                 now=now,
                 live=self.live[name].values(),
                 reachable=reachable,
-                latencies=latencies_of([found] if found else []),
+                latencies=latencies_of([found] if found else [], self.spreads),
             )
+        self.spreads.over()
 
     def decide(self, now: float) -> None:
         slo = Slo(ttft_p99_s=2.0, itl_p99_s=0.1)

@@ -16,7 +16,7 @@ PREFILL_CONTENTION: Final = Alert(
     description=(
         "One gap between tokens in a hundred lasts {{ $value | humanizeDuration }}, many times the median, and prompts are long, while nothing "
         "is preempted: prefill and decode share the steps. Promise what users need in spec.slo.itlP99Ms, so that prompts are cut into "
-        "smaller chunks, or serve long prompts by a deployment of their own."
+        "smaller chunks, let retuning cut them (spec.tuning.allow: maxBatchedTokens), or serve long prompts by a deployment of their own."
     ),
     levels=(
         Level(

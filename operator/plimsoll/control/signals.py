@@ -223,12 +223,12 @@ def _base(track: Track, span: float) -> PodSample | None:
     if len(track.samples) < 2:
         return None
     until = track.samples[-1].at - span
-    older = [sample for sample in track.samples if sample.at <= until]
-    return older[-1] if older else track.samples[0]
+    return next((sample for sample in reversed(track.samples) if sample.at <= until), track.samples[0])
 
 
 def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
     last, base, recent = track.samples[-1], _base(track, RATE_S), _base(track, RECENT_S)
+    held = _inflights(track)
     return ReplicaSignals(
         replica=pod,
         age_s=max(0.0, now - last.at),
@@ -250,8 +250,8 @@ def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
         recently=_arrived(last, recent),
         recent_prompt_tokens=_gained("prompt_tokens", last, recent),
         recent_span_s=0.0 if recent is None else last.at - recent.at,
-        inflight_mean=_mean(_inflights(track, RATE_S)),
-        inflight_most=max(_inflights(track, LATENCY_S), default=None),
+        inflight_mean=_mean([value for at, value in held if at >= last.at - RATE_S]),
+        inflight_most=max([value for _, value in held], default=None),
     )
 
 
@@ -274,9 +274,14 @@ def _inflight(sample: PodSample) -> float | None:
     return None if sample.running is None else sample.running + (sample.waiting or 0.0)
 
 
-def _inflights(track: Track, span: float) -> list[float]:
-    since = track.samples[-1].at - span
-    return [value for s in track.samples if s.at >= since and (value := _inflight(s)) is not None]
+def _inflights(track: Track) -> list[tuple[float, float]]:
+    """When and how many, over the time that latencies look back."""
+    since = track.samples[-1].at - LATENCY_S
+    return [
+        (s.at, s.running + (s.waiting or 0.0))
+        for s in track.samples
+        if s.at >= since and s.running is not None
+    ]
 
 
 def _mean(said: Sequence[float]) -> float | None:
@@ -309,12 +314,32 @@ def _latencies(tracks: Sequence[Track], now: float) -> Latencies:
     )
 
 
-def latencies_of(summed: Iterable[Mapping[str, Histogram]]) -> Latencies:
+class Spreads:
+    """Of histograms that stand for several ticks, since their questions take turns: each is worked out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Histogram, Spread | None]] = {}
+        self._asked: dict[int, tuple[Histogram, Spread | None]] = {}
+
+    def of(self, histogram: Histogram | None) -> Spread | None:
+        if histogram is None:
+            return None
+        # Who is held here is alive, so no other histogram has its identity.
+        found = self._known.get(id(histogram)) or (histogram, Spread.of(histogram))
+        self._asked[id(histogram)] = found
+        return found[1]
+
+    def over(self) -> None:
+        """The tick is over; what it did not ask for is forgotten."""
+        self._known, self._asked = self._asked, {}
+
+
+def latencies_of(summed: Iterable[Mapping[str, Histogram]], spreads: Spreads) -> Latencies:
     """Of histograms that were summed by set already, each by its name as a sample has it."""
     listed = list(summed)
 
     def spread(name: str) -> Spread | None:
-        return Spread.of(total(each[name] for each in listed if name in each))
+        return spreads.of(total([each[name] for each in listed if name in each]))
 
     return Latencies(
         ttft=spread("ttft"),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from plimsoll.control.signals import Signals
@@ -171,9 +172,14 @@ class Room:
 
 def claim_of(each: ServingSet) -> Claim:
     """What one replica of a set takes of a budget."""
-    price = each.price_per_hour
+    return _claim(each.product, each.gpus, each.price_per_hour)
+
+
+@lru_cache(1024)
+def _claim(product: str, gpus: float, price: float | None) -> Claim:
+    """Fractions are dear, and a fleet has few kinds of replicas."""
     return Claim(
-        product=each.product,
-        gpus=Fraction(each.gpus).limit_denominator(1000),
+        product=product,
+        gpus=Fraction(gpus).limit_denominator(1000),
         price=None if price is None else Fraction(price).limit_denominator(10000),
     )

@@ -6,15 +6,11 @@ A step names the set that it is about by the digest of its entry in the plan, so
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from plimsoll.control.retune import Effect, RetuneMemory, effect_of
-from plimsoll.control.retune.scene import applied
+from plimsoll.control.retune.scene import SETTINGS, applied
 from plimsoll.planning.plan import Plan, PlanSet
-from plimsoll.planning.settle.changed import changed_set
-
-SETTINGS: Final = {"watermark": "watermark_permille", "maxSequences": "max_num_seqs"}
-"""What is changed of a set as it is planned, by its name in EngineSettings; other settings need a ledger of their own."""
+from plimsoll.planning.settle.changed import changed_set, planned_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +47,9 @@ def adopted(plan: Plan, retune: RetuneMemory) -> Plan:
 
 
 def _entry(plan: Plan, served: PlanSet, effect: Effect, why: str) -> PlanSet:
-    settings, _ = applied(served.settings, served.layout, effect.setting, effect.value)
     entry = changed_set(
         served,
-        settings,
+        applied(served.settings, effect.setting, effect.value),
         field=SETTINGS[effect.setting],
         value=effect.value,
         why=why,
@@ -62,3 +57,11 @@ def _entry(plan: Plan, served: PlanSet, effect: Effect, why: str) -> PlanSet:
         version=plan.engine_version,
     )
     return replace(entry, replicas=0, placements=())
+
+
+def before_of(chosen: PlanSet) -> dict[str, str]:
+    """Settings that retunes changed, as they were planned, in the words of spec.tuning.allow."""
+    values = {one.name: planned_value(one) for one in chosen.values}
+    return {
+        setting: before for setting, field in SETTINGS.items() if (before := values.get(field)) is not None
+    }

@@ -22,6 +22,7 @@ from plimsoll.control.law import Law
 from plimsoll.control.record import Record
 from plimsoll.control.rollout.failing import steady
 from plimsoll.control.samples import Window
+from plimsoll.control.signals import Spreads
 from plimsoll.kube.errors import KubeError
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.judging import judged
@@ -75,6 +76,7 @@ class Control:
         self._interval_s = interval_s
         self._law = Law(tick_s=interval_s)
         self._window = Window()
+        self._spreads = Spreads()
         self._known: dict[str, _Known] = {}
         self._passed: dict[str, int | None] = {}
         """Resources that ask for nothing that is looked at, by the mark of what they say."""
@@ -117,9 +119,11 @@ class Control:
             inventory=world.cluster.inventory(),
             config=world.config,
             law=self._law,
+            spreads=self._spreads,
         )
         self.ticks += 1
         found = await asyncio.to_thread(judged, tick, cases)
+        self._spreads.over()
         for key, each in found.items():
             self._hand(key, each, now)
 

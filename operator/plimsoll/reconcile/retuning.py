@@ -9,7 +9,7 @@ from plimsoll import names
 from plimsoll.control.gate import gate_of
 from plimsoll.control.learning import lead_s
 from plimsoll.control.record import Act, Record
-from plimsoll.control.retune import Offer, RetuneMemory, Scene, Turned, advance
+from plimsoll.control.retune import RetuneMemory, Scene, Turned, advance
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Role, ServingSet
 from plimsoll.control.workload import observe
@@ -105,6 +105,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         now=tick.now,
         name=subject.key,
         knobs=lead.knobs,
+        planned=lead.before,
         serving=serving,
         signals=signals,
         changed=None if tried is None else _of(tried, case.serving, tick),
@@ -112,7 +113,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         window=tick.window,
         slo=subject.slo,
         consent=subject.consent,
-        offer=Offer(watermark="--watermark" in subject.engine.flags),
+        has_watermark="--watermark" in subject.engine.flags,
         restarts=tick.config.restarts,
         spec=spec,
         more_replicas=more and not limited and ground.replicas > 0,

@@ -25,7 +25,7 @@ def matters(record: Record, stored: Record) -> bool:
     new, old = record.retune, stored.retune
     return (
         (record.replicas, record.acts, record.noted) != (stored.replicas, stored.acts, stored.noted)
-        or (new.past, new.paused_at, new.planned) != (old.past, old.paused_at, old.planned)
+        or (new.past, new.paused_at) != (old.past, old.paused_at)
         or _step(record) != _step(stored)
     )
 

@@ -28,7 +28,7 @@ from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.pinning import spec_digest
 from plimsoll.planning.placing.budgets import claim_of, priority_of
 from plimsoll.planning.plan import Hardware, PlanSet
-from plimsoll.reconcile.changing import change_of
+from plimsoll.reconcile.changing import before_of, change_of
 from plimsoll.reconcile.kept import Kept
 from plimsoll.render.revision import Revision
 from plimsoll.render.sets import set_name
@@ -47,6 +47,8 @@ class Planned:
     replicas: int
     capacity: Capacity
     knobs: Knobs
+    before: Mapping[str, str]
+    """Settings that retunes changed, as the plan had them."""
     hardware: Hardware
     shape: Shape
     layout: Layout
@@ -194,7 +196,8 @@ def _planned(
         digest=chosen.digest,
         replicas=chosen.replicas,
         capacity=capacity_of(chosen),
-        knobs=knobs_of(chosen),
+        knobs=knobs_of(chosen.settings),
+        before=before_of(chosen),
         hardware=chosen.hardware,
         shape=chosen.shape,
         layout=chosen.layout,

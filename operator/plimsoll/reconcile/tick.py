@@ -11,7 +11,7 @@ from plimsoll.control.decision import Told
 from plimsoll.control.law import Law
 from plimsoll.control.record import Record
 from plimsoll.control.samples import Window
-from plimsoll.control.signals import Signals, latencies_of, signals_of
+from plimsoll.control.signals import Signals, Spreads, latencies_of, signals_of
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.serving import Serving
@@ -53,6 +53,7 @@ class Tick:
     inventory: Inventory
     config: OperatorConfig
     law: Law
+    spreads: Spreads = field(default_factory=Spreads)
     grounds: Grounds = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,7 +69,7 @@ class Tick:
         summed = None
         if self.looked.histograms is not None:
             chosen = sets if sets is not None else sorted({name for name, _ in leaders(case.serving)})
-            summed = latencies_of(_found(self.looked.histograms, space, chosen))
+            summed = latencies_of(_found(self.looked.histograms, space, chosen), self.spreads)
         return signals_of(
             self.window,
             now=self.now,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.api.config import Restarts
-from plimsoll.control.retune import Consent, Offer, Phase, RetuneMemory, advance, effect_of
+from plimsoll.control.retune import Consent, Knobs, Phase, RetuneMemory, advance, effect_of
 from tests.control.retune.world import GOOD, OLD, Behaviour, World
 
 HOUR = 3600.0
@@ -279,5 +279,39 @@ def test_every_step_is_told():
 
 
 def test_an_engine_without_a_watermark_has_one_rung_less():
-    world = World(offer=Offer(watermark=False), consent=Consent(allowed=("watermark",))).run(HOUR)
+    world = World(has_watermark=False, consent=Consent(allowed=("watermark",))).run(HOUR)
     assert "this engine version has none" in world.why_not
+
+
+CUT_IN = Behaviour(preempted=0.0, kv=0.4, itl=0.13, itl_median=0.02, gap=0.13)
+MAY_CUT = Consent(allowed=("maxBatchedTokens",), least_batched=64)
+
+
+def cut_in(change):
+    return World(old=CUT_IN, change=change, consent=MAY_CUT, knobs=Knobs(max_sequences=64))
+
+
+def test_steps_that_are_cut_smaller_stay_where_the_gaps_become_shorter_and_no_calm_day_takes_them_back():
+    world = cut_in(replace(CUT_IN, itl=0.09, gap=0.09)).run(3 * HOUR)
+    (past,) = world.memory.past
+    assert (past.outcome, past.setting, past.symptom) == (Phase.DONE, "maxBatchedTokens", "prompts cut in")
+    assert world.knobs.batched_tokens == int(past.after) < 397
+    world.run(30 * HOUR)
+    assert len(world.memory.past) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        CUT_IN,
+        replace(CUT_IN, itl=0.09, gap=0.09, ttft=3.0),
+        replace(CUT_IN, itl=0.09, gap=0.09, tokens=0.8 * CUT_IN.tokens, waiting=5),
+        Behaviour(starts=False),
+    ],
+    ids=["no gain", "first token beyond what is promised", "less output", "does not start"],
+)
+def test_steps_that_are_cut_smaller_for_nothing_are_made_as_large_as_before(change):
+    world = cut_in(change).run(2 * HOUR)
+    assert world.memory.past[0].outcome is Phase.FAILED
+    assert (world.knobs.batched_tokens, world.most_changed) == (2048, 1)
+    assert world.at_old_settings

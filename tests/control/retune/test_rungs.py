@@ -10,19 +10,18 @@ from hypothesis import strategies as st
 
 from plimsoll.api.config import Restarts
 from plimsoll.api.v1alpha1.scaling import Tuning
-from plimsoll.control.retune import Consent, Knobs, Offer, Past, Phase, RetuneMemory, sizing
+from plimsoll.control.retune import Consent, Knobs, Past, Phase, RetuneMemory, sizing
 from plimsoll.control.retune.allowed import barred, refusal
 from plimsoll.control.retune.figures import Figures
 from plimsoll.control.retune.judging import Answer, judge
 from plimsoll.control.retune.ladder import choose
-from plimsoll.control.retune.scene import applied
+from plimsoll.control.retune.scene import applied, knobs_of
 from plimsoll.control.retune.symptoms import Symptom, seen
 from plimsoll.control.signals import Spread
 from plimsoll.control.situation import Slo
 from plimsoll.facts.histograms import Histogram
-from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.settings import EngineSettings
-from tests.control.retune.world import OLD, Behaviour, World, said
+from tests.control.retune.world import OLD, PROMPTS, Behaviour, World, said
 
 SETTINGS = EngineSettings(max_model_len=8192, max_num_seqs=32, max_num_batched_tokens=2048, utilization=0.9)
 FIXED = Spread(p50=250, p95=250, p99=250, worst=250, mean=250, samples=5000)
@@ -92,6 +91,17 @@ ROWS = [
     (Behaviour(preempted=0.3), {}, Symptom.STORM),
     (Behaviour(preempted=0.08), {}, Symptom.PREEMPTION),
     (Behaviour(preempted=0.0, itl=0.2, kv=0.4), {"knobs": Knobs(max_sequences=32)}, Symptom.SLOW_TOKENS),
+    (Behaviour(preempted=0.0, itl=0.2, kv=0.4), {"knobs": Knobs(max_sequences=64)}, None),
+    (
+        Behaviour(preempted=0.0, itl=0.2, kv=0.4, itl_median=0.02),
+        {"knobs": Knobs(max_sequences=64)},
+        Symptom.CUT_IN,
+    ),
+    (
+        Behaviour(preempted=0.1, itl=0.2, kv=0.4, itl_median=0.02),
+        {"knobs": Knobs(max_sequences=64)},
+        Symptom.PREEMPTION,
+    ),
     (Behaviour(preempted=0.0, waiting=9, kv=0.4), {"knobs": Knobs(max_sequences=32)}, Symptom.CAPPED),
     (Behaviour(preempted=0.0, waiting=9, kv=0.4), {"knobs": Knobs(max_sequences=64)}, None),
     (Behaviour(preempted=0.0), {}, None),
@@ -105,15 +115,11 @@ def test_each_row_of_the_table_is_told_from_the_others(how, changed, symptom):
     assert (found.symptom if found else None) == symptom
 
 
-def chosen(how=OLD, planned=None, **changed):
+def chosen(how=OLD, **changed):
     scene = World(old=how, **changed).scene()
     what = seen(scene, changed_before=True)
     assert what is not None
-    return choose(scene, what, barred={}, planned=planned or {})
-
-
-EVERYTHING = ("watermark", "maxSequences", "utilization", "kvCacheDtype", "tensor", "contextTokens")
-GENEROUS = Offer(watermark=True, utilization_percent=95, kv_dtype="fp8", tensor=2, context_tokens=2000)
+    return choose(scene, what, barred={})
 
 
 @pytest.mark.parametrize(
@@ -121,14 +127,12 @@ GENEROUS = Offer(watermark=True, utilization_percent=95, kv_dtype="fp8", tensor=
     [
         (("watermark", "maxSequences"), "maxSequences"),
         (("watermark",), "watermark"),
-        (("utilization",), "utilization"),
-        (("kvCacheDtype", "tensor"), "kvCacheDtype"),
-        (("tensor", "contextTokens"), "tensor"),
-        (("contextTokens",), None),
+        (("maxBatchedTokens",), None),
+        (("kvCacheDtype", "tensor"), None),
     ],
 )
 def test_the_cheapest_rung_that_is_allowed_and_helps_is_taken(allowed, setting):
-    choice = chosen(Behaviour(preempted=0.25), consent=Consent(allowed=allowed), offer=GENEROUS)
+    choice = chosen(Behaviour(preempted=0.25), consent=Consent(allowed=allowed))
     assert (choice.change.setting if choice.change else None) == setting
     assert all(": " in refused for refused in choice.refused)
 
@@ -141,12 +145,48 @@ def test_the_floor_of_the_user_is_never_passed():
     assert none.change is None
 
 
-def test_the_context_is_shortened_to_what_was_seen_and_never_below_the_floor():
-    consent = Consent(allowed=("contextTokens",), least_context=4096)
-    knobs = Knobs(max_sequences=32, context_tokens=32768)
-    choice = chosen(consent=consent, offer=GENEROUS, knobs=knobs)
+CUT_IN = Behaviour(preempted=0.0, kv=0.4, itl=0.3, itl_median=0.02)
+MAY_CUT = Consent(allowed=("maxBatchedTokens",), least_batched=64)
+
+
+def test_prompts_that_cut_in_get_steps_that_last_as_long_as_is_promised():
+    # The longest prompt, of 397 tokens, makes a long gap of one of 20 ms; 100 are promised, of which 90 are aimed at.
+    choice = chosen(CUT_IN, consent=MAY_CUT, knobs=Knobs(max_sequences=64))
     assert choice.change is not None
-    assert choice.change.after == "4096"
+    assert choice.change.after == "199", "half of what a step takes now at a time"
+    mild = replace(CUT_IN, itl=0.13)
+    choice = chosen(mild, consent=MAY_CUT, knobs=Knobs(max_sequences=64))
+    assert choice.change is not None
+    assert (choice.change.setting, choice.change.before) == ("maxBatchedTokens", "2048")
+    assert int(choice.change.after) == math.ceil(397 * (0.9 * 0.1 - 0.02) / (0.13 - 0.02))
+
+
+@given(
+    median=st.floats(0.001, 0.049),
+    slow=st.floats(0.101, 3.0),
+    now=st.integers(64, 16384),
+    arriving=st.floats(0, 20_000),
+    floor=st.integers(1, 4096),
+)
+def test_smaller_steps_never_pass_a_floor_and_always_take_in_what_comes(median, slow, now, arriving, floor):
+    how = replace(CUT_IN, itl=slow, itl_median=median, prompts=arriving)
+    knobs = Knobs(max_sequences=48, batched_tokens=now)
+    scene = World(old=how, knobs=knobs, consent=replace(MAY_CUT, least_batched=floor)).scene()
+    what = seen(scene, changed_before=False)
+    assert what is not None
+    assert what.symptom is Symptom.CUT_IN
+    change = choose(scene, what, barred={}).change
+    if change is None:
+        return
+    value, full = int(change.after), min(now, PROMPTS.p99)
+    assert max(floor, knobs.max_sequences, full / 2) <= value < full <= now
+    assert value >= arriving * 0.1, "a second of steps as long as promised takes in a second of prompts"
+
+
+def test_prompts_cut_in_only_by_leave():
+    choice = chosen(replace(CUT_IN, itl=0.13), knobs=Knobs(max_sequences=64))
+    assert choice.change is None
+    assert choice.refused == ("maxBatchedTokens: spec.tuning.allow does not name it",)
 
 
 def test_fewer_at_once_where_the_batch_is_too_large_and_more_where_the_cap_is_too_low():
@@ -170,20 +210,18 @@ def test_consent_is_read_from_the_resource():
     [
         ("watermark", "50", "watermark_permille", 50),
         ("maxSequences", "10", "max_num_seqs", 10),
-        ("utilization", "93", "utilization", 0.93),
-        ("contextTokens", "4096", "max_model_len", 4096),
+        ("maxBatchedTokens", "700", "max_num_batched_tokens", 700),
     ],
 )
 def test_a_change_is_one_field_of_the_settings(setting, value, field, after):
-    settings, layout = applied(SETTINGS, Layout(tensor=2), setting, value)
+    settings = applied(SETTINGS, setting, value)
     assert replace(SETTINGS, **{field: after}) == settings
-    assert layout == Layout(tensor=2)
+    assert knobs_of(settings).text(setting) == value
 
 
-def test_a_wider_layout_is_a_change_too():
-    assert applied(SETTINGS, Layout(tensor=2), "tensor", "4") == (SETTINGS, Layout(tensor=4))
+def test_what_is_not_retuned_is_no_change():
     with pytest.raises(ValueError, match="no setting that is retuned"):
-        applied(SETTINGS, Layout(), "swap", "4")
+        applied(SETTINGS, "tensor", "4")
 
 
 OLD_FIGURES = Figures(

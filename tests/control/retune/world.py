@@ -16,13 +16,13 @@ from plimsoll.control.retune import (
     Effect,
     Event,
     Knobs,
-    Offer,
     Phase,
     RetuneMemory,
     Scene,
     advance,
     effect_of,
 )
+from plimsoll.control.retune.scene import KNOBS
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Latencies, Signals, Spread
 from plimsoll.control.situation import Replica, ReplicaState, ServingSet, Slo
@@ -42,6 +42,7 @@ class Behaviour:
 
     preempted: float = 0.3
     itl: float = 0.04
+    itl_median: float | None = None
     gap: float = 4.0
     ttft: float = 1.0
     e2e: float = 10.0
@@ -51,6 +52,8 @@ class Behaviour:
     errors: float = 0.0
     starts: bool = True
     kv: float = 0.95
+    prompts: float = 500.0
+    """Prompt tokens a second."""
 
 
 OLD = Behaviour()
@@ -63,12 +66,13 @@ class World:
     replicas: int = 3
     free: int = 1
     consent: Consent = Consent()  # noqa: RUF009 - frozen
-    offer: Offer = Offer(watermark=True)  # noqa: RUF009 - frozen
+    has_watermark: bool = True
     slo: Slo = Slo(ttft_p99_s=2.0, itl_p99_s=0.1)  # noqa: RUF009 - frozen
     rules: Restarts = field(default_factory=Restarts)
     old: Behaviour = OLD
     spec: str = "spec-1"
     knobs: Knobs = Knobs(max_sequences=32)  # noqa: RUF009 - frozen
+    planned: dict[str, str] = field(default_factory=dict)
     more_replicas: bool = False
     now: float = NOW
     stored: Any = None
@@ -110,11 +114,8 @@ class World:
 
     def _make(self, effect: Effect | None) -> None:
         if effect is not None and effect.adopt:
-            value = int(effect.value)
-            if effect.setting == "watermark":
-                self.knobs = replace(self.knobs, watermark_permille=value)
-            else:
-                self.knobs = replace(self.knobs, max_sequences=value)
+            self.planned.setdefault(effect.setting, self.knobs.text(effect.setting))
+            self.knobs = replace(self.knobs, **{KNOBS[effect.setting]: int(effect.value)})
             self.old, self.asked = self.change, None
             self.changed_at.clear()
             return
@@ -151,7 +152,8 @@ class World:
             window=self.window(left, changed.ready),
             slo=self.slo,
             consent=self.consent,
-            offer=self.offer,
+            has_watermark=self.has_watermark,
+            planned=self.planned,
             restarts=self.rules,
             spec=self.spec,
             more_replicas=self.more_replicas,
@@ -213,6 +215,7 @@ def said(how: Behaviour, count: int, now: float, kind: str = "old") -> Signals:
         preemptions=how.preempted * how.rate * 120,
         errors=how.errors * how.rate * 120,
         generation_tokens=how.tokens * 120,
+        prompt_tokens=how.prompts * 120,
         kv_tokens=8192,
         block_size=128,
         max_num_seqs=32,
@@ -225,7 +228,7 @@ def said(how: Behaviour, count: int, now: float, kind: str = "old") -> Signals:
         replicas=replicas,
         latencies=Latencies(
             ttft=flat(how.ttft, many),
-            itl=replace(flat(how.itl, many), worst=how.gap),
+            itl=replace(flat(how.itl, many), worst=how.gap, p50=how.itl_median or how.itl / 2),
             e2e=flat(how.e2e, many),
             prompt=PROMPTS,
             output=OUTPUTS,

@@ -80,6 +80,9 @@ class TuningFloors(ApiModel):
     """Values below which retuning must not go."""
 
     max_sequences: Annotated[Int, Field(ge=1, le=65536)] | None = field("Absent: 8.")
+    batched_tokens: Annotated[Int, Field(ge=1, le=1048576)] | None = field(
+        "Prompt tokens of a step. Absent: 512."
+    )
     context_tokens: Annotated[Int, Field(ge=16, le=16777216)] | None = field(
         "Absent: retuning never shortens the context."
     )
@@ -89,11 +92,21 @@ class Tuning(ApiModel):
     """What Plimsoll may change by itself when live signals ask for it. Each change is reversible and judged."""
 
     allow: tuple[
-        Literal["watermark", "maxSequences", "utilization", "kvCacheDtype", "tensor", "contextTokens"], ...
+        Literal[
+            "watermark",
+            "maxSequences",
+            "maxBatchedTokens",
+            "utilization",
+            "kvCacheDtype",
+            "tensor",
+            "contextTokens",
+        ],
+        ...,
     ] = listing(
         "Settings that may be retuned. Absent: watermark and maxSequences, which change neither answers nor cost. "
-        "This release changes only these two; consent to the others is kept.",
-        most=6,
+        "maxBatchedTokens shortens the gaps that long prompts leave between tokens, and lets first tokens come later. "
+        "This release changes only these three; consent to the others is kept.",
+        most=7,
     )
     mode: Literal["auto", "dryRun", "off"] | None = field(
         "auto: act. dryRun: say what would be done. off: look away. Absent: auto."

@@ -7,7 +7,7 @@ be done follows from what was written down before (`effects`).
 
 from plimsoll.control.retune.effects import Effect, effect_of
 from plimsoll.control.retune.machine import advance
-from plimsoll.control.retune.scene import Consent, Knobs, Offer, Scene
+from plimsoll.control.retune.scene import Consent, Knobs, Scene
 from plimsoll.control.retune.steps import Past, Phase, RetuneMemory, Step
 from plimsoll.control.retune.turned import Event, Turned
 
@@ -16,7 +16,6 @@ __all__ = [
     "Effect",
     "Event",
     "Knobs",
-    "Offer",
     "Past",
     "Phase",
     "RetuneMemory",

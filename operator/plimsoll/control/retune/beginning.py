@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from plimsoll.control.retune.allowed import barred, refusal
 from plimsoll.control.retune.figures import figures_of
-from plimsoll.control.retune.ladder import Change, Choice, choose
+from plimsoll.control.retune.ladder import RELEASED, Change, Choice, choose
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import Past, Phase, RetuneMemory, Step
 from plimsoll.control.retune.symptoms import Seen, scaling_first, seen
@@ -22,7 +22,7 @@ PLANNED_MOST_S = 600.0
 def idle(scene: Scene, memory: RetuneMemory) -> Turned:
     if scene.consent.mode == "off" or not scene.data:
         return Turned(memory=replace(memory, since={}))
-    what = seen(scene, changed_before=_moved(scene, memory))
+    what = seen(scene, changed_before=_moved(scene))
     if what is None:
         return Turned(memory=memory if not memory.since else replace(memory, since={}))
     # A storm is a heavy case of preemption: both run on one clock, so that a lull between them restarts nothing.
@@ -37,14 +37,14 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
     no = refusal(scene, memory)
     if no is not None and scene.consent.mode == "auto":
         return Turned(memory=memory, why_not=f"{what.why}; {no.message}")
-    choice = choose(scene, what, barred=barred(scene, memory, what.symptom), planned=dict(memory.planned))
+    choice = choose(scene, what, barred=barred(scene, memory, what.symptom))
     if choice.change is None:
         return Turned(memory=memory, why_not=f"{what.why}; no rung helps: {'; '.join(choice.refused)}")
     return _begun(scene, memory, what, choice, choice.change)
 
 
-def _moved(scene: Scene, memory: RetuneMemory) -> bool:
-    return any(scene.knobs.text(setting) != value for setting, value in memory.planned.items())
+def _moved(scene: Scene) -> bool:
+    return any(scene.planned.get(one, now) != now for one in RELEASED if (now := scene.knobs.text(one)))
 
 
 def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, change: Change) -> Turned:
@@ -70,9 +70,7 @@ def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, chang
         spec=scene.spec,
         baseline=figures_of(scene.signals),
     )
-    # What the plan itself said is remembered at the first move only: it is where a release goes back to.
-    planned = {change.setting: change.before, **memory.planned}
-    memory = replace(memory, step=step, since={}, count=memory.count + 1, planned=planned)
+    memory = replace(memory, step=step, since={}, count=memory.count + 1)
     return Turned(memory=memory, events=(Event(reason="RetunePlanned", message=why),))
 
 

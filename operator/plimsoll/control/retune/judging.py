@@ -71,7 +71,7 @@ def _harm(new: Figures, old: Figures, slo: Slo, gpus: float) -> str | None:
 
 def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
     match symptom:
-        case Symptom.SLOW_TOKENS:
+        case Symptom.SLOW_TOKENS | Symptom.CUT_IN:
             if new.itl_p99 is None or old.itl_p99 is None:
                 return Verdict(Answer.OPEN, "too few gaps between tokens were seen")
             good = new.itl_p99 <= 0.9 * old.itl_p99 or (

@@ -5,7 +5,10 @@ Every rung answers with a change, or with why not, and the refusals travel with 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from plimsoll.control.retune import sizing
 from plimsoll.control.retune.scene import Scene
@@ -14,6 +17,8 @@ from plimsoll.control.retune.symptoms import Seen, Symptom
 AIM = 0.2
 """Share of the preemptions that may be left: a rung that would leave more is not worth a restart."""
 CALM = 0.01
+RELEASED = ("maxSequences", "watermark")
+"""What a day of calm takes back; prompts cut in however calm the pool is."""
 BLOCK = 16
 """Tokens of a block where the engine does not say."""
 
@@ -34,43 +39,44 @@ class Choice:
     """Rungs above it that were passed over, each with its reason."""
 
 
-def choose(scene: Scene, seen: Seen, *, barred: dict[str, str], planned: dict[str, str]) -> Choice:
-    """`barred` are settings that may not be touched now, with the reason; `planned` are their values before any retune."""
+Rung = Callable[[], Change | str]
+"""Asked only when those above it do not help: sizes are dear, and a fleet is large."""
+
+
+def choose(scene: Scene, seen: Seen, *, barred: dict[str, str]) -> Choice:
+    """`barred` are settings that may not be touched now, with the reason."""
     refused = []
-    for setting, rung in _rungs(scene, seen, planned):
+    for setting, rung in _rungs(scene, seen):
         if setting not in scene.consent.allowed:
             refused.append(f"{setting}: spec.tuning.allow does not name it")
         elif setting in barred:
             refused.append(f"{setting}: {barred[setting]}")
-        elif isinstance(rung, str):
-            refused.append(f"{setting}: {rung}")
+        elif isinstance(found := rung(), str):
+            refused.append(f"{setting}: {found}")
         else:
-            return Choice(change=rung, refused=tuple(refused))
+            return Choice(change=found, refused=tuple(refused))
     return Choice(change=None, refused=tuple(refused))
 
 
-def _rungs(scene: Scene, seen: Seen, planned: dict[str, str]) -> list[tuple[str, Change | str]]:
+def _rungs(scene: Scene, seen: Seen) -> list[tuple[str, Rung]]:
     match seen.symptom:
         case Symptom.SLOW_TOKENS:
-            return [("maxSequences", _fewer_for_latency(scene))]
+            return [("maxSequences", lambda: _fewer_for_latency(scene))]
+        case Symptom.CUT_IN:
+            return [("maxBatchedTokens", lambda: _smaller_steps(scene))]
         case Symptom.CAPPED:
-            return [("maxSequences", _more(scene))]
+            return [("maxSequences", lambda: _more(scene))]
         case Symptom.RELAXED:
-            return [(setting, _release(scene, setting, planned)) for setting in ("maxSequences", "watermark")]
-    cheap, dear = _watermark(scene, sizing.CHEAP_WATERMARK), _watermark(scene, sizing.MOST_WATERMARK)
+            return [(setting, partial(_release, scene, setting)) for setting in RELEASED]
     return [
-        ("watermark", cheap),
-        ("maxSequences", _fewer_for_pool(scene)),
-        ("watermark", dear),
-        ("utilization", _utilization(scene)),
-        ("kvCacheDtype", _kv_dtype(scene)),
-        ("tensor", _tensor(scene)),
-        ("contextTokens", _context(scene)),
+        ("watermark", lambda: _watermark(scene, sizing.CHEAP_WATERMARK)),
+        ("maxSequences", lambda: _fewer_for_pool(scene)),
+        ("watermark", lambda: _watermark(scene, sizing.MOST_WATERMARK)),
     ]
 
 
 def _watermark(scene: Scene, most: int) -> Change | str:
-    if not scene.offer.watermark:
+    if not scene.has_watermark:
         return "this engine version has none"
     pool, live, preempted = _pool(scene), sizing.live_of(scene.signals), scene.signals.preempted_share
     if pool is None or live is None or preempted is None:
@@ -140,41 +146,50 @@ def _more(scene: Scene) -> Change | str:
     )
 
 
-def _utilization(scene: Scene) -> Change | str:
-    most, now = scene.offer.utilization_percent, scene.knobs.utilization_percent
-    if most is None or min(95, most) <= now:
-        return f"no more than {now}% of the GPU is proven safe"
-    return _change(scene, "utilization", str(min(95, most)), "the memory ledger proves it safe on this GPU")
+def _smaller_steps(scene: Scene) -> Change | str:
+    """Fewer prompt tokens a step: whoever is answered waits for all of them between two tokens."""
+    itl, limit, prompt = scene.signals.latencies.itl, scene.slo.itl_p99_s, scene.signals.latencies.prompt
+    arriving = scene.signals.rate("prompt_tokens")
+    if itl is None or limit is None or prompt is None or not prompt.trusted or arriving is None:
+        return "latency between tokens or prompts are not known yet"
+    now = scene.knobs.batched_tokens
+    # What a step takes of prompts at its fullest, where they seldom come together; where they do, this step is a short one.
+    full = min(float(now), prompt.p99)
+    wanted = sizing.step_tokens(full, itl.p50, itl.p99, limit)
+    if wanted is None:
+        return f"a step without prompts takes {1000 * itl.p50:.0f} ms already"
+    running = max((each.running or 0.0 for each in scene.signals.replicas), default=0.0)
+    # Steps that are no longer than promised still have to take in all prompts as they come.
+    needed = running + arriving / max(1, len(scene.signals.replicas)) * limit
+    floors = {
+        "half of what a step takes now": full / 2,
+        "what prompts need": needed,
+        "requests that may run": scene.knobs.max_sequences,
+        "the floor": scene.consent.least_batched,
+    }
+    highest = max(floors, key=lambda name: floors[name])
+    value = math.ceil(max(wanted, floors[highest]))
+    if value >= full:
+        return (
+            f"a step takes {full:,.0f} prompt tokens at most, and no fewer than {value:,} may be ({highest})"
+        )
+    why = (
+        f"a gap without prompts lasts {1000 * itl.p50:.0f} ms, and one with {full:,.0f} prompt tokens "
+        f"{1000 * itl.p99:.0f}: {wanted:,.0f} keep it within {1000 * limit:.0f}"
+    )
+    return _change(
+        scene,
+        "maxBatchedTokens",
+        str(value),
+        why if value <= wanted + 1 else f"{why}; no fewer than {value:,}: {highest}",
+    )
 
 
-def _kv_dtype(scene: Scene) -> Change | str:
-    narrower = scene.offer.kv_dtype
-    if narrower is None or narrower == scene.knobs.kv_dtype:
-        return "hardware or model have no narrower cache"
-    return _change(scene, "kvCacheDtype", narrower, "the pool then holds about twice the tokens")
-
-
-def _tensor(scene: Scene) -> Change | str:
-    wider = scene.offer.tensor
-    if wider is None or wider <= scene.knobs.tensor:
-        return "no wider layout inside a node is as good for each GPU"
-    return _change(scene, "tensor", str(wider), "weights over more GPUs leave more of each to the pool")
-
-
-def _context(scene: Scene) -> Change | str:
-    seen, least = scene.offer.context_tokens, scene.consent.least_context
-    if least is None or seen is None:
-        return "spec.tuning.floors.contextTokens is absent, or too few lengths were seen"
-    value = max(seen, least)
-    if value >= scene.knobs.context_tokens:
-        return "requests are as long as the context"
-    return _change(scene, "contextTokens", str(value), "it refuses requests that would crowd out many others")
-
-
-def _release(scene: Scene, setting: str, planned: dict[str, str]) -> Change | str:
-    if setting not in planned or planned[setting] == scene.knobs.text(setting):
+def _release(scene: Scene, setting: str) -> Change | str:
+    before = scene.planned.get(setting)
+    if before is None or before == scene.knobs.text(setting):
         return "it stands as planned"
-    return _change(scene, setting, planned[setting], "it is set back to the plan's own value")
+    return _change(scene, setting, before, "it is set back to the plan's own value")
 
 
 def _change(scene: Scene, setting: str, after: str, why: str) -> Change:

@@ -261,10 +261,9 @@ def _back(scene: Scene, memory: RetuneMemory, step: Step, why: str, *, starved: 
 
 
 def _dropped(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
-    turned = _ended(
+    return _ended(
         scene, memory, step, Phase.FAILED, "the spec was edited meanwhile, and the edit wins", tried=False
     )
-    return replace(turned, memory=replace(turned.memory, planned={}))
 
 
 def _ended(
@@ -285,9 +284,6 @@ def _ended(
     good = outcome is Phase.DONE
     failures = 0 if good else memory.failures + (1 if tried and not step.starved else 0)
     pause = failures >= scene.restarts.failures_until_pause
-    planned = dict(memory.planned)
-    if not good and planned.get(step.setting) == step.before:
-        del planned[step.setting]
     after = replace(
         memory,
         step=replace(step, phase=Phase.DONE, said=why, since=scene.now) if good else None,
@@ -295,7 +291,6 @@ def _ended(
         failures=failures,
         paused_at=scene.now if pause and memory.paused_at is None else memory.paused_at,
         since={},
-        planned={key: planned[key] for key in sorted(planned)},
     )
     word = "stays" if good else "stands again" if step.phase is Phase.ROLLING_BACK else "was never made"
     value = step.after if good else step.before

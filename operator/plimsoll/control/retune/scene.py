@@ -11,13 +11,11 @@ from plimsoll.api.v1alpha1.scaling import Tuning
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import NO_LIMITS, ServingSet, Slo
-from plimsoll.facts.dtypes import Dtype
-from plimsoll.planning.layouts.layout import Layout
-from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.settings import EngineSettings
 
 DEFAULT_ALLOWED: Final = ("watermark", "maxSequences")
 LEAST_SEQUENCES: Final = 8
+LEAST_BATCHED: Final = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,56 +24,35 @@ class Knobs:
 
     max_sequences: int
     watermark_permille: int = 0
-    utilization_percent: int = 90
-    kv_dtype: str = "auto"
-    tensor: int = 1
-    context_tokens: int = 0
+    batched_tokens: int = 2048
 
     def text(self, setting: str) -> str:
-        return str(getattr(self, FIELDS[setting]))
+        return str(getattr(self, KNOBS[setting]))
 
 
-FIELDS: Final[Mapping[str, str]] = {
+KNOBS: Final[Mapping[str, str]] = {
     "watermark": "watermark_permille",
     "maxSequences": "max_sequences",
-    "utilization": "utilization_percent",
-    "kvCacheDtype": "kv_dtype",
-    "tensor": "tensor",
-    "contextTokens": "context_tokens",
+    "maxBatchedTokens": "batched_tokens",
 }
 """Settings as spec.tuning.allow spells them."""
+SETTINGS: Final[Mapping[str, str]] = {
+    "watermark": "watermark_permille",
+    "maxSequences": "max_num_seqs",
+    "maxBatchedTokens": "max_num_batched_tokens",
+}
+"""The same, as EngineSettings spells them; what would need a ledger of its own is not retuned."""
 
 
-def knobs_of(chosen: PlanSet) -> Knobs:
-    settings = chosen.settings
-    return Knobs(
-        max_sequences=settings.max_num_seqs,
-        watermark_permille=settings.watermark_permille,
-        utilization_percent=round(settings.utilization * 100),
-        kv_dtype="auto" if settings.kv_dtype is None else settings.kv_dtype.value,
-        tensor=chosen.layout.tensor,
-        context_tokens=settings.max_model_len,
-    )
+def knobs_of(settings: EngineSettings) -> Knobs:
+    return Knobs(**{KNOBS[setting]: getattr(settings, field) for setting, field in SETTINGS.items()})
 
 
-def applied(
-    settings: EngineSettings, layout: Layout, setting: str, value: str
-) -> tuple[EngineSettings, Layout]:
-    """A set's settings and layout with one change."""
-    match setting:
-        case "watermark":
-            return replace(settings, watermark_permille=int(value)), layout
-        case "maxSequences":
-            return replace(settings, max_num_seqs=int(value)), layout
-        case "utilization":
-            return replace(settings, utilization=int(value) / 100), layout
-        case "kvCacheDtype":
-            return replace(settings, kv_dtype=None if value == "auto" else Dtype(value)), layout
-        case "contextTokens":
-            return replace(settings, max_model_len=int(value)), layout
-        case "tensor":
-            return settings, replace(layout, tensor=int(value))
-    raise ValueError(f"{setting!r} is no setting that is retuned; those are {', '.join(FIELDS)}")
+def applied(settings: EngineSettings, setting: str, value: str) -> EngineSettings:
+    """A set's settings with one change."""
+    if setting not in SETTINGS:
+        raise ValueError(f"{setting!r} is no setting that is retuned; those are {', '.join(SETTINGS)}")
+    return replace(settings, **{SETTINGS[setting]: int(value)})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +62,7 @@ class Consent:
     mode: Literal["auto", "dryRun", "off"] = "auto"
     allowed: tuple[str, ...] = DEFAULT_ALLOWED
     least_sequences: int = LEAST_SEQUENCES
-    least_context: int | None = None
-    """None: the context is never shortened."""
+    least_batched: int = LEAST_BATCHED
     disruption: bool = False
 
     @classmethod
@@ -96,25 +72,9 @@ class Consent:
             mode=tuning.mode or "auto",
             allowed=tuning.allow or DEFAULT_ALLOWED,
             least_sequences=(floors.max_sequences if floors else None) or LEAST_SEQUENCES,
-            least_context=floors.context_tokens if floors else None,
+            least_batched=(floors.batched_tokens if floors else None) or LEAST_BATCHED,
             disruption=tuning.allow_disruption is True,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """What the engine and the memory ledger offer; None and False: it cannot be had."""
-
-    watermark: bool = False
-    """The engine's version has the flag."""
-    utilization_percent: int | None = None
-    """The most that the ledger proves safe on this GPU."""
-    kv_dtype: str | None = None
-    """A narrower cache that hardware and model support."""
-    tensor: int | None = None
-    """The next layout inside a node, if GPUs for each token do not rise by more than a tenth."""
-    context_tokens: int | None = None
-    """p99.9 of the lengths that were seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +84,8 @@ class Scene:
     """namespace/name."""
     knobs: Knobs
     """Of the set that serves, before the change."""
+    planned: Mapping[str, str] = field(default_factory=dict)
+    """Settings that earlier retunes changed, as the plan had them."""
     serving: ServingSet
     signals: Signals
     """Of the replicas without the change, or of all where there is no change."""
@@ -134,7 +96,8 @@ class Scene:
     """The samples behind both."""
     slo: Slo = NO_LIMITS
     consent: Consent = Consent()
-    offer: Offer = Offer()
+    has_watermark: bool = False
+    """The engine's version has the flag."""
     restarts: Restarts = field(default_factory=Restarts)
     spec: str = ""
     """Digest of the spec."""

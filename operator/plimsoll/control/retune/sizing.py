@@ -24,6 +24,8 @@ MOST_SIGMA: Final = 1.5
 MOST_WATERMARK: Final = 200
 CHEAP_WATERMARK: Final = 100
 """Thousandths of the pool that may stand idle before fewer requests are the better answer."""
+STEP_SHARE: Final = 0.9
+"""Of the promised gap, that a step full of prompt tokens is aimed at: what is taken of it moves from step to step."""
 P95: Final = 1.645
 
 
@@ -85,3 +87,12 @@ def left(pool_tokens: float, block: int, live: Live, more_permille: int) -> floa
     """Share of the preemptions that so many more thousandths of the blocks kept free would leave."""
     growth = max(live.output / block, 1e-9)
     return math.exp(-DECAY * max(0, more_permille) / 1000 * pool_tokens / block / growth)
+
+
+def step_tokens(full: float, quick_s: float, slow_s: float, limit_s: float) -> float | None:
+    """Prompt tokens of a step that lasts as long as is promised, when one without any is quick and one with `full` is slow: time
+    grows with the tokens, in a straight line. None where even the quick one is too slow."""
+    left = STEP_SHARE * limit_s - quick_s
+    if left <= 0:
+        return None
+    return full if slow_s - quick_s <= left else full * left / (slow_s - quick_s)

@@ -100,4 +100,4 @@ class RetuneMemory:
     count: int = 0
     """Retunes that were ever planned, for their identities."""
     planned: Mapping[str, str] = field(default_factory=dict)
-    """Settings as the plan had them, before the first retune moved them."""
+    """Written by the release before, and not read: the plan itself says now what it had before the first retune."""

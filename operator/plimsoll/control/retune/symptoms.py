@@ -6,7 +6,7 @@ is touched only if the symptom is still there when they serve.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -21,6 +21,8 @@ STORM_S: Final = 60.0
 DAY_S: Final = 86400.0
 FULL: Final = 0.85
 ROOMY: Final = 0.70
+QUICK: Final = 0.5
+"""Share of the promised gap within which half of all gaps lie, where only some of them are too long."""
 AFTER_SCALING_S: Final = 300.0
 
 
@@ -28,6 +30,8 @@ class Symptom(StrEnum):
     STORM = "preemption storm"
     PREEMPTION = "preemptions"
     SLOW_TOKENS = "slow tokens"
+    CUT_IN = "prompts cut in"
+    """Most gaps between tokens are short, and those with a prompt in them too long."""
     CAPPED = "capped"
     """Requests wait though the pool has room: fewer run than could."""
     RELAXED = "relaxed"
@@ -53,8 +57,8 @@ def seen(scene: Scene, *, changed_before: bool) -> Seen | None:
         if preempted >= STORM:
             return Seen(symptom=Symptom.STORM, lasts_s=min(STORM_S, half), why=said)
         return Seen(symptom=Symptom.PREEMPTION, lasts_s=half, why=said)
-    if slow := _slow_tokens(scene, preempted, kv):
-        return Seen(symptom=Symptom.SLOW_TOKENS, lasts_s=half, why=slow)
+    if late := _late_tokens(scene, preempted, kv):
+        return replace(late, lasts_s=half)
     if capped := _capped(scene, kv):
         return Seen(symptom=Symptom.CAPPED, lasts_s=half, why=capped)
     if changed_before and (preempted or 0.0) < RELEASED and kv is not None and kv < 0.5:
@@ -81,14 +85,20 @@ def scaling_first(scene: Scene, symptom: Symptom) -> str | None:
     return None
 
 
-def _slow_tokens(scene: Scene, preempted: float | None, kv: float | None) -> str | None:
+def _late_tokens(scene: Scene, preempted: float | None, kv: float | None) -> Seen | None:
     itl, limit = scene.signals.latencies.itl, scene.slo.itl_p99_s
     if itl is None or not itl.trusted or limit is None or itl.p99 <= limit:
         return None
-    if (preempted or 0.0) >= CALM or kv is None or kv >= ROOMY or not _near_cap(scene):
+    if (preempted or 0.0) >= CALM or kv is None or kv >= ROOMY:
         return None
-    cap = scene.knobs.max_sequences
-    return f"p99 between tokens is {itl.p99 * 1000:.0f} ms of {limit * 1000:.0f} with about {cap} requests running"
+    said = f"p99 between tokens is {itl.p99 * 1000:.0f} ms of {limit * 1000:.0f}"
+    if _near_cap(scene):
+        why = f"{said} with about {scene.knobs.max_sequences} requests running"
+        return Seen(symptom=Symptom.SLOW_TOKENS, lasts_s=0.0, why=why)
+    if itl.p50 <= QUICK * limit:
+        why = f"{said}, and the median {itl.p50 * 1000:.0f}: prompts cut in"
+        return Seen(symptom=Symptom.CUT_IN, lasts_s=0.0, why=why)
+    return None
 
 
 def _capped(scene: Scene, kv: float | None) -> str | None:
