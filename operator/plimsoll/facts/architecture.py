@@ -55,6 +55,8 @@ class Attention:
     """Set where the layer attends only to blocks that a small scorer picks."""
     query_rank: int | None = None
     """Set where queries go down to this width before they go up to their heads (Step-3); every rank holds the first half."""
+    kv_rank: int | None = None
+    """The same for keys and values, which are cached as they are in their heads (MiniCPM3)."""
     input_width: int | None = None
     """Set where queries, keys and values are made from more than the model's width (Zamba2)."""
 

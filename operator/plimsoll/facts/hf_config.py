@@ -16,10 +16,11 @@ from plimsoll.facts.configs.audio import audio_encoder
 from plimsoll.facts.configs.families import KNOWN, TIED, WITHOUT_PIPELINE
 from plimsoll.facts.configs.feed_forward import feed_forward
 from plimsoll.facts.configs.fields import ConfigError, Fields, language_model
-from plimsoll.facts.configs.mixers import attention_layers, is_encoder, state_mixer
+from plimsoll.facts.configs.mixers import attention_layers, is_encoder
 from plimsoll.facts.configs.modules import Module, modules
 from plimsoll.facts.configs.positions import position_table_bytes
 from plimsoll.facts.configs.quantization import quantization_named, read_quantization, with_expert_format
+from plimsoll.facts.configs.states import state_mixer
 from plimsoll.facts.configs.vision import vision_encoder
 from plimsoll.facts.dtypes import Dtype
 
@@ -120,8 +121,8 @@ def _layers(fields: Fields, hidden: int, count: int, dtype: Dtype) -> tuple[Laye
 
 
 def _mixes_and_feeds(fields: Fields, kind: str) -> bool:
-    """Pure state-space models have no feed-forward part at all, Zamba2 only beside its attention."""
-    return not (kind == "mamba" and fields.model_type in {"mamba", "mamba2", "falcon_mamba", "zamba2"})
+    """Zamba2 has feed-forward parts only beside its attention."""
+    return not (kind == "mamba" and fields.model_type == "zamba2")
 
 
 def _distinct_attention(fields: Fields, count: int) -> int | None:

@@ -133,12 +133,9 @@ def _softmax(mixer: Attention, hidden: int) -> tuple[int, int, int]:
     keys = mixer.kv_heads * mixer.head_dim
     values = mixer.kv_heads * mixer.v_head_dim  # loaded a second time where they are the keys
     width = mixer.input_width or hidden
-    cut = (
-        (mixer.query_rank or width) * query
-        + width * (keys + values)
-        + hidden * mixer.heads * mixer.v_head_dim
-    )
-    whole = width * (mixer.query_rank or 0) + _indexer(mixer.indexer, hidden, hidden)
+    cut = (mixer.query_rank or width) * query + (mixer.kv_rank or width) * (keys + values)
+    cut += hidden * mixer.heads * mixer.v_head_dim
+    whole = width * ((mixer.query_rank or 0) + (mixer.kv_rank or 0)) + _indexer(mixer.indexer, hidden, hidden)
     return cut, whole, 2 * mixer.head_dim
 
 

@@ -85,6 +85,17 @@ def test_a_stack_that_is_run_again_weighs_once_and_is_cached_each_time():
     assert not again.supports_pipeline
 
 
+def test_keys_that_are_cached_expanded_count_at_their_full_width():
+    [mixer] = {*mixers("minicpm3-4b", Attention)}
+    assert (mixer.kv_heads, mixer.head_dim, mixer.v_head_dim) == (40, 96, 96)
+
+
+def test_a_second_mamba_alone_is_no_first_one():
+    [mixer] = {*mixers("mamba-codestral-7b", Mamba)}
+    assert (mixer.heads, mixer.head_dim, mixer.groups, mixer.dt_rank) == (128, 64, 8, None)
+    assert all(layer.ffn is None for layer in arch_of("mamba-codestral-7b").layers)
+
+
 def test_a_dense_part_beside_the_experts_counts_as_shared_by_all_tokens():
     assert {
         layer.ffn.shared_intermediate for layer in arch_of("grok-2").layers if isinstance(layer.ffn, MoeFfn)
@@ -128,7 +139,7 @@ def test_a_damaged_config_of_any_family_is_read_or_refused_with_a_sentence(data)
         inner = config
         for key in path[:-1]:
             inner = inner[key]
-        inner[path[-1]] = data.draw(VALUES)
+        inner[path[-1]] = copy.deepcopy(data.draw(VALUES))
     with suppress(ConfigError):
         arch = parsed(config)
         assert weights_from_architecture(arch).total > 0

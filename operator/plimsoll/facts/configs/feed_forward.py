@@ -56,6 +56,8 @@ _PLAIN = frozenset(
         "apertus",
     ]
 )
+_STATES_ALONE = frozenset(["mamba", "mamba2", "falcon_mamba"])
+"""Pure state-space families have no feed-forward part at all."""
 _BOTH_HALVES = frozenset(["qwen", "molmo"])
 """Families whose width counts the gate and what it gates together."""
 
@@ -65,6 +67,8 @@ def feed_forward(fields: Fields, hidden: int, count: int) -> tuple[Ffn | None, .
     blocks = fields.objects("block_configs")
     if blocks is not None:
         return tuple(_searched(block, hidden) for block in blocks)
+    if fields.model_type in _STATES_ALONE:
+        return (None,) * count
     gated = _gated(fields)
     experts = _first(fields, _EXPERTS)
     if experts is None or experts < 2:

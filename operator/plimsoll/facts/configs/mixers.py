@@ -1,4 +1,4 @@
-"""The mixer of each layer: its heads, its widths and its fixed state, by attention class."""
+"""Softmax attention of each layer: its heads and its widths, by attention class. Mixers of fixed state are `states`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,18 @@ from plimsoll.facts.architecture import (
     Attention,
     Indexer,
     LatentAttention,
-    LinearAttention,
-    Mamba,
     Mixer,
     Span,
 )
 from plimsoll.facts.configs.families import ENCODERS
 from plimsoll.facts.configs.fields import ConfigError, Fields
 from plimsoll.facts.configs.kinds import window
-from plimsoll.facts.dtypes import Dtype
 
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")
 _KV_HEADS = (
     "num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "multi_query_group_num", "kv_n_heads",
 )  # fmt: skip
-_HEAD_DIM = ("head_dim", "kv_channels", "attention_head_dim", "head_size", "hidden_size_per_head")
+HEAD_DIM = ("head_dim", "kv_channels", "attention_head_dim", "head_size", "hidden_size_per_head")
 _SPANS = {"full": Span.FULL, "both": Span.FULL, "sliding": Span.SLIDING, "chunked": Span.CHUNKED}
 
 
@@ -37,7 +34,9 @@ def attention_layers(fields: Fields, hidden: int, kinds: Sequence[str]) -> dict[
     blocks = fields.objects("block_configs")
     if blocks is not None:
         return _searched(fields, hidden, blocks)
-    if fields.integer("kv_lora_rank", least=1) and fields.model_type != "minicpm3":
+    if fields.integer("kv_lora_rank", least=1):
+        if fields.model_type == "minicpm3":
+            return dict.fromkeys(range(len(kinds)), _expanded(fields))
         return {i: _latent(fields, i) for i, kind in enumerate(kinds) if kind in _SPANS}
     if fields.sequence("compress_ratios") is not None:
         return {i: _compressed(fields, i) for i in range(len(kinds))}
@@ -55,7 +54,7 @@ def _softmax(fields: Fields, hidden: int, kind: str) -> Attention:
     span = _SPANS[kind]
     heads = fields.required(*HEADS)
     kv_heads = _kv_heads(fields, heads)
-    head_dim = fields.integer(*_HEAD_DIM, least=1) or _even_share(hidden, heads)
+    head_dim = fields.integer(*HEAD_DIM, least=1) or even_share(hidden, heads)
     # 0 where a family's latent attention is switched off.
     v_head_dim = fields.integer("v_head_dim") or head_dim
     keys_are_values = False
@@ -96,9 +95,9 @@ def _softmax(fields: Fields, hidden: int, kind: str) -> Attention:
 
 
 def _has_output_gate(fields: Fields) -> bool:
-    """Qwen3-Next and its heirs gate by default and say so only since 3.5."""
+    """Qwen3-Next and its heirs gate by default and say so only since 3.5; AFMoE never says so."""
     stated = fields.flag("attn_output_gate")
-    return fields.model_type == "qwen3_next" if stated is None else stated
+    return fields.model_type in {"qwen3_next", "afmoe"} if stated is None else stated
 
 
 def _kv_heads(fields: Fields, heads: int) -> int:
@@ -123,7 +122,7 @@ def _multi_query(fields: Fields, heads: int, *, default: bool) -> int:
     return 1 if (default if stated is None else stated) else heads
 
 
-def _even_share(hidden: int, heads: int) -> int:
+def even_share(hidden: int, heads: int) -> int:
     if hidden % heads:
         raise ConfigError(
             f"config.json: head_dim is missing and hidden_size {hidden} is no multiple of {heads} heads; state head_dim"
@@ -141,6 +140,21 @@ def _latent(fields: Fields, layer: int) -> LatentAttention:
         v_head_dim=fields.required("v_head_dim"),
         indexer=_indexer(fields, layer),
         output_gate=fields.flag("mla_use_output_gate") or False,
+    )
+
+
+def _expanded(fields: Fields) -> Attention:
+    """MiniCPM3 makes keys and values from a latent but caches them expanded, values padded to the keys' width."""
+    heads = fields.required(*HEADS)
+    width = fields.required("qk_nope_head_dim") + fields.required("qk_rope_head_dim")
+    fields.assumed.append("v_head_dim")
+    return Attention(
+        heads=heads,
+        kv_heads=heads,
+        head_dim=width,
+        v_head_dim=width,
+        query_rank=fields.integer("q_lora_rank", least=1),
+        kv_rank=fields.required("kv_lora_rank"),
     )
 
 
@@ -194,100 +208,10 @@ def _compressed(fields: Fields, layer: int) -> LatentAttention:
     )
 
 
-def state_mixer(fields: Fields, hidden: int, kind: str, dtype: Dtype) -> Mixer:
-    """The mixer of a layer of kind `mamba`, `linear` or `both`: a state of fixed size a sequence."""
-    if kind == "linear":
-        return _linear(fields, dtype)
-    if fields.integer("conv_L_cache", least=1):  # LFM2's short convolutions: a window of inputs and no state
-        return Mamba(
-            heads=hidden, head_dim=1, groups=0, state_size=0,
-            conv_kernel=fields.required("conv_L_cache"), state_dtype=dtype,
-        )  # fmt: skip
-    return _mamba(fields, hidden, dtype)
-
-
-def _state_dtype(fields: Fields, default: Dtype) -> Dtype:
-    return fields.dtype("mamba_ssm_cache_dtype", "mamba_ssm_dtype") or default
-
-
-def _mamba(fields: Fields, hidden: int, dtype: Dtype) -> Mamba:
-    expand = fields.integer("mamba_expand", "expand", least=1) or 2
-    state_size = fields.integer("ssm_state_size", "mamba_d_state", "state_size", least=1)
-    kernel = fields.integer("conv_kernel", "mamba_d_conv", "d_conv", least=1)
-    if state_size is None:
-        raise ConfigError(
-            "config.json: ssm_state_size (mamba_d_state, state_size) is missing for a state-space layer"
-        )
-    heads = fields.integer("mamba_num_heads", "mamba_n_heads", "n_mamba_heads", least=1)
-    if heads is None:
-        inner = fields.integer("mamba_d_ssm", least=1) or expand * hidden
-        rank = fields.integer("mamba_dt_rank", "time_step_rank", least=1) or -(-hidden // 16)
-        return Mamba(
-            heads=inner, head_dim=1, groups=0, state_size=state_size, conv_kernel=kernel or 4,
-            state_dtype=_state_dtype(fields, dtype), dt_rank=rank,
-        )  # fmt: skip
-    stated = fields.raw.get("mamba_d_head")
-    width = (
-        None
-        if stated == "auto"
-        else fields.integer(
-            "mamba_head_dim", "mamba_d_head", "mamba_headdim", "hidden_size_per_head", least=1
-        )
-    )
-    return Mamba(
-        heads=heads,
-        head_dim=width or expand * hidden // heads,
-        # Plamo 2 convolves the inputs alone and makes what the groups share from them.
-        groups=0
-        if fields.integer("mamba_step", least=1)
-        else fields.integer("n_groups", "mamba_n_groups", "mamba_ngroups", least=1) or 1,
-        state_size=state_size,
-        conv_kernel=kernel or 4,
-        state_dtype=_state_dtype(fields, dtype),
-    )
-
-
-def _linear(fields: Fields, dtype: Dtype) -> LinearAttention:
-    delta = fields.mapping("linear_attn_config")
-    if delta is not None:  # Kimi's delta attention keeps its state in full precision unless told otherwise
-        inner = fields.within("linear_attn_config")
-        heads, width = inner.required("num_heads"), inner.required("head_dim")
-        return LinearAttention(
-            key_heads=heads, value_heads=heads, key_dim=width, value_dim=width,
-            conv_kernel=inner.required("short_conv_kernel_size"),
-            state_dtype=_state_dtype(fields, Dtype.FLOAT32), split_conv=True,
-        )  # fmt: skip
-    named = fields.integer("linear_num_heads", least=1)
-    if named is not None:  # the same, spelled without the nested object
-        width = fields.required("linear_head_dim")
-        return LinearAttention(
-            key_heads=named, value_heads=named, key_dim=width, value_dim=width,
-            conv_kernel=fields.integer("linear_conv_kernel_dim", least=1) or 4,
-            state_dtype=_state_dtype(fields, Dtype.FLOAT32), split_conv=True,
-        )  # fmt: skip
-    if (
-        fields.integer("linear_num_value_heads") is None
-    ):  # lightning attention: heads as in the softmax layers, no convolution
-        heads = fields.required(*HEADS)
-        width = fields.integer(*_HEAD_DIM, least=1) or _even_share(fields.required("hidden_size"), heads)
-        return LinearAttention(
-            key_heads=heads, value_heads=heads, key_dim=width, value_dim=width, conv_kernel=1,
-            state_dtype=_state_dtype(fields, dtype),
-        )  # fmt: skip
-    return LinearAttention(
-        key_heads=fields.required("linear_num_key_heads"),
-        value_heads=fields.required("linear_num_value_heads"),
-        key_dim=fields.required("linear_key_head_dim"),
-        value_dim=fields.required("linear_value_head_dim"),
-        conv_kernel=fields.integer("linear_conv_kernel_dim", "conv_kernel", least=1) or 4,
-        state_dtype=_state_dtype(fields, dtype),
-    )
-
-
 def _searched(fields: Fields, hidden: int, blocks: Sequence[Fields]) -> dict[int, Mixer]:
     """Architectures found by search: some layers have lost their attention or share heads more widely."""
     heads = fields.required(*HEADS)
-    head_dim = fields.integer(*_HEAD_DIM, least=1) or _even_share(hidden, heads)
+    head_dim = fields.integer(*HEAD_DIM, least=1) or even_share(hidden, heads)
     found: dict[int, Mixer] = {}
     for i, block in enumerate(blocks):
         part = block.within("attention")

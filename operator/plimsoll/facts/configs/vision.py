@@ -47,7 +47,13 @@ def vision_encoder(
     if outer.model_type.startswith(("qwen2_5_vl", "qwen2_vl")) and inner.integer("embed_dim"):
         hidden = inner.required("embed_dim")
     width = inner.integer(*_WIDTH, least=1) or int(hidden * (inner.number("mlp_ratio") or 4))
-    gated = outer.model_type.startswith(("qwen2_5_vl", "qwen2_5_omni")) or inner.model_type in _GATED
+    gated = (
+        outer.model_type.startswith(("qwen2_5_vl", "qwen2_5_omni", "dots_ocr"))
+        or inner.model_type in _GATED
+        or inner.text("hidden_act") == "silu"
+    )
+    if outer.model_type.startswith("glm4v"):  # the stated width is the merger's
+        width, gated = inner.required("out_hidden_size"), True
     attention = inner.integer("qkv_hidden_size", least=1) or hidden
     block = 4 * hidden * attention + (3 if gated else 2) * hidden * width
     patch = inner.integer("patch_size", "spatial_patch_size", least=1) or 14
@@ -142,8 +148,9 @@ def _projector(outer: Fields, inner: Fields, hidden: int, text: int, merge: int)
         return 4 * hidden * out + out * out + out * text
     if outer.model_type == "mllama":
         return (inner.integer("vision_output_dim") or hidden) * text
-    wide = inner.integer("projection_intermediate_size", least=1)
-    if wide is not None:  # GLM-5: a convolution that merges, then a gated projection
+    glm = outer.model_type.startswith("glm4v")
+    wide = inner.integer("projection_intermediate_size", *(_WIDTH if glm else ()), least=1)
+    if wide is not None:  # GLM: a convolution that merges, then a gated projection
         out = inner.required("out_hidden_size")
         return hidden * out * merge * merge + out * out + 3 * out * wide
     merged = hidden * merge * merge
