@@ -24,8 +24,8 @@ from plimsoll_runtime.group import REPORT_SECONDS, Members, Place, Report, ask_l
 from plimsoll_runtime.hang import Hang
 from plimsoll_runtime.log import Log
 from plimsoll_runtime.readings import Reading
+from plimsoll_runtime.rules import SERVING as WHILE_SERVING
 from plimsoll_runtime.said import DRAINING, SERVING, Said
-from plimsoll_runtime.taxonomy import SERVING as WHILE_SERVING
 from plimsoll_runtime.taxonomy import explained
 from plimsoll_runtime.watching import ChildEnded, Companion, Event, Over, Signal, Stranded, Told, Watch
 from plimsoll_runtime.words import leave, tell

@@ -12,7 +12,7 @@ import pytest
 
 from build import PACKAGE, build
 from plimsoll_runtime.preflight import need_of
-from plimsoll_runtime.taxonomy import RULES
+from plimsoll_runtime.rules import RULES
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 OLDEST = (3, 9)

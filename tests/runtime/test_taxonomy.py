@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll_runtime.failure import MOST_BYTES, Failure, scrubbed, termination_message
+from plimsoll_runtime.rules import RULES
 from plimsoll_runtime.supervisor import memory_kills
-from plimsoll_runtime.taxonomy import RULES, explained
+from plimsoll_runtime.taxonomy import explained
 
 CORE = "(EngineCore pid=24426) ERROR 11-21 20:26:01 [core.py:1510] "
 OOM = (
@@ -45,6 +46,8 @@ LONG = (
         ("ModelNotFound", "config", "If you are trying to access a private or gated repo, make sure you are authenticated. Repository Not Found for url: http://hub/api/models/acme/nothing.", "acme/nothing"),
         ("GatedModel", "config", "OSError: You are trying to access a gated repo.", "token"),
         ("GatedModel", "config", "huggingface_hub.errors.GatedRepoError: 403 Client Error. Cannot access gated repo for url", "token"),
+        ("GatedModel", "config", "httpx2.HTTPStatusError: Client error '401 Unauthorized' for url 'http://hub/acme/x/resolve/main/config.json'", "token"),
+        ("Download", "config", "Client error '407 Proxy Authentication Required' for url 'http://hub/acme/x/resolve/main/config.json'", "407"),
         ("Download", "weights", "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub', port=443): Max retries exceeded", "hub"),
         ("Download", "config", "httpx2.HTTPStatusError: Server error '503 Service Unavailable' for url 'http://hub/api/models/acme/x'", "503"),
         ("Download", "weights", "huggingface_hub.errors.HfHubHTTPError: 429 Too Many Requests for url: http://hub/acme/x/resolve/main/model.safetensors", "429"),
@@ -157,8 +160,25 @@ def test_what_a_configuration_is_refused_for_is_told_and_not_how_many_errors_it_
     ]
     told = "the engine refuses its configuration: max_num_batched_tokens (64) must be larger"
     assert explained(lines, "config", 1).message == told
-    lines[1] = "  Input should be less than or equal to 1 [type=less_than_equal, input_value=1.9]"
-    assert explained(lines, "config", 1).message.endswith(": Input should be less than or equal to 1")
+
+
+@pytest.mark.parametrize("before", ["", "(EngineCore pid=7) ERROR 11-22 07:38:39 [core.py:953] "])
+def test_every_field_that_cannot_be_so_is_named_with_what_it_is(before):
+    lines = [
+        "pydantic_core._pydantic_core.ValidationError: 2 validation errors for SchedulerConfig",
+        "max_num_batched_tokens",
+        "  Input should be greater than or equal to 1 [type=greater_than_equal, input_value=0, input_type=int]",
+        "    For further information visit https://errors.pydantic.dev/2.14/v/greater_than_equal",
+        "max_num_seqs",
+        "  Input should be less than or equal to 1 [type=less_than_equal, input_value='a b', input_type=str]",
+    ]
+    failure = explained([before + line for line in lines], "config", 1)
+    assert failure.word == "BadSetting"
+    assert failure.message == (
+        "the engine refuses its configuration: max_num_batched_tokens is 0: it should be greater than or equal to 1;"
+        " max_num_seqs is 'a b': it should be less than or equal to 1"
+    )
+    assert "max_num_seqs" in explained([*lines[:2], lines[2], *lines[4:]], "config", 1).message
 
 
 def test_the_line_that_tells_comes_first_in_the_evidence():

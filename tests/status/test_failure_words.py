@@ -13,7 +13,7 @@ from plimsoll.api.conditions import FAILURES
 from plimsoll.kube.pod_seen import pod_seen
 from plimsoll.status.said import conditions_of
 from plimsoll_runtime.failure import Failure, termination_message
-from plimsoll_runtime.taxonomy import RULES
+from plimsoll_runtime.rules import RULES
 from tests.kube.test_pod_seen import RUNNING, end, engine, pod, status
 from tests.status.stories import story
 
