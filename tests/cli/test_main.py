@@ -106,6 +106,16 @@ def test_help_needs_no_planner_and_no_cluster_client():
     assert run.stdout.endswith("[]\n")
 
 
+def test_what_is_answered_without_the_hub_does_not_load_its_client():
+    script = (
+        "import sys; from plimsoll.cli.main import run; run(['memory', 'Qwen/Qwen3-32B', '--gpu', 'H100', '--tp', '2']); "
+        "import plimsoll.cli.plan; "
+        "print([name for name in ('kubernetes', 'huggingface_hub', 'httpx2', 'jinja2') if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert run.stdout.endswith("[]\n")
+
+
 def test_a_reader_that_stops_early_is_no_error():
     script = f"{sys.executable} -c 'from plimsoll.cli.main import main; main()' gpus | head -1"
     run = subprocess.run(["bash", "-o", "pipefail", "-c", script], check=True, capture_output=True, text=True)

@@ -38,7 +38,7 @@ def test_every_entry_is_read_by_the_same_reader_as_everything_else(name):
     assert facts.source == f"hf://{name}"
     assert "model_type" not in facts.architecture.assumed
     assert "architectures" not in facts.architecture.assumed
-    assert facts.architecture.max_positions >= 512
+    assert facts.architecture.max_positions >= 256
 
 
 def test_an_entry_like_another_changes_only_what_it_names():

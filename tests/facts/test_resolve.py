@@ -185,6 +185,15 @@ def test_a_quantization_in_a_file_of_its_own_counts(folder):
 
 
 @pytest.mark.parametrize(
+    ("said", "tokens"), [({"max_seq_length": 32}, 32), ({"max_seq_length": None}, 64), ({}, 64)]
+)
+def test_what_a_sentence_model_says_of_its_length_counts(folder, said, tokens):
+    (folder / "config.json").write_text(json.dumps({**CONFIG, "max_position_embeddings": 64}))
+    (folder / "sentence_bert_config.json").write_text(json.dumps(said))
+    assert facts_of(folder).architecture.max_positions == tokens
+
+
+@pytest.mark.parametrize(
     ("content", "told"),
     [
         (b"", "is no safetensors file"),
@@ -236,6 +245,12 @@ def test_a_path_that_ends_in_a_known_name_is_that_model_and_says_so(source, orig
 def test_what_only_the_user_can_read_needs_a_facts_pod(source):
     with pytest.raises(ModelNeedsFactsPod, match="What helps"):
         Resolver().resolve(ModelSpec(source=source))
+
+
+def test_the_length_that_a_sentence_model_says_is_read_from_the_hub_too(hub, monkeypatch):
+    said = json.dumps({"max_seq_length": 32}).encode()
+    monkeypatch.setattr(Hub, "files", {**Hub.files, "sentence_bert_config.json": said})
+    assert Resolver(hub=hub).resolve(ModelSpec(source="hf://org/tiny")).architecture.max_positions == 32
 
 
 def test_the_hub_gives_config_revision_and_exact_bytes(hub):

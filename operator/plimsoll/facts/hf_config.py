@@ -18,7 +18,7 @@ from plimsoll.facts.configs.feed_forward import feed_forward
 from plimsoll.facts.configs.fields import ConfigError, Fields, language_model
 from plimsoll.facts.configs.mixers import attention_layers, is_encoder
 from plimsoll.facts.configs.modules import Module, modules
-from plimsoll.facts.configs.positions import position_table_bytes
+from plimsoll.facts.configs.positions import position_table_bytes, usable_positions
 from plimsoll.facts.configs.quantization import quantization_named, read_quantization, with_expert_format
 from plimsoll.facts.configs.states import state_mixer
 from plimsoll.facts.configs.vision import vision_encoder
@@ -57,7 +57,7 @@ def parse_config(config: Mapping[str, object], *, quantization_hint: str | None 
         layers=layers,
         hidden=hidden,
         vocab=fields.required(*_VOCAB),
-        max_positions=_positions(fields),
+        max_positions=usable_positions(fields, _positions(fields)),
         dtype=dtype,
         tied_embeddings=_tied(fields),
         quantization=_quantization(config, fields, linears, quantization_hint),

@@ -1,34 +1,17 @@
 """Where facts about a model come from: inline text, the built-in catalogue, a folder, or the hub.
 
-The one module of the core that opens files and speaks to the network, and only for what describes a model: config.json
-and tensor headers, never weights. Every way that fails says what would help, since a plan without a model is none.
+With `hub`, the one place of the core that opens files and speaks to the network, and only for what describes a model:
+config.json and tensor headers, never weights. Every way that fails says what would help, since a plan without a model is none.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final
-
-import httpx2
-from huggingface_hub import HfApi, set_client_factory
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HfHubHTTPError,
-    HFValidationError,
-    LocalEntryNotFoundError,
-    NotASafetensorsRepoError,
-    OfflineModeIsEnabled,
-    RemoteEntryNotFoundError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-    SafetensorsParsingError,
-)
 
 from plimsoll.api.quantity import parse_bytes
 from plimsoll.api.v1alpha1.model import ModelSpec
@@ -39,9 +22,9 @@ from plimsoll.facts.models import lookup
 from plimsoll.facts.tensors import weights_from_tensors
 from plimsoll.facts.weights import scaled_to, weights_from_architecture
 
-_INLINE: Final = "write the model's config.json into spec.model.architecture.config"
-_FOLDER: Final = "point to a local folder that holds the model's config.json"
-_CATALOGUE: Final = "use a model that `plimsoll models` lists"
+INLINE: Final = "write the model's config.json into spec.model.architecture.config"
+FOLDER: Final = "point to a local folder that holds the model's config.json"
+CATALOGUE: Final = "use a model that `plimsoll models` lists"
 _LARGEST_HEADER: Final = 256 << 20
 _LARGEST_CONFIG: Final = 16 << 20
 
@@ -111,9 +94,11 @@ class Resolver:
             if known is not None:
                 return known
             reason = "the built-in catalogue does not know it and the hub may not be asked (offline)"
-            raise ModelNeedsFactsPod(source, reason, ("allow the network", _INLINE, _FOLDER, _CATALOGUE))
+            raise ModelNeedsFactsPod(source, reason, ("allow the network", INLINE, FOLDER, CATALOGUE))
         try:
-            return _from_hub(name, revision, self._hub)
+            from plimsoll.facts.hub import facts_from_hub  # noqa: PLC0415 - the client loads for half a second
+
+            return facts_from_hub(name, revision, self._hub)
         except ModelUnknown as unknown:
             if known is None:
                 raise
@@ -132,7 +117,7 @@ class Resolver:
             else "the path is inside the engine's image"
         )
         raise ModelNeedsFactsPod(
-            path, f"{reason}, and the catalogue does not know {_last_name(path)!r}", (_INLINE, _FOLDER)
+            path, f"{reason}, and the catalogue does not know {_last_name(path)!r}", (INLINE, FOLDER)
         )
 
     def _elsewhere(self, model: ModelSpec) -> ModelFacts:
@@ -143,7 +128,7 @@ class Resolver:
             f"{model.scheme}:// is readable only with the user's own secret or volume, and the catalogue does not know "
             f"{_last_name(model.location)!r}"
         )
-        raise ModelNeedsFactsPod(model.source, reason, (_INLINE, _FOLDER))
+        raise ModelNeedsFactsPod(model.source, reason, (INLINE, FOLDER))
 
 
 def _last_name(location: str) -> str:
@@ -161,7 +146,7 @@ def _by_last_name(known: ModelFacts, source: str) -> ModelFacts:
 
 
 def _inline(source: str, text: str, weight_bytes: int | None) -> ModelFacts:
-    facts = _facts(source, _object(source, "spec.model.architecture.config", text), None, "inline")
+    facts = facts_of(source, _object(source, "spec.model.architecture.config", text), None, "inline")
     if weight_bytes is None:
         return facts
     weights = scaled_to(facts.weights, weight_bytes)
@@ -172,30 +157,37 @@ def _inline(source: str, text: str, weight_bytes: int | None) -> ModelFacts:
 
 def facts_from_folder(folder: Path) -> ModelFacts:
     """Facts of a checkpoint on this machine, from its config.json and the headers of its safetensors files."""
-    config = _config_of(folder)
-    return _facts(str(folder), config, _folder_tensors(folder), "folder")
+    config = config_of(folder)
+    return facts_of(str(folder), config, _folder_tensors(folder), "folder")
 
 
-def _config_of(folder: Path) -> Mapping[str, object]:
+def config_of(folder: Path) -> Mapping[str, object]:
     path = next((folder / name for name in ("config.json", "params.json") if (folder / name).is_file()), None)
     if path is None:
         raise ModelUnknown(
-            str(folder), "the folder holds no config.json", ("name the folder of the model itself", _INLINE)
+            str(folder), "the folder holds no config.json", ("name the folder of the model itself", INLINE)
         )
     config = _object(str(folder), path.name, _read(str(folder), path))
     extra = folder / "hf_quant_config.json"
     if "quantization_config" not in config and extra.is_file():
-        return {**config, "quantization_config": _object(str(folder), extra.name, _read(str(folder), extra))}
+        config = {
+            **config,
+            "quantization_config": _object(str(folder), extra.name, _read(str(folder), extra)),
+        }
+    sentences = folder / "sentence_bert_config.json"
+    if sentences.is_file():
+        bound = _object(str(folder), sentences.name, _read(str(folder), sentences)).get("max_seq_length")
+        config = {**config, **({"max_seq_length": bound} if isinstance(bound, int) else {})}
     return config
 
 
 def _read(source: str, path: Path) -> str:
     try:
         if path.stat().st_size > _LARGEST_CONFIG:
-            raise ModelUnknown(source, f"{path.name} is larger than {_LARGEST_CONFIG >> 20} MiB", (_INLINE,))
+            raise ModelUnknown(source, f"{path.name} is larger than {_LARGEST_CONFIG >> 20} MiB", (INLINE,))
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ModelUnknown(source, f"{path.name} cannot be read: {error}", (_INLINE,)) from error
+        raise ModelUnknown(source, f"{path.name} cannot be read: {error}", (INLINE,)) from error
 
 
 def _object(source: str, name: str, text: str) -> Mapping[str, object]:
@@ -210,7 +202,7 @@ def _object(source: str, name: str, text: str) -> Mapping[str, object]:
     return found
 
 
-def _facts(
+def facts_of(
     source: str,
     config: Mapping[str, object],
     tensors: Tensors | None,
@@ -225,7 +217,7 @@ def _facts(
             else weights_from_architecture(architecture)
         )
     except ValueError as error:  # a ConfigError, or a tensor of a format nobody knows
-        raise ModelUnknown(source, str(error), ("check the model's files", _INLINE)) from error
+        raise ModelUnknown(source, str(error), ("check the model's files", INLINE)) from error
     return model_facts(
         source=source, revision=revision, architecture=architecture, weights=weights, origin=origin
     )
@@ -248,7 +240,7 @@ def _folder_tensors(folder: Path) -> Tensors | None:
             with file.open("rb") as stream:
                 tensors.update(_header(str(folder), file.name, stream))
     except OSError as error:
-        raise ModelUnknown(str(folder), f"its tensors cannot be read: {error}", (_INLINE,)) from error
+        raise ModelUnknown(str(folder), f"its tensors cannot be read: {error}", (INLINE,)) from error
     return tensors
 
 
@@ -258,7 +250,7 @@ def _header(source: str, name: str, stream: BinaryIO) -> Tensors:
     length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
     if not 2 <= length <= _LARGEST_HEADER:
         raise ModelUnknown(
-            source, f"{name} is no safetensors file: its header would have {length} bytes", (_INLINE,)
+            source, f"{name} is no safetensors file: its header would have {length} bytes", (INLINE,)
         )
     listed = _object(source, f"the header of {name}", stream.read(length).decode("utf-8", "replace"))
     tensors: Tensors = {}
@@ -271,88 +263,3 @@ def _header(source: str, name: str, stream: BinaryIO) -> Tensors:
             [int(size) for size in shape] if isinstance(shape, list) else [],
         )
     return tensors
-
-
-def _from_hub(name: str, revision: str | None, access: HubAccess) -> ModelFacts:
-    source = f"hf://{name}"
-    set_client_factory(_client(access))
-    api = HfApi(endpoint=access.endpoint, token=access.token)
-    with _said_plainly(name, revision, access):
-        info = api.model_info(name, revision=revision, timeout=access.timeout_seconds)
-        files = {sibling.rfilename for sibling in info.siblings or ()}
-        config = _hub_config(api, name, info.sha, files)
-        tensors = _hub_tensors(api, name, info.sha, files, access)
-    return _facts(source, config, tensors, "hub", info.sha)
-
-
-def _client(access: HubAccess) -> Callable[[], httpx2.Client]:
-    return lambda: httpx2.Client(proxy=access.proxy, follow_redirects=True, timeout=access.timeout_seconds)
-
-
-def _hub_config(api: HfApi, name: str, revision: str | None, files: set[str]) -> Mapping[str, object]:
-    wanted = [file for file in ("config.json", "params.json", "hf_quant_config.json") if file in files]
-    with TemporaryDirectory(prefix="plimsoll-") as folder:
-        for file in wanted:
-            api.hf_hub_download(name, file, revision=revision, local_dir=folder)
-        return _config_of(Path(folder))
-
-
-def _hub_tensors(
-    api: HfApi, name: str, revision: str | None, files: set[str], access: HubAccess
-) -> Tensors | None:
-    if not any(file.endswith(".safetensors") for file in files):
-        return None
-    try:
-        found = api.get_safetensors_metadata(name, revision=revision, timeout=access.timeout_seconds)
-    except (NotASafetensorsRepoError, SafetensorsParsingError):
-        return None
-    return {
-        tensor: (str(about.dtype), about.shape)
-        for file in found.files_metadata.values()
-        for tensor, about in file.tensors.items()
-    }
-
-
-@contextmanager
-def _said_plainly(name: str, revision: str | None, access: HubAccess) -> Iterator[None]:
-    """The hub client's many errors as one, with what would help in each case."""
-    hub = access.endpoint or "the hub"
-
-    def unknown(reason: str, *helps: str) -> ModelUnknown:
-        return ModelUnknown(f"hf://{name}", f"{hub} {reason}", helps)
-
-    def private(reason: str, *helps: str) -> ModelUnknown:
-        return ModelNeedsFactsPod(f"hf://{name}", f"{hub} {reason}", helps)
-
-    try:
-        yield
-    except GatedRepoError as error:
-        raise private(
-            "shows it only to accounts that accepted its licence",
-            "accept the licence on the model's page, and set HF_TOKEN where this runs (for the pods: spec.model.tokenSecret)",
-            _INLINE,
-        ) from error
-    except RevisionNotFoundError as error:
-        raise unknown(
-            f"has no revision {revision!r} of it", "name a branch, tag or commit that exists"
-        ) from error
-    except RepositoryNotFoundError as error:
-        raise private(
-            "has no such repository",
-            "check the spelling, ORG/NAME",
-            "if it is private, set HF_TOKEN where this runs (for the pods: spec.model.tokenSecret)",
-            _INLINE,
-        ) from error
-    except HFValidationError as error:
-        raise unknown("takes no such name", "write ORG/NAME") from error
-    except (OfflineModeIsEnabled, LocalEntryNotFoundError, httpx2.TransportError) as error:
-        raise unknown(
-            f"did not answer ({type(error).__name__})",
-            "check network, proxy and mirror",
-            _INLINE,
-            _FOLDER,
-            _CATALOGUE,
-        ) from error
-    except (RemoteEntryNotFoundError, HfHubHTTPError) as error:
-        status = getattr(error.response, "status_code", "an error")
-        raise unknown(f"answered {status}", "try again later", _INLINE, _FOLDER) from error

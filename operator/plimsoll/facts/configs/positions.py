@@ -35,6 +35,21 @@ _BY_SPAN = ("gemma3", "gemma4", "modernbert", "olmo3", "mimo_v2", "gemma3n")
 """Families with a table each for near and far layers."""
 
 
+_FROM_PADDING = frozenset(["roberta", "xlm-roberta", "camembert"])
+"""Families that count positions from behind the padding token, whose row and those before it no request can use."""
+
+
+def usable_positions(fields: Fields, stated: int) -> int:
+    """How long a request may be: fewer tokens than the table has rows where its first ones are never looked up, and no more than
+    a sentence model says of itself; the engine refuses to start with more.
+    """
+    if fields.model_type in _FROM_PADDING:
+        padding = fields.integer("pad_token_id", least=0)
+        stated -= (1 if padding is None else padding) + 1
+    bound = fields.integer("max_seq_length", least=1)
+    return max(1, stated if bound is None else min(stated, bound))
+
+
 def position_table_bytes(fields: Fields, layers: Sequence[Layer], dtype: Dtype) -> int:
     if fields.model_type in _WITHOUT or fields.text("position_embedding_type") in {"absolute", "nope"}:
         return 0
