@@ -12,6 +12,7 @@ from plimsoll.api.problems import SpecError, show
 
 HEAD = "apiVersion: plimsoll.dev/v1alpha1\nkind: LLMDeployment\nmetadata: {name: chat}\n"
 MODEL = "  model: {source: hf://Qwen/Qwen3-8B}\n"
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: hf}\n"
 
 
 def one(spec: str) -> list[str]:
@@ -41,6 +42,7 @@ def one(spec: str) -> list[str]:
             "  contextTokens: 4096",
             "spec.contextTokens: is no field of this group; did you mean spec.workload.contextTokens?",
         ),
+        ("  topology: {gpus: [H100]}", "spec.topology.gpus: is no known field; did you mean gpuProducts?"),
         ("  slo: {zzz: 1}", "spec.slo.zzz: is no known field; known here: availabilityPercent, itlP99Ms, ttftP99Ms"),
         ("  slo: [1]", "spec.slo: must be a group of fields: ttftP99Ms, itlP99Ms, availabilityPercent (found [1])"),
         ("  podPatches: {op: add}", "spec.podPatches: must be a list (found {'op': 'add'})"),
@@ -253,6 +255,26 @@ def test_several_documents_are_read_and_problems_name_theirs() -> None:
     assert [problem.field for problem in loaded.problems] == ["llm.yaml: other: spec.replicas"]
 
 
+def test_objects_of_others_in_a_manifest_are_passed_over_by_name() -> None:
+    loaded = load_deployments(f"{SECRET}---\n{HEAD}spec:\n{MODEL}")
+    assert (len(loaded.deployments), loaded.problems, loaded.passed_over) == (1, (), ("Secret hf",))
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        HEAD.replace("plimsoll.dev/v1alpha1", "v1"),
+        HEAD.replace("v1alpha1", "v1"),
+        HEAD.replace("kind: LLMDeployment", "kind: LLMDeploymnet"),
+        HEAD.replace("kind: LLMDeployment\n", ""),
+    ],
+    ids=["our kind in another group", "another version", "a slip in the kind", "no kind"],
+)
+def test_a_slip_in_what_is_meant_for_us_is_never_passed_over(slip: str) -> None:
+    loaded = load_deployments(f"{SECRET}---\n{slip}spec:\n{MODEL}")
+    assert (len(loaded.problems), loaded.deployments) == (1, ())
+
+
 def test_lists_as_kubectl_prints_them_are_opened() -> None:
     item = {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "LLMDeployment",
             "metadata": {"name": "chat", "managedFields": [{"manager": "x"}], "uid": "1"},
@@ -267,7 +289,9 @@ def test_lists_as_kubectl_prints_them_are_opened() -> None:
     [
         ("", "no LLMDeployment in it"),
         ("# nothing\n---\n", "no LLMDeployment in it"),
+        (f"{SECRET}---\n{SECRET}", "no LLMDeployment in it (found Secret hf, Secret hf)"),
         ("hello", "must be an object of kind LLMDeployment"),
+        ("a:\n\tb: 1", "line 2: a tab where YAML wants spaces"),
         ("[1]", "must be an object of kind LLMDeployment"),
         ("kind: LLMDeployment", "apiVersion: must be plimsoll.dev/v1alpha1"),
         (

@@ -53,6 +53,10 @@ def nodes(tmp_path: Path):
     ("spec", "words"),
     [
         ({"topology": {"gpuProducts": ["H900"]}}, ("topology.gpuProducts", "H900", "H100")),
+        (
+            {"topology": {"gpuProducts": ["A100"]}},
+            ("'A100', which several products share. What helps: write A100-SXM-80GB or",),
+        ),
         ({"topology": {"tensor": 3}}, ("topology.tensor", "3")),
         ({"quantization": {"method": "awq"}}, ("quantization.method", "awq")),
         ({"workload": {"contextTokens": 1_000_000}}, ("workload.contextTokens", "1,000,000", "40,960")),
@@ -66,6 +70,7 @@ def nodes(tmp_path: Path):
     ],
     ids=[
         "unknown GPU product",
+        "name of several GPU products",
         "contradictory topology",
         "4-bit flag on a 16-bit checkpoint",
         "context above the model's",
@@ -121,7 +126,7 @@ def test_all_problems_of_all_resources_are_told_at_once():
         ("", "no LLMDeployment in it"),
         ("[1, 2", "line"),
         ("just words", "must be an object"),
-        ("kind: Pod\napiVersion: v1", "apiVersion"),
+        ("kind: Pod\napiVersion: v1", "no LLMDeployment in it (found Pod)"),
         ("a: !!python/object/apply:os.system ['true']", "tag"),
         ("a: 1\na: 2", "a"),
         ("a: &a [*a]", "alias"),

@@ -50,6 +50,19 @@ def test_a_context_sweep_ends_at_the_model_s_limit():
     assert lengths == [2048, 4096, 8192, 16384, 32768, 40960]
 
 
+@pytest.mark.parametrize(("written", "tokens"), [("16384", 16384), ("16K", 16384), ("16k", 16000)])
+def test_a_length_may_be_written_short(written: str, tokens: int):
+    assert [row["contextTokens"] for row in rows("--tp", "2", "--context-tokens", written)] == [tokens]
+
+
+@pytest.mark.parametrize("written", ["long", "16.5K", "-1", "0", "15"])
+def test_a_length_that_is_none_is_told_with_what_would_be_right(written: str):
+    ran = plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "H100", f"--context-tokens={written}")
+    assert ran.code == 3
+    assert written in ran.err
+    assert "write" in ran.err or "use at least 16" in ran.err
+
+
 def test_smaller_cache_entries_are_more_tokens():
     swept = rows("--tp", "2", "--sweep", "kv-dtype")
     assert swept[0]["kvDtype"] == "auto"

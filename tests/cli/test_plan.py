@@ -65,6 +65,28 @@ def test_stdin_and_files_and_documents_are_planned_together(tmp_path: Path):
     assert json.loads(ran.out)["order"] == ["default/b", "default/c", "default/d"]
 
 
+def test_a_manifest_may_hold_what_a_plan_does_not_read(tmp_path: Path):
+    manifest = tmp_path / "app.yaml"
+    manifest.write_text(f"apiVersion: v1\nkind: Secret\nmetadata: {{name: hf}}\n---\n{resource()}")
+    ran = plimsoll("plan", "-f", str(manifest), "--fleet", "8xH100")
+    assert ran.code == 0
+    assert "passed over, as a plan reads nothing of it: Secret hf" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("8xA100", "error: --fleet: 'A100' is the name of several GPU products; write one of A100-SXM-80GB"),
+        ("8xH900,12xH900", "error: --fleet: unknown GPU product 'H900'"),
+    ],
+)
+def test_a_product_in_a_line_is_told_as_it_was_written(line: str, told: str):
+    ran = plimsoll("plan", "-f", str(MINIMAL), "--fleet", line)
+    assert ran.code == 3
+    assert ran.err.startswith(told)
+    assert len(ran.err.splitlines()) == 1
+
+
 def test_the_same_name_in_two_files_is_an_error(tmp_path: Path):
     for name in "ab":
         (tmp_path / name).write_text(resource("same"))
@@ -196,7 +218,7 @@ def test_prices_of_the_admin_s_config_reach_a_fleet_of_the_command_line(tmp_path
 
 
 @pytest.mark.parametrize(
-    "change", ["gpu=H200", "gpu=L40S", "context=8192", "precision=fp8", "kv=fp8", "users=100"]
+    "change", ["gpu=H200", "gpu=L40S", "context=8192", "context=8K", "precision=fp8", "kv=fp8", "users=100"]
 )
 def test_a_what_if_shows_what_moves(change: str):
     ran = plimsoll("plan", "-f", str(MINIMAL), "--fleet", "8xH100,8xL40S", "--what-if", change)

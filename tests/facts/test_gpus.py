@@ -129,6 +129,23 @@ def test_a_name_that_means_nothing_or_several_products_lists_what_is_near(name: 
     assert near in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "several"),
+    [
+        ("A100", ("A100-SXM-80GB", "A100-SXM-40GB", "A100-PCIe-80GB", "A100-PCIe-40GB")),
+        ("v100-sxm", ("V100-SXM-32GB", "V100-SXM-16GB")),
+        ("A1000", None),
+    ],
+)
+def test_a_name_that_several_products_share_lists_them_and_no_others(
+    name: str, several: tuple[str, ...] | None
+):
+    with pytest.raises(UnknownGpu) as raised:
+        gpu_named(name)
+    assert raised.value.shared == (several is not None)
+    assert several is None or raised.value.near == several
+
+
 @pytest.mark.parametrize("name", ["", " ", "\u0000", "🚢", "NVIDIA", "x" * 5000, "../etc/passwd"])
 def test_nonsense_is_unknown_and_says_what_is_known(name: str):
     with pytest.raises(UnknownGpu, match="H100-SXM-80GB"):

@@ -21,6 +21,7 @@ from plimsoll.api.v1alpha1 import LLMDeployment
 
 MAX_BYTES: Final = 1 << 20  # etcd refuses objects above 1.5 MiB; the API server's own limit for YAML is 3 MiB
 MAX_PROBLEMS: Final = 100
+MAX_NAMED: Final = 5
 
 Model = TypeVar("Model", bound=ApiModel)
 
@@ -31,6 +32,8 @@ class Loaded:
 
     deployments: tuple[LLMDeployment, ...]
     problems: tuple[Problem, ...]
+    passed_over: tuple[str, ...] = ()
+    """Objects of other groups that stood beside them, as Secrets do in a manifest: kind and name."""
 
     def or_raise(self) -> tuple[LLMDeployment, ...]:
         if self.problems:
@@ -39,25 +42,31 @@ class Loaded:
 
 
 def load_deployments(text: str | bytes, *, file: str = "") -> Loaded:
-    """All LLMDeployments in a text; Lists are opened, other kinds are problems."""
+    """All LLMDeployments in a text; Lists are opened, objects of other groups passed over by name."""
     deployments: list[LLMDeployment] = []
     problems: list[Problem] = []
+    passed_over: list[str] = []
     try:
         documents = _items(parse_documents(text))
     except SpecError as error:
         return Loaded((), tuple(_within(problem, file) for problem in error.problems))
     for number, document in enumerate(documents, start=1):
+        if _is_foreign(document):
+            kind = show(document["kind"]).strip("'")
+            passed_over.append(f"{kind} {_name(document) or ''}".rstrip())
+            continue
         place = _place(file, document, number if len(documents) > 1 else 0)
         try:
             deployments.append(_read(document, LLMDeployment, names.KIND))
         except SpecError as error:
             problems += [_within(problem, place) for problem in error.problems]
-    if not documents:
-        problems.append(_within(Problem("", "", f"no {names.KIND} in it"), file))
+    if len(documents) == len(passed_over):
+        found = ", ".join(passed_over[:MAX_NAMED]) + (", ..." if len(passed_over) > MAX_NAMED else "")
+        problems.append(_within(Problem("", found, f"no {names.KIND} in it"), file))
     problems += _twice(deployments, file)
     if len(problems) > MAX_PROBLEMS:
         problems[MAX_PROBLEMS:] = [Problem(file, "", f"{len(problems) - MAX_PROBLEMS} more problems")]
-    return Loaded(tuple(deployments), tuple(problems))
+    return Loaded(tuple(deployments), tuple(problems), tuple(passed_over))
 
 
 def load_config(text: str | bytes, *, file: str = "") -> OperatorConfig:
@@ -77,7 +86,10 @@ def parse_documents(text: str | bytes) -> list[Any]:
         ]
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise SpecError(Problem(line, "", error.problem or "not YAML")) from None
+        why = error.problem or "not YAML"
+        if "'\\t'" in why:
+            why = "a tab where YAML wants spaces; indent with spaces"
+        raise SpecError(Problem(line, "", why)) from None
     except (yaml.YAMLError, ValueError) as error:
         raise SpecError(Problem("", "", f"not YAML: {error}")) from None
     for document in documents:
@@ -115,11 +127,25 @@ def _read(document: Any, model: type[Model], kind: str) -> Model:
         raise SpecError(*problems_of(error, model)) from None
 
 
-def _place(file: str, document: Any, number: int) -> str:
-    """Where a document stands, as far as there is more than one: by name, else by its place in the file."""
+def _is_foreign(document: Any) -> bool:
+    """Whether this is somebody else's object; one with our group or our kind is meant for us, and a slip in it is told."""
+    if not isinstance(document, dict):
+        return False
+    group, kind = document.get("apiVersion"), document.get("kind")
+    if not (isinstance(group, str) and isinstance(kind, str) and group and kind):
+        return False
+    return group.partition("/")[0] != names.GROUP and kind != names.KIND
+
+
+def _name(document: Any) -> str | None:
     metadata = document.get("metadata") if isinstance(document, dict) else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    which = (show(name).strip("'") if isinstance(name, str) else f"document {number}") if number else ""
+    return show(name).strip("'") if isinstance(name, str) else None
+
+
+def _place(file: str, document: Any, number: int) -> str:
+    """Where a document stands, as far as there is more than one: by name, else by its place in the file."""
+    which = (_name(document) or f"document {number}") if number else ""
     return ": ".join(part for part in (file, which) if part)
 
 

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 SHOWN: Final = 80
+MIN_STEM: Final = 3
+"""Letters by which the beginning of a field's name can be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,9 @@ def _unknown_field(location: Sequence[str | int], model: type[BaseModel]) -> str
     *parents, name = location
     known = _fields_at(model, [part for part in parents if isinstance(part, str)])
     near = get_close_matches(str(name), known, n=1, cutoff=0.6)
+    stem = str(name).removesuffix("s").casefold()
+    begun = [one for one in known if len(stem) >= MIN_STEM and one.casefold().startswith(stem)]
+    near = begun[:1] or near  # gpus means gpuProducts rather than groups
     if near:
         return f"is no known field; did you mean {near[0]}?"
     elsewhere = [path for path in all_fields(model) if path.rpartition(".")[2] == name]

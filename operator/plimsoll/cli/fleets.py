@@ -61,7 +61,7 @@ class FleetChoice:
         if self.context is not None:
             return from_cluster(self.context or None, None)
         if self.fleet is not None:
-            return _read(json.dumps(fleet_document(self.fleet)), "--fleet")
+            return _of_line(self.fleet)
         name = self.snapshot_file or self.nodes_file or "-"
         return _read(read_text(name), "stdin" if name == "-" else name)
 
@@ -98,6 +98,14 @@ def fleet_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def _of_line(text: str) -> Snapshot:
+    document = json.dumps(fleet_document(text))
+    try:
+        return read_snapshot(document)
+    except SpecError as error:  # its fields are those of a file that nobody wrote
+        raise BadInput(*dict.fromkeys(f"--fleet: {problem.message}" for problem in error.problems)) from None
 
 
 def fleet_document(text: str) -> dict[str, object]:

@@ -47,6 +47,31 @@ config_option = click.option(
 )
 
 
+def tokens(text: str) -> int:
+    """A number of tokens as people write it, and as the engine reads it: 32768, 32K, or 32k for 32,000."""
+    from plimsoll.cli.importing.values import size  # noqa: PLC0415 - with it come all that `import` can read
+
+    return size(text)
+
+
+class Tokens(click.ParamType[int]):
+    """`tokens` for an option."""
+
+    name = "tokens"
+
+    def __init__(self, *, least: int) -> None:
+        self.least = least
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            found = tokens(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if found < self.least:
+            self.fail(f"{value} is too few; use at least {self.least}", param, ctx)
+        return found
+
+
 def gpu_names(_context: click.Context, _option: click.Parameter, typed: str) -> list[str]:
     """For completion."""
     return [one.name for one in all_gpus() if one.name.lower().startswith(typed.lower())]
@@ -73,7 +98,10 @@ def deployments(files: Sequence[str]) -> list[LLMDeployment]:
     found: list[LLMDeployment] = []
     problems: list[Problem] = []
     for name in files:
-        loaded = load_deployments(read_text(name), file="stdin" if name == "-" else name)
+        file = "stdin" if name == "-" else name
+        loaded = load_deployments(read_text(name), file=file)
+        if loaded.passed_over and not loaded.problems:
+            note([f"{file}: passed over, as a plan reads nothing of it: {', '.join(loaded.passed_over)}"])
         found += loaded.deployments
         problems += loaded.problems
     names = Counter(f"{one.namespace}/{one.name}" for one in found)

@@ -43,7 +43,9 @@ TENSORS: Final = (1, 2, 4, 8)
     help="What to vary, all else kept.",
 )
 @click.option(
-    "--context-tokens", type=click.IntRange(16), help="Longest request. Default: the model's limit."
+    "--context-tokens",
+    type=inputs.Tokens(least=16),
+    help="Longest request, as 32768, 32K or 32k (32,000). Default: the model's limit.",
 )
 @click.option("--utilization", type=click.IntRange(1, 100), help="Percent of the GPU. Default: the engine's.")
 @click.option("--kv-dtype", default="auto", help="Type of the KV cache, as the engine spells it.")

@@ -17,7 +17,7 @@ from rich.text import Text
 from plimsoll.api.config import Prices
 from plimsoll.api.problems import problems_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
-from plimsoll.cli import asking, drawing
+from plimsoll.cli import asking, drawing, inputs
 from plimsoll.cli.asking import Question
 from plimsoll.cli.drawing import count, gib, short
 from plimsoll.cli.errors import BadInput
@@ -104,7 +104,7 @@ def _changed(
         spec.setdefault("memory", {})["kvCacheDtype"] = changes["kv"]
     workload = spec.setdefault("workload", {})
     if "context" in changes:
-        workload["contextTokens"] = _number(text, "context", changes["context"])
+        workload["contextTokens"] = _tokens(text, changes["context"])
     if "users" in changes:
         workload.pop("requestsPerSecond", None)
         workload["concurrency"] = _number(text, "users", changes["users"])
@@ -113,6 +113,13 @@ def _changed(
     except ValidationError as error:
         problems = problems_of(error, LLMDeployment)
         raise BadInput(*(f"--what-if {text}: {deployment.name}: {problem}" for problem in problems)) from None
+
+
+def _tokens(text: str, value: str) -> int:
+    try:
+        return inputs.tokens(value)
+    except ValueError as error:
+        raise BadInput(f"--what-if {text}: context: {error}") from None
 
 
 def _number(text: str, key: str, value: str) -> int:

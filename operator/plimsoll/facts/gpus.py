@@ -86,11 +86,15 @@ class Gpu:
 
 
 class UnknownGpu(LookupError):
-    """No catalogue entry has this name; `near` are the entries that the asker may have meant."""
+    """No one entry has this name; `near` are those that the asker may have meant, all of them where it is `shared`."""
 
-    def __init__(self, name: str, near: tuple[str, ...]) -> None:
+    def __init__(self, name: str, near: tuple[str, ...], *, shared: bool = False) -> None:
         self.name = name
         self.near = near
+        self.shared = shared
+        if shared:
+            super().__init__(f"{name!r} is the name of several GPU products; write one of {', '.join(near)}")
+            return
         hint = f"did you mean {', '.join(near)}?" if near else f"known are, e.g., {', '.join(_EXAMPLES)}"
         super().__init__(f"unknown GPU product {name!r}: {hint}")
 
@@ -125,10 +129,22 @@ def gpu_named(name: str) -> Gpu:
     plain = normal_name(name)
     if plain in index:
         return index[plain]
+    family = tuple(gpu.name for gpu in _catalogue() if plain and _is_of(gpu, plain))
+    if len(family) > 1:
+        raise UnknownGpu(name, family, shared=True)
     near = [gpu.name for gpu in _catalogue() if plain and normal_name(gpu.name).startswith(plain)]
     close = difflib.get_close_matches(plain, list(index), n=5, cutoff=0.6)
     near += [index[match].name for match in close]
     raise UnknownGpu(name, tuple(dict.fromkeys(near))[:5])
+
+
+def _is_of(gpu: Gpu, plain: str) -> bool:
+    """Whether the name is the model that the entry's form and size come behind: A100 of A100-SXM-80GB, not of A1000."""
+    return any(
+        normal_name("-".join(parts[:count])) == plain
+        for parts in [gpu.name.split("-")]
+        for count in range(1, len(parts))
+    )
 
 
 def normal_name(name: str) -> str:

@@ -59,19 +59,15 @@ def products_of(intent: Intent, inventory: Inventory) -> tuple[frozenset[str] | 
             names.add(gpu_named(product).name)
         except UnknownGpu as error:
             near = error.near or tuple(get_close_matches(product, sorted(labels), n=LIKELY))
-            hint = (
-                f"did you mean {', '.join(near)}?"
-                if near
-                else "write a catalogue name or a node's product label"
-            )
+            what = "which several products share" if error.shared else "which is not known"
             findings.append(
                 Finding(
                     severity=Severity.ERROR,
                     reason="UnknownGPU",
-                    message=f"topology.gpuProducts names {product!r}, which is not known; {hint}",
+                    message=f"topology.gpuProducts names {product!r}, {what}",
                     field="topology.gpuProducts",
                     value=product,
-                    remedy=", ".join(near) or None,
+                    remedy=f"write {' or '.join(near) or 'a catalogue name, or the product label of a node'}",
                 )
             )
     return frozenset(names), tuple(findings)
