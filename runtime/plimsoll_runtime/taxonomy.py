@@ -14,6 +14,7 @@ _ROOT = re.compile(
 _LOGGED = re.compile(
     r"^(?:\([^)]*\) )*(?:(?:INFO|WARNING|ERROR|CRITICAL) [\d: -]+\[[^]]*\] |/\S+\.py:\d+: \w*Warning: )?"
 )
+_FRAME = re.compile(r'File "[^"]+", line \d+, in ')
 _INPUT = re.compile(
     r"Input (?P<why>should be .+?) \[type=\w+, input_value=(?P<value>.+?)(?:, input_type=\w+)?\]$"
 )
@@ -29,10 +30,11 @@ def explained(lines: Sequence[str], phase: str, code: int, *, memory_kills: int 
             "a smaller spec.memory.kvOffload or spec.memory.cpuOffload, or a larger memory limit by spec.podPatches",
             _last_words(lines),
         )
+    ordered = _said_before_quoted(lines)
     for rule in RULES:
         if rule.phases is not None and phase not in rule.phases:
             continue
-        for line in lines:
+        for line in ordered:
             found = rule.pattern.search(line)
             if found is not None:
                 return Failure(rule.word, _message(rule, found, lines), rule.remedy, _evidence(line, lines))
@@ -46,6 +48,12 @@ def explained(lines: Sequence[str], phase: str, code: int, *, memory_kills: int 
         "kubectl logs --previous says why",
         _last_words(lines),
     )
+
+
+def _said_before_quoted(lines: Sequence[str]) -> list[str]:
+    """A traceback quotes the lines of the program that it passes; those tell only where nobody said anything."""
+    quoted = [_FRAME.search(before) is not None for before in ("", *lines[:-1])]
+    return [line for kind in (False, True) for line, is_quoted in zip(lines, quoted) if is_quoted is kind]
 
 
 def _message(rule: Rule, found: re.Match[str], lines: Sequence[str]) -> str:

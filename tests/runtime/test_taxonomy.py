@@ -113,6 +113,21 @@ def test_what_is_said_of_a_line_leaves_out_who_logged_it_where():
     assert explained([warned], "weights", 1).message.startswith("a disk is full: Not enough free disk space")
 
 
+@pytest.mark.parametrize("before", ["", CORE])
+def test_what_an_error_says_is_told_and_not_the_line_of_the_program_that_says_it(before):
+    lines = [
+        '  File "/x/transformers/configuration_utils.py", line 733, in _get_config_dict',
+        "    raise OSError(f\"It looks like the config file at '{resolved_config_file}' is not a valid JSON file.\")",
+        "OSError: It looks like the config file at '/model/config.json' is not a valid JSON file.",
+    ]
+    failure = explained([before + line for line in lines], "config", 1)
+    assert failure.word == "BadCheckpoint"
+    assert failure.message.endswith(
+        "OSError: It looks like the config file at '/model/config.json' is not a valid JSON file."
+    )
+    assert explained(lines[:2], "config", 1).word == "BadCheckpoint"  # where nothing else is left of it
+
+
 def test_a_header_that_asks_for_all_of_memory_is_a_bad_file_and_no_small_machine():
     lines = [
         '  File "/x/vllm/transformers_utils/utils.py", line 113, in parse_safetensors_file_metadata',
