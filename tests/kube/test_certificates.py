@@ -127,3 +127,19 @@ def test_what_cannot_be_shown_is_made_anew_at_once(tmp_path: Path, spoiled: Kept
     kept = renewed(spoiled, HOSTS, NOW)
     assert shakes(kept.shown, kept.authorities, tmp_path)
     assert kept.next is None
+
+
+@pytest.mark.parametrize(
+    "following",
+    [Pair("no certificate", "no key"), Pair(made(HOSTS, NOW)[0].certificate, "no key"), made(HOSTS, NOW)[0]],
+    ids=["unreadable", "without its key", "of an authority that is not in the bundle"],
+)
+def test_what_can_never_be_shown_next_is_made_anew_and_what_is_shown_stays_meanwhile(
+    tmp_path: Path, following: Pair
+) -> None:
+    announced = renewed(renewed(None, HOSTS, NOW - RENEW_AFTER), HOSTS, NOW)
+    mended = renewed(replace(announced, next=following), HOSTS, NOW + SETTLE)
+    assert mended.shown == announced.shown
+    after = renewed(mended, HOSTS, NOW + 2 * SETTLE)
+    assert after.shown == mended.next
+    assert shakes(after.shown, mended.authorities, tmp_path)

@@ -69,6 +69,8 @@ def renewed(kept: Kept | None, hosts: Sequence[str], now: datetime) -> Kept:
     if kept is None or not _good(kept, hosts, now):
         pair, authority = made(hosts, now)
         return Kept(shown=pair, authorities=authority)
+    if kept.next is not None and not _good(replace(kept, shown=kept.next), hosts, now):
+        kept = replace(kept, next=None)
     if kept.next is not None:
         return replace(kept, shown=kept.next, next=None) if now >= _made(kept.next) + SETTLE else kept
     if now < _made(kept.shown) + RENEW_AFTER:
