@@ -1,5 +1,7 @@
 """How many tokens a step takes: with a full step, too, the promised gap is kept, and prompts still come first in time."""
 
+from math import ceil
+
 import pytest
 
 from plimsoll.api.config import OperatorConfig
@@ -74,3 +76,10 @@ def test_what_a_user_sets_is_obeyed_and_the_rule_is_told():
         if value.name == "max_num_batched_tokens"
     )
     assert "85% of the ITL target" in told.formula
+
+
+@pytest.mark.parametrize(("itl", "ttft"), [(30, 1200), (50, 800), (50, 3000)])
+def test_the_longest_prompt_has_the_room_that_those_who_are_answered_leave_in_a_step(itl, ttft):
+    chosen, task = planned(LLAMA_70B, "H100-SXM-80GB", itl, ttft=ttft)
+    room = chosen.settings.max_num_batched_tokens - chosen.max_concurrency
+    assert ceil(4000 / room) * full_step_ms(chosen, task, pool().gpu) <= ttft

@@ -33,6 +33,9 @@ LAYOUTS = (
     Layout(tensor=8),
 )
 
+FULL_STEPS = 0.02
+"""How much a token may gain from prompts that push out a part of one sequence: `running` is printed whole."""
+
 models = st.sampled_from(MODELS)
 gpus = st.sampled_from(GPUS)
 layouts = st.sampled_from(LAYOUTS)
@@ -107,10 +110,13 @@ def test_more_requests_in_flight_are_never_faster(where, load, more):
 
 
 @given(models, gpus, layouts, loads, st.integers(0, 10_000))
-def test_longer_prompts_never_make_faster_tokens(name, gpu, layout, load, more):
+def test_longer_prompts_make_faster_tokens_only_where_they_leave_room_for_fewer(
+    name, gpu, layout, load, more
+):
     place = replica(name, gpu, layout)
-    longer = replace(load, input_tokens=load.input_tokens + more)
-    assert at(place, longer).tpot_ms.mid >= at(place, load).tpot_ms.mid * (1 - 1e-9)
+    short, long = at(place, load), at(place, replace(load, input_tokens=load.input_tokens + more))
+    assert long.requests_per_second <= short.requests_per_second * (1 + 1e-9)
+    assert long.running < short.running or long.tpot_ms.mid >= short.tpot_ms.mid * (1 - FULL_STEPS)
 
 
 @given(models, gpus, layouts, loads, st.floats(0, 1))
@@ -120,7 +126,9 @@ def test_longer_prompts_never_make_faster_tokens(name, gpu, layout, load, more):
 def test_a_shared_prefix_is_never_slower_where_it_is_cached(name, gpu, layout, load, share):
     shared = replace(load, shared_prefix_share=share)
     place = replica(name, gpu, layout)
-    assert at(place, shared).tpot_ms.mid <= at(place, load).tpot_ms.mid * (1 + 1e-9)
+    own, cached = at(place, load), at(place, shared)
+    assert cached.requests_per_second >= own.requests_per_second * (1 - 1e-9)
+    assert cached.running > own.running or cached.tpot_ms.mid <= own.tpot_ms.mid * (1 + FULL_STEPS)
     uncached = replica(name, gpu, layout, prefix_caching=False)
     assert at(uncached, shared) == at(uncached, load)
 
@@ -178,3 +186,21 @@ def test_an_eight_bit_cache_is_read_faster():
     wide = at(replica("Qwen/Qwen3-32B", "H100-SXM-80GB", Layout(tensor=4)), load)
     narrow = at(replica("Qwen/Qwen3-32B", "H100-SXM-80GB", Layout(tensor=4), kv_dtype=Dtype.FP8), load)
     assert narrow.tpot_ms.mid < wide.tpot_ms.mid
+
+
+def test_steps_that_prompts_fill_feed_no_more_than_they_carry():
+    load = Load(input_tokens=8_000, output_tokens=500, concurrency=64)
+    small, large = (replica("Qwen/Qwen3-32B", "H100-SXM-80GB", Layout(tensor=4), max_num_batched_tokens=tokens)
+                    for tokens in (512, 8_192))  # fmt: skip
+    # A request brings 16 prompt tokens for each that it is answered, so 512 tokens a step do for 30 requests.
+    assert (at(small, load).running, at(large, load).running) == (30, 64)
+    assert at(small, load).output_tokens_per_second < at(large, load).output_tokens_per_second
+    assert at(small, load).ttft_ms.mid > at(large, load).ttft_ms.mid
+    assert at(small, load).bound != "cache"
+
+
+@given(models, gpus, layouts, loads, st.sampled_from([128, 256, 512, 2_048]))
+def test_no_more_tokens_are_computed_in_a_step_than_it_takes(name, gpu, layout, load, tokens):
+    answer = at(replica(name, gpu, layout, max_num_batched_tokens=tokens, max_num_seqs=tokens), load)
+    each = 1 + load.input_tokens / load.output_tokens
+    assert answer.running <= max(1, round(layout.data * layout.pipeline * tokens / each))

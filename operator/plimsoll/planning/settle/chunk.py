@@ -60,7 +60,8 @@ def step_tokens(
 
     def first_token(tokens: int) -> bool:
         """Whether the longest prompt, in steps of so many tokens, still has its first token in time."""
-        return intent.ttft_ms is None or ceil(longest / tokens) * step_ms(tokens) <= intent.ttft_ms
+        room = max(1, tokens - running)  # those who are answered take a token of each step
+        return intent.ttft_ms is None or ceil(longest / room) * step_ms(tokens) <= intent.ttft_ms
 
     chosen = default
     while chosen > LEAST_BATCHED and step_ms(chosen) > STEP_SHARE * intent.itl_ms:

@@ -58,7 +58,9 @@ class Replica:
         asked = float(min(load.concurrency, self.settings.max_num_seqs * self.work.layout.data))
         # Prompts that share a prefix hold it once.
         held = self._held(context - cached, cached)
-        running = asked if held is None else max(1.0, min(asked, held))
+        carried = self._carried(fresh / load.output_tokens)
+        placed = min(asked, carried)
+        running = max(1.0, placed if held is None else min(placed, held))
         return Case(
             load=load,
             pipeline=self.work.layout.pipeline,
@@ -71,8 +73,15 @@ class Replica:
                 running=running,
                 prompts_per_step=max(1, int(self.settings.max_num_batched_tokens // max(1.0, fresh))),
             ),
-            waits=_waits(load.concurrency, asked, held),
+            waits=_waits(load.concurrency, placed, held),
+            full_steps=carried < min(asked, asked if held is None else held),
         )
+
+    def _carried(self, prompt_share: float) -> float:
+        """Sequences that steps can feed: each step takes so many tokens, one of each that decodes and, for each of these,
+        `prompt_share` of those that follow. Where more are in flight, the rest wait for their prompts to be computed."""
+        layout = self.work.layout
+        return layout.data * layout.pipeline * self.settings.max_num_batched_tokens / (1 + prompt_share)
 
     def _held(self, live: float, shared: float) -> float | None:
         """Sequences that the pools of all data-parallel ranks hold, each with `live` tokens of its own."""
@@ -103,6 +112,8 @@ class Case:
     request: Amounts
     demand: Demand
     waits: Interval
+    full_steps: bool
+    """True where prompts fill the steps before the cache or the batch is full."""
 
     @property
     def starved(self) -> bool:
@@ -140,7 +151,7 @@ class Case:
 
     def _bound(self, rates: Rates) -> str:
         """The largest part of a step's time, in the words of `Performance.bound`."""
-        if self.starved:
+        if self.starved and not self.full_steps:
             return "cache"
         share = self.demand.running / self.demand.output_tokens
         parts = dict.fromkeys(sorted(set(_KIND.values())), 0.0)
