@@ -92,6 +92,16 @@ def test_an_image_of_the_admins_reaches_who_has_not_allowed_it() -> None:
     assert {one.image for one in stays.revisions.values()} == {HOLES}
 
 
+@pytest.mark.parametrize(("before", "now"), [("manual", "operator"), ("operator", "manual")])
+def test_who_may_bring_a_newer_image_restarts_what_runs_this_one(before: str, now: str) -> None:
+    asked = seen(spec={"replicas": 2}, config=offering(HOLES, before))
+    first = decide(asked)
+    again = decide(replace(after(first, asked), config=offering(HOLES, now)))
+    assert replicas(again) == replicas(first)
+    newer = set(decide(replace(after(again, asked), config=offering(CLOSED, now))).revisions)
+    assert (newer > set(first.revisions)) is (now == "operator")
+
+
 @pytest.mark.parametrize(
     ("source", "brings"),
     [

@@ -54,6 +54,8 @@ class Revision:
     drain_seconds: int
     weight_bytes: int
     """That a pod reads when it starts."""
+    admins_image: str = ""
+    """As the admin names it, where that made the set what it is: such a set is replaced when the admin names another."""
     unsaid: tuple[str, ...] = ()
     """What was decided but could not be told to this version of the engine, with the reason."""
 
@@ -78,9 +80,10 @@ class Revision:
             "startSeconds": self.start_seconds,
             "drainSeconds": self.drain_seconds,
             "weightBytes": self.weight_bytes,
+            "adminsImage": self.admins_image,
             "unsaid": list(self.unsaid),
         }
-        return {key: value for key, value in everything.items() if value not in (None, {}, [])}
+        return {key: value for key, value in everything.items() if value not in (None, {}, [], "")}
 
     def manifest(self, owner: Owner, *, failed: str = "") -> Manifest:
         """`failed` is why the set was given up, written down so that it is not started again."""
@@ -122,6 +125,7 @@ class Revision:
                 start_seconds=int(data["startSeconds"]),
                 drain_seconds=int(data["drainSeconds"]),
                 weight_bytes=int(data["weightBytes"]),
+                admins_image=str(data.get("adminsImage", "")),
                 unsaid=tuple(data.get("unsaid", ())),
             )
         except (KeyError, TypeError, ValueError) as error:

@@ -9,6 +9,7 @@ where the user asks for one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from plimsoll import names
@@ -30,7 +31,7 @@ from plimsoll.planning.plan import PlanSet
 from plimsoll.render import environment, placing
 from plimsoll.render.adapters import reads_adapters
 from plimsoll.render.identity import identity, identity_before
-from plimsoll.render.images import image_of
+from plimsoll.render.images import Image, image_of, rolled_by_operator
 from plimsoll.render.owned import Owner, owned
 from plimsoll.render.pods import QUEUE, SetTold, pod_template
 from plimsoll.render.revision import Data, Revision, Workload
@@ -58,7 +59,8 @@ def set_name(
     """The name a set of the plan has, or would get; where its revision is there already, that is read and not rendered.
 
     One that the release before made keeps its name: it serves, and its pods, which no list of adapters reaches, would have
-    nothing of the claims that names hold since.
+    nothing of the claims that names hold since. So does one whose image the operator might replace, or now may: that alone
+    replaces nothing.
     """
     spec = effective(deployment.spec, deployment.namespace, config).spec
     image = image_of(spec, chosen, facts, config)
@@ -67,7 +69,24 @@ def set_name(
         before = there.get(names.set_name(deployment.name, identity_before(spec, chosen, image)))
         if before is not None and not reads_adapters(before.leader):
             return before.name
+    if name not in there:
+        stands = (one.name for one in there.values() if _stands(one, spec, chosen, image, config))
+        return next(stands, name)
     return name
+
+
+def _stands(
+    one: Revision, spec: LLMDeploymentSpec, chosen: PlanSet, image: Image, config: OperatorConfig
+) -> bool:
+    """Whether a set is what would be made now but for who may replace its image: it runs the same one, or nobody may."""
+    bound = "" if image.binding else one.admins_image
+    stays = one.image == image.name or (bound != "" and not rolled_by_operator(spec, config))
+    return (
+        stays
+        and not image.own
+        and one.entry.digest == chosen.digest
+        and one.digest == identity(spec, chosen, replace(image, binding=bound))
+    )
 
 
 def freeze(
@@ -120,6 +139,7 @@ def freeze(
         start_seconds=told.start_seconds,
         drain_seconds=drain_seconds(spec, chosen),
         weight_bytes=weight_bytes,
+        admins_image="" if image.own else image.binding,
         unsaid=unsaid,
     )
 
