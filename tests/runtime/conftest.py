@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import random
@@ -20,6 +21,9 @@ from typing import Any
 import pytest
 
 from build import build
+from tests.runtime.hub_site import Cdn
+from tests.runtime.registry_site import ModelScopeSite
+from tests.runtime.small_model import shards
 
 ENGINE = Path(__file__).parent / "engine.py"
 PATIENCE = 90.0
@@ -156,3 +160,18 @@ def supervised_two(packed: Path, tmp_path: Path) -> Iterator[tuple[Started, Star
     yield both[0], both[1]
     for one in reversed(both):
         one.close()
+
+
+@pytest.fixture
+def cdn() -> Iterator[Cdn]:
+    one = Cdn()
+    yield one
+    one.close()
+    gc.collect()
+
+
+@pytest.fixture
+def modelscope() -> Iterator[ModelScopeSite]:
+    one = ModelScopeSite(shards())
+    yield one
+    one.close()

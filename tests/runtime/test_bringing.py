@@ -18,15 +18,7 @@ from plimsoll_runtime.said import FETCHING, Said
 from plimsoll_runtime.sources.trouble import FetchFailed
 from tests.runtime.conftest import ENGINE, Started, free_port
 from tests.runtime.hub_site import Cdn, HubSite, Repository
-from tests.runtime.registry_site import ModelScopeSite
-from tests.runtime.test_fetch_hub import NAME, safetensors, shards
-
-
-@pytest.fixture
-def cdn() -> Iterator[Cdn]:
-    one = Cdn()
-    yield one
-    one.close()
+from tests.runtime.small_model import NAME, safetensors, shards
 
 
 @pytest.fixture
@@ -38,13 +30,6 @@ def hub(cdn: Cdn) -> Iterator[HubSite]:
         },
         cdn,
     )
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def modelscope() -> Iterator[ModelScopeSite]:
-    one = ModelScopeSite(shards())
     yield one
     one.close()
 

@@ -18,7 +18,7 @@ from plimsoll_runtime.sources.trouble import FetchFailed
 from plimsoll_runtime.sources.web import Web
 from tests.runtime.bucket_site import ACCESS, REGION, SECRET, BucketSite
 from tests.runtime.sites import Asked, Reply, cut_once, status_once
-from tests.runtime.test_fetch_hub import QUICK, WANTED, Listener, files_of, shards
+from tests.runtime.small_model import QUICK, WANTED, Listener, files_of, shards
 
 FOLDER = "team/a model+1"
 SHARD = f"{FOLDER}/model-00002-of-00003.safetensors"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
-import random
 import resource
-import struct
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,76 +13,15 @@ import pytest
 from huggingface_hub import HfApi, scan_cache_dir, snapshot_download, try_to_load_from_cache
 
 from plimsoll_runtime.model import header
-from plimsoll_runtime.sources.fetch import Fetched, fetch
+from plimsoll_runtime.sources.fetch import Fetched
 from plimsoll_runtime.sources.listing import Digest, Listing, matches
 from plimsoll_runtime.sources.partial import SUFFIX
 from plimsoll_runtime.sources.remote import remote
 from plimsoll_runtime.sources.stores import Store
-from plimsoll_runtime.sources.trouble import FetchFailed, Patience, Stopped
+from plimsoll_runtime.sources.trouble import FetchFailed, Stopped
 from tests.runtime.hub_site import TOKEN, Cdn, HubSite, Repository
 from tests.runtime.sites import cut_once, status_once
-
-QUICK = Patience(attempts=4, first=0.01, most=0.05, timeout=10.0)
-NAME = "acme/tiny"
-
-
-class Listener:
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[int, int]] = []
-        self.lines: list[str] = []
-        self.end = threading.Event()
-
-    def progress(self, done: int, of: int) -> None:
-        self.seen.append((done, of))
-
-    def says(self, text: str) -> None:
-        self.lines.append(text)
-
-    def stopped(self) -> bool:
-        return self.end.is_set()
-
-
-def safetensors(size: int, seed: int = 1) -> bytes:
-    body = random.Random(seed).randbytes(size)
-    head = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
-    return struct.pack("<Q", len(head)) + head + body
-
-
-def shards() -> dict[str, bytes]:
-    names = [f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3)]
-    index = {
-        "metadata": {"total_size": 900_000},
-        "weight_map": {f"w{place}": name for place, name in enumerate(names)},
-    }
-    return {
-        "config.json": b'{"architectures": ["X"], "num_hidden_layers": 1}',
-        "tokenizer.json": b"{}",
-        "model.safetensors.index.json": json.dumps(index).encode(),
-        **{name: safetensors(300_000, seed) for seed, name in enumerate(names)},
-        "pytorch_model.bin": b"old" * 1000,
-        "original/consolidated.00.pth": b"old" * 1000,
-        "picture.png": b"x",
-        "processing/settings.json": b"[]",
-    }
-
-
-WANTED = {
-    "config.json",
-    "tokenizer.json",
-    "model.safetensors.index.json",
-    "processing/settings.json",
-    *(f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3)),
-}
-
-
-@pytest.fixture
-def cdn() -> Iterator[Cdn]:
-    one = Cdn()
-    yield one
-    one.close()
-    gc.collect()
+from tests.runtime.small_model import NAME, QUICK, WANTED, Listener, files_of, get, safetensors, shards
 
 
 @pytest.fixture
@@ -93,24 +29,6 @@ def hub(cdn: Cdn) -> Iterator[HubSite]:
     one = HubSite({NAME: Repository(shards())}, cdn)
     yield one
     one.close()
-
-
-def get(
-    hub: HubSite,
-    into: Path,
-    told: Listener | None = None,
-    *,
-    revision: str | None = None,
-    load_format: str | None = None,
-    **environment: str,
-) -> Fetched:
-    given = {"HF_ENDPOINT": hub.url, **environment}
-    told = told or Listener()
-    return fetch(f"hf://{NAME}", revision, into, told, given, load_format=load_format, patience=QUICK)
-
-
-def files_of(folder: Path) -> set[str]:
-    return {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
 
 
 def test_what_an_engine_reads_comes_and_nothing_else(hub, tmp_path):

@@ -33,7 +33,7 @@ from tests.runtime.registry_site import (
     archive,
 )
 from tests.runtime.sites import cut_once
-from tests.runtime.test_fetch_hub import QUICK, WANTED, Listener, files_of, safetensors, shards
+from tests.runtime.small_model import QUICK, WANTED, Listener, files_of, safetensors, shards
 
 RAW = "application/vnd.cncf.model.weight.v1.raw"
 TAR = "application/vnd.oci.image.layer.v1.tar"
@@ -43,13 +43,6 @@ AUTH = {"OCI_REGISTRY_AUTH": f"{USER}:{PASSWORD}"}
 @pytest.fixture
 def registry() -> Iterator[RegistrySite]:
     one = RegistrySite()
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def modelscope() -> Iterator[ModelScopeSite]:
-    one = ModelScopeSite(shards())
     yield one
     one.close()
 

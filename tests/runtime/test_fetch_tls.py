@@ -18,7 +18,7 @@ from plimsoll_runtime.sources.partial import Partial
 from plimsoll_runtime.sources.trouble import Stopped
 from plimsoll_runtime.sources.web import Answer, Web
 from tests.runtime.sites import Asked, Reply, Site, ranged
-from tests.runtime.test_fetch_hub import QUICK, Listener
+from tests.runtime.small_model import QUICK, Listener
 
 BODY = b"A" * (256 << 10)
 """No more than the kernel holds, or the server would wait for whoever went away."""

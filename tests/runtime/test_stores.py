@@ -12,7 +12,7 @@ from plimsoll_runtime.sources.fetch import store_of
 from plimsoll_runtime.sources.listing import Listing
 from plimsoll_runtime.sources.trouble import FetchFailed
 from tests.runtime.hub_site import HubSite, Repository
-from tests.runtime.test_fetch_hub import NAME, WANTED, files_of, get, shards
+from tests.runtime.small_model import NAME, WANTED, files_of, get, shards
 
 
 @pytest.fixture
