@@ -63,6 +63,14 @@ def test_an_image_for_gpus_starts_the_supervisor_first_and_writes_only_below_its
     assert {"title", "description", "version", "licenses"} <= set(re.findall(r"image\.(\w+)=", labels))
 
 
+def test_the_images_for_gpus_run_alike():
+    """No Dockerfile can take lines from another; only where an engine's own programs lie is each one's own."""
+    words = ("ENV", "USER", "EXPOSE", "ENTRYPOINT")
+    ends = [[one.rest for one in instructions(text_of(name)) if one.word in words] for name in GPUS]
+    cuda, rocm = ([re.sub(r"^PATH=\S+\s+", "", rest) for rest in end] for end in ends)
+    assert cuda == [rest for rest in rocm if rest != "0:0"]
+
+
 @pytest.mark.parametrize("name", GPUS)
 def test_what_is_installed_is_locked_by_hash_and_names_no_package_host(name):
     text = (IMAGES / name / "requirements.txt").read_text()
