@@ -7,7 +7,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.problems import SpecError
 from plimsoll.facts.learned import Learned, LearnedKey, Residual, learned
 from plimsoll.facts.observe import observe
-from plimsoll.facts.snapshot import inventory_from_nodes, read_snapshot, take_snapshot, write_snapshot
+from plimsoll.facts.snapshot import read_snapshot, take_snapshot, write_snapshot
 from tests.facts.cluster import H100, claim, cpu_node, dra_gpu, node, pod, resource_slice
 
 CONFIG = OperatorConfig.model_validate(
@@ -131,14 +131,14 @@ def test_an_empty_cluster_is_a_snapshot_too():
 def test_the_output_of_kubectl_get_nodes_is_enough_and_free_is_said_to_be_assumed(write):
     items = [{"apiVersion": "v1", "kind": "Node", **item} for item in NODES]
     text = write({"apiVersion": "v1", "kind": "List", "items": items, "metadata": {"resourceVersion": ""}})
-    inventory = inventory_from_nodes(text)
+    inventory = read_snapshot(text).inventory()
     assert inventory == observe(NODES)
     assert inventory.free_is_assumed
 
 
 def test_pods_in_the_list_make_free_known():
     items = [{"kind": "Node", **node()}, {"kind": "Pod", **pod()}]
-    inventory = inventory_from_nodes(json.dumps({"kind": "List", "items": items}))
+    inventory = read_snapshot(json.dumps({"kind": "List", "items": items})).inventory()
     assert inventory == observe([node()], [pod()])
     assert not inventory.free_is_assumed
 
@@ -149,7 +149,7 @@ def test_pods_in_the_list_make_free_known():
     ids=["one node", "the API server's own list"],
 )
 def test_other_forms_of_nodes_are_read_too(document):
-    assert inventory_from_nodes(json.dumps(document)) == observe([node()])
+    assert read_snapshot(json.dumps(document)).inventory() == observe([node()])
 
 
 SNAPSHOT = {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "Snapshot"}
@@ -250,7 +250,7 @@ def test_a_list_of_nodes_may_share_parts_by_aliases():
         {"kind": "List", "items": [{"kind": "Node", **item} for item in (NODES[0], NODES[0])]}
     )
     assert "*id001" in text
-    assert inventory_from_nodes(text) == observe([NODES[0]])
+    assert read_snapshot(text).inventory() == observe([NODES[0]])
 
 
 def test_parts_of_a_slice_or_claim_that_are_no_texts_are_names_all_the_same():
@@ -270,5 +270,5 @@ def test_parts_of_a_slice_or_claim_that_are_no_texts_are_names_all_the_same():
         "status": {"allocation": {"devices": {"results": [{"device": ["x"], "pool": {}, "driver": 1}]}}},
     }
     items = [{"kind": "Node", **node("n1", {}, {})}, listed, given]
-    (problem,) = inventory_from_nodes(json.dumps({"kind": "List", "items": items})).problems
+    (problem,) = read_snapshot(json.dumps({"kind": "List", "items": items})).inventory().problems
     assert "productName" in problem.message

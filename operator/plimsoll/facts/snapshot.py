@@ -167,11 +167,6 @@ def read_snapshot(text: str | bytes) -> Snapshot:
     )
 
 
-def inventory_from_nodes(text: str | bytes) -> Inventory:
-    """The inventory of `kubectl get nodes -o yaml` (or json) alone, or of any other file that read_snapshot takes."""
-    return read_snapshot(text).inventory()
-
-
 def _whole(document: Mapping[str, Any]) -> Snapshot:
     version = document.get("apiVersion")
     if version != names.API_VERSION:

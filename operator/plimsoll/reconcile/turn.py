@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -41,6 +40,7 @@ from plimsoll.render.adapters import list_ref
 from plimsoll.render.revision import Revision
 from plimsoll.render.sets import owner_of
 from plimsoll.render.shared import endpoint
+from plimsoll.status.live import timestamp
 from plimsoll.status.story import Story, Trouble
 from plimsoll.status.told import news, told, unreadable
 
@@ -252,7 +252,7 @@ def _troubles(applied: Applied) -> list[Trouble]:
 
 async def _tell(world: World, deployment: LLMDeployment, story: Story, body: Mapping[str, Any]) -> None:
     before = deployment.status
-    after = told(story, before, _text(world.now()))
+    after = told(story, before, timestamp(world.now()))
     world.books.note(deployment, after, story.serving, world.config)
     if after != before:
         key = f"{deployment.namespace}/{deployment.name}"
@@ -274,12 +274,8 @@ async def _tell_unreadable(world: World, body: Mapping[str, Any], error: Validat
     before = [
         one for one in (body.get("status") or {}).get("conditions") or () if one["type"] == names.STALLED
     ]
-    status = unreadable(problems, metadata.generation, _text(world.now()))
+    status = unreadable(problems, metadata.generation, timestamp(world.now()))
     if [(one["message"], one.get("observedGeneration")) for one in before] != [
         (one.message, one.observed_generation) for one in status.conditions if one.type == names.STALLED
     ]:
         await world.cluster.tell(metadata, status, body)
-
-
-def _text(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
