@@ -71,11 +71,9 @@ def test_every_cache_is_found_whatever_the_pattern_is_called(name, kinds):
     assert sum(kinds.values()) == sum(layer.mixer is not None for layer in arch_of(name).layers)
 
 
-def test_plamo_keeps_a_window_in_all_its_attention_but_where_it_says_full():
-    assert {m.span for m in mixers("plamo-2-8b", Attention)} == {Span.SLIDING}
-    told = arch_of("plamo-2-8b", full_attention_idx=[31])
-    assert told.layers[31].mixer.span is Span.FULL
-    assert told.layers[29].mixer.span is Span.SLIDING
+def test_plamo_keeps_every_token_though_it_states_a_window():
+    assert {(m.span, m.window) for m in mixers("plamo-2-8b", Attention)} == {(Span.FULL, None)}
+    assert arch_of("plamo-2-8b").position_table_bytes == 0
 
 
 def test_a_stack_that_is_run_again_weighs_once_and_is_cached_each_time():

@@ -42,9 +42,7 @@ def window(fields: Fields) -> int | None:
     """The sliding window in force; a window at least as wide as the context hides nothing."""
     if fields.flag("use_sliding_window") is False:
         return None
-    width = fields.integer(
-        "sliding_window", "sliding_window_size", "local_attention", "attention_window_size"
-    )
+    width = fields.integer("sliding_window", "sliding_window_size", "local_attention")
     most = fields.integer("max_position_embeddings")
     return None if not width or (most is not None and width >= most) else width
 
@@ -110,12 +108,9 @@ def _periodic(fields: Fields, count: int) -> list[str] | None:
     if fields.model_type == "falcon_h1":
         return ["both"] * count
     step = fields.integer("mamba_step", least=1)
-    # Plamo 2 has one attention in the middle of each step.
+    # Plamo 2 has one attention in the middle of each step; the engine keeps every token of it, whatever window it states.
     if step is not None and fields.flag("mamba_enabled") is not False:
-        full = fields.integers("full_attention_idx") or []
-        attending = "full" if window(fields) is None else "sliding"
-        kinds = [attending if i % step == step // 2 else "mamba" for i in range(count)]
-        return ["full" if i in full else kind for i, kind in enumerate(kinds)]
+        return ["full" if i % step == step // 2 else "mamba" for i in range(count)]
     group = fields.integer("layer_group_size", least=1) or 1
     if group > 1:  # lightning attention, but for the last of each group and what no group is left for
         whole = count // group * group
