@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cluster.api import Object
 
@@ -29,6 +34,24 @@ def alive(pid: int) -> bool:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def killed_owner(program: str, ending: signal.Signals) -> Any:
+    """What a program that owns processes tells of them before this signal ends it; none of them is alive then."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "e2e")}  # noqa: TID251 - as the tests' own
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, env=environ, text=True
+    ) as owner:
+        try:
+            assert owner.stdout is not None
+            told = json.loads(owner.stdout.readline())
+            assert all(alive(pid) for pid in told["pids"])
+            owner.send_signal(ending)
+            owner.wait(PATIENCE_SECONDS)
+        finally:
+            owner.kill()
+    assert eventually(lambda: not any(alive(pid) for pid in told["pids"]))
+    return told
 
 
 def is_ready(pod: Object) -> bool:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -15,7 +12,7 @@ import pytest
 
 from cluster import Cluster, ClusterFailed
 from cluster.api import ApiError, Object
-from common import PATIENCE_SECONDS, ROOT, alive, eventually
+from common import alive, eventually, killed_owner
 
 OWNER: Final = """
 import json, signal, time
@@ -33,19 +30,7 @@ PRIVILEGED_POD: Final[Object] = {
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda one: one.name)
 def test_nothing_is_left_when_the_owner_is_killed(ending: signal.Signals) -> None:
-    environ = {**os.environ, "PYTHONPATH": str(ROOT / "e2e")}  # noqa: TID251 - as the tests' own
-    with subprocess.Popen(
-        [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, env=environ, text=True
-    ) as owner:
-        try:
-            assert owner.stdout is not None
-            told = json.loads(owner.stdout.readline())
-            assert all(alive(pid) for pid in told["pids"])
-            owner.send_signal(ending)
-            owner.wait(PATIENCE_SECONDS)
-        finally:
-            owner.kill()
-    assert eventually(lambda: not any(alive(pid) for pid in told["pids"]))
+    told = killed_owner(OWNER, ending)
     assert eventually(lambda: not Path(told["folder"]).exists())
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 from typing import Final
@@ -16,7 +13,7 @@ import pytest
 from cluster import Cluster
 from cluster.fleet import read_fleet
 from cluster.remains import Footprint
-from common import PATIENCE_SECONDS, ROOT, alive, eventually, is_ready
+from common import eventually, is_ready, killed_owner
 from real import Namespace, python_pod, service
 
 pytestmark = pytest.mark.real_node
@@ -176,19 +173,7 @@ def test_clusters_with_real_nodes_live_side_by_side_and_leave_nothing(real_clust
 @pytest.mark.usefixtures("real_cluster")  # or why there cannot be one
 def test_nothing_is_left_when_the_owner_of_a_real_node_is_killed() -> None:
     links = set(_links())
-    environ = {**os.environ, "PYTHONPATH": str(ROOT / "e2e")}  # noqa: TID251 - as the tests' own
-    with subprocess.Popen(
-        [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, env=environ, text=True
-    ) as owner:
-        try:
-            assert owner.stdout is not None
-            told = json.loads(owner.stdout.readline())
-            assert all(alive(pid) for pid in told["pids"])
-            owner.send_signal(signal.SIGKILL)
-            owner.wait(PATIENCE_SECONDS)
-        finally:
-            owner.kill()
-    assert eventually(lambda: not any(alive(pid) for pid in told["pids"]))
+    told = killed_owner(OWNER, signal.SIGKILL)
     assert eventually(lambda: not Path(told["folder"]).exists())
     assert eventually(lambda: not list(Path("/sys/fs/cgroup").glob(f"**/{told['cgroup']}")))
     assert eventually(lambda: set(_links()) == links)

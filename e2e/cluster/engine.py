@@ -141,8 +141,7 @@ class EngineProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
-            error.add_note(f"engine{self.processes.tail('engine')}")
+        self.processes.explain(error)
         self.stop()
 
     def stop(self) -> None:

@@ -88,6 +88,12 @@ class Processes:
         """Where a program writes."""
         return self.folder / "logs" / f"{name}.log"
 
+    def explain(self, error: BaseException | None) -> None:
+        """What failed beside these programs may be explained by their logs, which end with them."""
+        if error is not None:
+            for name in self.names:
+                error.add_note(f"{name}{self.tail(name)}")
+
     @property
     def cgroup(self) -> str:
         """Name of the control group that belongs to this owner, where its programs need one."""

@@ -87,9 +87,7 @@ class Prometheus:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:  # what failed inside may be explained there, and the logs are gone in a moment
-            for name in self.processes.names:
-                error.add_note(f"{name}{self.processes.tail(name)}")
+        self.processes.explain(error)
         self.stop()
 
     def query(self, promql: str, *, at: float | None = None) -> list[Sample]:
