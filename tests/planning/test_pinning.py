@@ -11,6 +11,7 @@ from plimsoll.api.defaults import effective
 from plimsoll.planning.pinning import UNREAD, Event, digest_before, spec_digest
 from plimsoll.planning.plan import Outcome
 from plimsoll.planning.planner import PlanFacts, plan
+from plimsoll.planning.settle.changed import changed_set, planned_value
 from tests.planning.asking import LLAMA, deployment, finding, inventory, planned, pool, reasons
 
 CHAT = {"preset": "chat"}
@@ -86,6 +87,97 @@ def test_an_event_replaces_the_plan_but_hardware_is_lost_only_where_nothing_coul
     again = planned(deployment(workload=CHAT), pool(nodes=1), pinned=pinned_plan(), event=event)
     assert again.pinning is not None
     assert (again.pinning.kept, again.pinning.reason) == (kept, reason)
+
+
+def retuned(first, field, value):
+    """The plan with a setting changed, as a retune that was found good leaves it."""
+    (chosen,) = first.sets
+    changed = changed_set(
+        chosen,
+        replace(chosen.settings, **{field: value}),
+        field=field,
+        value=str(value),
+        why="it preempted",
+        engine=first.engine,
+        version=first.engine_version,
+    )
+    return replace(first, sets=(changed,))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("max_num_seqs", 9), ("watermark_permille", 40), ("max_num_batched_tokens", 600)]
+)
+def test_a_plan_that_a_person_asks_for_keeps_what_was_retuned_and_says_so(field, value):
+    before = retuned(pinned_plan(), field, value)
+    again = planned(deployment(workload=CHAT), pool(nodes=1), pinned=before, event=Event.REQUESTED)
+    assert [one.digest for one in again.sets] == [one.digest for one in before.sets], "nothing restarts"
+    assert f"kept of what was retuned: {field} {value}" in again.choice
+    (found,) = (one for one in again.sets[0].values if one.name == field)
+    (own,) = (one for one in pinned_plan().sets[0].values if one.name == field)
+    assert planned_value(found) == own.value
+    twice = planned(deployment(workload=CHAT), pool(nodes=1), pinned=again, event=Event.REQUESTED)
+    assert twice.sets == again.sets
+
+
+@pytest.mark.parametrize("event", [Event.SET_FAILED, None])
+def test_what_was_retuned_goes_with_an_edit_and_with_a_start_that_failed(event):
+    first = pinned_plan()
+    asked = deployment(workload=CHAT if event else CHAT | {"contextTokens": 2048})
+    again = planned(asked, pool(nodes=1), pinned=retuned(first, "max_num_seqs", 9), event=event)
+    assert again.sets[0].settings.max_num_seqs != 9
+    assert "retuned" not in again.choice
+
+
+def test_what_was_retuned_elsewhere_or_beyond_the_plan_is_not_kept_and_that_is_said():
+    moved = planned(
+        deployment(workload=CHAT), pool("L40S-48GB", 4), pinned=retuned(pinned_plan(), "max_num_seqs", 9),
+        event=Event.LOST_HARDWARE,
+    )  # fmt: skip
+    assert "not kept of what was retuned: max_num_seqs 9, as nothing of it runs on" in moved.choice
+    raised = retuned(pinned_plan(), "max_num_seqs", 300)
+    asked = deployment(workload=CHAT)
+    again = planned(asked, pool(nodes=1), pinned=raised, event=Event.REQUESTED)
+    assert again.sets[0].settings.max_num_seqs == 300, "as many served on ground that is the same"
+    (chosen,) = raised.sets
+    values = tuple(
+        replace(one, inputs={"as planned": "200"}) if one.name == "max_num_seqs" else one
+        for one in chosen.values
+    )
+    raised = replace(raised, sets=(replace(chosen, values=values),))
+    again = planned(asked, pool(nodes=1), pinned=raised, event=Event.REQUESTED)
+    said = "not kept of what was retuned: max_num_seqs 300, as it asks for more than is planned now"
+    assert said in again.choice
+    assert again.sets[0].settings.max_num_seqs == pinned_plan().sets[0].settings.max_num_seqs
+
+
+UNREAD_MODEL = PlanFacts(model=None, problem="the hub is not reachable")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "budget", "wished", "replicas"),
+    [(4, None, 3, 3), (0, None, 3, 1), (4, 2, 3, 2), (4, None, 0, 1), (4, None, None, 1)],
+    ids=["room", "no room", "a budget", "less is wished", "nobody wishes"],
+)
+def test_while_nothing_can_be_planned_what_serves_still_grows_by_what_traffic_wishes(
+    nodes, budget, wished, replicas
+):
+    first = planned(deployment(workload=CHAT, scaling={"max": 5}), pool(nodes=1))
+    each = first.sets[0].devices_per_replica
+    free = {8: nodes, 0: 1} if nodes else {0: 1}
+    config = OperatorConfig.model_validate(
+        {} if budget is None else {"budgets": [{"namespace": "*", "gpus": budget * each}]}
+    )
+    again = plan(
+        deployment(workload=CHAT, scaling={"max": 5}),
+        inventory(pool(free=free, held={"team-a/chat": each})),
+        UNREAD_MODEL,
+        config=config,
+        pinned=first,
+        wished=wished,
+    )
+    assert (first.replicas, again.replicas) == (1, replicas)
+    assert finding(again, "ModelUnreadable")
+    assert {one.digest for one in again.sets} == {one.digest for one in first.sets}
 
 
 def test_lost_hardware_is_a_new_plan_on_what_is_left():

@@ -106,15 +106,9 @@ def kept(pinned: Plan, fresh: Plan, *, wanted: int, ground: Ground, limits: Limi
     serves already is not held to the budget, as a quota ends no pod; what is added is.
     """
     sets = _standing(pinned.sets, wanted)
-    for chosen in sets:
-        ground.occupy(chosen, chosen.placements)
     ours = {chosen.digest for chosen in sets}
     sets += [rescaled(other, 0) for other in fresh.sets if other.digest not in ours]
-    for index, chosen in enumerate(sets):
-        missing = wanted - sum(other.replicas for other in sets)
-        more = min(missing, ground.room(chosen), _allowed(chosen, sets, limits, missing))
-        if more > 0:
-            sets[index] = rescaled(chosen, chosen.replicas + more, ground.place(chosen, more))
+    sets = _grown(sets, wanted=wanted, ground=ground, limits=limits)
     sets = [chosen for chosen in sets if chosen.replicas or chosen.digest in ours]
     outcome = Outcome.FITS
     if any(chosen.ledger.verdict is Verdict.TIGHT for chosen in sets):
@@ -136,15 +130,25 @@ def kept(pinned: Plan, fresh: Plan, *, wanted: int, ground: Ground, limits: Limi
     )
 
 
-def undisturbed(pinned: Plan, fixed: int | None, findings: tuple[Finding, ...]) -> Plan:
+def undisturbed(
+    pinned: Plan,
+    fixed: int | None,
+    findings: tuple[Finding, ...],
+    *,
+    wished: int | None,
+    ground: Ground,
+    limits: Limits,
+) -> Plan:
     """The pinned plan where nothing can be planned now: the model's source cannot be reached, an admin's list is shorter,
-    or an edit contradicts itself, which must not take down what serves. Only replicas that a person takes away go."""
-    sets = tuple(_standing(pinned.sets, pinned.replicas if fixed is None else fixed))
+    or an edit contradicts itself, which must not take down what serves. Only replicas that a person takes away go, and live
+    traffic that wishes for more of the same gets them where there is room: for that nothing has to be planned."""
+    wanted = max(pinned.replicas, wished or 0) if fixed is None else fixed
+    sets = tuple(_grown(_standing(pinned.sets, wanted), wanted=wanted, ground=ground, limits=limits))
     message = "it cannot be planned anew now, so what serves stays; the findings say why"
     return replace(
         pinned,
         sets=sets,
-        replicas_wanted=pinned.replicas_wanted if fixed is None else fixed,
+        replicas_wanted=max(pinned.replicas_wanted, wished or 0) if fixed is None else fixed,
         findings=findings,
         cost=total_cost(sets),
         pinning=Pinning(kept=True, reason="Pinned", message=message),
@@ -159,6 +163,19 @@ def _standing(sets: Sequence[PlanSet], wanted: int) -> list[PlanSet]:
         standing.append(rescaled(chosen, count))
         left -= count
     return standing
+
+
+def _grown(sets: Sequence[PlanSet], *, wanted: int, ground: Ground, limits: Limits) -> list[PlanSet]:
+    """With the replicas that are missing, each set up to its room and the budget, the first ones first."""
+    found = list(sets)
+    for chosen in found:
+        ground.occupy(chosen, chosen.placements)
+    for index, chosen in enumerate(found):
+        missing = wanted - sum(other.replicas for other in found)
+        more = min(missing, ground.room(chosen), _allowed(chosen, found, limits, missing))
+        if more > 0:
+            found[index] = rescaled(chosen, chosen.replicas + more, ground.place(chosen, more))
+    return found
 
 
 def _allowed(chosen: PlanSet, sets: Sequence[PlanSet], limits: Limits, wanted: int) -> int:

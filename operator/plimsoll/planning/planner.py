@@ -65,6 +65,7 @@ from plimsoll.planning.plan import (
     PlanSet,
     Severity,
 )
+from plimsoll.planning.settle.changed import retained
 
 __all__ = ["PlanFacts", "plan"]
 
@@ -92,22 +93,32 @@ def plan(
     config = config if config is not None else OperatorConfig()
     if pinned is not None and pinned.spec_digest == reading.digest_before:
         pinned = replace(pinned, spec_digest=reading.digest)
+    bounds = limits if limits is not None else limits_of(deployment.namespace, config)
+    ground = Ground(reading.slots, reading.owner)
+
+    def stays(pinned: Plan, findings: tuple[Finding, ...]) -> Plan:
+        fixed = deployment.spec.replicas
+        return undisturbed(pinned, fixed, findings, wished=wished, ground=ground, limits=bounds)
+
     if reading.task is None:
         nothing = _ended(reading, Outcome.INVALID)
         if pinned is None:
             return nothing
-        if pinned.spec_digest == reading.digest:
-            return undisturbed(pinned, deployment.spec.replicas, reading.findings)
-        return _still_served(pinned, nothing, deployment.spec.replicas)
-    bounds = limits if limits is not None else limits_of(deployment.namespace, config)
+        same = pinned.spec_digest == reading.digest
+        kept_now = stays(pinned, reading.findings if same else nothing.findings)
+        return kept_now if same else _still_served(kept_now, nothing)
     fresh = _fresh(reading, reading.task, inventory, bounds, wished or 0)
-    ground = Ground(reading.slots, reading.owner)
     holdable = pinned is not None and all(ground.could_hold(chosen) for chosen in pinned.sets)
     why = replacing(pinned, fresh.spec_digest, event, holdable=holdable)
     if pinned is not None and why is not None and not fresh.sets:
-        return _still_served(pinned, fresh, deployment.spec.replicas)
+        return _still_served(stays(pinned, fresh.findings), fresh)
     if why is not None or pinned is None:
-        return replace(fresh, pinning=why)
+        made = replace(fresh, pinning=why)
+        same = pinned is not None and pinned.spec_digest == fresh.spec_digest
+        # A start that failed says nothing for what was tuned before it, and whoever edits the spec has the last word.
+        return (
+            retained(made, pinned) if same and pinned is not None and event is not Event.SET_FAILED else made
+        )
     demand = demand_of(reading.task.intent, bounds)
     wanted = wanted_of(pinned, demand, reading.task.intent, wished)
     stands = kept(pinned, fresh, wanted=wanted, ground=ground, limits=demand.limits)
@@ -120,10 +131,10 @@ def plan(
     return replace(stands, findings=(*findings, *_of_sets(reading, stands.sets)))
 
 
-def _still_served(pinned: Plan, nothing: Plan, fixed: int | None) -> Plan:
+def _still_served(stands: Plan, nothing: Plan) -> Plan:
     """An edit that leads to no plan is told with all its reasons, and takes nothing down that serves."""
     return replace(
-        undisturbed(pinned, fixed, nothing.findings),
+        stands,
         outcome=nothing.outcome,
         rejected=nothing.rejected,
         advice=nothing.advice,

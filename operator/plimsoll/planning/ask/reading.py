@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import Effective, effective
 from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.engines import EngineFacts, engine_facts
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import Learned
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.ask.checks import check_products, check_spec, products_of
 from plimsoll.planning.ask.context_length import context_length
-from plimsoll.planning.ask.intent import Source, SourceOf, pooled, read_intent
+from plimsoll.planning.ask.intent import Intent, Source, SourceOf, pooled, read_intent
 from plimsoll.planning.ask.quantize import as_served
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.trust import check_trust
@@ -82,39 +83,31 @@ def read(
     digests = spec_digest(merged.spec), digest_before(merged.spec)
     version = merged.spec.engine.version or config.engines.default_version
     engine = facts.engine or engine_facts(merged.spec.engine.name, version)
-    model = facts.model
-    unreadable = _unknown_model(merged, facts)
+    products, unknown = products_of(intent, inventory)
+    # What may not be, or names no GPU, is wrong whatever the model turns out to be.
+    anyway = (*check_trust(merged.spec, deployment.namespace, admin, engine), *unknown)
+    model, unreadable = facts.model, _unknown_model(merged, facts)
     if model is None or unreadable is not None:
-        # What may not be, or names no GPU, is wrong whatever the model turns out to be.
-        _, unknown = products_of(intent, inventory)
-        trust = check_trust(merged.spec, deployment.namespace, admin, engine)
-        return _stopped(deployment, facts, engine, digests, (*filter(None, [unreadable]), *trust, *unknown))
+        stopped = _stopped(deployment, facts, engine, digests, (*filter(None, [unreadable]), *anyway))
+        # What serves already may grow meanwhile: where it finds room is no question of the model.
+        return replace(stopped, slots=_found(merged.spec, intent, inventory, products))
     if model.architecture.encoder or merged.spec.model.task in POOLING:
         intent = pooled(intent)
-    model, findings = as_served(model, merged.spec.quantization.method, engine)
-    products, unknown = products_of(intent, inventory)
+    model, served = as_served(model, merged.spec.quantization.method, engine)
     context = context_length(model.architecture, intent)
     findings = (
         *_yielded(merged),
         *check_products(deployment.namespace, config),
-        *check_trust(merged.spec, deployment.namespace, admin, engine),
-        *findings,
-        *unknown,
+        *anyway,
+        *served,
         *check_spec(intent, model, engine),
         *context.findings,
     )
     if any(finding.severity is Severity.ERROR for finding in findings):
         return _stopped(deployment, facts, engine, digests, findings)
-    topology = merged.spec.topology
-    found = slots(
-        inventory.pools,
-        selector=topology.node_selector,
-        tolerations=topology.tolerations,
-        products=products,
-        on_cpu=intent.on_cpu,
-        cores=intent.cores,
+    found, left_out = with_images(
+        _found(merged.spec, intent, inventory, products), merged.spec, engine, config
     )
-    found, left_out = with_images(found, merged.spec, engine, config)
     return Reading(
         deployment=deployment,
         facts=facts,
@@ -166,6 +159,19 @@ def _stopped(
         digest_before=digests[1],
         task=None,
         findings=findings,
+    )
+
+
+def _found(
+    spec: LLMDeploymentSpec, intent: Intent, inventory: Inventory, products: frozenset[str] | None
+) -> tuple[Slot, ...]:
+    return slots(
+        inventory.pools,
+        selector=spec.topology.node_selector,
+        tolerations=spec.topology.tolerations,
+        products=products,
+        on_cpu=intent.on_cpu,
+        cores=intent.cores,
     )
 
 
