@@ -39,6 +39,14 @@ def test_batch_defaults_follow_memory_and_class(version, gpu, gib, unified, expe
     assert facts.batch_defaults(int(gib * GIB), gpu, unified_memory=unified) == expected
 
 
+@pytest.mark.parametrize(
+    ("version", "has"),
+    [("0.20.2", False), ("0.31.0", False), ("0.32.0", True), ("0.32.1", True), ("0.33.0", True)],
+)
+def test_a_watermark_is_told_only_to_versions_whose_own_parser_takes_it(version, has):
+    assert ("--watermark" in engine_facts("vllm", version).flags) is has
+
+
 @pytest.mark.parametrize(("ranks", "expected"), [(1, (2048, 128)), (2, (4096, 256))])
 def test_batch_defaults_on_cpus_grow_with_ranks(ranks, expected):
     assert engine_facts().batch_defaults(64 * GIB, "cpu", ranks=ranks) == expected

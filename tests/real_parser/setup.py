@@ -12,7 +12,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-VERSIONS = ("0.33.0", "0.20.2")
+VERSIONS = ("0.33.0", "0.32.0", "0.20.2")
 FOLDER_VARIABLE = "PLIMSOLL_REAL_PARSER"
 TORCH = ("torch==2.13.0",)
 IMPORTED = (
