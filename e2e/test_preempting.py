@@ -72,7 +72,7 @@ def desk(
 def test_preemptions_of_a_real_engine_ask_for_as_many_requests_as_its_pool_holds(
     desk: Desk, prometheus: Prometheus
 ) -> None:
-    desk.apply(**spec(1, {"mode": "dryRun"}))
+    desk.apply(**spec(1, {"mode": "dryRun", "allow": ["maxSequences"]}))
     until(desk, lambda: desk.condition("Ready") == ("True", "Serving"))
     (served,) = desk.deployments()
     service = desk.cluster.api.get(f"/api/v1/namespaces/{desk.namespace}/services/chat")
