@@ -165,6 +165,8 @@ KNOWN = (
             "ernie4_5_moe_vl",
             "longcat_flash",
             "PanguProMoE",
+            "dots_ocr",
+            "persimmon",
             "plamo2",
             "ouro",
         ]
