@@ -6,10 +6,12 @@ under topology, status and trust, rollout, and GitOps.
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
 
+from cluster.api import Object
 from common import eventually
 from plimsoll import names
 from turns.draining import drained
@@ -17,6 +19,9 @@ from turns.running import Desk, Operator
 
 DIES = {"e2e.plimsoll.dev/dies": "exit", "e2e.plimsoll.dev/back-off": "1s"}
 SLOW = {"e2e.plimsoll.dev/starts-after": "8s"}
+STRANGE = "strange-shape"
+ROUTES = "gateway.networking.k8s.io/v1/httproutes"
+POOLS = "inference.networking.k8s.io/v1/inferencepools"
 LARGE = {"source": "hf://meta-llama/Llama-3.1-405B-Instruct"}
 
 
@@ -72,6 +77,63 @@ def test_ready_true_during_a_crash_loop(desk: Desk) -> None:
     desk.apply(podAnnotations=DIES)
     assert desk.says("Ready", "False", "StartFailed")
     assert stays(lambda: desk.condition("Ready")[0] == "False")
+
+
+def test_ready_waits_for_a_gateway_that_has_accepted_long_ago(operator: Operator, desk: Desk) -> None:
+    """KServe 6072: a pool was accepted by another way in than a Gateway, and Ready went on waiting for one."""
+    desk.cluster.install_others("gateway-api", "inferencepool")
+    desk.apply(networking={"gateway": {"name": "front"}})
+    assert desk.says("Ready", "True", "Serving"), "nobody accepts anything here"
+    assert eventually(lambda: bool(desk.items(POOLS) and desk.items(ROUTES)))
+    accepted = {
+        "type": "Accepted", "status": "True", "reason": "Accepted", "message": "by another way in",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    way = {"group": "example.com", "kind": "Way", "name": "in"}
+    parents = [{"controllerName": "example.com/ways", "parentRef": way, "conditions": [accepted]}]
+    path = f"/apis/inference.networking.k8s.io/v1/namespaces/{desk.namespace}/inferencepools/chat/status"
+    desk.cluster.api.patch(path, {"status": {"parents": parents}})
+    assert operator.rests()
+    assert desk.condition("Ready") == ("True", "Serving")
+    assert desk.condition("Degraded")[0] != "True"
+    assert "Gateway" not in json.dumps(desk.get()["status"])
+    assert desk.items(POOLS)[0]["status"]["parents"], "whose status it is, nobody else wrote"
+
+
+def test_a_node_of_a_shape_that_nobody_knows_ends_who_looks_at_it(operator: Operator, desk: Desk) -> None:
+    """OME 140: its agent died on a machine that was in no table. Here such a node is passed over, and what can be served is."""
+    failed = operator.metric("plimsoll_turns_failed_total")
+    desk.cluster.api.create("/api/v1/nodes", strange(desk.cluster.api.items("/api/v1/nodes")[0]))
+    try:
+        desk.apply(replicas=2)
+        assert desk.says("Ready", "True", "Serving")
+        assert STRANGE not in {one["spec"]["nodeName"] for one in desk.pods()}
+        desk.apply("strange", topology={"gpuProducts": ["Z9000-SXM-1TB"]})
+        assert eventually(lambda: desk.condition("Stalled", "strange")[0] == "True")
+        assert "Z9000-SXM-1TB" in desk.message("Stalled", "strange")
+        assert operator.process.poll() is None
+        assert operator.metric("plimsoll_turns_failed_total") == failed
+    finally:
+        desk.cluster.api.delete(f"/api/v1/nodes/{STRANGE}")
+
+
+def strange(known: Object) -> Object:
+    """Another node like it, but of a product that is in no catalogue, with labels that make no sense."""
+    labels = {
+        **known["metadata"]["labels"],
+        "kubernetes.io/hostname": STRANGE,
+        "node.kubernetes.io/instance-type": "cloud.x9",
+        "nvidia.com/gpu.product": "NVIDIA-Z9000-SXM-1TB",
+        "nvidia.com/gpu.memory": "much",
+        "nvidia.com/gpu.count": "some",
+    }
+    devices = {"allocatable": {**known["status"]["allocatable"], "nvidia.com/gpu": "7"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": STRANGE, "labels": labels},
+        "status": {**known["status"], **devices},
+    }
 
 
 def test_hours_in_transit_with_no_reason_and_only_startup_probe_failed(desk: Desk) -> None:
