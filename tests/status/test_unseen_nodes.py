@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from plimsoll.api.config import OperatorConfig
+from plimsoll.control.decision import Told
 from plimsoll.facts.fleet import Fleet
 from plimsoll.facts.serving import Stage
 from plimsoll.planning.plan import Plan
 from plimsoll.planning.planner import plan
-from plimsoll.status.said import Said, conditions_of
+from plimsoll.status.said import conditions_of
 from tests.planning.asking import facts
 from tests.status.stories import asked, pod, story
 
@@ -25,7 +26,7 @@ def planned(config: Mapping[str, object], *, sees_nodes: bool = False) -> Plan:
     return plan(one, Fleet(admin, sees_nodes=sees_nodes).inventory(), facts(one), config=admin)
 
 
-def said(kind: str, made: Plan, *pods) -> Said:
+def said(kind: str, made: Plan, *pods) -> Told:
     return next(one for one in conditions_of(story(*pods, plan=made)) if one.type == kind)
 
 

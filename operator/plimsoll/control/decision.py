@@ -17,9 +17,9 @@ class Action(StrEnum):
     WAKE = "wake"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Told:
-    """A condition of the resource; type and reason are those of api/conditions."""
+    """A condition of the resource without its times; type and reason are those of api/conditions."""
 
     type: str
     status: Literal["True", "False", "Unknown"]

@@ -17,8 +17,8 @@ from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
 from plimsoll.reconcile.token import token
 from plimsoll.reconcile.world import plan_ref
-from plimsoll.status.said import MOVING
 from plimsoll.status.scaler_words import conflict
+from plimsoll.status.standing import MOVING
 
 
 def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: Serving, mark: str) -> bool:

@@ -1,0 +1,143 @@
+"""How a deployment stands, in the three conditions that every tool reads: whether it serves, moves, or waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll import names
+from plimsoll.api.conditions import FAILURES, REASONS
+from plimsoll.control.decision import Told
+from plimsoll.planning.plan import Outcome, Severity
+from plimsoll.status.findings import finding_of, lacking_of, reading_of, sentence
+from plimsoll.status.pod_words import PodWords, words_of
+from plimsoll.status.story import Story
+
+MOVING: Final = frozenset({"RollingOut", "Canary"})
+GIVEN_UP: Final = frozenset({"RolledBack", "DeadlineExceeded"})
+PODS_BY: Final = "spec.topology.groups"
+"""Without the kind that this asks for there are no pods; without the others there is only no way in."""
+_UNREADY: Final = {"Refused": "StartFailed", "NotServed": "StartFailed"}
+"""Reasons of Stalled that Ready has another word for; all others are the spec's fault."""
+
+
+def ready(story: Story) -> Iterator[Told]:
+    kind = names.READY
+    serve = f"{story.on_plan} of {story.wanted} replicas serve"
+    plan, stalled = story.plan, _why_stalled(story)
+    if stalled is not None:
+        known = stalled.reason in REASONS[kind]
+        reason = stalled.reason if known else _UNREADY.get(stalled.reason, "InvalidSpec")
+        also = f"; {story.ready} replicas still serve" if story.ready else ""
+        yield Told(kind, "False", reason, stalled.message + also)
+    elif plan is None:
+        yield Told(kind, "Unknown", "Starting", "there is no plan yet")
+    elif (reading := reading_of(plan)) is not None:
+        also = f"; {story.ready} replicas still serve" if story.ready else ""
+        yield Told(kind, "False", "Starting", reading.message + also)
+    elif story.wanted == 0:
+        stopped = story.deployment.spec.replicas == 0
+        done = not story.pods
+        reason = "Stopped" if stopped else "ScaledToZero"
+        yield Told(
+            kind, "True" if done else "False", reason, "no replica is wanted" if done else "replicas end"
+        )
+    elif story.on_plan >= story.wanted:
+        yield Told(kind, "True", "Paused" if story.paused else "Serving", serve)
+    else:
+        reason, why = _why_not_ready(story)
+        yield Told(kind, "False", reason, f"{serve}: {why}" if why else serve)
+
+
+def _why_not_ready(story: Story) -> tuple[str, str]:
+    if story.paused:
+        return "Paused", "spec.paused is true"
+    troubled = [words for pod in story.pods if (words := words_of(pod)) is not None]
+    troubled += story.refused
+    failed = next((words for words in troubled if words.waits == "nothing"), None)
+    if failed is not None:
+        return _reason_of(failed), failed.sentence
+    unseen = finding_of(story.plan, "NodesUnseen")
+    made = finding_of(story.plan, "NodeDeclared") if unseen is None else None
+    waits = next((words for words in troubled if words.waits != "nothing"), None)
+    if waits is not None:
+        if waits.waits == "quota":
+            return "WaitingForQuota", waits.sentence
+        return ("WaitingForNodes", made.message) if made is not None else ("WaitingForGPUs", waits.sentence)
+    lacking = lacking_of(story.plan)
+    if lacking is not None and story.rollout is not None and story.rollout.reason not in MOVING:
+        return "WaitingForGPUs", lacking.message
+    if story.rollout is not None and story.rollout.reason in MOVING:
+        return "RollingOut", story.rollout.message
+    return "Starting", "the rest loads the model"
+
+
+def reconciling(story: Story) -> Iterator[Told]:
+    """Abnormal-true: absent when there is nothing to do."""
+    if _why_stalled(story) is not None or story.paused:
+        return
+    for trouble in story.troubles:
+        yield Told(names.RECONCILING, "True", "Applying", trouble.message)
+        return
+    if story.plan is None:
+        yield Told(names.RECONCILING, "True", "Planning", "a plan is being made")
+    elif (reading := reading_of(story.plan)) is not None:
+        yield Told(names.RECONCILING, "True", "Planning", reading.message)
+    elif story.rollout is not None and not (story.rollout.settled and story.on_plan >= story.wanted):
+        moving = story.rollout.reason in MOVING
+        yield Told(names.RECONCILING, "True", "RollingOut" if moving else "Starting", story.rollout.message)
+
+
+def stalled(story: Story) -> Iterator[Told]:
+    """Abnormal-true as well: nothing will change until a person acts."""
+    why = _why_stalled(story)
+    if why is not None:
+        yield Told(names.STALLED, "True", why.reason, why.message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stalled:
+    reason: str
+    message: str
+
+
+def _why_stalled(story: Story) -> _Stalled | None:
+    for problem in story.unserved:
+        if problem.field == PODS_BY:
+            return _Stalled("NotServed", str(problem))
+    for trouble in story.troubles:
+        if trouble.stalled:
+            return _Stalled(trouble.reason, trouble.message)
+    plan, rollout = story.plan, story.rollout
+    if plan is not None and plan.outcome in (Outcome.INVALID, Outcome.DOES_NOT_FIT):
+        errors = [found for found in plan.findings if found.severity is Severity.ERROR]
+        finding = next((found for found in errors if found.reason != "ModelReading"), None)
+        if errors and finding is None:
+            return None
+        reason = "DoesNotFit" if plan.outcome is Outcome.DOES_NOT_FIT else "InvalidSpec"
+        if finding is None:
+            return _Stalled(reason, plan.choice or "it cannot be planned")
+        if finding.reason in ("NotTrusted", "ModelUnreadable"):
+            reason = finding.reason
+        return _Stalled(reason, sentence(finding))
+    refused = next((words for words in story.refused if words.waits == "nothing"), None)
+    if refused is not None:
+        return _Stalled("Refused", refused.sentence)
+    untrusted = None if plan is None else finding_of(plan, "NotTrusted")
+    if untrusted is not None and untrusted.severity is Severity.ERROR:
+        return _Stalled("NotTrusted", sentence(untrusted))
+    if rollout is not None and rollout.reason in GIVEN_UP:
+        words = [words_of(pod) for pod in story.pods]
+        known = next((one for one in words if one is not None and one.reason in FAILURES), None)
+        helps = known.remedy if known is not None else "edit the spec"
+        reason = known.reason if known is not None else "StartFailed"
+        tried = f"{story.safe_retry}, and that failed too: " if story.safe_retry else ""
+        message = f"{tried}{rollout.message}; {helps}, or ask for a new plan by annotation"
+        return _Stalled(reason, message)
+    return None
+
+
+def _reason_of(failed: PodWords) -> str:
+    """The supervisor's own word for it, where it has one that is known."""
+    return failed.reason if failed.reason in FAILURES else "StartFailed"
