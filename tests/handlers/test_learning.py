@@ -93,6 +93,26 @@ def test_what_is_kept_and_the_seed_are_known_before_the_first_turn() -> None:
     living(Store(learned([entry("a")]), learned([entry("b")])), main)
 
 
+def test_who_waits_for_another_to_end_knows_what_that_one_learns_and_writes_nothing() -> None:
+    async def main() -> None:
+        measured, store = Measured(), Store(learned([entry("a")]))
+        waiting = Learning(measured, cast(EngineReports, Nobody()), cast(LearnedStore, store))
+        task = asyncio.create_task(waiting.follow())
+        await asyncio.sleep(1)
+        assert {one.key.model for one in measured.known.residuals} == {"a"}
+        store.broken = True
+        await asyncio.sleep(130)
+        store.broken = False
+        store.edit(learned([entry("a"), entry("b")]))
+        await asyncio.sleep(130)
+        assert {one.key.model for one in measured.known.residuals} == {"a", "b"}
+        assert store.writes == 0
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
 def test_a_burst_of_starts_is_written_together_and_soon() -> None:
     async def main(measured: Measured, store: Store, _: Any) -> None:
         teach(measured, entry("a"))

@@ -44,6 +44,12 @@ class Learning:
         with suppress(KubeError):
             await self._look()
 
+    async def follow(self) -> None:
+        """Until cancelled, as long as another one acts: what that one writes, so that all who are asked judge alike."""
+        while True:
+            await self.load()
+            await asyncio.sleep(LOOK_SECONDS)
+
     async def run(self) -> None:
         """Until cancelled, which writes what is not written yet."""
         asking = asyncio.create_task(self._reports.run(), name="ask engines")

@@ -189,7 +189,9 @@ class Life:
     async def _lead(self, lease: Lease) -> bool:
         """Whether the Lease was had before the end was asked for."""
         LOG.info("waiting for the Lease as %s", lease.identity)
+        following = None if self._webhook is None else asyncio.create_task(self.learning.follow())
         got = await unless(self._stop, lease.acquire(), self._webhook)
+        await ended(following)
         if self._webhook is not None and self._webhook.done():
             self._webhook.result()
         return got and lease.held
