@@ -11,11 +11,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-OUT_OF_MEMORY: Final = frozenset({
-    "CudaOutOfMemory", "GraphCapture", "NoKvRoom", "ProfileOutOfMemory", "RequestLongerThanPool", "TooManySequences",
-    "WeightsDoNotFit",
-})  # fmt: skip
-"""Words of starts that asked more of the GPU than it has: with less they may pass."""
 LONGEST: Final = 600
 _WORD: Final = re.compile(r"[A-Z][A-Za-z]{0,62}")
 # Halves of surrogate pairs stand for no character, and no JSON or YAML can be written with them.
