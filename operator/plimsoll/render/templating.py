@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Final
@@ -25,6 +25,8 @@ from plimsoll.objects import Body, Manifest, manifest
 
 HOLES: Final = "__holes__"
 _NUMBER: Final = re.compile(r"⟦(\d+)⟧")
+_NESTED: Final = frozenset({dict, list})
+_RUNNING: Final = ("containers", "initContainers")
 _AS_THEY_ARE: Final = frozenset({type(None), bool, int, str})
 
 
@@ -57,18 +59,25 @@ def made(
     return manifest(body)
 
 
-def images_of(value: object) -> Iterator[str]:
-    """Every image that a container anywhere inside would run, or a volume would mount."""
-    if isinstance(value, dict):
-        for key, inside in value.items():
-            if key in ("containers", "initContainers") and isinstance(inside, list):
-                yield from (str(one.get("image", "")) for one in inside if isinstance(one, dict))
-            if isinstance(inside, dict | list):
-                yield from images_of(inside)
-    elif isinstance(value, list):
+def images_of(value: object) -> list[str]:
+    """Every image that a container anywhere inside would run."""
+    found: list[str] = []
+    _add_images(value, found)
+    return found
+
+
+def _add_images(value: Any, found: list[str]) -> None:
+    """By exact types, as JSON has no others: what is looked through here are the largest objects of a turn, each several times."""
+    if type(value) is list:
         for item in value:
-            if isinstance(item, dict | list):
-                yield from images_of(item)
+            _add_images(item, found)
+    elif type(value) is dict:
+        for key, inside in value.items():
+            if type(inside) not in _NESTED:
+                continue
+            if key in _RUNNING and type(inside) is list:
+                found += (str(one.get("image", "")) for one in inside if type(one) is dict)
+            _add_images(inside, found)
 
 
 def plain(value: object) -> Any:
