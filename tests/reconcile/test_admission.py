@@ -48,7 +48,7 @@ def test_what_fits_is_let_in_without_a_word() -> None:
             True,
         ),
         ({"engine": {"version": "0.10.0"}}, ("spec.engine.version", "0.10.0", "must be at least 0.18.0"), True),
-        ({"topology": {"gpuProducts": ["H1000"]}}, ("topology.gpuProducts", "H1000", "did you mean"), False),
+        ({"topology": {"gpuProducts": ["H1000"]}}, ("topology.gpuProducts", "H1000", "write H100-SXM-80GB"), False),
         ({"topology": {"gpuProducts": ["L4"]}}, ("topology", "What helps: topology.gpuProducts"), False),
         (
             {"model": {"source": f"hf://{LLAMA_70B}"}, "topology": {"tensor": 1}},
