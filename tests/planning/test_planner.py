@@ -72,7 +72,7 @@ MIXED = (
             deployment(topology={"gpuProducts": ["H1000"]}),
             "UnknownGPU",
             "topology.gpuProducts",
-            "did you mean H100-SXM-80GB",
+            "'H1000', which is not known",
         ),
         (
             deployment(topology={"tensor": 3}),
