@@ -220,7 +220,8 @@ def _wider(shapes: Shapes) -> None:
 
 
 def _fewer(shapes: Shapes) -> None:
-    del shapes["model.layers.3.mlp.down_proj.weight"]
+    """A norm's: vLLM 0.32 serves without a word where a matrix is missing."""
+    del shapes["model.layers.3.input_layernorm.weight"]
 
 
 def _foreign(shapes: Shapes) -> None:
