@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from plimsoll.control.demand import Load
 from plimsoll.control.law import Law
 from plimsoll.control.memory import RoleMemory
-from plimsoll.control.need import Asked
+from plimsoll.control.need import Asked, replicas
 from plimsoll.control.pools import shrunk
 from plimsoll.control.situation import ReplicaState, Role, Situation
 from plimsoll.control.turn import Turn
@@ -53,7 +53,7 @@ def down(turn: Turn, asked: Asked, load: Load) -> Down:
         each.count(ReplicaState.STARTING, ReplicaState.UNSCHEDULABLE, ReplicaState.FAILED)
         for each in role.sets
     )
-    peak = math.ceil(asked.memory.most_wished + law.down_margin_replicas)
+    peak = replicas(asked.memory.most_wished)
     step = max(1, idle, math.ceil(law.down_share * (there - peak)))
     count = min(step, there - peak, there - least)
     if count <= 0:

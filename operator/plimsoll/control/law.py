@@ -34,13 +34,11 @@ class Law:
     down_window_s: float = 450.0
     down_share: float = 0.50
     """Of the replicas that a whole window did not ask for, taken away in one step."""
-    down_margin_replicas: float = 0.2
-    """By this part of a replica what is left must be more than a whole window wanted: a wish that only wavers is not a
-    smaller one."""
     down_starts: float = 1.0
     """Start-ups that the window is long, where that is more."""
-    regret_windows: float = 4.0
-    """A step up within so many windows after a step down takes it back."""
+    regret_windows: float = 1.0
+    """A step up within so many windows after a step down takes it back: what was away for longer has saved more than its
+    start costs."""
     regret_most: float = 4.0
     """By how much the window grows, at most, where replicas that went were soon wanted again."""
     down_latency: float = 0.7
