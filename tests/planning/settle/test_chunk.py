@@ -83,3 +83,15 @@ def test_the_longest_prompt_has_the_room_that_those_who_are_answered_leave_in_a_
     chosen, task = planned(LLAMA_70B, "H100-SXM-80GB", itl, ttft=ttft)
     room = chosen.settings.max_num_batched_tokens - chosen.max_concurrency
     assert ceil(4000 / room) * full_step_ms(chosen, task, pool().gpu) <= ttft
+
+
+@pytest.mark.parametrize(
+    ("context", "gpu", "step"),
+    [(8192, "L4-24GB", 8192), (512, "L4-24GB", 2048), (8192, "H100-SXM-80GB", 8192), (None, "L4-24GB", 8192)],
+)
+def test_a_model_that_looks_both_ways_takes_its_longest_request_in_one_step(context, gpu, step):
+    workload = {} if context is None else {"workload": {"contextTokens": context}}
+    asked, facts = deployment("hf://BAAI/bge-m3", **workload), PlanFacts(model=lookup("BAAI/bge-m3"))
+    settings = plan(asked, inventory(pool(gpu)), facts).sets[0].settings
+    assert settings.max_num_batched_tokens == step
+    assert not settings.prefix_caching

@@ -37,6 +37,17 @@ def step_tokens(
         if intent.binds(field):
             return asked, as_set(intent, name, field, str(asked))
         default, start = asked, intent.source_of(field)[1]
+    if task.model.architecture.encoder and default < task.context.tokens:
+        return task.context.tokens, explained(
+            name,
+            str(task.context.tokens),
+            "the longest request: a model that looks both ways computes each whole, and the engine refuses to start with less",
+            inputs={start: str(default), "max_model_len": str(task.context.tokens)},
+            origin=Origin.DERIVED,
+            source="max_model_len",
+            changes=f"workload.contextTokens or {field}",
+            field=field,
+        )
     inputs = {start: str(default)}
     if intent.itl_ms is None:
         return default, explained(

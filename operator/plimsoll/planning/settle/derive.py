@@ -129,6 +129,16 @@ def _prefix_caching(task: Task) -> tuple[bool, Value]:
     if asked is not None:
         return asked, as_set(intent, name, field, str(asked).lower())
     changes = f"workload.sharedPrefixPercent or {field}"
+    if task.model.architecture.encoder:
+        return False, explained(
+            name,
+            "false",
+            "a model that looks both ways keeps nothing of one request for the next; the engine may fail with it",
+            origin=Origin.DERIVED,
+            source="the model's config",
+            changes=field,
+            field=field,
+        )
     if share is not None:
         chosen = share >= PREFIX_PAYS
         return chosen, explained(
