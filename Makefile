@@ -30,7 +30,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup ## plan the samples in seconds, then then a cluster of 200 simulated nodes, the operator and three models that come to serve; it stays
+demo: setup ## plan the samples in seconds, then a cluster of 200 simulated nodes, the operator and three models that come to serve; it stays
 	@test -n "$(SAMPLES)" || { echo "examples/ holds no sample resources" >&2; exit 1; }
 	@for sample in $(SAMPLES); do \
 	  printf '\n'; sed -n '/^# /p; /^[^#]/q' "$$sample"; \
