@@ -17,8 +17,6 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-import yaml
-
 from plimsoll.facts.engine_data import (
     Band,
     BatchRule,
@@ -32,6 +30,7 @@ from plimsoll.facts.engine_data import (
 )
 from plimsoll.facts.engine_flags import FlagTable
 from plimsoll.facts.engine_versions import Version, parse_version, release
+from plimsoll.facts.own_data import own_data
 
 T = TypeVar("T")
 _DATA = files("plimsoll.facts") / "data" / "engines"
@@ -293,7 +292,7 @@ def _environment(name: str, version: str) -> frozenset[str]:
 
 
 def _yaml(file: str) -> Any:
-    return yaml.safe_load((_DATA / file).read_text("utf-8")) or {}
+    return own_data("plimsoll.facts", f"data/engines/{file}") or {}
 
 
 __all__ = [

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache
-from importlib import resources
 from typing import Any
 
-import yaml
-
 from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.own_data import own_data
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -158,9 +156,7 @@ _VENDOR_WORDS = frozenset({"nvidia", "geforce", "amd", "instinct", "radeon", "in
 
 @cache
 def _catalogue() -> tuple[Gpu, ...]:
-    text = resources.files("plimsoll.facts").joinpath("data/gpus.yaml").read_text(encoding="utf-8")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return tuple(_parse(entry) for entry in yaml.load(text, Loader=loader)["gpus"])  # noqa: S506 - both are safe
+    return tuple(_parse(entry) for entry in own_data("plimsoll.facts", "data/gpus.yaml")["gpus"])
 
 
 @cache

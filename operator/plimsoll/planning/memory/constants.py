@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
-import yaml
+from plimsoll.facts.own_data import own_data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +38,7 @@ class Constants:
 @cache
 def fitted_constants() -> Constants:
     """Those that come with this version."""
-    text = resources.files("plimsoll.planning.memory").joinpath("overheads.yaml").read_text("utf-8")
-    return parse_constants(yaml.safe_load(text))
+    return parse_constants(own_data("plimsoll.planning.memory", "overheads.yaml"))
 
 
 def parse_constants(data: Mapping[str, Any]) -> Constants:

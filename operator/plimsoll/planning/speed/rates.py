@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib import resources
 
-import yaml
 from pydantic import BaseModel, ConfigDict
 
 from plimsoll.facts.architecture import Part
 from plimsoll.facts.engine_versions import parse_version, release
 from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.own_data import own_data
 from plimsoll.planning.speed.formats import compute_format, is_native, stored_format
 from plimsoll.planning.speed.roofline import Amounts, Cost, Work
 
@@ -201,8 +200,7 @@ def unfitted(constants: Constants, classes: Classes) -> tuple[str, ...]:
 @cache
 def committed() -> Constants:
     """The constants the product ships with."""
-    text = resources.files("plimsoll.planning.speed").joinpath("performance.yaml").read_text("utf-8")
-    return Constants.model_validate(yaml.safe_load(text))
+    return Constants.model_validate(own_data("plimsoll.planning.speed", "performance.yaml"))
 
 
 @cache
