@@ -13,9 +13,15 @@ from contextlib import contextmanager
 
 import pytest
 
+from plimsoll.facts.resolve import Resolver
+from plimsoll.handlers import admission
 from plimsoll.handlers.admission import WebhookOptions
+from plimsoll.handlers.ending import ended
 from plimsoll.handlers.webhook import AGAIN_SECONDS, Webhook
 from plimsoll.kube.keeping import LOOK_SECONDS
+from plimsoll.planning.plan import Plan
+from plimsoll.reconcile.models import Models
+from plimsoll.reconcile.seen import Seen
 from tests.handlers.test_admission import desk
 from tests.kube.test_keeping import HOOK, Server
 
@@ -77,3 +83,25 @@ def test_a_port_that_somebody_has_is_told_and_tried_again_until_it_is_free(
     told = [one for one in caplog.messages if "does not listen" in one]
     assert len(told) == 1, "once for as long as it stays so"
     assert "in use" in told[0]
+
+
+def test_a_planner_that_fails_keeps_nobody_from_being_answered(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def planned(seen: Seen) -> Plan:
+        raise ArithmeticError(seen.deployment.name)
+
+    monkeypatch.setattr(admission, "foreseen", planned)
+
+    async def run() -> None:
+        hook = webhook(Server(), 0)
+        hook._admission._world.models = Models(Resolver(), lambda: 0.0)
+        task = asyncio.create_task(hook.run())
+        async with asyncio.timeout(60):
+            while hook.unheard is not None and not task.done():
+                await asyncio.sleep(0.01)
+        assert not task.done()
+        await ended(task)
+
+    asyncio.run(run())
+    assert "ArithmeticError: plain" in caplog.text

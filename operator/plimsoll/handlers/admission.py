@@ -118,8 +118,12 @@ class Admission:
         self.counts = Counts()
 
     async def warm(self) -> None:
-        """Judges one that nobody asks for, so that the first who asks does not wait for what is read and compiled but once."""
-        await self._plan(PLAIN, self._seen_by(PLAIN))
+        """Judges one that nobody asks for, so that the first who asks does not wait for what is read and compiled but once. A plan
+        that fails is told, and ends nothing: turns have their own way with it."""
+        try:
+            await self._plan(PLAIN, self._seen_by(PLAIN))
+        except Exception:
+            LOG.exception("what the webhook judges to be warm cannot be planned")
 
     def close(self) -> None:
         for task in self._looking:

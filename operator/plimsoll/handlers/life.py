@@ -149,7 +149,7 @@ class Life:
                 keeping = await stack.enter_async_context(Door(access, pace=self.pace))
                 if not await unless(self._stop, self._see()):
                     return
-                await self._answer(options.webhook, keeping, asking, may_write)
+                self._answer(options.webhook, keeping, asking, may_write)
                 stack.push_async_callback(ended, self._webhook)
             if lease is not None and not await self._lead(lease):
                 return
@@ -161,7 +161,7 @@ class Life:
             await self.connected.start()
             self._sees = True
 
-    async def _answer(
+    def _answer(
         self, options: WebhookOptions, keeping: Door, asking: Door, leads: Callable[[], bool]
     ) -> None:
         # Certificates take 9 MB of code that nobody needs without a webhook.
@@ -170,7 +170,6 @@ class Life:
         self._admission = Admission(
             self.world, Rights(asking), inventory=self._fleet_for, namespaces=self.options.namespaces
         )
-        await self._admission.warm()
         self._hook = Webhook(
             self._admission,
             keeping,

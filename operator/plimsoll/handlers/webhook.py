@@ -54,8 +54,9 @@ class Webhook:
         self._runner: web.AppRunner | None = None
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled. Nobody waits for what it does before it listens."""
         try:
+            await self._admission.warm()
             while True:
                 await asyncio.sleep(await self.look())
         finally:
