@@ -11,8 +11,10 @@ from charts.generate import CHART, described, generated
 from plimsoll.api.config import OperatorConfig
 from plimsoll.kube.kinds import CHILDREN, NODE, OWNER, POD
 from plimsoll.kube.rbac import PATH, rbac_yaml, rules, webhook_rules
+from plimsoll.render.routing import OPERATOR
 
 ROOT = CHART.parents[1]
+GOLDEN = sorted((ROOT / "tests/charts/golden").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("file", [path.name for path in generated()])
@@ -79,9 +81,18 @@ def test_of_config_maps_beside_the_operator_only_its_own_may_be_read_and_written
     }
 
 
-@pytest.mark.parametrize(
-    "file", sorted((CHART.parents[1] / "tests/charts/golden").glob("*.yaml")), ids=lambda file: file.stem
-)
+@pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
+def test_the_operator_is_let_in_to_what_serves_whatever_it_is_called_and_no_other_operator(
+    file: Path,
+) -> None:
+    (made,) = (one for one in yaml.safe_load_all(file.read_text()) if one["kind"] == "Deployment")
+    labels = made["spec"]["template"]["metadata"]["labels"]
+    assert OPERATOR.items() <= labels.items()
+    common = {key: value for key, value in labels.items() if key.startswith("app.kubernetes.io/")}
+    assert not OPERATOR.items() <= common.items(), "what others' pods may bear as well"
+
+
+@pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
 def test_secrets_and_webhook_configurations_may_be_touched_by_name_alone(file: Path) -> None:
     """Only where the webhook is on, and then one of each."""
     found = [one for one in yaml.safe_load_all(file.read_text()) if one["kind"] in ("Role", "ClusterRole")]

@@ -110,7 +110,7 @@ def test_an_optional_object_is_made_where_it_is_asked_for_and_served(said, capab
 def test_a_supervisor_may_be_asked_by_the_operator_whoever_else_is_shut_out():
     operator = {
         "namespaceSelector": {},
-        "podSelector": {"matchLabels": {"app.kubernetes.io/component": "operator"}},
+        "podSelector": {"matchLabels": {"plimsoll.dev/role": "operator"}},
     }
     _, told = routed(networking={"allowFrom": ["apps"]})["NetworkPolicy"]["spec"]["ingress"]
     assert told["ports"] == [{"port": 8079, "protocol": "TCP"}]

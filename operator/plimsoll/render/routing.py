@@ -26,8 +26,8 @@ ROUTE: Final = (GATEWAYS, "HTTPRoute")
 POOL: Final = ("inference.networking.k8s.io", "InferencePool")
 MONITOR: Final = ("monitoring.coreos.com", "PodMonitor")
 GROUPS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
-OPERATOR: Final = {names.LABEL_COMPONENT: names.OPERATOR}
-"""On the operator's own pods, whatever their chart's release is called."""
+OPERATOR: Final = {names.LABEL_ROLE: names.OPERATOR}
+"""On the operator's own pods, whatever their chart is told to call them, and on no other operator's."""
 WAITING_FACTOR: Final = 2
 """A request may wait as long as it then takes before a gateway gives it up."""
 
