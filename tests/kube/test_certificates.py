@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import socket
 import ssl
 import threading
@@ -104,6 +105,14 @@ def test_the_bundle_does_not_grow() -> None:
 
 
 GOOD = renewed(None, HOSTS, NOW)
+P256, UNUSUAL = (bytes.fromhex(f"2a8648ce3d0301{last}") for last in ("07", "06"))
+"""Curves by their identifiers; the second is one that the library of certificates does not know."""
+
+
+def on_another_curve(pem: str) -> str:
+    head, *text, tail = pem.splitlines()
+    content = base64.b64decode("".join(text)).replace(P256, UNUSUAL)
+    return "\n".join((head, base64.b64encode(content).decode(), tail))
 
 
 @pytest.mark.parametrize(
@@ -111,6 +120,8 @@ GOOD = renewed(None, HOSTS, NOW)
     [
         Kept(shown=Pair("no certificate", "no key"), authorities=""),
         replace(GOOD, shown=replace(GOOD.shown, key=made(HOSTS, NOW)[0].key)),
+        replace(GOOD, shown=replace(GOOD.shown, key=on_another_curve(GOOD.shown.key))),
+        replace(GOOD, shown=replace(GOOD.shown, certificate=on_another_curve(GOOD.shown.certificate))),
         Kept(shown=made(("other.svc",), NOW)[0], authorities=made(("other.svc",), NOW)[1]),
         Kept(shown=made(HOSTS, NOW)[0], authorities=made(HOSTS, NOW)[1]),
         renewed(None, HOSTS, NOW - LIFE),
@@ -118,6 +129,8 @@ GOOD = renewed(None, HOSTS, NOW)
     ids=[
         "unreadable",
         "with another's key",
+        "with an unusual key",
+        "of an unusual key",
         "for another name",
         "of an authority that is not in the bundle",
         "at its end",

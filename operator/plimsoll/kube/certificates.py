@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final, Self
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -117,7 +118,7 @@ def _good(kept: Kept, hosts: Iterable[str], now: datetime) -> bool:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         known = {str(one.value) for one in names}
         return set(hosts) <= known and now < certificate.not_valid_after_utc and bool(_signer_of(kept))
-    except (ValueError, TypeError, x509.ExtensionNotFound):
+    except (ValueError, TypeError, UnsupportedAlgorithm, x509.ExtensionNotFound):
         return False
 
 
