@@ -148,6 +148,10 @@ def _config(where: Files) -> dict[str, Any]:
     extra = "hf_quant_config.json"
     if "quantization_config" not in config and extra in where.files:
         config["quantization_config"] = _json(where, extra)
+    sentences = "sentence_bert_config.json"
+    if sentences in where.files:
+        bound = _json(where, sentences).get("max_seq_length")
+        config |= {"max_seq_length": bound} if isinstance(bound, int) else {}
     return config
 
 

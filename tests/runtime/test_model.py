@@ -108,6 +108,16 @@ def test_what_a_pod_tells_is_what_the_files_say(tmp_path, config, tensors):
     assert (there.source, there.revision, there.origin) == ("pvc://x/y", "abc", "facts pod")
 
 
+@pytest.mark.parametrize(
+    ("said", "tokens"), [({"max_seq_length": 256}, 256), ({"max_seq_length": None}, 8192)]
+)
+def test_a_pod_tells_the_length_that_a_sentence_model_says_of_itself(tmp_path, said, tokens):
+    folder = folder_of(tmp_path / "model", DENSE, {}, files=0)
+    (folder / "sentence_bert_config.json").write_text(json.dumps(said))
+    there = read_model(told(model_of(folder)), source="pvc://x/y", revision=None)
+    assert there.architecture.max_positions == facts_from_folder(folder).architecture.max_positions == tokens
+
+
 def test_numbers_fold_but_not_those_of_layers_that_the_model_does_not_have():
     assert (
         folded("model.layers.3.mlp.experts.17.up_proj.weight", 4)
