@@ -135,6 +135,7 @@ def test_a_name_that_means_nothing_or_several_products_lists_what_is_near(name: 
         ("A100", ("A100-SXM-80GB", "A100-SXM-40GB", "A100-PCIe-80GB", "A100-PCIe-40GB")),
         ("v100-sxm", ("V100-SXM-32GB", "V100-SXM-16GB")),
         ("A1000", None),
+        ("RTX", None),
     ],
 )
 def test_a_name_that_several_products_share_lists_them_and_no_others(

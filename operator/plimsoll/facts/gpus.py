@@ -137,8 +137,9 @@ def gpu_named(name: str) -> Gpu:
 
 
 def _is_of(gpu: Gpu, plain: str) -> bool:
-    """Whether the name is the model that the entry's form and size come behind: A100 of A100-SXM-80GB, not of A1000."""
-    return any(
+    """Whether the name is the model that the entry's form and size come behind: A100 of A100-SXM-80GB, not of A1000, and no
+    mere line of products such as RTX."""
+    return any(char.isdigit() for char in plain) and any(
         normal_name("-".join(parts[:count])) == plain
         for parts in [gpu.name.split("-")]
         for count in range(1, len(parts))
