@@ -12,7 +12,7 @@ from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.planning.settle.chunk import LEAST_BATCHED
 from plimsoll.planning.speed.rates import classes_of, committed_rates
 from plimsoll.planning.speed.roofline import Work, decode_step, prompt
-from tests.planning.asking import LLAMA, LLAMA_70B, QWEN_MOE, deployment, inventory, pool
+from tests.planning.asking import LLAMA, LLAMA_70B, QWEN_MOE, deployment, inventory, pool, reasons
 
 LENGTHS = {"inputTokens": {"p50": 1000, "p95": 4000}, "outputTokens": {"p50": 300}, "contextTokens": 16384}
 
@@ -67,6 +67,13 @@ def test_a_promise_kept_for_long_prompts_is_not_given_up_for_short_gaps():
     assert tight.settings.max_num_batched_tokens <= torn.settings.max_num_batched_tokens
 
 
+def test_ranks_that_take_requests_each_for_itself_have_the_room_of_a_step_each():
+    eight = {"tensor": 1, "data": 8, "expertParallel": False}
+    chosen, task = planned("Qwen/Qwen3-235B-A22B", "H200-SXM-141GB", 50, ttft=1200, topology=eight)
+    assert chosen.layout.data == 8
+    assert full_step_ms(chosen, task, pool("H200-SXM-141GB").gpu) <= 50
+
+
 def test_what_a_user_sets_is_obeyed_and_the_rule_is_told():
     obeyed, _ = planned(LLAMA, "H100-SXM-80GB", 50, engine={"maxBatchedTokens": 4096})
     assert obeyed.settings.max_num_batched_tokens == 4096
@@ -95,3 +102,21 @@ def test_a_model_that_looks_both_ways_takes_its_longest_request_in_one_step(cont
     settings = plan(asked, inventory(pool(gpu)), facts).sets[0].settings
     assert settings.max_num_batched_tokens == step
     assert not settings.prefix_caching
+
+
+@pytest.mark.parametrize(("said", "kept"), [({}, False), ({"engine": {"prefixCaching": True}}, True)])
+def test_a_preset_does_not_make_a_model_that_looks_both_ways_keep_prefixes(said, kept):
+    facts = PlanFacts(model=lookup("BAAI/bge-m3"))
+    asked = deployment("hf://BAAI/bge-m3", workload={"preset": "chat-shared-prompts"}, **said)
+    assert plan(asked, inventory(pool()), facts).sets[0].settings.prefix_caching is kept
+
+
+@pytest.mark.parametrize(("context", "told"), [(8192, True), (2048, False)])
+def test_a_step_that_a_user_sets_too_small_for_a_model_that_looks_both_ways_is_told(context, told):
+    facts = PlanFacts(model=lookup("BAAI/bge-m3"))
+    asked = deployment(
+        "hf://BAAI/bge-m3", engine={"maxBatchedTokens": 2048}, workload={"contextTokens": context}
+    )
+    made = plan(asked, inventory(pool()), facts)
+    assert ("StepBelowRequest" in reasons(made)) is told
+    assert made.sets[0].settings.max_num_batched_tokens == 2048

@@ -59,12 +59,11 @@ def products_of(intent: Intent, inventory: Inventory) -> tuple[frozenset[str] | 
             names.add(gpu_named(product).name)
         except UnknownGpu as error:
             near = error.near or tuple(get_close_matches(product, sorted(labels), n=LIKELY))
-            what = "which several products share" if error.shared else "which is not known"
             findings.append(
                 Finding(
                     severity=Severity.ERROR,
                     reason="UnknownGPU",
-                    message=f"topology.gpuProducts names {product!r}, {what}",
+                    message=f"topology.gpuProducts names {product!r}, {_wrong(error)}",
                     field="topology.gpuProducts",
                     value=product,
                     remedy=f"write {' or '.join(near) or 'a catalogue name, or the product label of a node'}",
@@ -92,11 +91,15 @@ def check_products(namespace: str, config: OperatorConfig) -> Iterator[Finding]:
                 yield Finding(
                     severity=Severity.WARNING,
                     reason="UnknownGPU",
-                    message=f"{field} of the admin's config names {product!r}, which is not known, so {effect}{hint}",
+                    message=f"{field} of the admin's config names {product!r}, {_wrong(error)}, so {effect}{hint}",
                     field=field,
                     value=product,
                     remedy=", ".join(error.near) or "a catalogue name, see plimsoll gpus",
                 )
+
+
+def _wrong(error: UnknownGpu) -> str:
+    return "which several products share" if error.shared else "which is not known"
 
 
 def _engine(engine: EngineFacts) -> Iterator[Finding]:
@@ -131,6 +134,22 @@ def _task(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
             value=str(itl),
             remedy="slo.ttftP99Ms, the time to the answer",
         )
+
+
+def check_step(intent: Intent, model: ModelFacts, longest: int) -> Iterator[Finding]:
+    """A step that somebody sets, against the longest request of a model that computes each whole."""
+    field, step = "engine.maxBatchedTokens", intent.spec.engine.max_batched_tokens
+    if step is None or step >= longest or not model.architecture.encoder or not intent.binds(field):
+        return
+    yield Finding(
+        severity=Severity.WARNING,
+        reason="StepBelowRequest",
+        message=f"{field} is {step:,}, but {model.architecture.name} looks both ways and computes each request whole, up to "
+        f"{longest:,} tokens; the engine refuses to start with less",
+        field=field,
+        value=str(step),
+        remedy=f"at least {longest}, or workload.contextTokens of at most {step}",
+    )
 
 
 def _topology(intent: Intent, model: ModelFacts) -> Iterator[Finding]:

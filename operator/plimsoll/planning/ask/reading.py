@@ -14,7 +14,7 @@ from plimsoll.facts.engines import EngineFacts, engine_facts
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import Learned
 from plimsoll.facts.model import ModelFacts
-from plimsoll.planning.ask.checks import check_products, check_spec, products_of
+from plimsoll.planning.ask.checks import check_products, check_spec, check_step, products_of
 from plimsoll.planning.ask.context_length import context_length
 from plimsoll.planning.ask.intent import Intent, Source, SourceOf, pooled, read_intent
 from plimsoll.planning.ask.quantize import as_served
@@ -101,6 +101,7 @@ def read(
         *anyway,
         *served,
         *check_spec(intent, model, engine),
+        *check_step(intent, model, context.tokens),
         *context.findings,
     )
     if any(finding.severity is Severity.ERROR for finding in findings):

@@ -64,6 +64,7 @@ def step_tokens(
     rates = committed_rates(classes_of(work, task.engine))
     running = _running_within(intent, work, rates, sequences * layout.data)
     decode = _decode_ms(intent, work, rates, running)
+    answered = ceil(running / layout.data)  # on each rank, whose steps these are
     longest = intent.lengths.input_long or intent.lengths.input_typical
 
     def step_ms(tokens: int) -> float:
@@ -71,7 +72,7 @@ def step_tokens(
 
     def first_token(tokens: int) -> bool:
         """Whether the longest prompt, in steps of so many tokens, still has its first token in time."""
-        room = max(1, tokens - running)  # those who are answered take a token of each step
+        room = max(1, tokens - answered)  # those who are answered take a token of each step
         return intent.ttft_ms is None or ceil(longest / room) * step_ms(tokens) <= intent.ttft_ms
 
     chosen = default
@@ -82,7 +83,7 @@ def step_tokens(
     # Steps so small cost speed, but a promise that each full step breaks can be kept by no number of replicas.
     while (
         step_ms(chosen) > intent.itl_ms
-        and chosen // 2 >= max(TIGHT_LEAST, intent.spec.engine.max_sequences or running)
+        and chosen // 2 >= max(TIGHT_LEAST, intent.spec.engine.max_sequences or answered)
         and step_ms(chosen // 2) <= (1 - GAIN_LEAST) * step_ms(chosen)
         and (first_token(chosen // 2) or not first_token(chosen))
     ):

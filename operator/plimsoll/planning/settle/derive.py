@@ -126,10 +126,11 @@ def _utilization(task: Task, slot: Slot, *, generous: bool) -> tuple[float, Valu
 def _prefix_caching(task: Task) -> tuple[bool, Value]:
     name, field, intent = "prefix_caching", "engine.prefixCaching", task.intent
     asked, share = intent.spec.engine.prefix_caching, intent.shared_prefix
-    if asked is not None:
+    encoder = task.model.architecture.encoder
+    if asked is not None and (intent.binds(field) or not encoder):
         return asked, as_set(intent, name, field, str(asked).lower())
     changes = f"workload.sharedPrefixPercent or {field}"
-    if task.model.architecture.encoder:
+    if encoder:
         return False, explained(
             name,
             "false",
