@@ -60,7 +60,7 @@ class Supervisor:
         self._drain: Drain | None = None
         self._last_word: Reading | None = None
         """Since it was to end; what it said before is of another moment."""
-        self._stopped = False
+        self._stopped = self._killed = False
         self._kills = memory_kills()
         self._companion: Companion | None = None
 
@@ -217,7 +217,9 @@ class Supervisor:
         if step is Step.STOP and not self._stopped:
             self._stop(child)
         elif step is Step.KILL:
-            tell("the grace is over")
+            if not self._killed:
+                tell("the grace is over")
+            self._killed = True
             child.kill_all()
 
     def _stop(self, child: Child) -> None:
