@@ -12,6 +12,7 @@ from typing import NamedTuple
 from plimsoll_runtime.startup import PHASES, PROFILE, WARMUP
 
 _START = frozenset(PHASES)
+"""What is wrong with a model shows here; while an engine serves, such words are of an adapter, or of what a request names."""
 _LOADING = frozenset(PHASES[: PHASES.index("prepare")])
 _PROFILING = frozenset(PHASES[PHASES.index("prepare") : PHASES.index(PROFILE) + 1])
 _GRAPHS = frozenset(PHASES[PHASES.index(WARMUP) :])
@@ -189,6 +190,7 @@ RULES = (
         r"(?<!private or )gated repo|GatedRepo|40[13] Client Error|Client error '40[13]|Access to model .* is restricted",
         "the hub does not let this token read the model",
         "accept the model's terms, and name a token that may read it in spec.model.tokenSecret",
+        _START,
     ),
     _rule(
         "ModelNotFound",
@@ -196,18 +198,21 @@ RULES = (
         r"|No such file or directory: '(?P<what>[^']*(?:config\.json|params\.json))'|Entry Not Found",
         "there is no such model: {line}",
         "correct spec.model.source and spec.model.revision; a private one also needs spec.model.tokenSecret",
+        _START,
     ),
     _rule(
         "RemoteCode",
         r"trust_remote_code=True|contains custom code which must be executed",
         "the model brings code of its own, which is not trusted here",
         "spec.model.trustRemoteCode, where the admin's trust.remoteCode lists the repository",
+        _START,
     ),
     _rule(
         "UnknownArchitecture",
         r"Model architectures? .* (?:are not supported|failed to be inspected)|does not recognize this architecture",
         "this release of the engine does not know the model's architecture: {line}",
         "a newer spec.engine.version",
+        _START,
     ),
     _rule(
         "BadCheckpoint",
@@ -217,24 +222,28 @@ RULES = (
         r"|referenced in index but missing|is not a valid JSON file|Can't load tokenizer|instantiate the backend tokenizer",
         "the model's files cannot be loaded: {line}",
         "fetch the weights again, or correct spec.model.source and spec.model.revision",
+        _START,
     ),
     _rule(
         "BadCheckpoint",
         r"^(?:\([^)]*\) )*(?:ERROR [\d: -]+\[[^]]*\] )?\s*assert \S+\.(?:shape|size\(\)) == loaded_weight\.(?:shape|size\(\))",
         "a tensor of the model's files has another shape than its config.json says",
         "fetch the weights again, or correct spec.model.source and spec.model.revision",
+        _START,
     ),
     _rule(
         "BadCheckpoint",
         r"(?:Value error, |JSONDecodeError: )(?P<what>.+: line \d+ column \d+)|codec can't decode byte",
         "one of the model's JSON files, or a header of its weights, cannot be read: {what}",
         "fetch the weights again, or correct spec.model.source and spec.model.revision",
+        _START,
     ),
     _rule(
         "BadCheckpoint",
         r", in (?:parse_safetensors_file_metadata|_read_safetensors_metadata_in_dir)\b",
         "a safetensors file of the model begins with what is no header",
         "fetch the weights again, or correct spec.model.source and spec.model.revision",
+        _START,
     ),
     _rule(
         "Download",
@@ -243,6 +252,7 @@ RULES = (
         r"|5\d\d Server Error|Server error '5\d\d|429 (?:Client Error|Too Many Requests)|Client error '4\d\d|httpx\d?\.(?:Connect|Read|RemoteProtocol)\w+",
         "the model cannot be fetched: {line}",
         "let the pods reach the hub (proxy, mirror, NetworkPolicy, DNS), or keep the weights in a volume: spec.storage.weights",
+        _START,
     ),
     _rule(
         "NoEngine",

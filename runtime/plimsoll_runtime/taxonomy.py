@@ -15,6 +15,8 @@ _LOGGED = re.compile(
     r"^(?:\([^)]*\) )*(?:(?:INFO|WARNING|ERROR|CRITICAL) [\d: -]+\[[^]]*\] |/\S+\.py:\d+: \w*Warning: )?"
 )
 _FRAME = re.compile(r'File "[^"]+", line \d+, in ')
+_QUOTED = re.compile(r" {4}(?!assert )")
+"""Where a frame has no line to quote, what comes next is another frame or the error."""
 _INPUT = re.compile(
     r"Input (?P<why>should be .+?) \[type=\w+, input_value=(?P<value>.+?)(?:, input_type=\w+)?\]$"
 )
@@ -30,14 +32,16 @@ def explained(lines: Sequence[str], phase: str, code: int, *, memory_kills: int 
             "a smaller spec.memory.kvOffload or spec.memory.cpuOffload, or a larger memory limit by spec.podPatches",
             _last_words(lines),
         )
-    ordered = _said_before_quoted(lines)
-    for rule in RULES:
-        if rule.phases is not None and phase not in rule.phases:
-            continue
-        for line in ordered:
-            found = rule.pattern.search(line)
-            if found is not None:
-                return Failure(rule.word, _message(rule, found, lines), rule.remedy, _evidence(line, lines))
+    for those in _said_and_quoted(lines):
+        for rule in RULES:
+            if rule.phases is not None and phase not in rule.phases:
+                continue
+            for line in those:
+                found = rule.pattern.search(line)
+                if found is not None:
+                    return Failure(
+                        rule.word, _message(rule, found, lines), rule.remedy, _evidence(line, lines)
+                    )
     how = f"was killed by signal {code - 128}" if code > 128 else f"ended with exit code {code}"
     where = "while it served" if phase == SERVING else f"in the phase {phase} of its start"
     errors = _errors(lines)
@@ -50,10 +54,15 @@ def explained(lines: Sequence[str], phase: str, code: int, *, memory_kills: int 
     )
 
 
-def _said_before_quoted(lines: Sequence[str]) -> list[str]:
-    """A traceback quotes the lines of the program that it passes; those tell only where nobody said anything."""
-    quoted = [_FRAME.search(before) is not None for before in ("", *lines[:-1])]
-    return [line for kind in (False, True) for line, is_quoted in zip(lines, quoted) if is_quoted is kind]
+def _said_and_quoted(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+    """A traceback quotes the lines of the program that it passes; those tell only where nobody said anything. An assertion says
+    nothing but its own line."""
+    said: list[str] = []
+    quoted: list[str] = []
+    for before, line in zip(("", *lines), lines):
+        is_quoted = _FRAME.search(before) is not None and _QUOTED.match(_LOGGED.sub("", line)) is not None
+        (quoted if is_quoted else said).append(line)
+    return said, quoted
 
 
 def _message(rule: Rule, found: re.Match[str], lines: Sequence[str]) -> str:

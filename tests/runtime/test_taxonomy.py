@@ -128,6 +128,47 @@ def test_what_an_error_says_is_told_and_not_the_line_of_the_program_that_says_it
     assert explained(lines[:2], "config", 1).word == "BadCheckpoint"  # where nothing else is left of it
 
 
+@pytest.mark.parametrize("before", ["", CORE])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_a_traceback_quotes_is_no_cause_while_something_else_was_said(before, frozen):
+    """The rule for a full disk comes before that for a bad checkpoint."""
+    quote = "    raise OSError(errno.ENOSPC, 'No space left on device') if full else load(name)"
+    lines = [
+        *(['  File "<frozen importlib._bootstrap>", line 1331, in _find_and_load'] if frozen else []),
+        '  File "/x/vllm/loader.py", line 7, in load_weights',
+        *([] if frozen else [quote]),
+        "ValueError: There is no module or parameter named 'mlp' in X",
+    ]
+    assert explained([before + line for line in lines], "weights", 1).word == "BadCheckpoint"
+    assert explained([before + line for line in lines[:-1]], "weights", 1).word == (
+        "EngineEnded" if frozen else "DiskFull"
+    )
+
+
+def test_an_assertion_says_its_own_line_and_comes_before_what_only_follows_from_it():
+    lines = [
+        CORE + '  File "/x/vllm/linear.py", line 431, in weight_loader',
+        CORE + "    assert param_data.shape == loaded_weight.shape",
+        CORE + "AssertionError",
+        "ERROR 11-21 [multiproc_executor.py:315] Worker proc VllmWorker-0 died unexpectedly",
+    ]
+    assert explained(lines, "weights", 1).word == "BadCheckpoint"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "requests.exceptions.HTTPError: 403 Client Error: Forbidden for url: http://pictures/cat.png",
+        "HTTPSConnectionPool(host='pictures', port=443): Max retries exceeded",
+        "ValueError: There is no module or parameter named 'mlp' in the adapter",
+        "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+    ],
+)
+def test_what_is_said_of_a_request_or_an_adapter_does_not_end_an_engine_that_serves(line):
+    died = "ERROR 11-21 [multiproc_executor.py:315] Worker proc VllmWorker-0 died unexpectedly"
+    assert explained([line, died], "serving", 1).word == "WorkerLost"
+
+
 def test_a_header_that_asks_for_all_of_memory_is_a_bad_file_and_no_small_machine():
     lines = [
         '  File "/x/vllm/transformers_utils/utils.py", line 113, in parse_safetensors_file_metadata',
