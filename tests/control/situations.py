@@ -43,7 +43,13 @@ def replicas(
 
 
 def saying(
-    count: int, *, inflight: float = 20, waiting: float = 0, rate: float = 2.0, kv: float = 0.3, **more: Any
+    count: int,
+    *,
+    inflight: float = 20,
+    waiting: float | None = 0,
+    rate: float = 2.0,
+    kv: float = 0.3,
+    **more: Any,
 ) -> tuple[ReplicaSignals, ...]:
     """So many replicas, each with so many requests in flight and a second."""
     each: dict[str, Any] = {
@@ -62,7 +68,7 @@ def saying(
         "arrived": rate * 120,
         "recently": rate * 30,
         "recent_span_s": 30.0,
-        "inflight_mean": inflight + waiting,
+        "inflight_mean": None if waiting is None else inflight + waiting,
     } | more
     return tuple(ReplicaSignals(replica=f"pod-{i:03}", **each) for i in range(count))
 

@@ -1,5 +1,7 @@
 """When replicas go: what a whole window wanted stays, and a step down that has paid is no mistake."""
 
+from dataclasses import replace
+
 import pytest
 
 from plimsoll.control.decision import Action
@@ -19,6 +21,30 @@ def test_as_many_stay_as_carry_what_the_window_wanted_and_no_more(wished: float,
     decision = ticks(calm, 1, memory=known(ready=3, wishes=((NOW - 100, wished),)))
     assert decision.replicas == left
     assert decision.roles[0].action is (Action.DOWN if left < 3 else Action.HOLD)
+
+
+CALM = {"inflight": 22, "rate": 0.7}
+
+
+@pytest.mark.parametrize(
+    "lacks",
+    [{}, {"running": None, "inflight_mean": None}, {"waiting": None, "inflight_mean": None}],
+    ids=["says all", "who runs is not said", "who waits is not said"],
+)
+def test_a_fresh_replica_that_lacks_a_figure_counts_as_full_and_not_as_empty(lacks):
+    said = signals(3, **CALM)
+    *others, last = said.replicas
+    said = replace(said, replicas=(*others, replace(last, **lacks)))
+    decision = ticks(situation(said), 1, memory=known(ready=3, wishes=((NOW - 100, 1.9),)))
+    assert decision.replicas == 3, "three of 22 would be two of 33, more than the 30 that are calm"
+    assert "left would be" in decision.roles[0].message
+
+
+def test_where_no_replica_says_who_waits_none_goes():
+    said = signals(3, inflight=1, rate=0.1, waiting=None, inflight_mean=None)
+    decision = ticks(situation(said), 1, memory=known(ready=3, wishes=((NOW - 100, 1.0),)))
+    assert decision.replicas == 3
+    assert "no replica says how full it is" in decision.roles[0].message
 
 
 @pytest.mark.parametrize(

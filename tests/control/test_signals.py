@@ -36,13 +36,52 @@ def test_a_counter_that_begins_again_never_lowers_what_was_counted():
 
 def test_what_was_never_said_is_none_and_not_zero():
     said = signals_of(fed(PodSample(pod="a", at=0), PodSample(pod="a", at=15)), now=15, live=["a"])
-    assert (said.inflight, said.arrivals_per_s, said.kv_tokens_used, said.preempted_share) == (None,) * 4
+    assert (said.inflight, said.arrivals_per_s, said.held_each(), said.preempted_share) == (None,) * 4
     assert said.latencies.ttft is None
 
 
 def test_one_sample_has_gauges_and_no_rates():
-    said = signals_of(fed(PodSample(pod="a", at=0, running=3.0, finished=1e6)), now=0, live=["a"])
+    first = PodSample(pod="a", at=0, running=3.0, waiting=0.0, finished=1e6)
+    said = signals_of(fed(first), now=0, live=["a"])
     assert (said.inflight, said.arrivals_per_s) == (3.0, None)
+
+
+@pytest.mark.parametrize(
+    "said", [{}, {"running": 3.0}, {"waiting": 3.0}], ids=["neither", "no queue", "no batch"]
+)
+def test_a_replica_that_does_not_say_both_who_runs_and_who_waits_is_silent_and_not_idle(said):
+    rows = [PodSample(pod="a", at=at, **said) for at in (0.0, 15.0)]
+    found = signals_of(fed(*rows), now=15, live=["a", "gone"])
+    (one,) = found.replicas
+    assert (one.inflight, one.inflight_mean, one.inflight_most) == (None,) * 3
+    assert found.silent == 2
+
+
+def test_a_queue_that_is_no_longer_told_of_takes_nothing_from_what_arrived():
+    rows = [
+        PodSample(pod="a", at=0, finished=100.0, running=10.0, waiting=50.0),
+        PodSample(pod="a", at=120, finished=160.0, running=10.0),
+    ]
+    assert signals_of(fed(*rows), now=120, live=["a"]).arrivals_per_s == pytest.approx(0.5)
+
+
+def test_a_ratio_is_of_the_replicas_that_say_both_of_its_figures():
+    whole = {"kv_fraction": 0.5, "kv_tokens": 1000, "running": 10.0}
+    first = {"preemptions": 0.0, "finished": 0.0, "prefix_hits": 0.0, "prefix_queries": 0.0}
+    last = {"preemptions": 5.0, "finished": 10.0, "prefix_hits": 30.0, "prefix_queries": 60.0}
+    lacks = {"kv_fraction", "preemptions", "prefix_hits"}
+
+    def less(said):
+        return {name: value for name, value in said.items() if name not in lacks}
+
+    rows = [
+        PodSample(pod="a", at=0, **whole, **first),
+        PodSample(pod="b", at=0, **less(whole), **less(first)),
+        PodSample(pod="a", at=15, **whole, **last),
+        PodSample(pod="b", at=15, **less(whole), **less(last)),
+    ]
+    said = signals_of(fed(*rows), now=15, live=["a", "b"])
+    assert (said.held_each(), said.preempted_share, said.prefix_share) == (50.0, 0.5, 0.5)
 
 
 @pytest.mark.parametrize(("age", "coverage"), [(0, 1.0), (60, 1.0), (61, 0.0)])
@@ -56,7 +95,7 @@ def test_a_sample_from_the_future_is_not_fresh():
 
 @pytest.mark.parametrize("ahead", [0.2, 60.0])
 def test_a_sample_that_is_younger_than_the_tick_is_of_now(ahead):
-    said = signals_of(fed(PodSample(pod="a", at=ahead, running=1.0)), now=0, live=["a"])
+    said = signals_of(fed(PodSample(pod="a", at=ahead, running=1.0, waiting=0.0)), now=0, live=["a"])
     assert (said.coverage, said.inflight, said.age_s) == (1.0, 1.0, 0.0)
 
 

@@ -133,15 +133,9 @@ def work_seen(signals: Signals) -> float | None:
 
 
 def _by_pool(role: Role, weight: Mapping[str, float]) -> float | None:
-    signals = role.signals
-    running, used = signals.sum("running"), signals.kv_tokens_used
     pool = _pool(role, weight)
-    if used is None and pool:
-        fraction = signals.sum("kv_fraction")
-        used = None if fraction is None else fraction * pool
-    if not running or not used or not pool:
-        return None
-    return max(1.0, pool * running / used)
+    each = role.signals.held_each(pool)
+    return max(1.0, pool / each) if pool and each else None
 
 
 def _pool(role: Role, weight: Mapping[str, float]) -> float:
@@ -196,7 +190,7 @@ class Load:
     supply: Supply
     weight: Mapping[str, float]
     missing: int
-    """Ready replicas that said nothing."""
+    """Ready replicas that do not say how many requests they have."""
 
 
 def load_of(role: Role, memory: RoleMemory, *, now: float, credit_s: float, slo: Slo = NO_LIMITS) -> Load:
@@ -206,5 +200,5 @@ def load_of(role: Role, memory: RoleMemory, *, now: float, credit_s: float, slo:
         holds=carried(role, memory.learnt.get(role.sets[0].name, Learnt()), weight, slo),
         supply=supply_of(role, weight, now, credit_s),
         weight=weight,
-        missing=role.signals.live - len(role.signals.replicas),
+        missing=role.signals.silent,
     )

@@ -103,7 +103,7 @@ def _calm(role: Role, asked: Asked, load: Load, *, after: float, law: Law) -> st
 
 
 def _full(load: Load, after: float) -> float | None:
-    """How full so many replicas would be. Those that said nothing now carry what they carry: they count as full."""
+    """How full so many replicas would be. Those that do not say it now carry what they carry: they count as full."""
     demand, holds, free = load.demand, load.holds, after - load.missing
     if demand.inflight is None:
         return None

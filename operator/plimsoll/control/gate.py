@@ -18,12 +18,12 @@ class Gate:
     open: bool
     """Whether numbers may be decided from these signals."""
     missing: int
-    """Ready replicas that said nothing: idle when more is asked for, full when something is taken away."""
+    """Ready replicas that do not say how many requests they have: idle when more is asked for, full when something is taken away."""
     told: Told
 
 
 def gate_of(signals: Signals, law: Law, outage_s: float = 0.0) -> Gate:
-    missing = signals.live - len(signals.replicas)
+    missing = signals.silent
     if not signals.reachable:
         return _closed(
             missing, "PrometheusUnreachable", "the source of metrics does not answer", outage_s, law
@@ -35,8 +35,8 @@ def gate_of(signals: Signals, law: Law, outage_s: float = 0.0) -> Gate:
         told = _told(
             "True",
             "Fresh",
-            f"{missing} of {signals.live} ready replicas have no fresh metrics; they count as full before "
-            "anything is taken away",
+            f"{missing} of {signals.live} ready replicas do not say how many requests they have; they count as full "
+            "before anything is taken away",
         )
     else:
         told = _told("True", "Fresh", "all ready replicas have fresh metrics")

@@ -92,9 +92,7 @@ class ReplicaSignals:
 
     @property
     def inflight(self) -> float | None:
-        if self.running is None:
-            return self.waiting
-        return self.running + (self.waiting or 0.0)
+        return _together(self.running, self.waiting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +126,11 @@ class Signals:
         return len(self.replicas) / self.live if self.live else 1.0
 
     @property
+    def silent(self) -> int:
+        """Ready replicas of which nobody knows how many requests they have: nothing fresh is said of them, or not that."""
+        return self.live - sum(1 for each in self.replicas if each.inflight is not None)
+
+    @property
     def age_s(self) -> float | None:
         """Of the oldest figure in use."""
         return max((replica.age_s for replica in self.replicas), default=None)
@@ -141,14 +144,15 @@ class Signals:
         said = [value for replica in self.replicas if (value := getattr(replica, name)) is not None]
         return sum(said) / len(said) if said else None
 
-    @property
-    def kv_tokens_used(self) -> float | None:
+    def held_each(self, pool: float | None = None) -> float | None:
+        """KV tokens that a running request holds, by the replicas that say both; `pool` stands for a size that is not said."""
         said = [
-            replica.kv_fraction * replica.kv_tokens
-            for replica in self.replicas
-            if replica.kv_fraction is not None and replica.kv_tokens is not None
+            (each.kv_fraction * size, each.running)
+            for each in self.replicas
+            if each.kv_fraction is not None and each.running is not None and (size := each.kv_tokens or pool)
         ]
-        return sum(said) if said else None
+        held, running = sum(tokens for tokens, _ in said), sum(running for _, running in said)
+        return held / running if held and running else None
 
     @property
     def inflight(self) -> float | None:
@@ -179,16 +183,26 @@ class Signals:
     @property
     def preempted_share(self) -> float | None:
         """Preemptions for each finished request; None where nothing finishes and nothing is preempted."""
-        preempted, finished = self.sum("preemptions"), self.sum("finished")
-        if preempted is None or finished is None or (not preempted and not finished):
+        said = self._both("preemptions", "finished")
+        if said is None or said == (0.0, 0.0):
             return None
+        preempted, finished = said
         return preempted / max(1.0, finished)
 
     @property
     def prefix_share(self) -> float | None:
         """Share of prompt tokens found in the prefix cache."""
-        hits, queries = self.sum("prefix_hits"), self.sum("prefix_queries")
-        return hits / queries if hits is not None and queries else None
+        hits, queries = self._both("prefix_hits", "prefix_queries") or (0.0, 0.0)
+        return hits / queries if queries else None
+
+    def _both(self, one: str, other: str) -> tuple[float, float] | None:
+        """Two sums over the replicas that say both figures: what only one of them is known of would shift their ratio."""
+        said = [
+            (first, second)
+            for each in self.replicas
+            if (first := getattr(each, one)) is not None and (second := getattr(each, other)) is not None
+        ]
+        return (sum(first for first, _ in said), sum(second for _, second in said)) if said else None
 
 
 def signals_of(
@@ -265,22 +279,26 @@ def _arrived(last: PodSample, base: PodSample | None) -> float | None:
     finished, errors = _gained("finished", last, base), _gained("errors", last, base)
     if finished is None or base is None:
         return None
-    ended = finished + (errors or 0.0)
-    after, before = _inflight(last), _inflight(base)
-    return ended if after is None or before is None else ended + after - before
+    return finished + (errors or 0.0) + _more("running", last, base) + _more("waiting", last, base)
 
 
-def _inflight(sample: PodSample) -> float | None:
-    return None if sample.running is None else sample.running + (sample.waiting or 0.0)
+def _more(gauge: str, last: PodSample, base: PodSample) -> float:
+    new, old = getattr(last, gauge), getattr(base, gauge)
+    return 0.0 if new is None or old is None else float(new - old)
+
+
+def _together(running: float | None, waiting: float | None) -> float | None:
+    """In flight; a queue that is not told of is none that is empty."""
+    return None if running is None or waiting is None else running + waiting
 
 
 def _inflights(track: Track) -> list[tuple[float, float]]:
     """When and how many, over the time that latencies look back."""
     since = track.samples[-1].at - LATENCY_S
     return [
-        (s.at, s.running + (s.waiting or 0.0))
+        (s.at, s.running + s.waiting)
         for s in track.samples
-        if s.at >= since and s.running is not None
+        if s.at >= since and s.running is not None and s.waiting is not None
     ]
 
 

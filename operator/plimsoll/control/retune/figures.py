@@ -102,7 +102,7 @@ NOTHING: Final = Tally()
 def figures_of(signals: Signals) -> Figures:
     count, latencies = len(signals.replicas), signals.latencies
     finished, errors = signals.rate("finished"), signals.rate("errors")
-    tokens, waiting = signals.rate("generation_tokens"), signals.sum("waiting")
+    tokens = signals.rate("generation_tokens")
     ended = (finished or 0.0) + (errors or 0.0)
     ttft, itl, e2e = latencies.ttft, latencies.itl, latencies.e2e
     return Figures(
@@ -114,6 +114,6 @@ def figures_of(signals: Signals) -> Figures:
         itl_p99=itl.p99 if itl is not None and itl.trusted else None,
         gap=itl.worst if itl is not None and itl.trusted else None,
         e2e_p99=e2e.p99 if e2e is not None and e2e.trusted else None,
-        waiting=None if waiting is None or not count else waiting / count,
+        waiting=signals.mean("waiting"),
         samples=ttft.samples if ttft is not None else 0.0,
     )

@@ -52,9 +52,9 @@ def live_of(signals: Signals) -> Live | None:
     variance = max(0.0, square - mean**2) + prompts**2 * (math.exp(wide**2) - 1)
     live = Live(mean=prompts + mean, deviation=math.sqrt(variance), output=outputs)
     # Prefixes that requests share are held once: what the pool says of running requests is then the smaller figure.
-    held, running = signals.kv_tokens_used, signals.sum("running")
-    if (signals.prefix_share or 0.0) > 0.05 and held and running:
-        share = min(1.0, held / running / live.mean)
+    held = signals.held_each()
+    if (signals.prefix_share or 0.0) > 0.05 and held:
+        share = min(1.0, held / live.mean)
         live = Live(mean=live.mean * share, deviation=live.deviation * share, output=live.output)
     return live
 
