@@ -6,6 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
+from plimsoll_runtime.child import Child
 from plimsoll_runtime.drain import Drain
 from plimsoll_runtime.said import Said
 from plimsoll_runtime.supervisor import Options, Supervisor
@@ -132,11 +133,11 @@ def test_an_engine_that_does_not_end_is_killed_at_the_end_of_the_grace(supervise
     assert not supervised.message.exists()
 
 
-class Undying:
+class Undying(Child):
     """An engine that the kernel is still taking down, as it does for seconds while GPU memory is given back."""
 
-    code = None
-    kills = 0
+    def __init__(self) -> None:
+        self.code, self.kills = None, 0
 
     def kill_all(self) -> None:
         self.kills += 1
