@@ -165,9 +165,16 @@ def test_a_call_without_an_answer_ends_when_the_client_gives_up_or_the_rule_goes
         with proxy.add(Hang(), CREATES), pytest.raises(urllib3.exceptions.ReadTimeoutError):
             http.request("POST", url, json=named("one"), timeout=0.3)
         rule = proxy.add(Hang(), CREATES)
-        threading.Timer(0.2, rule.remove).start()
+
+        def end_it_once_met() -> None:
+            assert eventually(lambda: rule.hits > 0)
+            rule.remove()
+
+        ends = threading.Thread(target=end_it_once_met)
+        ends.start()
         with pytest.raises(urllib3.exceptions.ProtocolError):
             http.request("POST", url, json=named("one"), timeout=30.0)
+        ends.join()
     assert names_of(cluster.api, maps) == []
 
 

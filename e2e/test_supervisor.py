@@ -18,7 +18,7 @@ from build import NAME, build
 from cluster.binaries import Places
 from cluster.binaries.progress import Progress
 from cluster.engine import EngineUnavailable, ensure_engine
-from common import alive
+from common import alive, eventually
 from failures import CASES, Case, provoked
 from real import left_out
 from supervised import PATIENCE_SECONDS, Supervised, Told
@@ -82,7 +82,7 @@ def test_a_worker_that_is_killed_ends_the_engine_with_that_reason_and_all_of_it_
     os.kill(supervised.one("Worker"), signal.SIGKILL)
     assert supervised.failure()["word"] == "WorkerLost"
     assert supervised.process.returncode != 0
-    assert [pid for pid in family if alive(pid)] == []
+    assert eventually(lambda: not any(alive(pid) for pid in family))
 
 
 def test_a_flag_that_this_release_does_not_know_is_named(supervised: Supervised, tmp_path: Path) -> None:
