@@ -10,12 +10,15 @@ import pytest
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
+from plimsoll.control.record import Record
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.applier import Applied
 from plimsoll.planning.pinning import digest_before
 from plimsoll.planning.plan import Outcome
+from plimsoll.planning.planner import PlanFacts
 from plimsoll.reconcile import decide as room
 from plimsoll.reconcile.decide import Decision, decide, foreseen
+from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.subject import subject_of
@@ -220,6 +223,34 @@ def test_nothing_of_an_edit_that_is_refused_reaches_a_pod(edit: dict[str, object
     assert {one.ref.kind for one in wrong.manifests} == {"PodDisruptionBudget", "Deployment"}
     assert hashes(wrong).items() <= hashes(first).items()
     assert not wrong.prune
+
+
+def test_what_grows_while_nothing_can_be_planned_is_promised_and_no_restart_takes_it_back() -> None:
+    asked = seen(spec={"scaling": {"max": 5}})
+    first = decide(asked)
+    unread = PlanFacts(model=None, problem="the hub is not reachable")
+    busy = Direction(record=Record(replicas=3))
+    blind = replace(after(first, asked), facts=unread, direction=busy)
+    grown = decide(blind)
+    name = next(iter(first.revisions))
+    assert grown.rollout is not None
+    assert [(one.name, one.replicas) for one in grown.rollout.targets] == [(name, 3)]
+    assert sum(one.pods for one in grown.reservations) == 2
+    assert grown.kept.plan is not None
+    assert grown.kept.plan.replicas == 3, "what is left of a namespace's budget is counted by it"
+    stored = next(one.body["data"] for one in grown.manifests if one.ref.name == "chat-plan")
+    again = replace(
+        blind, serving=serving(grown), kept=Kept.from_data(json.loads(json.dumps(stored))), direction=None
+    )
+    second = decide(again)
+    assert second.rollout is not None
+    assert [(one.name, one.replicas) for one in second.rollout.targets] == [(name, 3)]
+    assert second.reservations == ()
+    assert hashes(second).items() <= hashes(grown).items()
+    assert "ConfigMap team-a/chat-plan" not in hashes(second), "what is written already is not written again"
+    well = decide(replace(again, facts=asked.facts))
+    assert set(well.revisions) == {name}
+    assert well.plan.replicas == 3
 
 
 @pytest.mark.parametrize(

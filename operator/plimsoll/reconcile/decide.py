@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -143,9 +143,7 @@ def _decided(seen: Seen, spec: LLMDeploymentSpec | None) -> Decision:
         rollout=rollout,
         revisions=there,
         manifests=_objects(seen, rollout, kept, there, admin),
-        reservations=()
-        if rollout.reason == "RolledBack"
-        else promises(f"{deployment.namespace}/{deployment.name}", made, revisions, seen.serving),
+        reservations=_promised(seen, made, revisions, rollout),
         look_again_seconds=rollout.look_again_seconds,
         lost=lost,
         better=_better(seen, spec, made) if rollout.settled else None,
@@ -159,9 +157,11 @@ def _decided(seen: Seen, spec: LLMDeploymentSpec | None) -> Decision:
 
 def _as_it_is(seen: Seen, made: Plan) -> Decision:
     """What the user wrote cannot be, or may not be: nothing of it reaches a pod. The sets that serve keep their numbers, or
-    those that a person takes away; nothing is made anew, and nothing else is written but what a drain may take."""
+    those that a person takes away or live traffic adds; nothing is made anew, and nothing else is written but these numbers
+    and what a drain may take."""
+    deployment = seen.deployment
     there: dict[str, Revision] = {}
-    wanted = []
+    serves, wanted = [], []
     for chosen in made.sets:
         for name, revision in sorted(seen.revisions.items()):
             known = seen.serving.set_named(name)
@@ -172,28 +172,41 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
                 and not known.failed
             ):
                 there[name] = revision
+                serves.append(chosen)
                 wanted.append(Wanted(name, chosen.replicas))
                 break
     if not wanted:
         return Decision(plan=made, kept=seen.kept)
     room_now = _room(made.sets[0], seen.inventory)
-    rules = rules_of(seen.deployment.spec, room=room_now, deadline_seconds=_longest_start(there))
+    rules = rules_of(deployment.spec, room=room_now, deadline_seconds=_longest_start(there))
     rollout = move(wanted, seen.serving, rules, seen.now)
     known_sets = {
         target.name: seen.revisions[target.name]
         for target in rollout.targets
         if target.name in seen.revisions
     }
-    held = budget(seen.deployment, made, rollout, known_sets, blind=seen.inventory.nodes_unseen)
+    held = budget(deployment, made, rollout, known_sets, blind=seen.inventory.nodes_unseen)
+    manifests = (held, *_workloads(deployment, rollout, known_sets))
+    kept = seen.kept.numbered(made)
+    if kept.plan is not None and kept != seen.kept:
+        manifests = (*manifests, plan_object(owner_of(deployment), kept.plan, kept.beside()))
     return Decision(
         plan=made,
-        kept=seen.kept,
+        kept=kept,
         rollout=replace(rollout, failed=()),
         revisions=known_sets,
-        manifests=(held, *_workloads(seen.deployment, rollout, known_sets)),
+        manifests=manifests,
+        reservations=_promised(seen, replace(made, sets=tuple(serves)), there, rollout),
         look_again_seconds=rollout.look_again_seconds,
         prune=False,
     )
+
+
+def _promised(seen: Seen, made: Plan, sets: Iterable[str], rollout: Rollout) -> tuple[Reservation, ...]:
+    if rollout.reason == "RolledBack":
+        return ()
+    deployment = seen.deployment
+    return promises(f"{deployment.namespace}/{deployment.name}", made, sets, seen.serving)
 
 
 def _standing_still(seen: Seen, made: Plan) -> Decision:

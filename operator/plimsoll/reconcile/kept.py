@@ -105,6 +105,14 @@ class Kept:
             found = replace(found, control=_of(self.control, before, now))
         return found
 
+    def numbered(self, made: Plan) -> Kept:
+        """With the replicas that the plan's own sets have in `made`: a restart goes by them, and what is left of a budget."""
+        plan = self.plan
+        if plan is None or [one.digest for one in plan.sets] != [one.digest for one in made.sets]:
+            return self
+        plan = replace(plan, sets=made.sets, replicas_wanted=made.replicas_wanted, cost=made.cost)
+        return replace(self, plan=plan)
+
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Kept:
         return cls(
