@@ -49,6 +49,17 @@ def test_a_revision_is_read_back_as_it_was_written(kind):
     assert workload(again, OWNER, 3) == workload(revision, OWNER, 3)
 
 
+def test_who_may_replace_an_image_stands_beside_what_nobody_may_change():
+    """A release that knows nothing of it writes the same data as it finds, and may be gone back to."""
+    admin = config(
+        engines={"versions": [{"version": FACTS.version, "image": "mine/vllm:1"}], "upgrade": "operator"}
+    )
+    revision = frozen(resource(), admin=admin)
+    assert revision.admins_image == "mine/vllm:1"
+    assert revision.to_data() == replace(revision, admins_image="").to_data()
+    assert Revision.read(plain(revision.manifest(OWNER, failed="it never started").body)) == revision
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -55,7 +55,8 @@ class Revision:
     weight_bytes: int
     """That a pod reads when it starts."""
     admins_image: str = ""
-    """As the admin names it, where that made the set what it is: such a set is replaced when the admin names another."""
+    """As the admin names it, where that made the set what it is: such a set is replaced when the admin names another. It stands
+    beside the data, since a release that does not know it could not write the data without it."""
     unsaid: tuple[str, ...] = ()
     """What was decided but could not be told to this version of the engine, with the reason."""
 
@@ -80,21 +81,21 @@ class Revision:
             "startSeconds": self.start_seconds,
             "drainSeconds": self.drain_seconds,
             "weightBytes": self.weight_bytes,
-            "adminsImage": self.admins_image,
             "unsaid": list(self.unsaid),
         }
-        return {key: value for key, value in everything.items() if value not in (None, {}, [], "")}
+        return {key: value for key, value in everything.items() if value not in (None, {}, [])}
 
     def manifest(self, owner: Owner, *, failed: str = "") -> Manifest:
         """`failed` is why the set was given up, written down so that it is not started again."""
         data = self.to_data()
+        said = {names.ANNOTATION_FAILED: failed, names.ANNOTATION_ADMINS_IMAGE: self.admins_image}
         return owned(
             "controllerrevision",
             owner,
             kind="ControllerRevision",
             name=self.name,
             labels=self.set_labels,
-            annotations={names.ANNOTATION_FAILED: failed} if failed else None,
+            annotations={key: value for key, value in said.items() if value},
             images=tuple(images_of(data)),
             data=data,
         )
@@ -106,7 +107,8 @@ class Revision:
     @classmethod
     def read(cls, body: Body) -> Revision:
         """From a ControllerRevision as the API gives it. Raises RevisionUnreadable where it is none of ours."""
-        name = str((body.get("metadata") or {}).get("name", ""))
+        metadata = body.get("metadata") or {}
+        name = str(metadata.get("name", ""))
         data: Mapping[str, Any] = body.get("data") or {}
         try:
             return cls(
@@ -125,7 +127,7 @@ class Revision:
                 start_seconds=int(data["startSeconds"]),
                 drain_seconds=int(data["drainSeconds"]),
                 weight_bytes=int(data["weightBytes"]),
-                admins_image=str(data.get("adminsImage", "")),
+                admins_image=(metadata.get("annotations") or {}).get(names.ANNOTATION_ADMINS_IMAGE, ""),
                 unsaid=tuple(data.get("unsaid", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
