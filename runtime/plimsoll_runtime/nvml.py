@@ -144,7 +144,8 @@ def _all_linked(library: Any, handles: list[ctypes.c_void_p]) -> bool | None:
 
 
 def amd_devices(root: Path = Path("/")) -> Devices | None:
-    """Those whose device file is in this container; the kernel's own folders show all of the machine."""
+    """Those whose device file is in this container; the kernel's own folders show all of the machine. Of a GPU that is cut they
+    tell the whole's memory by its first part and nothing by the others, so that nobody can be asked there."""
     found = []
     for node in sorted((root / "dev/dri").glob("renderD*")):
         folder = root / "sys/class/drm" / node.name / "device"
@@ -154,9 +155,18 @@ def amd_devices(root: Path = Path("/")) -> Devices | None:
             total = int((folder / "mem_info_vram_total").read_text())
             used = int((folder / "mem_info_vram_used").read_text())
         except (OSError, ValueError):
-            continue
+            return None
+        if _is_cut(folder):
+            return None
         found.append(Gpu(name=_amd_name(folder), total=total, free=total - used))
     return Devices(tuple(found)) if found else None
+
+
+def _is_cut(folder: Path) -> bool:
+    try:
+        return (folder / "current_compute_partition").read_text().strip().upper() not in ("", "SPX")
+    except OSError:
+        return False
 
 
 def _amd_name(folder: Path) -> str:

@@ -24,7 +24,11 @@ TEMPORARY = "/tmp"  # noqa: S108 - the container's own folder
 LEAST_SHARED = 128 << 20
 """A queue between workers is 160 MiB, of which not all is used at once; Kubernetes gives 64 MiB where nobody asks for more."""
 SLACK_PERMILLE = 20
-"""By which memory may miss what a catalogue says of it: drivers keep some of it."""
+"""By which free memory may miss what the engine takes: drivers keep some of it."""
+SAME_PERMILLE = 900
+"""Of the memory that a plan counts on, what the same device shows at least: error correction alone takes a sixteenth, and what is
+published of one product differs by a thirtieth. What shows less is another device: of no two sizes of a product is the smaller
+nearer to the larger."""
 DEFAULT_UTILIZATION = 0.92
 
 
@@ -194,7 +198,7 @@ def _gpu_misfits(need: Need, devices: Devices) -> list[Failure]:
         if need.product is not None and not _same(need.product, gpu.name):
             message = f"{about} is not the {need.product} that the plan counts on"
             found.append(Failure("WrongGpu", message, "check the labels of the node: kubectl describe node"))
-        if need.gpu_bytes is not None and gpu.total * 1000 < need.gpu_bytes * (1000 - SLACK_PERMILLE):
+        if need.gpu_bytes is not None and gpu.total * 1000 < need.gpu_bytes * SAME_PERMILLE:
             message = f"{about} has {_gib(gpu.total)} GiB, and the plan counts on {_gib(need.gpu_bytes)}"
             found.append(Failure("WrongGpu", message, "check the labels of the node: kubectl describe node"))
         if need.capability is not None and gpu.capability is not None and gpu.capability < need.capability:

@@ -72,6 +72,24 @@ def test_what_the_plan_does_not_count_on_ends_the_start_with_a_word(planned, nam
     assert judged(entry(gpu=planned), *names, total=total)[0].word == word
 
 
+@pytest.mark.parametrize("gpu", NVIDIA, ids=lambda gpu: gpu.name)
+def test_a_product_whose_driver_shows_less_memory_than_the_catalogue_passes_and_a_smaller_one_does_not(gpu):
+    """Error correction takes a sixteenth of what the catalogue has without it, and figures for one product differ by a thirtieth."""
+    chosen = entry(gpu=gpu.name)
+    chosen = replace(chosen, hardware=replace(chosen.hardware, memory_bytes=gpu.memory_bytes))
+    said = plan_words(chosen)[1]
+    model = json.loads(said)["product"]
+    assert judged(chosen, model, total=gpu.memory_bytes * 15 // 16 * 98 // 100) == []
+    smaller = [
+        other.memory_bytes
+        for other in NVIDIA
+        if other.memory_bytes < 0.95 * gpu.memory_bytes
+        and json.loads(plan_words(entry(gpu=other.name))[1])["product"] == model
+    ]
+    for total in smaller:
+        assert [one.word for one in judged(chosen, model, total=total)] == ["WrongGpu"]
+
+
 def test_fewer_gpus_than_planned_end_the_start_with_a_word():
     assert judged(entry(devices=4), "NVIDIA H100 80GB HBM3")[0].word == "TooFewGpus"
 

@@ -128,6 +128,26 @@ def test_amds_are_those_whose_device_file_is_here(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    ("mode", "others", "known"),
+    [("SPX", 0, True), ("CPX", 0, False), ("CPX", 3, False), (None, 1, False)],
+    ids=["a whole one", "its first part", "several parts", "another part"],
+)
+def test_of_an_amd_that_is_cut_nothing_is_known(tmp_path: Path, mode: str | None, others: int, known: bool):
+    """Its first part shows the memory of the whole; the others are no devices of a vendor, for the kernel."""
+    (tmp_path / "dev/dri").mkdir(parents=True)
+    for number in range(128, 129 + others):
+        (tmp_path / f"sys/class/drm/renderD{number}/device").mkdir(parents=True)
+        (tmp_path / f"dev/dri/renderD{number}").touch()
+    if mode is not None:
+        first = tmp_path / "sys/class/drm/renderD128/device"
+        (first / "vendor").write_text("0x1002\n")
+        (first / "mem_info_vram_total").write_text(f"{192 * GIB}\n")
+        (first / "mem_info_vram_used").write_text("0\n")
+        (first / "current_compute_partition").write_text(f"{mode}\n")
+    assert (amd_devices(tmp_path) is not None) is known
+
+
+@pytest.mark.parametrize(
     ("need", "seen", "word", "said"),
     [
         (
