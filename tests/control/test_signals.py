@@ -1,6 +1,7 @@
 """Samples of replicas become sums, rates and quantiles; what is missing stays missing."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -66,20 +67,13 @@ def test_a_queue_that_is_no_longer_told_of_takes_nothing_from_what_arrived():
 
 
 def test_a_ratio_is_of_the_replicas_that_say_both_of_its_figures():
-    whole = {"kv_fraction": 0.5, "kv_tokens": 1000, "running": 10.0}
-    first = {"preemptions": 0.0, "finished": 0.0, "prefix_hits": 0.0, "prefix_queries": 0.0}
-    last = {"preemptions": 5.0, "finished": 10.0, "prefix_hits": 30.0, "prefix_queries": 60.0}
-    lacks = {"kv_fraction", "preemptions", "prefix_hits"}
-
-    def less(said):
-        return {name: value for name, value in said.items() if name not in lacks}
-
-    rows = [
-        PodSample(pod="a", at=0, **whole, **first),
-        PodSample(pod="b", at=0, **less(whole), **less(first)),
-        PodSample(pod="a", at=15, **whole, **last),
-        PodSample(pod="b", at=15, **less(whole), **less(last)),
-    ]
+    rows = []
+    for at, preempted, finished, hits, queries in ((0, 0.0, 0.0, 0.0, 0.0), (15, 5.0, 10.0, 30.0, 60.0)):
+        both = PodSample(
+            pod="a", at=at, running=10.0, kv_fraction=0.5, kv_tokens=1000,
+            preemptions=preempted, finished=finished, prefix_hits=hits, prefix_queries=queries,
+        )  # fmt: skip
+        rows += [both, replace(both, pod="b", kv_fraction=None, preemptions=None, prefix_hits=None)]
     said = signals_of(fed(*rows), now=15, live=["a", "b"])
     assert (said.held_each(), said.preempted_share, said.prefix_share) == (50.0, 0.5, 0.5)
 

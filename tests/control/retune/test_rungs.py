@@ -183,6 +183,45 @@ def test_smaller_steps_never_pass_a_floor_and_always_take_in_what_comes(median, 
     assert value >= arriving * 0.1, "a second of steps as long as promised takes in a second of prompts"
 
 
+def test_a_step_holds_a_block_of_the_cache():
+    scene = World(old=CUT_IN, consent=MAY_CUT, knobs=Knobs(max_sequences=64)).scene()
+    large = tuple(replace(each, block_size=300) for each in scene.signals.replicas)
+    scene = replace(scene, signals=replace(scene.signals, replicas=large))
+    what = seen(scene, changed_before=False)
+    assert what is not None
+    change = choose(scene, what, barred={}).change
+    assert change is not None
+    assert change.after == "300"
+
+
+def test_steps_take_in_what_comes_to_the_busiest_replica_and_one_that_does_not_say_it_is_not_idle():
+    how = replace(CUT_IN, prompts=2500.0)
+    scene = World(old=how, consent=MAY_CUT, knobs=Knobs(max_sequences=64)).scene()
+    first, *others = scene.signals.replicas
+    mute = tuple(replace(each, prompt_tokens=None) for each in others)
+    scene = replace(scene, signals=replace(scene.signals, replicas=(first, *mute)))
+    what = seen(scene, changed_before=False)
+    assert what is not None
+    change = choose(scene, what, barred={}).change
+    assert change is not None
+    assert change.after == "280", "30 that run, and a tenth of a second of 2,500 tokens"
+
+
+def test_no_more_are_let_run_than_a_step_takes():
+    waiting = Behaviour(preempted=0.0, waiting=9, kv=0.4)
+    choice = chosen(waiting, knobs=Knobs(max_sequences=6, batched_tokens=7))
+    assert choice.change is not None
+    assert choice.change.after == "7"
+    calm = Behaviour(preempted=0.0, kv=0.2)
+    knobs = Knobs(max_sequences=32, batched_tokens=40)
+    choice = chosen(calm, knobs=knobs, planned={"maxSequences": "64"})
+    assert choice.change is None
+    assert "maxSequences: the engine refuses 64 while a step takes 40 tokens" in choice.refused
+    choice = chosen(calm, knobs=knobs, planned={"maxSequences": "40"})
+    assert choice.change is not None
+    assert choice.change.after == "40"
+
+
 def test_prompts_cut_in_only_by_leave():
     choice = chosen(replace(CUT_IN, itl=0.13), knobs=Knobs(max_sequences=64))
     assert choice.change is None
@@ -269,6 +308,14 @@ def test_a_replica_that_is_given_less_proves_nothing_by_preempting_less():
     assert judge(Symptom.PREEMPTION, less, OLD_FIGURES, PROMISED).answer is Answer.OPEN
     queued = replace(less, waiting=3.0, tokens=OLD_FIGURES.tokens)
     assert judge(Symptom.PREEMPTION, queued, OLD_FIGURES, PROMISED).answer is Answer.GOOD
+
+
+def test_prompts_cut_less_into_a_replica_that_is_given_less_and_that_proves_nothing():
+    quicker = replace(OLD_FIGURES, itl_p99=0.02)
+    assert judge(Symptom.CUT_IN, quicker, OLD_FIGURES, PROMISED).answer is Answer.GOOD
+    less = replace(quicker, finished=1.0, waiting=0.0)
+    verdict = judge(Symptom.CUT_IN, less, OLD_FIGURES, PROMISED)
+    assert (verdict.answer, verdict.given_less) == (Answer.OPEN, True)
 
 
 def test_without_a_promise_the_whole_answer_is_compared_and_not_the_first_token():

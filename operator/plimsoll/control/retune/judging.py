@@ -74,6 +74,8 @@ def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
         case Symptom.SLOW_TOKENS | Symptom.CUT_IN:
             if new.itl_p99 is None or old.itl_p99 is None:
                 return Verdict(Answer.OPEN, "too few gaps between tokens were seen")
+            if symptom == Symptom.CUT_IN and _given_less(new, old):
+                return _unproven(new, old, "fewer prompts cut into whoever is given less")
             good = new.itl_p99 <= 0.9 * old.itl_p99 or (
                 slo.itl_p99_s is not None and new.itl_p99 <= slo.itl_p99_s
             )
@@ -88,8 +90,7 @@ def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
     if symptom == Symptom.RELAXED:
         return _said(new.preempted < CALM, f"{new.preempted:.1%} of requests are preempted")
     if _given_less(new, old):
-        pace = f"{new.finished:.2g} requests/s finish, {old.finished:.2g} without the change"
-        return Verdict(Answer.OPEN, f"{pace}: whoever is given less preempts less", given_less=True)
+        return _unproven(new, old, "whoever is given less preempts less")
     good = new.preempted < CALM or (old.preempted is not None and new.preempted <= GAIN * old.preempted)
     before = "" if old.preempted is None else f"{old.preempted:.1%} to "
     return _said(good, f"preempted requests {before}{new.preempted:.1%}")
@@ -100,6 +101,11 @@ def _given_less(new: Figures, old: Figures) -> bool:
     if new.waiting or new.finished is None or old.finished is None:
         return False
     return new.finished < (1 - LOAD_APART) * old.finished
+
+
+def _unproven(new: Figures, old: Figures, why: str) -> Verdict:
+    pace = f"{new.finished:.2g} requests/s finish, {old.finished:.2g} without the change"
+    return Verdict(Answer.OPEN, f"{pace}: {why}", given_less=True)
 
 
 def _said(good: bool, figures: str) -> Verdict:

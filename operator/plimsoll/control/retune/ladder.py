@@ -138,9 +138,9 @@ def _more(scene: Scene) -> Change | str:
     pool, live, now = _pool(scene), sizing.live_of(scene.signals), scene.knobs.max_sequences
     if pool is None or live is None:
         return "pool or lengths are not known yet"
-    value = min(sizing.sequences(pool, live), int(1.5 * now))
+    value = min(sizing.sequences(pool, live), int(1.5 * now), scene.knobs.batched_tokens)
     if value <= now:
-        return f"the pool holds {value} requests, no more than may run"
+        return f"pool and steps hold {value} requests, no more than may run"
     return _change(
         scene, "maxSequences", str(value), f"the pool holds {sizing.sequences(pool, live)} requests"
     )
@@ -149,8 +149,12 @@ def _more(scene: Scene) -> Change | str:
 def _smaller_steps(scene: Scene) -> Change | str:
     """Fewer prompt tokens a step: whoever is answered waits for all of them between two tokens."""
     itl, limit, prompt = scene.signals.latencies.itl, scene.slo.itl_p99_s, scene.signals.latencies.prompt
-    arriving = scene.signals.rate("prompt_tokens")
-    if itl is None or limit is None or prompt is None or not prompt.trusted or arriving is None:
+    arriving = [
+        each.prompt_tokens / each.span_s
+        for each in scene.signals.replicas
+        if each.prompt_tokens is not None and each.span_s > 0
+    ]
+    if itl is None or limit is None or prompt is None or not prompt.trusted or not arriving:
         return "latency between tokens or prompts are not known yet"
     now = scene.knobs.batched_tokens
     # What a step takes of prompts at its fullest, where they seldom come together; where they do, this step is a short one.
@@ -159,12 +163,14 @@ def _smaller_steps(scene: Scene) -> Change | str:
     if wanted is None:
         return f"a step without prompts takes {1000 * itl.p50:.0f} ms already"
     running = max((each.running or 0.0 for each in scene.signals.replicas), default=0.0)
-    # Steps that are no longer than promised still have to take in all prompts as they come.
-    needed = running + arriving / max(1, len(scene.signals.replicas)) * limit
+    # Steps that are no longer than promised still have to take in all prompts as they come to the busiest replica.
+    needed = running + max(arriving) * limit
     floors = {
         "half of what a step takes now": full / 2,
         "what prompts need": needed,
         "requests that may run": scene.knobs.max_sequences,
+        # Models with a state of fixed size have large blocks, and their engine refuses a step that does not hold one.
+        "a block of the cache": scene.signals.most("block_size") or BLOCK,
         "the floor": scene.consent.least_batched,
     }
     highest = max(floors, key=lambda name: floors[name])
@@ -189,6 +195,8 @@ def _release(scene: Scene, setting: str) -> Change | str:
     before = scene.planned.get(setting)
     if before is None or before == scene.knobs.text(setting):
         return "it stands as planned"
+    if setting == "maxSequences" and int(before) > (most := scene.knobs.batched_tokens):
+        return f"the engine refuses {before} while a step takes {most} tokens"
     return _change(scene, setting, before, "it is set back to the plan's own value")
 
 
