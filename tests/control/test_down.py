@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from plimsoll.api.v1alpha1.scaling import Scaling
 from plimsoll.control.decision import Action
 from plimsoll.control.down import regretted
 from plimsoll.control.memory import RoleMemory
@@ -23,16 +24,13 @@ def test_as_many_stay_as_carry_what_the_window_wanted_and_no_more(wished: float,
     assert decision.roles[0].action is (Action.DOWN if left < 3 else Action.HOLD)
 
 
-CALM = {"inflight": 22, "rate": 0.7}
-
-
 @pytest.mark.parametrize(
     "lacks",
     [{}, {"running": None, "inflight_mean": None}, {"waiting": None, "inflight_mean": None}],
     ids=["says all", "who runs is not said", "who waits is not said"],
 )
 def test_a_fresh_replica_that_lacks_a_figure_counts_as_full_and_not_as_empty(lacks):
-    said = signals(3, **CALM)
+    said = signals(3, inflight=22, rate=0.7)
     *others, last = said.replicas
     said = replace(said, replicas=(*others, replace(last, **lacks)))
     decision = ticks(situation(said), 1, memory=known(ready=3, wishes=((NOW - 100, 1.9),)))
@@ -45,6 +43,13 @@ def test_where_no_replica_says_who_waits_none_goes():
     decision = ticks(situation(said), 1, memory=known(ready=3, wishes=((NOW - 100, 1.0),)))
     assert decision.replicas == 3
     assert "no replica says how full it is" in decision.roles[0].message
+
+
+def test_the_reference_tells_the_window_that_the_law_has():
+    said = Scaling.model_fields["down_window_seconds"].description or ""
+    assert f"Absent: {LAW.down_window_s:g}, or the start-up time" in said
+    assert f"up to {LAW.regret_most:g} times as long" in said
+    assert LAW.down_starts == 1
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ class Scaling(ApiModel):
     )
     up_window_seconds: Seconds | None = field("How long more must be wanted before it is given. Absent: 30.")
     down_window_seconds: Seconds | None = field(
-        "How long less must be wanted before it is taken. Absent: 300, or twice the start-up time if that is more."
+        "How long less must be wanted before it is taken; up to 4 times as long where what went was wanted again at once. "
+        "Absent: 450, or the start-up time if that is more."
     )
     zero: ScaleToZero | None = field("Let the deployment go to no replica at all.")
 
