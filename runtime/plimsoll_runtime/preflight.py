@@ -92,10 +92,16 @@ def need_of(body: Mapping[str, Any]) -> Need:
     if "capability" in found:
         found["capability"] = _capability(found["capability"])
     if "disks" in found:
-        found["disks"] = tuple(sorted((str(path), int(size)) for path, size in found["disks"].items()))
+        found["disks"] = tuple(sorted((path, _size_of(path, said)) for path, said in found["disks"].items()))
     if "writable" in found:
         found["writable"] = tuple(map(str, found["writable"]))
     return Need(**found)
+
+
+def _size_of(path: str, said: object) -> int:
+    if not isinstance(said, int) or isinstance(said, bool):
+        raise PlanUnreadable(f"diskBytes of {path} is {said!r}; it must be a JSON int")
+    return said
 
 
 def _capability(text: str) -> tuple[int, int]:

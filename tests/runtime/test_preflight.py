@@ -266,6 +266,7 @@ def test_a_plan_is_read():
         ({"gpus": "8"}, "gpus is '8'"),
         ({"gpus": True}, "gpus is True"),
         ({"capability": "nine"}, "capability is 'nine'"),
+        ({"diskBytes": {"/cache": None}}, "diskBytes of /cache is None"),
     ],
 )
 def test_a_plan_that_cannot_be_read_names_the_field(body, said):
@@ -316,8 +317,14 @@ def test_a_machine_that_does_not_fit_starts_no_engine(supervised, tmp_path: Path
     assert "I was started" not in supervised.said()
 
 
-@pytest.mark.parametrize("said", ["{", "[]", "/no/such/file"])
-def test_a_plan_that_is_none_is_an_error_of_the_command_line(supervised, said):
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [("{", "line 1 column 2"), ("/no/such/file", "No such file"), ("plan.json", "must be a JSON object")],
+)
+def test_a_plan_that_is_none_is_an_error_of_the_command_line(supervised, tmp_path: Path, said, why):
+    (tmp_path / "plan.json").write_text("[]")
+    said = str(tmp_path / said) if said == "plan.json" else said
     supervised.engine(own=("--plan", said))
     assert supervised.end() == 2
     assert f"--plan {said}: " in supervised.said()
+    assert why in supervised.said()
