@@ -17,6 +17,7 @@ from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.token import mark_of
+from plimsoll.render.revision import Revision
 from plimsoll.render.routing import GROUPS, ROUTE
 from tests.cli.running import plimsoll
 from tests.reconcile.test_known_models import CLAIM, kept
@@ -117,6 +118,14 @@ def test_a_set_that_serves_is_taken_as_it_was_born_and_not_rendered_anew(snapsho
     again = rendered(snapshot(resource(), sets=[revision], plans=kept))
     pods = next(one for one in again if one["kind"] == "Deployment")["spec"]["template"]["spec"]
     assert pods["terminationGracePeriodSeconds"] == 12345
+
+
+def test_of_a_set_in_a_snapshot_it_is_known_who_may_replace_its_image(snapshot):
+    first = rendered(snapshot(resource()))
+    revision = next(one for one in first if one["kind"] == "ControllerRevision")
+    revision["metadata"]["annotations"] |= {names.ANNOTATION_ADMINS_IMAGE: "mine/vllm:1"}
+    taken = read_snapshot(Path(snapshot(resource(), sets=[revision])).read_bytes())
+    assert [Revision.read(one).admins_image for one in taken.sets] == ["mine/vllm:1"]
 
 
 def test_a_revision_that_cannot_be_read_is_said_and_made_anew(snapshot):

@@ -89,7 +89,10 @@ def deployment(item: Object) -> dict[str, Any]:
 
 def revision(item: Object) -> dict[str, Any]:
     """A serving set as it was born."""
-    metadata = _some(item.get("metadata") or {}, ("name", "namespace", "labels"))
+    about = item.get("metadata") or {}
+    metadata = _some(about, ("name", "namespace", "labels"))
+    said = _some(about.get("annotations") or {}, (names.ANNOTATION_ADMINS_IMAGE,))
+    metadata |= {"annotations": said} if said else {}
     return {**_some(item, ("apiVersion", "kind")), "metadata": metadata, **_some(item, ("data",))}
 
 
