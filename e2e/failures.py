@@ -107,14 +107,6 @@ def read_only(*places: str) -> Step:
     return step
 
 
-def without(*names: str) -> Step:
-    def step(scene: Scene) -> None:
-        for name in names:
-            (Path(scene.model) / name).unlink()
-
-    return step
-
-
 def weights(change: Callable[[Shapes], None] | None = None, cut: int | None = None) -> Step:
     """A checkpoint of zeros, in the shapes that `change` leaves; `cut` bytes of it."""
 
@@ -255,7 +247,6 @@ CASES: tuple[Case, ...] = (
     Case(name="a load format that nobody knows", word="BadSetting", steps=(words("--load-format=nope"),)),
     Case(name="a chat template that is not there", word="BadSetting", steps=(words("--chat-template=/nowhere.jinja"),)),
     Case(name="an adapter that is not there", word="BadSetting", steps=(words("--enable-lora", "--lora-modules=a=/nowhere"),)),
-    Case(name="a tokenizer that is not there", word="BadCheckpoint", steps=(without("tokenizer.json", "tokenizer_config.json"),)),
     Case(name="a broken config.json", word="BadCheckpoint", steps=(file("config.json", b'{"architectures": ['),)),
     Case(name="a file of weights cut short", word="BadCheckpoint", steps=(weights(cut=4 * MIB),)),
     Case(name="a header cut short", word="BadCheckpoint", steps=(weights(cut=100),), in_tests=True),
