@@ -65,14 +65,14 @@ def set_name(
     spec = effective(deployment.spec, deployment.namespace, config).spec
     image = image_of(spec, chosen, facts, config)
     name = names.set_name(deployment.name, identity(spec, chosen, image))
-    if name not in there and come_and_go(spec):
+    if name in there:
+        return name
+    if come_and_go(spec):
         before = there.get(names.set_name(deployment.name, identity_before(spec, chosen, image)))
         if before is not None and not reads_adapters(before.leader):
             return before.name
-    if name not in there:
-        stands = (one.name for one in there.values() if _stands(one, spec, chosen, image, config))
-        return next(stands, name)
-    return name
+    stands = (one.name for one in there.values() if _stands(one, spec, chosen, image, config))
+    return next(stands, name)
 
 
 def _stands(
