@@ -49,11 +49,12 @@ demo-down: setup ## end the demonstration's cluster, and leave nothing of it
 # shown(arguments): the command line and its answer. 2 is an answer ("does not fit"), not a failure of the demonstration.
 shown = { printf '\n$$ plimsoll %s\n' "$(1)"; $(BIN)/plimsoll $(1) || [ $$? -eq 2 ]; }
 
-# The programs come first and by themselves: what takes minutes is told while it happens, which pytest would hold back.
+# The programs come first and by themselves: what takes minutes is told while it happens, which pytest would hold back. A file's tests
+# share a cluster, so they stay together and in their order.
 test: setup ## run the tests, on a real API server with simulated nodes too; the first time builds it, for 10 minutes or so
 	$(BIN)/pytest -n 2 -q
 	@cd e2e && ../$(BIN)/python -m cluster programs --simulated
-	$(BIN)/pytest e2e -n 2 -q -m "not real_node and not real_engine"
+	$(BIN)/pytest e2e -n 2 --dist loadfile -q -m "not real_node and not real_engine"
 
 # One after the other: an engine wants all cores. Images and engine come first and by themselves, as programs do; where they cannot be
 # had, the tests say so again. REQUIRE_REAL_NODE=1 makes a failure of what the machine cannot run.

@@ -189,16 +189,13 @@ NAMING: Final = {
     "scheduling": {"serviceAccount": "robot"},
 }
 
+MAY_WRITE: Final = {"apiGroups": [names.GROUP], "resources": [names.PLURAL], "verbs": ["*"]}
+
 
 def test_nobody_hands_to_a_models_pods_what_is_not_theirs(hooked: Hooked) -> None:
     """Alice may write resources; what else she may comes step by step."""
     alice = ("--as=alice", "--as-group=system:authenticated")
-    grant(
-        hooked.cluster,
-        "alice",
-        "writes",
-        {"apiGroups": [names.GROUP], "resources": [names.PLURAL], "verbs": ["*"]},
-    )
+    grant(hooked.cluster, "alice", "writes", MAY_WRITE)
     # Rights take a moment to be known.
     assert eventually(lambda: "denied the request" in hooked.apply("hers", *alice, **NAMING)[1])
     code, said = hooked.apply("hers", *alice, **NAMING)
@@ -317,6 +314,10 @@ def test_it_may_be_turned_on_while_one_without_it_acts(hooked: Hooked, tmp_path:
 
 
 def test_it_has_the_rights_that_it_needs_and_no_other(hooked: Hooked) -> None:
+    # Who may not read what is named makes the operator ask for that person's rights, whatever ran here before.
+    bob = ("--as=bob", "--as-group=system:authenticated")
+    grant(hooked.cluster, "bob", "applies", MAY_WRITE)
+    assert eventually(lambda: "denied the request" in hooked.apply("his", *bob, **NAMING)[1])
     refused = hooked.cluster.audit.entries(user=hooked.user, codes={401, 403}, since=hooked.since)
     assert [(one.call.verb, one.call.resource, one.call.namespace) for one in refused] == []
     used = {
