@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any, cast
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,6 +51,7 @@ class Server:
         self.item = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
         if fate == "done, but not answered":
             raise Unreachable("cut")
+        await asyncio.sleep(0.01)
         return self.item
 
     async def _answer(self) -> str:
@@ -156,6 +158,26 @@ def test_a_lease_that_is_released_is_had_by_another_at_once() -> None:
         assert server.spec["leaseTransitions"] == 2
 
     run(does())
+
+
+@pytest.mark.parametrize("renewals", [0, 1])
+def test_whoever_is_cancelled_in_the_middle_of_a_write_leaves_nobody_waiting(renewals: int) -> None:
+    """Whether the write went through is not known to who did not wait for its answer."""
+
+    async def does(after: float) -> None:
+        server = Server()
+        first, second = Contender(server, "a"), Contender(server, "b")
+        living = asyncio.create_task(first.live())
+        await asyncio.sleep(2 * renewals + after)
+        living.cancel()
+        await asyncio.gather(living, return_exceptions=True)
+        await first.lease.release()
+        assert not first.lease.held
+        await asyncio.wait_for(second.lease.acquire(), 1)
+        assert server.spec["holderIdentity"] == "b"
+
+    for step in range(1, 60):
+        run(does(step / 1000))
 
 
 def test_renewing_changes_the_time_and_nothing_else() -> None:

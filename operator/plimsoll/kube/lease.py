@@ -69,6 +69,8 @@ class Lease:
         self._until = float("-inf")
         self._seen: _Seen | None = None
         self._unchanged_since = 0.0
+        self._written = False
+        """Whether it may be ours, as far as is known here."""
         self.tried_at = self._pace.now()
         """For liveness: whether the loop that renews still turns."""
 
@@ -78,9 +80,13 @@ class Lease:
         return self._pace.now() < self._until
 
     async def acquire(self) -> None:
-        """Returns once it is held."""
-        while not await self._attempt():
-            await self._pace.sleep(RETRY_SECONDS * (1 + 0.2 * self._pace.chance()))
+        """Returns once it is held; who is cancelled on the way gives up what it may have taken."""
+        try:
+            while not await self._attempt():
+                await self._pace.sleep(RETRY_SECONDS * (1 + 0.2 * self._pace.chance()))
+        except asyncio.CancelledError:
+            await self.release()
+            raise
 
     async def keep(self) -> None:
         """Renews until it is lost, and then returns: whoever awaits this ends the process."""
@@ -94,22 +100,23 @@ class Lease:
             if renewed:
                 continue
             if not self.held or self.holder not in (self.identity, ""):
-                self._until = float("-inf")
+                self._until, self._written = float("-inf"), False
                 LOG.error(
                     "the Lease %s/%s is lost; %s has it", self._namespace, self._name, self.holder or "nobody"
                 )
                 return
 
     async def release(self) -> None:
-        """Given up on the way out, so that another need not wait."""
-        seen, held = self._seen, self.held
+        """Given up on the way out, so that another need not wait. Whose it is is looked up: a write may have gone through whose
+        answer nobody waited for."""
         self._until = float("-inf")
-        if seen is None or not held:
+        if not self._written:
             return
         try:
-            await self._door.replace(
-                self._path, self._body(seen, holder="", seconds=1), manager=names.MANAGER_CHILDREN
-            )
+            seen = self._take(await self._door.get(self._path))
+            if seen.holder == self.identity:
+                body = self._body(seen, holder="", seconds=1)
+                await self._door.replace(self._path, body, manager=names.MANAGER_CHILDREN)
         except KubeError as error:
             LOG.warning("the Lease %s/%s was not released: %s", self._namespace, self._name, error)
 
@@ -145,6 +152,7 @@ class Lease:
         return self._pace.now() - self._unchanged_since > max(seen.seconds, DURATION_SECONDS)
 
     async def _write(self) -> Object:
+        self._written = True
         if self._seen is None:
             path = LEASE.collection(self._namespace)
             body = self._body(None, holder=self.identity, seconds=DURATION_SECONDS)
@@ -163,7 +171,7 @@ class Lease:
             return
         self._take(await self._door.get(self._path))
 
-    def _take(self, item: Object) -> None:
+    def _take(self, item: Object) -> _Seen:
         spec = item.get("spec") or {}
         seen = _Seen(
             holder=spec.get("holderIdentity") or "",
@@ -176,6 +184,7 @@ class Lease:
         if seen != self._seen:
             self._unchanged_since = self._pace.now()
         self._seen, self.holder = seen, seen.holder
+        return seen
 
     def _body(self, seen: _Seen | None, *, holder: str, seconds: int) -> Object:
         metadata: Object = {"name": self._name, "namespace": self._namespace}
