@@ -27,6 +27,8 @@ class Empty:
 
     def __init__(self) -> None:
         self.served: set[str] = set()
+        self.garbled = False
+        """Whether discovery answers what cannot be read."""
         self.forbidden = ""
         """What may not be listed, by a word of its path."""
         self.watched: list[str] = []
@@ -34,6 +36,8 @@ class Empty:
         """How long a watch takes to end."""
 
     async def get(self, path: str) -> Object:
+        if self.garbled:
+            return {"groups": [{"versions": [{}]}]}
         if path == "/apis":
             return {"groups": [{"versions": [{"groupVersion": one}]} for one in sorted(self.served)]}
         return {"resources": [{"kind": KINDS[path.removeprefix("/apis/")]}]}
@@ -71,6 +75,22 @@ def test_a_kind_that_comes_to_be_served_is_watched_and_told_of() -> None:
         door.served = {ROUTES}
         await asyncio.sleep(LOOK_SECONDS + 1)
         assert any("httproutes" in path for path in door.watched)
+        assert moves == ["moved"]
+        await sight.stop()
+
+    virtual.run(main())
+
+
+def test_an_answer_of_discovery_that_cannot_be_read_hides_nothing_that_comes_after_it() -> None:
+    async def main() -> None:
+        door, moves = Empty(), list[str]()
+        sight = seen(door, lambda: moves.append("moved"))
+        await sight.start()
+        door.garbled = True
+        await asyncio.sleep(2 * LOOK_SECONDS)
+        moves.clear()
+        door.garbled, door.served = False, {ROUTES}
+        await asyncio.sleep(LOOK_SECONDS + 1)
         assert moves == ["moved"]
         await sight.stop()
 

@@ -92,6 +92,10 @@ class Served(Watched):
         except KubeError as error:
             LOG.warning("what the cluster serves is not known anew: %s", error)
             return
+        except Exception:
+            # An answer that is not as discovery's are must not end the looking: the next one may be.
+            LOG.exception("what the cluster serves cannot be read")
+            return
         if found != self.kinds:
             self.kinds = found
             self._changed()
