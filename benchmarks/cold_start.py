@@ -15,7 +15,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -24,12 +23,11 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "e2e"), str(ROOT / "runtime")]  # programs there find one another by bare name
 
-from build import NAME, build  # noqa: E402
-from cluster.binaries import Places  # noqa: E402
-from cluster.binaries.progress import Progress  # noqa: E402
-from cluster.engine import ENVIRONMENT, EngineUnavailable, ensure_engine  # noqa: E402
+from cluster.engine import ENVIRONMENT  # noqa: E402
 from cluster.processes import Ports  # noqa: E402
+from engine_at_hand import AtHand, engine_at_hand  # noqa: E402
 from models import dense  # noqa: E402
+from supervised import SERVE  # noqa: E402
 
 AIM_SECONDS: Final = 2.0
 PATIENCE_SECONDS: Final = 600.0
@@ -38,10 +36,9 @@ ALONE_RUNS: Final = 11
 
 
 class Bench:
-    def __init__(self, python: Path, folder: Path) -> None:
-        self._python, self._folder = python, folder
-        self._model = dense().write(folder / "dense")
-        self._packed = build(folder / NAME)
+    def __init__(self, engine: AtHand) -> None:
+        self._python, self._packed, self._folder = engine.python, engine.packed, engine.folder
+        self._model = dense().write(self._folder / "dense")
         self.facts: dict[str, Any] = {}
         """Of the last supervised start."""
 
@@ -50,25 +47,10 @@ class Bench:
         ports = Ports()
         port, side = ports.take(), ports.take()
         ports.release()
-        engine: list[str | Path] = [
-            self._python,
-            "-m",
-            "vllm.entrypoints.cli.main",
-            "serve",
-            self._model,
-            "--load-format=dummy",
-        ]
+        engine: list[str | Path] = [self._python, *SERVE, self._model, "--load-format=dummy"]
         engine += ["--max-model-len=4096", "--host=127.0.0.1", f"--port={port}", *words]
-        own: list[str | Path] = [
-            sys.executable,
-            "-I",
-            "-S",
-            self._packed,
-            "serve",
-            f"--port={side}",
-            "--grace=5",
-            "--",
-        ]
+        own: list[str | Path] = [sys.executable, "-I", "-S", self._packed, "serve"]
+        own += [f"--port={side}", "--grace=5", "--"]
         environment = {"PATH": os.defpath, "HOME": str(home), **ENVIRONMENT}
         if compiles:
             del environment["TORCHDYNAMO_DISABLE"]
@@ -152,16 +134,9 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3, help="starts of each kind")
     parser.add_argument("--no-restart", action="store_true", help="leave compilation out")
     chosen = parser.parse_args()
-    # An engine has a session of its own: whoever ends this program is not to leave one behind.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        python = ensure_engine(Places.of(os.environ), Progress(sys.stderr))  # noqa: TID251 - the entry point
-    except EngineUnavailable as why:
-        print(why, file=sys.stderr)
-        return 1
-    with tempfile.TemporaryDirectory(prefix="plimsoll-cold-start-") as folder:
-        bench = Bench(python, Path(folder))
-        homes = [Path(folder) / name for name in ("home", "compiled")]
+    with engine_at_hand() as engine:
+        bench = Bench(engine)
+        homes = [engine.folder / name for name in ("home", "compiled")]
         for home in homes:
             home.mkdir()
         report = measure(bench, chosen.runs, homes[0])

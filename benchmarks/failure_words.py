@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -19,18 +18,15 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "e2e"), str(ROOT / "runtime")]  # programs there find one another by bare name
 
-from build import NAME, build  # noqa: E402
-from cluster.binaries import Places  # noqa: E402
-from cluster.binaries.progress import Progress  # noqa: E402
-from cluster.engine import EngineUnavailable, ensure_engine  # noqa: E402
+from engine_at_hand import AtHand, engine_at_hand  # noqa: E402
 from failures import CASES, Case, provoked  # noqa: E402
 from supervised import Supervised  # noqa: E402
 
 
-def row(case: Case, python: Path, packed: Path, logs: Path | None) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="plimsoll-failure-") as made:
+def row(case: Case, engine: AtHand, logs: Path | None) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="failure-", dir=engine.folder) as made:
         folder = Path(made)
-        running = Supervised(python, packed, folder)
+        running = Supervised(engine.python, engine.packed, folder)
         began = time.monotonic()
         about: dict[str, Any] = {"case": case.name, "wanted": case.word}
         try:
@@ -60,23 +56,15 @@ def main() -> int:
     )
     parser.add_argument("--logs", type=Path, metavar="FOLDER", help="keep what the engines print there")
     chosen = parser.parse_args()
-    # An engine has a session of its own: whoever ends this program is not to leave one behind.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        python = ensure_engine(Places.of(os.environ), Progress(sys.stderr))  # noqa: TID251 - the entry point
-    except EngineUnavailable as why:
-        print(why, file=sys.stderr)
-        return 1
     rows, left_out = [], []
-    with tempfile.TemporaryDirectory(prefix="plimsoll-failures-") as made:
-        packed = build(Path(made) / NAME)
+    with engine_at_hand() as engine:
         for case in CASES:
             if chosen.only and not any(text in f"{case.name} {case.word}" for text in chosen.only):
                 continue
             if case.root and os.geteuid() != 0:
                 left_out.append(case.name)
                 continue
-            rows.append(row(case, python, packed, chosen.logs))
+            rows.append(row(case, engine, chosen.logs))
             if not chosen.json:
                 print_row(rows[-1])
     right = sum(one["right"] for one in rows)
