@@ -12,7 +12,7 @@ import sys
 import urllib.request
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
@@ -51,27 +51,9 @@ def prepare(places: Places, progress: Progress) -> str | None:
 def storage(folder: Path) -> Path:
     """The model's files, and a manifest of the volume that has them. A real node sees the folders of its machine."""
     model = models.dense().write(folder / "tiny")
-    volume: dict[str, Any] = {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadOnlyMany"],
-        "hostPath": {"path": str(model), "type": "Directory"},
-        "claimRef": {"namespace": SPACE, "name": "tiny"},
-    }
-    claim: dict[str, Any] = {
-        "accessModes": ["ReadOnlyMany"],
-        "storageClassName": "",
-        "volumeName": "tiny",
-        "resources": {"requests": {"storage": "1Gi"}},
-    }
     objects = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}},
-        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "tiny"}, "spec": volume},
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "tiny", "namespace": SPACE},
-            "spec": claim,
-        },
+        *models.volume(model, "tiny", SPACE),
     ]
     file = folder / "volume.yaml"
     file.write_text(yaml.safe_dump_all(objects, sort_keys=False))

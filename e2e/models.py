@@ -72,6 +72,31 @@ class TinyModel:
         }
 
 
+def volume(folder: Path, name: str, namespace: str) -> list[Object]:
+    """A folder of this machine, which real nodes see, and a claim to it: pods only read there."""
+    lent: Object = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadOnlyMany"],
+        "hostPath": {"path": str(folder), "type": "Directory"},
+        "claimRef": {"namespace": namespace, "name": name},
+    }
+    claim: Object = {
+        "accessModes": ["ReadOnlyMany"],
+        "storageClassName": "",
+        "volumeName": name,
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    return [
+        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": lent},
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": claim,
+        },
+    ]
+
+
 def dense() -> TinyModel:
     """Grouped-query attention; two tensor-parallel ranks have two key-value heads each."""
     config = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "num_hidden_layers": 8}
