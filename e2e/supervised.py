@@ -18,7 +18,8 @@ from cluster.engine import ENVIRONMENT
 from cluster.processes import Ports
 
 SERVE: Final = ("-m", "vllm.entrypoints.cli.main", "serve")
-PATIENCE_SECONDS: Final = 300.0
+PATIENCE_SECONDS: Final = 900.0
+"""Of a busy machine; an idle one takes half a minute to serve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
