@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from plimsoll.facts.groups import Reservation
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.reconcile.promises import promises
-from tests.planning.asking import LLAMA, deployment, planned, pool
+from plimsoll.reconcile.seen import Seen
+from tests.planning.asking import LLAMA, deployment, facts, inventory, planned, pool
 
 
 def test_each_pool_is_held_for_all_that_may_still_come_to_it() -> None:
     """Half are placed, in whichever pool; nobody else is to plan on what the other half may need."""
-    made = planned(deployment(source=LLAMA, replicas=8), pool(nodes=1, zone="a"), pool(nodes=1, zone="b"))
-    total = {one.pool: one.pods for one in promises("team/chat", made, ["chat-a"], Serving())}
+    pools = pool(nodes=1, zone="a"), pool(nodes=1, zone="b")
+    asked = deployment(source=LLAMA, replicas=8)
+    made = planned(asked, *pools)
+
+    def kept_for(serving: Serving) -> tuple[Reservation, ...]:
+        seen = Seen(
+            deployment=asked, inventory=inventory(*pools), facts=facts(asked), now=0.0, serving=serving
+        )
+        return promises(seen, made, ["chat-a"])
+
+    total = {one.pool: one.pods for one in kept_for(Serving())}
     assert sum(total.values()) == 8
     bound = tuple(PodSeen(name=str(n), uid=str(n), stage=Stage.READY, node="n") for n in range(4))
     half = Serving(sets=(SetSeen(name="chat-a", replicas=8, pods=bound),))
-    left = {one.pool: one.pods for one in promises("team/chat", made, ["chat-a"], half)}
+    left = {one.pool: one.pods for one in kept_for(half)}
     assert left == {key: min(4, pods) for key, pods in total.items()}
     whole = Serving(sets=(SetSeen(name="chat-a", replicas=8, pods=bound * 2),))
-    assert promises("team/chat", made, ["chat-a"], whole) == ()
+    assert kept_for(whole) == ()

@@ -32,7 +32,7 @@ from plimsoll.reconcile.changing import Changed, change_of
 from plimsoll.reconcile.direction import kept_by, wished
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.observing import better
-from plimsoll.reconcile.promises import promises
+from plimsoll.reconcile.promises import promises, standing
 from plimsoll.reconcile.retry import planned
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.token import token_of
@@ -107,7 +107,8 @@ def _decided(seen: Seen, spec: LLMDeploymentSpec | None) -> Decision:
         made = replace(made, replicas_reason=seen.direction.reason)
     lost = any(found.reason == "HardwareGone" for found in made.findings)
     if not made.sets:
-        return Decision(plan=made, kept=_kept(seen, made, asked, settled=False), lost=lost)
+        kept = _kept(seen, made, asked, settled=False)
+        return Decision(plan=made, kept=kept, reservations=standing(seen), lost=lost)
     if deployment.spec.paused is True:
         return replace(_standing_still(seen, made), lost=lost)
     if spec is None or any(found.severity is Severity.ERROR for found in made.findings):
@@ -115,7 +116,7 @@ def _decided(seen: Seen, spec: LLMDeploymentSpec | None) -> Decision:
     try:
         revisions = _revisions(seen, made, admin)
     except SpecError as error:
-        return Decision(plan=_refused(made, error), kept=seen.kept, lost=lost)
+        return Decision(plan=_refused(made, error), kept=seen.kept, reservations=standing(seen), lost=lost)
     wanted = [Wanted(name, chosen.replicas) for name, chosen in zip(revisions, made.sets, strict=True)]
     rules = _rules(seen, spec, made.sets[0], revisions)
     trial = _trial(seen, made, admin)
@@ -176,7 +177,7 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
                 wanted.append(Wanted(name, chosen.replicas))
                 break
     if not wanted:
-        return Decision(plan=made, kept=seen.kept)
+        return Decision(plan=made, kept=seen.kept, reservations=standing(seen))
     room_now = _room(made.sets[0], seen.inventory)
     rules = rules_of(deployment.spec, room=room_now, deadline_seconds=_longest_start(there))
     rollout = move(wanted, seen.serving, rules, seen.now)
@@ -205,8 +206,7 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
 def _promised(seen: Seen, made: Plan, sets: Iterable[str], rollout: Rollout) -> tuple[Reservation, ...]:
     if rollout.reason == "RolledBack":
         return ()
-    deployment = seen.deployment
-    return promises(f"{deployment.namespace}/{deployment.name}", made, sets, seen.serving)
+    return promises(seen, made, sets)
 
 
 def _standing_still(seen: Seen, made: Plan) -> Decision:
@@ -239,6 +239,7 @@ def _standing_still(seen: Seen, made: Plan) -> Decision:
         rollout=rollout,
         revisions=there,
         manifests=manifests,
+        reservations=standing(seen),
         look_again_seconds=rollout.look_again_seconds,
         prune=False,
         frozen=True,

@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from plimsoll.facts.groups import Reservation
-from plimsoll.facts.serving import Serving, Stage
-from plimsoll.planning.plan import Plan
+from plimsoll.facts.serving import Serving, SetSeen, Stage
+from plimsoll.planning.plan import Plan, PlanSet
+from plimsoll.reconcile.seen import Seen
 
 
-def promises(owner: str, made: Plan, sets: Iterable[str], serving: Serving) -> tuple[Reservation, ...]:
+def promises(seen: Seen, made: Plan, sets: Iterable[str]) -> tuple[Reservation, ...]:
     """`sets` are the names of the plan's, in its order."""
-    found = []
-    for name, chosen in zip(sets, made.sets, strict=True):
-        there = serving.set_named(name)
-        placed = 0 if there is None else sum(pod.node is not None for pod in there.pods)
-        missing = chosen.replicas * chosen.pods_per_replica - placed
-        for placement in chosen.placements:
-            # Nobody tells in which pool those are that have a node, so each pool is held for all that may still come to it.
-            pods = min(missing, placement.replicas * chosen.pods_per_replica)
-            if pods > 0:
-                devices = chosen.resources.devices
-                found.append(Reservation(deployment=owner, pool=placement.pool, devices=devices, pods=pods))
-    return tuple(found)
+    return tuple(
+        found
+        for name, chosen in zip(sets, made.sets, strict=True)
+        for found in _to_come(seen, chosen, chosen.replicas, seen.serving.set_named(name))
+    )
+
+
+def standing(seen: Seen) -> tuple[Reservation, ...]:
+    """While no workload is written, those that are there go on making the pods that they were asked for."""
+    # A set keeps where its first replicas went; the plans know better.
+    plans = [plan for plan in (seen.kept.previous, seen.kept.plan) if plan is not None]
+    planned = {chosen.digest: chosen for plan in plans for chosen in plan.sets}
+    entries = {name: revision.entry for name, revision in seen.revisions.items()}
+    return tuple(
+        found
+        for there in seen.serving.sets
+        if (entry := entries.get(there.name)) is not None
+        for found in _to_come(seen, planned.get(entry.digest, entry), there.replicas, there)
+    )
+
+
+def _to_come(seen: Seen, chosen: PlanSet, replicas: int, there: SetSeen | None) -> Iterator[Reservation]:
+    owner = f"{seen.deployment.namespace}/{seen.deployment.name}"
+    placed = 0 if there is None else sum(pod.node is not None for pod in there.pods)
+    missing = replicas * chosen.pods_per_replica - placed
+    for placement in chosen.placements:
+        # Nobody tells in which pool those are that have a node, so each pool is held for all that may still come to it.
+        pods = min(missing, placement.replicas * chosen.pods_per_replica)
+        if pods > 0:
+            devices = chosen.resources.devices
+            yield Reservation(deployment=owner, pool=placement.pool, devices=devices, pods=pods)
 
 
 def waits(serving: Serving) -> bool:
