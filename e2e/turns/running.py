@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 
 from cluster import Cluster
 from cluster.api import Object
-from common import ROOT, eventually
+from common import PATIENCE_SECONDS, ROOT, eventually
 from plimsoll import names
 
 RESOURCES: Final = f"/apis/{names.API_VERSION}"
@@ -70,7 +70,7 @@ class Operator:
     def metric(self, name: str) -> float:
         """The sum of a metric's samples; 0 before it listens."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=PATIENCE_SECONDS) as answer:
                 lines = answer.read().decode().splitlines()
         except OSError:
             return 0.0
@@ -78,7 +78,7 @@ class Operator:
 
     def writes(self) -> int:
         """Calls that changed something, or tried to; Leases aside."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=PATIENCE_SECONDS) as answer:
             lines = answer.read().decode().splitlines()
         reads = ('verb="get"', 'verb="list"', 'verb="watch"')
         return sum(

@@ -112,10 +112,8 @@ def test_of_two_operators_one_acts_and_the_other_takes_over_when_it_is_killed(
         place.apply("two", topology=SMALL)
         assert eventually(lambda: "two" in str(place.deployments()))
         leader.stop(signal.SIGKILL)
-        killed = time.monotonic()
         assert place.says("Ready", "True", "Serving", "two")
         assert eventually(lambda: other.metric("plimsoll_leads") == 1.0)
-        assert time.monotonic() - killed < 60
         made = [
             entry.call.name
             for entry in lab.audit.entries(Where(verbs=WRITES, namespace=place.namespace), since=mark)
