@@ -70,7 +70,9 @@ class Operator:
     def metric(self, name: str) -> float:
         """The sum of a metric's samples; 0 before it listens."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=PATIENCE_SECONDS) as answer:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self.port}/metrics", timeout=PATIENCE_SECONDS
+            ) as answer:
                 lines = answer.read().decode().splitlines()
         except OSError:
             return 0.0
@@ -78,7 +80,9 @@ class Operator:
 
     def writes(self) -> int:
         """Calls that changed something, or tried to; Leases aside."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=PATIENCE_SECONDS) as answer:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{self.port}/metrics", timeout=PATIENCE_SECONDS
+        ) as answer:
             lines = answer.read().decode().splitlines()
         reads = ('verb="get"', 'verb="list"', 'verb="watch"')
         return sum(
