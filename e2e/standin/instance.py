@@ -101,8 +101,9 @@ class Instance:
         self.state = State.DRAINING
 
     def abort(self) -> None:
-        """What runs and what waits ends where it is."""
+        """What runs and what waits ends where it is; what is there by now is told first."""
         self.look()
+        self._tell_all(self.engine.now)
         for request in self.engine.requests:
             self.engine.abort(request)
             self._beside.success["abort"] += 1
@@ -207,10 +208,13 @@ class Instance:
             looked = self.now
             self.look()
             at = self.engine.now
-            for listener in list(self._listeners.values()):
-                self._tell(listener, at)
+            self._tell_all(at)
             # The next step begins where the last one ended. An engine that is not ahead of the clock has nothing to do.
             await asyncio.sleep(max(0.0, at - self.now) if at >= looked else _IDLE_S)
+
+    def _tell_all(self, at: float) -> None:
+        for listener in list(self._listeners.values()):
+            self._tell(listener, at)
 
     def _tell(self, listener: _Listener, at: float) -> None:
         request = listener.request

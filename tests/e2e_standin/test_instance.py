@@ -148,6 +148,24 @@ def test_one_that_drains_finishes_what_runs_and_aborts_what_comes():
     assert isinstance(late, Aborted)
 
 
+def test_what_is_there_when_the_drain_ends_is_told_though_nobody_had_come_to_it():
+    """A busy machine: the last steps end, and who looks whether all is done comes before who tells of tokens."""
+
+    async def work() -> int:
+        loop, ahead = asyncio.get_running_loop(), [0.0]
+        instance = Instance(TOLD, clock=lambda: loop.time() + ahead[0])
+        task = asyncio.create_task(_all(instance, 50, 100))
+        await asyncio.sleep(0.1)
+        ahead[0] = 100.0
+        instance.drain()
+        instance.look()
+        assert not instance.busy
+        instance.abort()
+        return await task
+
+    assert virtually(work()) == 100
+
+
 def test_a_restart_begins_all_counters_anew():
     async def work() -> dict[str, float]:
         async with running() as instance:
