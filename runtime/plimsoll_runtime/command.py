@@ -29,6 +29,11 @@ from plimsoll_runtime.words import tell
 
 TERMINATION_LOG = "/dev/termination-log"
 ADAPTERS = "/tmp/adapters"  # noqa: S108 - of a container, or of whoever tries it by hand
+MISLED = 2
+"""The exit code where our own words are wrong, as argparse has it."""
+OWN_WORDS = (
+    "write it anew, or let operator and supervisor be of one release (registry.runtimeImage of its config)"
+)
 MEMORY_SECONDS = 20.0
 """Until the driver has taken back what an engine before this one had."""
 
@@ -39,11 +44,11 @@ def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
     if told.command == "serve":
         if not argv:
             tell("serve: the engine's words are missing; they follow `--`")
-            return 2
+            return MISLED
         return _serve(told, tuple(argv), environment)
     if told.command == "facts":
         return leave_facts(told.source, told.revision, told.termination_log, environment)
-    return 2
+    return MISLED
 
 
 def _cut(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -125,27 +130,25 @@ def _parser() -> argparse.ArgumentParser:
 
 def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping[str, str]) -> int:
     said = Said(argv, time.monotonic())
-    try:
-        place = _place(told, argv)
-    except ValueError as error:
-        tell(f"--member {' '.join(told.member)}: {error}")
-        return 2
-    members = Members(place.size) if place is not None and place.leads else None
-    kept = _adapters(told, argv, environment, said, members)
     options = Options(
         argv=argv,
         environment=environment,
         grace=told.grace,
         hang=told.hang_seconds,
         message=told.termination_log,
-        place=place,
         wishes=tuple(told.fetch),
     )
     try:
+        place = _place(told, argv)
+    except ValueError as error:
+        return _misled(options, said, f"--member {' '.join(told.member)}: {error}")
+    try:
         need = with_argv(_plan(told.plan), argv, environment)
     except (OSError, ValueError) as error:
-        tell(f"--plan {told.plan}: {error}")
-        return 2
+        return _misled(options, said, f"--plan {told.plan}: {error}")
+    options = options._replace(place=place)
+    members = Members(place.size) if place is not None and place.leads else None
+    kept = _adapters(told, argv, environment, said, members)
     try:
         side = Side(said, told.port, members)
     except OSError as error:  # an engine that nobody can ask about is better than none
@@ -157,6 +160,12 @@ def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping
         return _run(options, said, members, need, kept)
     finally:
         side.close()
+
+
+def _misled(options: Options, said: Said, why: str) -> int:
+    """By words of its own that it cannot read: whoever wrote them sees pods, and no log."""
+    Supervisor(options, said).refuse(Failure("BadSetting", why, OWN_WORDS))
+    return MISLED
 
 
 def _place(told: argparse.Namespace, argv: Sequence[str]) -> Place | None:
@@ -250,7 +259,11 @@ def _look(need: Need, said: Said, supervisor: Supervisor) -> list[Failure]:
         time.sleep(1.0)
         return time.monotonic() < until and not supervisor.told_to_end()
 
-    seen, found = settled(need, lambda: see(need, devices()), wait)
+    try:
+        seen, found = settled(need, lambda: see(need, devices()), wait)
+    except Exception as error:  # noqa: BLE001 - what cannot be seen from here is left to the engine
+        tell(unforeseen(error, "the look at this machine").message)
+        return []
     said.sees(seen.devices)
     return found
 

@@ -56,7 +56,8 @@ def test_who_is_who_may_be_told_by_whoever_starts_it():
 def test_a_rank_that_there_is_not_is_an_error_of_the_command_line(supervised, rank):
     supervised.engine(own=("--member", rank, "2", "a.b"))
     assert supervised.end() == 2
-    assert "--member" in supervised.said()
+    assert supervised.failure()["word"] == "BadSetting"
+    assert supervised.failure()["message"].startswith("--member ")
 
 
 def test_a_member_that_comes_back_ends_the_group():
@@ -117,8 +118,27 @@ def test_a_leader_that_started_again_or_fails_or_is_silent_ends_its_member():
     assert failed.message == "this replica is over: NoKvRoom: no room"
 
 
+def test_members_are_let_in_when_their_leader_has_an_engine_and_not_while_it_brings_its_model():
+    said, members = Said(("vllm", "serve"), 0.0), Members(2)
+    side = Side(said, 0, members)
+    place = Place(1, 2, "127.0.0.1", side.port)
+    try:
+        said.begins_to_fetch(0.0)
+        early = ask_leader(place, Report(1, "x"))
+        assert early is not None
+        assert not early.accepted
+        assert members.joined == 0
+        said.begins(1.0)
+        then = ask_leader(place, Report(1, "x"))
+        assert then is not None
+        assert then.accepted
+    finally:
+        side.close()
+
+
 def test_who_belongs_to_the_leader_before_is_not_let_in_by_the_next_and_ends_alone():
     said, members = Said(("vllm", "serve"), 0.0), Members(2)
+    said.begins(0.0)
     side = Side(said, 0, members)
     place = Place(1, 2, "127.0.0.1", side.port)
     try:
@@ -160,8 +180,9 @@ def test_a_member_finds_its_leader_when_names_no_longer_resolve(monkeypatch):
             raise socket.gaierror(socket.EAI_AGAIN, "try again")
         return resolve(host, *more, **others)
 
-    members = Members(2)
-    side = Side(Said(("vllm", "serve"), 0.0), 0, members)
+    leader = Said(("vllm", "serve"), 0.0)
+    leader.begins(0.0)
+    side = Side(leader, 0, Members(2))
     place = Place(1, 2, "leader.example", side.port)
     member = Supervisor(Options(argv=("vllm", "serve"), environment={}, place=place), Said(("vllm",), 0.0))
     try:

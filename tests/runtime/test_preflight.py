@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import sys
 from pathlib import Path
 
 import pytest
 
+from plimsoll_runtime import command
 from plimsoll_runtime.nvml import Devices, Gpu, NvmlError, amd_devices, nvidia_devices
 from plimsoll_runtime.preflight import (
     GIB,
@@ -20,6 +22,8 @@ from plimsoll_runtime.preflight import (
     settled,
     with_argv,
 )
+from plimsoll_runtime.said import Said
+from plimsoll_runtime.supervisor import Options, Supervisor
 
 H100 = Gpu("NVIDIA H100 80GB HBM3", 80 * GIB, 79 * GIB, (9, 0))
 
@@ -326,5 +330,20 @@ def test_a_plan_that_is_none_is_an_error_of_the_command_line(supervised, tmp_pat
     said = str(tmp_path / said) if said == "plan.json" else said
     supervised.engine(own=("--plan", said))
     assert supervised.end() == 2
-    assert f"--plan {said}: " in supervised.said()
-    assert why in supervised.said()
+    assert supervised.failure()["word"] == "BadSetting"
+    assert supervised.failure()["message"].startswith(f"--plan {said}: ")
+    assert why in supervised.failure()["message"]
+
+
+def test_a_look_that_fails_itself_ends_no_start(tmp_path: Path, monkeypatch, capfd):
+    def broken() -> Devices:
+        raise RuntimeError("a driver's library of another kind")
+
+    monkeypatch.setattr(command, "devices", broken)
+    options = Options((sys.executable, "-c", "print('I was started')"), {}, message=tmp_path / "why")
+    said = Said(options.argv, 0.0)
+    assert command._look(Need(gpus=1), said, Supervisor(options, said)) == []
+    assert (
+        "the look at this machine ended in an error that nobody foresaw (RuntimeError)"
+        in capfd.readouterr().err
+    )
