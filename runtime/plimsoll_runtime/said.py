@@ -39,6 +39,7 @@ class Said:
         self._progress: Progress | None = None
         self._fetched: dict[str, str] = {}
         self._fetch_began: float | None = None
+        self._begun = False
         self._adapters: list[dict[str, object]] | None = None
         self.run = f"{time.time_ns():x}"
         """Of this start, so that members of a group can tell it from another."""
@@ -52,6 +53,12 @@ class Said:
     def phase(self) -> str:
         with self._lock:
             return self._startup.phase
+
+    @property
+    def begun(self) -> bool:
+        """Whether there has been an engine, that others may wait for."""
+        with self._lock:
+            return self._begun
 
     @property
     def served(self) -> bool:
@@ -103,7 +110,7 @@ class Said:
     def begins(self, now: float) -> None:
         """An engine is started."""
         with self._lock:
-            self._state = STARTING
+            self._state, self._begun = STARTING, True
             self._startup = Startup(now, self._fetch_began)
 
     def serves(self, now: float) -> None:

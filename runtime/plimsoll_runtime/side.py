@@ -50,8 +50,9 @@ def heard(said: Said, members: Members | None, text: bytes, sender: str, now: fl
     failure = said.failure
     # Who belongs to the leader before this one is about to end, and would end the new group too if it were let in.
     ours = report.leader in ("", said.run)
+    # A member's engine waits for its leader's only so long (`ray start` 40 s), and a model may take longer to come.
     body = {
-        "accepted": ours and members.take(report, sender, now),
+        "accepted": ours and said.begun and members.take(report, sender, now),
         "run": said.run,
         "serves": said.state == SERVING,
         "failure": None if failure is None else failure.told(),
