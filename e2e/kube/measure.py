@@ -18,10 +18,10 @@ from cluster import Cluster
 from common import ROOT
 from kube.things import Seen, family
 from plimsoll.api.config import OperatorConfig
-from plimsoll.kube.applier import Owner
 from plimsoll.kube.credentials import Access
 from plimsoll.kube.door import Door
 from plimsoll.kube.sight import Sight
+from plimsoll.objects import Owner
 
 NAMESPACE = "default"
 

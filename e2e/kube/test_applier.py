@@ -26,9 +26,8 @@ from kube.things import (
     workload,
 )
 from plimsoll import names
-from plimsoll.kube.applier import Owner
 from plimsoll.kube.kinds import path_of
-from plimsoll.objects import Manifest
+from plimsoll.objects import Manifest, Owner
 
 
 @pytest.fixture

@@ -20,10 +20,11 @@ from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.observe import observe
 from plimsoll.facts.serving import Serving, Stage
-from plimsoll.kube.applier import Applier, Owner
+from plimsoll.kube.applier import Applier
 from plimsoll.kube.door import Door
 from plimsoll.kube.kinds import POD
 from plimsoll.kube.sight import Sight
+from plimsoll.objects import Owner
 
 
 class Looking:

@@ -15,7 +15,6 @@ from cluster.faults.rules import Fault
 from kube.conftest import Doors
 from kube.things import Seen, account, deployment, family, seeing, soon
 from plimsoll import names
-from plimsoll.kube.applier import Owner
 from plimsoll.kube.door import Door
 from plimsoll.kube.errors import Conflict, NotFound
 from plimsoll.kube.events import Event, Events
@@ -23,6 +22,7 @@ from plimsoll.kube.kinds import OWNER
 from plimsoll.kube.lease import Lease
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.status import StatusWriter
+from plimsoll.objects import Owner
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from typing import Any
 
 from cluster.api import Api
 from plimsoll import names
-from plimsoll.kube.applier import Applier, Owner
+from plimsoll.kube.applier import Applier
 from plimsoll.kube.children import Children
 from plimsoll.kube.door import Door
-from plimsoll.objects import Manifest, manifest
+from plimsoll.objects import Manifest, Owner, manifest
 
 PATIENCE_SECONDS = 20.0
 

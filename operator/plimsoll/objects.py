@@ -33,6 +33,20 @@ class Bearer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """The deployment that objects belong to."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+    """Empty where no cluster holds it; objects then name no owner."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """An object as it should be: every field that we own, and no other."""
 

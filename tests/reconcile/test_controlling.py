@@ -26,7 +26,8 @@ from plimsoll.reconcile.resources import Resources
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.sources import Asked, ByPods, Looked
 from plimsoll.reconcile.subject import Subject
-from plimsoll.reconcile.world import Cluster, World, plan_ref
+from plimsoll.reconcile.world import Cluster, World
+from plimsoll.render.shared import plan_ref
 from plimsoll.status.told import News
 from tests.planning.asking import inventory, pool
 from tests.reconcile.test_decide import after, seen

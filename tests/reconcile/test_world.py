@@ -17,8 +17,9 @@ from plimsoll.objects import Ref
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.models import Models
 from plimsoll.reconcile.resources import Resources
-from plimsoll.reconcile.world import Cluster, World, plan_ref
+from plimsoll.reconcile.world import Cluster, World
 from plimsoll.render.revision import Revision
+from plimsoll.render.shared import plan_ref
 from tests.render.building import frozen, plan_of, resource
 
 KEY = "team-a/chat"

@@ -14,7 +14,7 @@ from plimsoll.facts.capabilities import Capabilities
 from plimsoll.facts.groups import Reservation
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.serving import Serving
-from plimsoll.kube.applier import Applied, Applier, Owner
+from plimsoll.kube.applier import Applied, Applier
 from plimsoll.kube.child import Child
 from plimsoll.kube.door import Door
 from plimsoll.kube.errors import Conflict, NotFound
@@ -22,7 +22,7 @@ from plimsoll.kube.events import Event, Events
 from plimsoll.kube.kinds import path_of
 from plimsoll.kube.sight import Sight
 from plimsoll.kube.status import StatusWriter
-from plimsoll.objects import Bearer, Manifest, Ref
+from plimsoll.objects import Bearer, Manifest, Owner, Ref
 from plimsoll.status.told import News
 
 SYNC_SECONDS: Final = 120.0

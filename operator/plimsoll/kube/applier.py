@@ -19,7 +19,7 @@ from plimsoll.kube.children import Children
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.errors import Conflict, Invalid, KubeError
 from plimsoll.kube.kinds import WORKLOADS, kind_of, path_of
-from plimsoll.objects import Manifest, Ref
+from plimsoll.objects import Manifest, Owner, Ref
 
 NO_VERSION: Final = "1"
 """Of no object: etcd counts from 1, and the API server's first write of any object comes later."""
@@ -27,19 +27,6 @@ _WORKLOADS: Final = frozenset(kind.name for kind in WORKLOADS)
 _NEEDED: Final = frozenset({"ServiceAccount", "ConfigMap", "ControllerRevision", "Service", "NetworkPolicy"})
 """What pods must not start without."""
 _ROUTES: Final = frozenset({"HTTPRoute", "Ingress", "InferencePool", "Service", "PodMonitor"})
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The resource that the children belong to."""
-
-    namespace: str
-    name: str
-    uid: str
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from plimsoll import names
-from plimsoll.kube.applier import Owner
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.errors import Conflict, KubeError, NotFound
 from plimsoll.kube.kinds import EVENT
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.times import micro_time
+from plimsoll.objects import Owner
 
 LOG: Final = logging.getLogger(__name__)
 MOST: Final = 1000

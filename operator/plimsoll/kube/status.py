@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from plimsoll import names
-from plimsoll.kube.applier import Owner
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.kinds import OWNER
-from plimsoll.objects import canonical
+from plimsoll.objects import Owner, canonical
 
 NOTHING: Final[Mapping[str, Any]] = {}
 

@@ -31,7 +31,8 @@ from plimsoll.reconcile.sources import Asked, Looked, Source
 from plimsoll.reconcile.storing import STORE_S, first_due, matters, taught
 from plimsoll.reconcile.subject import Subject, subject_of
 from plimsoll.reconcile.tick import Case, Judged, Tick
-from plimsoll.reconcile.world import World, plan_ref
+from plimsoll.reconcile.world import World
+from plimsoll.render.shared import plan_ref
 
 LOG: Final = logging.getLogger(__name__)
 PATIENCE_S: Final = 60.0

@@ -16,7 +16,7 @@ from plimsoll.facts.serving import Serving, Stage
 from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
 from plimsoll.reconcile.token import token
-from plimsoll.reconcile.world import plan_ref
+from plimsoll.render.shared import plan_ref
 from plimsoll.status.scaler_words import conflict
 from plimsoll.status.standing import MOVING
 

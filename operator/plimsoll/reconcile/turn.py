@@ -23,7 +23,7 @@ from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.control.rollout.failing import steady
 from plimsoll.engines.vllm import served_names
-from plimsoll.kube.applier import Applied, Owner
+from plimsoll.kube.applier import Applied
 from plimsoll.planning.placing.budgets import Limits
 from plimsoll.planning.plan import Outcome
 from plimsoll.planning.planner import PlanFacts
@@ -35,11 +35,11 @@ from plimsoll.reconcile.rebuild import rebuilt
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.settled import settled
 from plimsoll.reconcile.told_models import Told
-from plimsoll.reconcile.world import World, plan_ref
+from plimsoll.reconcile.world import World
 from plimsoll.render.adapters import list_ref
 from plimsoll.render.revision import Revision
 from plimsoll.render.sets import owner_of
-from plimsoll.render.shared import endpoint
+from plimsoll.render.shared import endpoint, plan_ref
 from plimsoll.status.live import timestamp
 from plimsoll.status.story import Story, Trouble
 from plimsoll.status.told import news, told, unreadable
@@ -162,7 +162,7 @@ async def _apply(world: World, deployment: LLMDeployment, decision: Decision) ->
     """A deployment for which nothing was decided keeps what it has."""
     if decision.rollout is None:
         return Applied()
-    owner = Owner(deployment.namespace, deployment.name, deployment.metadata.uid or "")
+    owner = owner_of(deployment)
     applied = await world.cluster.apply(
         owner, decision.manifests, prune=decision.prune, spared=decision.spared
     )

@@ -12,7 +12,6 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
-from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import ObjectMeta
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
@@ -21,11 +20,11 @@ from plimsoll.facts.groups import Reservation
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import Learned
 from plimsoll.facts.serving import Serving
-from plimsoll.kube.applier import Applied, Owner
+from plimsoll.kube.applier import Applied
 from plimsoll.kube.child import Child
 from plimsoll.kube.errors import KubeError
 from plimsoll.kube.facts_pods import FactsPod
-from plimsoll.objects import Bearer, Manifest, Ref
+from plimsoll.objects import Bearer, Manifest, Owner, Ref
 from plimsoll.planning.placing.budgets import UNLIMITED, Claim, Limits, claim_of, limits_of
 from plimsoll.reconcile.books import Books
 from plimsoll.reconcile.direction import Direction
@@ -34,6 +33,7 @@ from plimsoll.reconcile.measured import Measured
 from plimsoll.reconcile.models import Models
 from plimsoll.reconcile.resources import Resources
 from plimsoll.render.revision import Revision, RevisionUnreadable
+from plimsoll.render.shared import plan_ref
 from plimsoll.status.told import News
 
 MOST_REVISIONS: Final = 256
@@ -229,7 +229,3 @@ class World:
 
 def _spent(kept: Kept) -> tuple[tuple[Claim, int], ...]:
     return () if kept.plan is None else tuple((claim_of(one), one.replicas) for one in kept.plan.sets)
-
-
-def plan_ref(namespace: str, name: str) -> Ref:
-    return Ref("v1", "ConfigMap", namespace, names.child_name(name, "plan"))

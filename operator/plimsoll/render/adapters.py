@@ -12,8 +12,8 @@ from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.adapters import LIST_FOLDER, LIST_KEY, adapter_list, come_and_go
-from plimsoll.objects import Manifest, Ref
-from plimsoll.render.owned import Owner, owned
+from plimsoll.objects import Manifest, Owner, Ref
+from plimsoll.render.owned import owned
 from plimsoll.render.volumes import ADAPTERS
 
 

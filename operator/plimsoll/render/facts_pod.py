@@ -17,10 +17,10 @@ from plimsoll.api.v1alpha1.model import ModelSpec, SecretKey
 from plimsoll.api.v1alpha1.source import HUBS, scheme_of, with_scheme
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.sources import TOKENS, Named, hub_of, sources, word_of
-from plimsoll.objects import Manifest, canonical
+from plimsoll.objects import Manifest, Owner, canonical
 from plimsoll.render.environment import from_secret, outside
 from plimsoll.render.images import runtime_image
-from plimsoll.render.owned import Owner, owned
+from plimsoll.render.owned import owned
 from plimsoll.render.start import SUPERVISOR, verbatim
 from plimsoll.render.volumes import CA_FOLDER, CACHE, MODELS, mounted_source, read_only
 

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from plimsoll import names
-from plimsoll.objects import Manifest, manifest
+from plimsoll.objects import Manifest, Owner, manifest
 from plimsoll.render.templating import made
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """The deployment that objects belong to."""
-
-    namespace: str
-    name: str
-    uid: str | None
-    """None where no cluster holds it; objects then name no owner."""
 
 
 def owned(
@@ -41,7 +30,7 @@ def owned(
     }
     if annotations:
         metadata["annotations"] = dict(annotations)
-    if owner.uid is not None:
+    if owner.uid:
         metadata["ownerReferences"] = [_reference(owner)]
     filled = made(template, kind=kind, metadata=metadata, images=images, **values)
     stamped = {**(annotations or {}), names.ANNOTATION_HASH: filled.digest}

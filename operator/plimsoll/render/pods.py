@@ -13,12 +13,13 @@ from plimsoll.engines.command import PORT, EngineCommand
 from plimsoll.engines.sources import fetched_first
 from plimsoll.engines.timing import drain_seconds
 from plimsoll.engines.vllm import served_names
+from plimsoll.objects import Owner
 from plimsoll.planning.plan import PlanSet
 from plimsoll.render import placing
 from plimsoll.render.adapters import adapter_words, keeps_adapters, list_name
 from plimsoll.render.environment import environment
 from plimsoll.render.images import Image, runtime_image
-from plimsoll.render.owned import Owner, labels_of
+from plimsoll.render.owned import labels_of
 from plimsoll.render.patching import patched
 from plimsoll.render.probes import PORT_NAME, grace_seconds, hold_seconds, probes
 from plimsoll.render.start import start_of, verbatim

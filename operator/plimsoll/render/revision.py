@@ -12,10 +12,10 @@ from enum import StrEnum
 from typing import Any
 
 from plimsoll import names
-from plimsoll.objects import Body, Manifest
+from plimsoll.objects import Body, Manifest, Owner
 from plimsoll.planning import codec
 from plimsoll.planning.plan import PlanSet
-from plimsoll.render.owned import Owner, owned
+from plimsoll.render.owned import owned
 from plimsoll.render.templating import images_of
 
 

@@ -15,8 +15,8 @@ from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.command import PORT
 from plimsoll.engines.timing import MOST_DRAIN
 from plimsoll.facts.capabilities import Capabilities
-from plimsoll.objects import Manifest
-from plimsoll.render.owned import Owner, leaders_of, members_of, owned
+from plimsoll.objects import Manifest, Owner
+from plimsoll.render.owned import leaders_of, members_of, owned
 from plimsoll.render.probes import PORT_NAME
 from plimsoll.render.revision import Revision, Workload
 from plimsoll.render.start import RUNTIME_PORT, RUNTIME_PORT_NAME

@@ -26,13 +26,13 @@ from plimsoll.engines.vllm import served_names
 from plimsoll.engines.vllm_groups import data_mode
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.model import ModelFacts
-from plimsoll.objects import Manifest
+from plimsoll.objects import Manifest, Owner
 from plimsoll.planning.plan import PlanSet
 from plimsoll.render import environment, placing
 from plimsoll.render.adapters import reads_adapters
 from plimsoll.render.identity import identity, identity_before
 from plimsoll.render.images import Image, image_of, rolled_by_operator
-from plimsoll.render.owned import Owner, owned
+from plimsoll.render.owned import owned
 from plimsoll.render.pods import QUEUE, SetTold, pod_template
 from plimsoll.render.revision import Data, Revision, Workload
 from plimsoll.render.templating import images_of
@@ -45,7 +45,7 @@ LWS_RANK, LWS_LEADER = "$(LWS_WORKER_INDEX)", "$(LWS_LEADER_ADDRESS)"
 
 
 def owner_of(deployment: LLMDeployment) -> Owner:
-    return Owner(namespace=deployment.namespace, name=deployment.name, uid=deployment.metadata.uid)
+    return Owner(namespace=deployment.namespace, name=deployment.name, uid=deployment.metadata.uid or "")
 
 
 def set_name(

@@ -12,10 +12,10 @@ from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.adapters import come_and_go
 from plimsoll.facts.capabilities import Capabilities
-from plimsoll.objects import Manifest
+from plimsoll.objects import Manifest, Owner, Ref
 from plimsoll.planning.plan import Plan
 from plimsoll.render.adapters import adapter_object
-from plimsoll.render.owned import Owner, leaders_of, members_of, owned
+from plimsoll.render.owned import leaders_of, members_of, owned
 from plimsoll.render.revision import Revision, Workload
 from plimsoll.render.routing import routes
 from plimsoll.render.sets import owner_of
@@ -92,6 +92,11 @@ def disruption_budget(owner: Owner, stay: int) -> Manifest:
     )
 
 
+def plan_ref(namespace: str, name: str) -> Ref:
+    """Where the plan of the deployment of this name is."""
+    return Ref("v1", "ConfigMap", namespace, names.child_name(name, "plan"))
+
+
 def plan_object(
     owner: Owner, plan: Plan, beside: Mapping[str, str] | None = None, turn: str = ""
 ) -> Manifest:
@@ -103,7 +108,7 @@ def plan_object(
         "configmap",
         owner,
         kind="ConfigMap",
-        name=names.child_name(owner.name, "plan"),
+        name=plan_ref(owner.namespace, owner.name).name,
         annotations=annotations,
         data={**(beside or {}), names.PLAN_KEY: plan.to_bytes().decode()},
         fixed=False,
