@@ -99,6 +99,26 @@ def test_what_is_not_what_its_sum_says_is_refused(store, tmp_path, how):
     assert how in caught.value.failure.message
 
 
+@pytest.mark.parametrize(
+    ("cut", "said"),
+    [
+        (None, "model-00002-of-00003.safetensors has 200000 bytes, and 300078 were announced"),
+        (250_000, "127.0.0.1 has less of model-00002-of-00003.safetensors than it announced"),
+    ],
+)
+def test_a_file_that_becomes_shorter_while_it_is_fetched_is_refused(store, tmp_path, cut, said):
+    def shorter(asked: Asked) -> Reply | None:
+        if "00002" in asked.path and asked.method == "GET":
+            store.wrong[SHARD] = store.objects[SHARD][:200_000]
+        return None
+
+    store.once += [shorter] if cut is None else [cut_once("00002", cut), shorter]
+    with pytest.raises(FetchFailed) as caught:
+        get(store, tmp_path)
+    assert (caught.value.failure.word, caught.value.failure.message) == ("BadCheckpoint", said)
+    assert "put the files there anew" in caught.value.failure.remedy
+
+
 def test_an_etag_that_is_no_sum_is_not_taken_for_one(store, tmp_path):
     store.scrambled.add(SHARD)
     assert files_of(get(store, tmp_path).path) == WANTED

@@ -318,15 +318,15 @@ def skip_to(answer: Answer, file: File, at: int) -> None:
     """To where the file is wanted from, where a server gives all of what it was asked a part of."""
     told = answer.headers.get("content-range", "")
     start = file.at + at
+    total = answer.headers.get("content-length", "")
     if answer.status == 206:
         if not told.replace("=", " ").lower().startswith(f"bytes {start}-"):
             raise Transient(f"another part came than was asked for ({told or 'none is named'})")
         total = told.rpartition("/")[2]
-        if total.isdecimal() and not file.at and int(total) != file.size:
-            message = f"{file.path} has {total} bytes, and {file.size} were announced"
-            raise failed("BadCheckpoint", message, ANEW)
-        return
-    for _ in _chunks(answer, start):
+    if total.isdecimal() and not file.at and int(total) != file.size:
+        message = f"{file.path} has {total} bytes, and {file.size} were announced"
+        raise failed("BadCheckpoint", message, ANEW)
+    for _ in _chunks(answer, 0 if answer.status == 206 else start):
         pass
 
 

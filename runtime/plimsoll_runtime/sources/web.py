@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
-from urllib.parse import SplitResult, urljoin
+from urllib.parse import SplitResult, unquote, urljoin
 
 from plimsoll_runtime import VERSION
 from plimsoll_runtime.sources.guard import (
@@ -27,11 +27,12 @@ from plimsoll_runtime.sources.guard import (
     same_origin,
 )
 from plimsoll_runtime.sources.proxies import Proxy, proxy_of
-from plimsoll_runtime.sources.trouble import Patience, Refused, Transient, failed
+from plimsoll_runtime.sources.trouble import ANEW, Patience, Refused, Transient, failed
 
 MOST_HOPS = 6
 MOST_TEXT = 64 << 20
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
+_NO_SUCH_RANGE = 416
 _ELSEWHERE = (301, 302, 303, 307, 308)
 _AGENT = f"plimsoll-runtime/{VERSION}"
 NOTHING: Mapping[str, str] = {}
@@ -233,6 +234,9 @@ def _checked(answer: Answer) -> Answer:
         if status in _PASSING:
             after = answer.headers.get("retry-after", "")
             raise Transient(f"{where} answers {status}", float(after) if after.isdecimal() else None)
+        if status == _NO_SUCH_RANGE:
+            name = unquote(parts_of(answer.url).path).rpartition("/")[2]
+            raise failed("BadCheckpoint", f"{where} has less of {name[:200]} than it announced", ANEW)
         try:
             body = answer.read(4096).decode("utf-8", "replace")
         except Transient:
