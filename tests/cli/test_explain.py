@@ -75,12 +75,66 @@ def test_what_nobody_set_is_told_with_what_was_decided():
         ("max_model_length", "max_model_len"),
         ("contextTokens", "workload.contextTokens"),
         ("kv_dtyp", "kv_dtype"),
+        ("tensor", "topology.tensor"),
+        ("ttft", "slo.ttftP99Ms"),
+        ("gpu", "topology.gpuProducts"),
     ],
 )
 def test_an_unknown_name_has_near_ones(name: str, near: str):
-    ran = explain(name) if name != "contextTokens" else explain("tokens")
+    ran = explain(name)
     assert ran.code == 3
-    assert near in ran.err or "Tokens" in ran.err
+    assert near in ran.err
+
+
+@pytest.mark.parametrize(
+    ("flag", "found"),
+    [
+        ("gpu_memory_utilization", "utilization = "),
+        ("tensor_parallel_size", "topology.tensor = not set"),
+        ("enable-prefix-caching", "prefix_caching = "),
+        ("block_size", "block_size = 16 tokens"),
+        ("max_num_seqs", "max_num_seqs = "),
+    ],
+)
+def test_the_engine_s_own_names_are_known(flag: str, found: str):
+    assert f"  {found}" in explain(flag).out
+
+
+def test_a_group_was_set_by_those_who_set_something_in_it():
+    said = explain("slo").out
+    assert "  slo = {ttftP99Ms: " in said
+    assert "nobody set it" not in said
+    assert "user" in explain("scaling").out
+
+
+def test_a_field_is_shown_as_it_would_be_written():
+    assert "model.source = hf://" in explain("model.source").out
+    named = CHAT.read_text().replace("spec:\n", "spec:\n  paused: true\n")
+    ran = plimsoll("explain", "-f", "-", "--fleet", "8xH100", "paused", stdin=named)
+    assert "paused = true" in ran.out
+
+
+@pytest.mark.parametrize("name", ["engine.version", "engine_version"])
+def test_the_version_of_the_engine_is_told_though_nobody_set_it(name: str):
+    said = explain(name).out
+    assert "engine_version = vllm 0." in said
+    assert "no version is set" in said
+
+
+def test_of_what_does_not_fit_no_number_of_replicas_is_promised():
+    ran = plimsoll("explain", "-f", str(CHAT), "--fleet", "1xT4", "replicas")
+    said = " ".join(ran.out.split())
+    assert ran.code == 2
+    assert "replicas = none because nothing fits; else" in said
+
+
+@pytest.mark.parametrize("name", ["max_model_len", "weights", "replicas"])
+def test_where_nothing_could_be_decided_the_reason_is_the_answer(name: str):
+    wrong = CHAT.read_text().replace("    preset: chat", "    preset: chat\n    contextTokens: 10000000")
+    ran = plimsoll("explain", "-f", "-", "--fleet", "8xH100", name, stdin=wrong)
+    assert ran.code == 3
+    assert "is no value of a plan" not in ran.err
+    assert "workload.contextTokens is 10,000,000" in " ".join(ran.out.split())
 
 
 def test_json_holds_the_same():
