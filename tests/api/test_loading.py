@@ -24,8 +24,8 @@ def one(spec: str) -> list[str]:
     [
         ("  replicas: '3'", "spec.replicas: must be a whole number, written without quotes or a point (found '3')"),
         ("  replicas: 1.5", "spec.replicas: must be a whole number, written without quotes or a point (found 1.5)"),
-        ("  replicas: true", "spec.replicas: must be a whole number, written without quotes or a point (found True)"),
-        ("  adapters: {runtimeLoading: true, maxRank: true}", "spec.adapters.maxRank: must be a whole number, written without quotes or a point (found True)"),
+        ("  replicas: true", "spec.replicas: must be a whole number, written without quotes or a point (found true)"),
+        ("  adapters: {runtimeLoading: true, maxRank: true}", "spec.adapters.maxRank: must be a whole number, written without quotes or a point (found true)"),
         ("  replicas: -1", "spec.replicas: must be at least 0 (found -1)"),
         ("  paused: 'yes'", "spec.paused: must be true or false, written without quotes (found 'yes')"),
         ("  slo: {ttftP99Ms: 0}", "spec.slo.ttftP99Ms: must be at least 1 (found 0)"),
@@ -55,6 +55,9 @@ def one(spec: str) -> list[str]:
         ),
         ("  topology: {gpuProducts: [H100, H100]}", "spec.topology.gpuProducts: 'H100' is listed twice; each may stand there once (found ['H100', 'H100'])"),
         ("  longContext: {ropeType: yarn, factor: '0.5'}", "spec.longContext.factor: has not the form ^[1-9][0-9]{0,8}(\\.[0-9]{1,6})?$ (found '0.5')"),
+        ("  podLabels: {team: a b}", "spec.podLabels.team: must hold only letters, digits, '-', '_' and '.', and begin and end with a letter or a digit (found 'a b')"),
+        ("  podAnnotations: {a: null}", "spec.podAnnotations.a: must be text; put it in quotes (found null)"),
+        ("  podAnnotations: {a: {b: c}}", "spec.podAnnotations.a: must be text; write it as one block behind '|' (found {'b': 'c'})"),
         ("  scaling: {min: 4, max: 2}", "spec.scaling.min: min must not be above max (found 4)"),
         (
             "  podPatches: [{op: add, path: /spec/hostname, value: chat}]",
@@ -64,6 +67,13 @@ def one(spec: str) -> list[str]:
 )  # fmt: skip
 def test_a_problem_names_the_field_the_value_and_what_would_be_right(spec: str, expected: str) -> None:
     assert one(spec) == [expected]
+
+
+@pytest.mark.parametrize("source", ["hf:/a/b", "https://huggingface.co/a/b", "hf://ä/b", "models/a/b"])
+def test_a_source_that_is_none_is_told_the_forms_of_one_in_words(source: str) -> None:
+    [problem] = load_deployments(f"{HEAD}spec:\n  model: {{source: '{source}'}}\n").problems
+    assert str(problem).startswith("spec.model.source: must be hf://ORG/NAME or ORG/NAME, ")
+    assert str(problem).endswith(f"(found '{source}')")
 
 
 def test_all_problems_of_a_file_are_told_at_once() -> None:
@@ -164,7 +174,11 @@ def test_a_source_is_taken_apart(source: str, scheme: str, location: str) -> Non
         pytest.param(
             'a: {b: ["x", "\\e[31m"]}', "a.b[1]: holds a control character (U+001B)", id="an escape in quotes"
         ),
-        pytest.param(f"a: {'9' * 5000}", "not YAML", id="a number without end"),
+        pytest.param(
+            f"a: {'9' * 5000}",
+            "line 1: a number of 5000 digits, more than any field takes",
+            id="a number without end",
+        ),
         pytest.param(b"a: \xff", "not UTF-8: byte 3 is 0xff", id="bytes that are no text"),
         pytest.param("#" * (MAX_BYTES + 1), "larger than 1048576 bytes (1 MiB)", id="a large file"),
     ],

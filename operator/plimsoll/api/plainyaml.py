@@ -9,6 +9,7 @@ from typing import Any, Final
 import yaml
 
 MAX_DEPTH: Final = 64
+MAX_DIGITS: Final = 100  # of a number; what a field takes is far shorter
 MAX_VALUES: Final = 100_000  # about 4 s of reading; 1 MiB of real resources holds some 40,000
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -82,6 +83,12 @@ class PlainLoader(BoundedMerges, yaml.SafeLoader):
             seen.add(key.value)
         return node
 
+    def construct_int(self, node: yaml.ScalarNode) -> int:
+        if len(node.value) > MAX_DIGITS:
+            raise _refused(f"a number of {len(node.value)} digits, more than any field takes", node)
+        number: int = super().construct_yaml_int(node)
+        return number
+
     def construct_undefined(self, node: yaml.Node) -> Any:
         raise _refused(f"tag {node.tag!r} is not allowed; write plain YAML", node)
 
@@ -104,5 +111,6 @@ def _resolvers() -> dict[Any, Any]:
 PlainLoader.yaml_implicit_resolvers = _resolvers()
 PlainLoader.yaml_constructors = {
     **{f"{_TAG}{kind}": yaml.SafeLoader.yaml_constructors[f"{_TAG}{kind}"] for kind in _PLAIN},
+    f"{_TAG}int": PlainLoader.construct_int,
     None: PlainLoader.construct_undefined,
 }

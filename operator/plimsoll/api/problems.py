@@ -8,6 +8,16 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from plimsoll.api.base import (
+    DNS_LABEL,
+    DNS_SUBDOMAIN,
+    LABEL_KEY,
+    LABEL_VALUE,
+    PRINTABLE,
+    PRINTABLE_SPACE,
+)
+from plimsoll.api.v1alpha1.source import SPELLING
+
 SHOWN: Final = 80
 MIN_STEM: Final = 3
 """Letters by which the beginning of a field's name can be told."""
@@ -35,7 +45,9 @@ class SpecError(ValueError):
 
 
 def show(value: object) -> str:
-    """A value for a message: short, on one line, with every unprintable character spelled out."""
+    """A value for a message: short, on one line, as YAML has it, with every unprintable character spelled out."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
@@ -88,6 +100,18 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "tuple_type": "must be a list",
     "value_error": "{error}",
 }
+_ENDS: Final = "and begin and end with a letter or a digit"
+_SPELLINGS: Final[Mapping[str, str]] = {
+    SPELLING: "must be hf://ORG/NAME or ORG/NAME, modelscope://ORG/NAME, s3://BUCKET/PATH, "
+    "oci://REGISTRY/REPOSITORY:TAG, pvc://CLAIM/PATH, or an absolute path",
+    DNS_LABEL: f"must hold only small letters, digits and '-', {_ENDS}",
+    DNS_SUBDOMAIN: f"must hold only small letters, digits, '-' and '.', {_ENDS}",
+    LABEL_KEY: f"a key must hold only letters, digits, '-', '_' and '.', {_ENDS}; a domain and '/' may stand before it",
+    LABEL_VALUE: f"must hold only letters, digits, '-', '_' and '.', {_ENDS}",
+    PRINTABLE: "must hold only ASCII letters, digits and signs, without spaces",
+    PRINTABLE_SPACE: "must hold only ASCII letters, digits, signs and spaces, on one line",
+}
+"""The patterns that cannot be read at a glance, in words."""
 
 
 def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
@@ -96,6 +120,10 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if detail["type"] in ("model_type", "dict_type"):
         inside = _fields_at(model, [part for part in detail["loc"] if isinstance(part, str)])
         return f"must be a group of fields{': ' if inside else ''}{', '.join(inside)}"
+    if detail["type"] == "string_type" and isinstance(detail["input"], dict | list):
+        return "must be text; write it as one block behind '|'"
+    if detail["type"] == "string_pattern_mismatch" and (words := _SPELLINGS.get(detail["ctx"]["pattern"])):
+        return words
     if detail["type"] in _MESSAGES:
         return _MESSAGES[detail["type"]].format(**detail.get("ctx", {}))
     return detail["msg"][0].lower() + detail["msg"][1:]

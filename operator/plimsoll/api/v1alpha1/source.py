@@ -11,7 +11,7 @@ FETCHED: Final = (*HUBS, "s3")
 """Schemes of what comes over the network; what has another lies in a claim, an image or the engine's own file system."""
 
 _REPO = r"([A-Za-z0-9][A-Za-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*"
-_SPELLING = (
+SPELLING: Final = (
     rf"^((hf|modelscope)://{_REPO}"
     r"|[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*"
     r"|(s3|oci)://[A-Za-z0-9][A-Za-z0-9._:@/+=-]*"
@@ -19,7 +19,7 @@ _SPELLING = (
     r"|/[A-Za-z0-9._+=/-]*)$"
 )
 
-Source = Annotated[str, Field(min_length=1, max_length=512, pattern=_SPELLING)]
+Source = Annotated[str, Field(min_length=1, max_length=512, pattern=SPELLING)]
 Revision = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
 
 
