@@ -243,8 +243,11 @@ def test_a_path_that_ends_in_a_known_name_is_that_model_and_says_so(source, orig
     "source", ["s3://bucket/private", "oci://registry.example/x:1", "pvc://claim/x", "modelscope://a/b"]
 )
 def test_what_only_the_user_can_read_needs_a_facts_pod(source):
-    with pytest.raises(ModelNeedsFactsPod, match="What helps"):
+    inline = r"write the model's config.json into spec.model.architecture.config"
+    with pytest.raises(ModelNeedsFactsPod, match=f"What helps: {inline}$"):
         Resolver().resolve(ModelSpec(source=source))
+    with pytest.raises(ModelNeedsFactsPod, match=f"What helps: apply it to a cluster, .*; or {inline}; or "):
+        Resolver(folders=True).resolve(ModelSpec(source=source))
 
 
 def test_the_length_that_a_sentence_model_says_is_read_from_the_hub_too(hub, monkeypatch):

@@ -24,6 +24,7 @@ from plimsoll.facts.weights import scaled_to, weights_from_architecture
 
 INLINE: Final = "write the model's config.json into spec.model.architecture.config"
 FOLDER: Final = "point to a local folder that holds the model's config.json"
+CLUSTER: Final = "apply it to a cluster, whose operator reads it with a short pod of that namespace"
 CATALOGUE: Final = "use a model that `plimsoll models` lists"
 _LARGEST_HEADER: Final = 256 << 20
 _LARGEST_CONFIG: Final = 16 << 20
@@ -128,7 +129,9 @@ class Resolver:
             f"{model.scheme}:// is readable only with the user's own secret or volume, and the catalogue does not know "
             f"{_last_name(model.location)!r}"
         )
-        raise ModelNeedsFactsPod(model.source, reason, (INLINE, FOLDER))
+        # An operator that says this has no pod to read it with, and sees no folders.
+        helps = (CLUSTER, INLINE, FOLDER) if self._folders else (INLINE,)
+        raise ModelNeedsFactsPod(model.source, reason, helps)
 
 
 def _last_name(location: str) -> str:
