@@ -311,7 +311,8 @@ RULES = (
     ),
     _rule(
         "WorkerLost",
-        r"Worker proc (?P<what>\S+) died unexpectedly|Engine core process? (?P<core>\S+) died unexpectedly|EngineDeadError"
+        r"Worker proc (?P<what>\S+) died unexpectedly(?: \(exit code: -(?P<signal>\d+)\))?"
+        r"|Engine core process? (?P<core>\S+) died unexpectedly|EngineDeadError"
         r"|RayWorkerProc rank=\S+ died|ActorDiedError",
         "a worker of the engine was lost: {line}",
         "kubectl logs --previous shows its last lines; look for faults of the GPU and for memory pressure on the node",

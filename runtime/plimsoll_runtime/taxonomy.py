@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import signal
+from collections.abc import Mapping, Sequence
 
 from plimsoll_runtime.failure import MOST_EVIDENCE, Failure, plain
 from plimsoll_runtime.rules import RULES, SERVING, Rule
@@ -20,6 +21,15 @@ _QUOTED = re.compile(r" {4}(?!assert )")
 _INPUT = re.compile(
     r"Input (?P<why>should be .+?) \[type=\w+, input_value=(?P<value>.+?)(?:, input_type=\w+)?\]$"
 )
+_SENDERS: Mapping[int, str] = {
+    signal.SIGILL: "this CPU lacks an instruction that the image was built for: other nodes (spec.topology.nodeSelector), or"
+    " another spec.engine.image",
+    signal.SIGBUS: "a file that was mapped into memory had no room or was cut short: a larger volume at /dev/shm (spec.podPatches),"
+    " and look at the volume of the weights",
+    signal.SIGKILL: "nothing of the engine's own sends it: look for memory pressure on the node, and for who else kills there"
+    " (kubectl describe pod and node, dmesg)",
+}
+"""What to look for where a process was killed by a signal that leaves no words."""
 _VAGUE = re.compile("Engine core initialization failed|leaked shared_memory|See root cause above")
 
 
@@ -39,9 +49,8 @@ def explained(lines: Sequence[str], phase: str, code: int, *, memory_kills: int 
             for line in those:
                 found = rule.pattern.search(line)
                 if found is not None:
-                    return Failure(
-                        rule.word, _message(rule, found, lines), rule.remedy, _evidence(line, lines)
-                    )
+                    remedy = _remedy(found.groupdict().get("signal"), rule.remedy)
+                    return Failure(rule.word, _message(rule, found, lines), remedy, _evidence(line, lines))
     how = f"was killed by signal {code - 128}" if code > 128 else f"ended with exit code {code}"
     where = "while it served" if phase == SERVING else f"in the phase {phase} of its start"
     errors = _errors(lines)
@@ -49,9 +58,13 @@ def explained(lines: Sequence[str], phase: str, code: int, *, memory_kills: int 
     return Failure(
         "EngineEnded",
         f"the engine {how} {where}{said}",
-        "kubectl logs --previous says why",
+        _remedy(code - 128, "kubectl logs --previous says why"),
         _last_words(lines),
     )
+
+
+def _remedy(number: str | int | None, otherwise: str) -> str:
+    return _SENDERS.get(int(number or 0), otherwise)
 
 
 def _said_and_quoted(lines: Sequence[str]) -> tuple[list[str], list[str]]:

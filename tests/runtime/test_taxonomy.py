@@ -209,6 +209,17 @@ def test_an_end_that_nobody_explains_is_told_with_its_code_its_phase_and_its_las
     assert explained([], "serving", 139).message == "the engine was killed by signal 11 while it served"
 
 
+@pytest.mark.parametrize(
+    ("number", "cure"), [(4, "nodeSelector"), (7, "/dev/shm"), (9, "kubectl describe"), (11, "kubectl logs")]
+)
+def test_an_engine_that_a_signal_killed_is_told_with_what_sends_such_a_signal(number, cure):
+    assert cure in explained([], "serving", 128 + number).remedy
+    worker = f"ERROR 11-21 [multiproc_executor.py:316] Worker proc VllmWorker-0 died unexpectedly (exit code: -{number}), shutting"
+    failure = explained([worker], "weights", 1)
+    assert failure.word == "WorkerLost"
+    assert cure in failure.remedy
+
+
 def test_what_a_configuration_is_refused_for_is_told_and_not_how_many_errors_it_has():
     lines = [
         "pydantic_core._pydantic_core.ValidationError: 1 validation error for VllmConfig",
