@@ -57,7 +57,7 @@ def test_patches_are_applied_in_order_and_leave_the_given_pod_alone():
         (patch("add", "/spec/containers/00", {}), "number of a list's entry"),
         (patch("add", "/spec/containers/5", {}), "adds entry 5, but the list has 1"),
         (patch("add", "/spec/enableServiceLinks/x", 1), "finds a plain value"),
-        (patch("test", "/spec/enableServiceLinks", value=True), "instead of True"),
+        (patch("test", "/spec/enableServiceLinks", value=True), "instead of true"),
         (patch("replace", "/spec/containers/0/image", "evil"), "changes the engine's image; use spec.engine.image"),
         (patch("add", "/spec/containers/-", {"name": "s", "image": "evil"}), "brings image evil"),
         (patch("add", "/spec/initContainers", [{"name": "s", "image": "evil"}]), "brings image evil"),
