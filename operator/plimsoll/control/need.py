@@ -111,15 +111,15 @@ def _slow(memory: RoleMemory, ratio: float | None, now: float) -> RoleMemory:
 
 
 def _curable(role: Role, law: Law) -> bool:
-    """Whether more replicas can help: there is some sign of load."""
+    """Whether more replicas can help: there is some sign of load, or nobody says that there is none."""
     signals = role.signals
     if (signals.mean("kv_fraction") or 0.0) >= law.busy_kv or (signals.sum("waiting") or 0.0) > 0:
         return True
     if (signals.sum("preemptions") or 0.0) > 0 or not signals.replicas:
         return True
-    each = (signals.inflight or 0.0) / len(signals.replicas)
+    each = signals.mean("inflight")
     planned = role.sets[0].capacity.concurrency or role.sets[0].capacity.max_num_seqs
-    return each > max(4.0, law.busy_share * planned)
+    return each is None or each > max(4.0, law.busy_share * planned)
 
 
 def _predicted(
@@ -149,7 +149,7 @@ def _panic(role: Role, law: Law) -> bool:
 
 
 def _attainable(role: Role, ratio: float | None) -> Told | None:
-    each = (role.signals.inflight or 0.0) / max(1, len(role.signals.replicas))
+    each = role.signals.mean("inflight") or 0.0
     return Told(
         type=names.SLO,
         status="False",

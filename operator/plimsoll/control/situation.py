@@ -119,6 +119,8 @@ class Zero:
     after_s: float = 900.0
     waiting: float | None = None
     """Requests that the gateway holds (the wake query); None: no answer, or no query."""
+    silent: bool = False
+    """There is a query, and no answer."""
     woken_at: float | None = None
     """When the annotation was last written; None: never."""
     idle_s: float | None = None

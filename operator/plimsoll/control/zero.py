@@ -26,6 +26,8 @@ def woken(zero: Zero, memory: RoleMemory) -> Verdict:
         return Verdict(answer=True, why=f"{zero.waiting:g} requests wait at the gateway")
     if zero.woken_at is not None and zero.woken_at > (memory.zero_at or 0.0):
         return Verdict(answer=True, why="the wake annotation was written")
+    if zero.silent:
+        return Verdict(answer=False, why="the wake query has no answer, so nobody knows who asks")
     return Verdict(answer=False, why="nobody asks; the wake signal brings it back")
 
 

@@ -109,6 +109,7 @@ def _zero(tick: Tick, case: Case, signals: Signals) -> Zero | None:
     return Zero(
         after_s=asked.after_s,
         waiting=waiting,
+        silent=silent,
         woken_at=None if noted is None or not noted.at else noted.at,
         idle_s=idle,
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from plimsoll.control.retune.figures import NOTHING
+from plimsoll.control.retune.figures import NOTHING, Figures
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals, signals_of
 from plimsoll.facts.pod_sample import PodSample
@@ -64,6 +67,20 @@ def test_an_engine_that_starts_anew_is_counted_on():
     tally = NOTHING.plus(window, seen(window, 10, "a"))
     window = window.add(20, [sample("a", 20, 3)])
     assert tally.plus(window, seen(window, 20, "a")).finished == 3
+
+
+@pytest.mark.parametrize("field", ["preemptions", "errors", "generation_tokens"])
+def test_a_count_that_vanishes_is_unknown_of_the_whole_phase_and_not_zero(field):
+    kinds = {"preemptions": "preempted", "errors": "errors", "generation_tokens": "tokens"}
+    window = Window().add(10, [sample("a", 10, 5)])
+    tally = NOTHING.plus(window, seen(window, 10, "a"))
+    mute: dict[str, Any] = {field: None}
+    for at, said in ((20, replace(sample("a", 20, 20), **mute)), (30, sample("a", 30, 30))):
+        window = window.add(at, [said])
+        tally = tally.plus(window, seen(window, at, "a"))
+    figures = Figures(preempted=0.5, errors=0.5, tokens=9.0).over(tally)
+    assert {name for name in kinds.values() if getattr(figures, name) is None} == {kinds[field]}
+    assert figures.finished == 25 / 20
 
 
 def test_silence_is_no_time_in_which_nothing_was_done():

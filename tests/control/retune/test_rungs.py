@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from statistics import NormalDist
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -98,6 +99,11 @@ ROWS = [
         Symptom.CUT_IN,
     ),
     (
+        Behaviour(preempted=0.0, itl=0.2, kv=0.4, itl_median=0.02),
+        {"knobs": Knobs(max_sequences=32)},
+        Symptom.CUT_IN,
+    ),
+    (
         Behaviour(preempted=0.1, itl=0.2, kv=0.4, itl_median=0.02),
         {"knobs": Knobs(max_sequences=64)},
         Symptom.PREEMPTION,
@@ -113,6 +119,26 @@ def test_each_row_of_the_table_is_told_from_the_others(how, changed, symptom):
     scene = World(old=how, **changed).scene()
     found = seen(scene, changed_before=False)
     assert (found.symptom if found else None) == symptom
+
+
+CALM_POOL = Behaviour(preempted=0.0, kv=0.3)
+
+
+@pytest.mark.parametrize(
+    ("how", "told", "relaxed"),
+    [
+        (CALM_POOL, {}, True),
+        (CALM_POOL, {"preemptions": None}, False),
+        (CALM_POOL, {"preemptions": 0.0, "finished": 0.0}, True),
+        (replace(CALM_POOL, itl=0.2), {}, False),
+    ],
+    ids=["calm", "nobody counts preemptions", "nothing finishes", "gaps are too long"],
+)
+def test_a_change_is_no_longer_needed_where_all_is_known_to_be_calm(how, told, relaxed):
+    scene = World(old=how, knobs=Knobs(max_sequences=64)).scene()
+    replicas = tuple(replace(each, **told) for each in scene.signals.replicas)
+    found = seen(replace(scene, signals=replace(scene.signals, replicas=replicas)), changed_before=True)
+    assert (found is not None and found.symptom is Symptom.RELAXED) is relaxed
 
 
 def chosen(how=OLD, **changed):
@@ -318,6 +344,18 @@ def test_prompts_cut_less_into_a_replica_that_is_given_less_and_that_proves_noth
     assert (verdict.answer, verdict.given_less) == (Answer.OPEN, True)
 
 
+@pytest.mark.parametrize("field", ["errors", "preempted"])
+@pytest.mark.parametrize("symptom", [Symptom.CAPPED, Symptom.CUT_IN, Symptom.PREEMPTION])
+def test_what_only_the_others_say_is_unknown_of_the_change_and_not_zero(field, symptom):
+    mute: dict[str, Any] = {field: None}
+    old = replace(OLD_FIGURES, preempted=0.0)
+    better = replace(old, itl_p99=0.02, waiting=1.0, **mute)
+    assert judge(symptom, better, old, PROMISED).answer is Answer.OPEN
+    if symptom is not Symptom.PREEMPTION:
+        both = replace(old, **mute)
+        assert judge(symptom, better, both, PROMISED).answer is Answer.GOOD, "an engine may not count them"
+
+
 def test_without_a_promise_the_whole_answer_is_compared_and_not_the_first_token():
     later = replace(BETTER, ttft_p99=9.0)
     assert judge(Symptom.PREEMPTION, later, OLD_FIGURES, Slo()).answer is Answer.GOOD
@@ -346,6 +384,24 @@ def past(outcome=Phase.FAILED, symptom=Symptom.PREEMPTION, hours=1.0, tried=True
 )
 def test_failures_are_remembered_and_nothing_is_turned_back_at_once(entry, symptom, is_barred):
     assert bool(barred(World().scene(), RetuneMemory(past=(entry,)), symptom)) is is_barred
+
+
+@pytest.mark.parametrize(
+    ("newest_first", "kept"),
+    [
+        ([Symptom.SLOW_TOKENS], True),
+        ([Symptom.PREEMPTION], False),
+        ([Symptom.PREEMPTION, Symptom.SLOW_TOKENS], True),
+        ([Symptom.RELAXED, Symptom.SLOW_TOKENS], False),
+    ],
+)
+def test_a_calm_pool_gives_nothing_back_that_was_taken_for_the_gaps_between_tokens(newest_first, kept):
+    entries = tuple(
+        past(outcome=Phase.DONE, symptom=one, hours=30.0 + i) for i, one in enumerate(newest_first)
+    )
+    memory = RetuneMemory(past=entries)
+    assert bool(barred(World().scene(), memory, Symptom.RELAXED)) is kept
+    assert not barred(World().scene(), memory, Symptom.CAPPED), "a queue that waits beside short gaps does"
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,24 @@ def barred(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> dict[str, st
         turned = _way(past.symptom) != _way(symptom)
         if past.outcome is Phase.DONE and turned and passed < scene.restarts.reverse_after_seconds:
             found.setdefault(past.setting, f"it was changed the other way {passed / 3600:.1f} h ago")
+    if symptom is Symptom.RELAXED:
+        for setting in sorted({past.setting for past in memory.past}):
+            if _for_gaps(setting, memory):
+                found.setdefault(
+                    setting, "it keeps gaps between tokens short, of which a calm pool says nothing"
+                )
     return found
+
+
+def _for_gaps(setting: str, memory: RetuneMemory) -> bool:
+    """Whether it was changed for the sake of latency since it last stood as planned."""
+    for past in memory.past:
+        if past.setting == setting and past.outcome is Phase.DONE:
+            if past.symptom == Symptom.RELAXED:
+                return False
+            if past.symptom == Symptom.SLOW_TOKENS:
+                return True
+    return False
 
 
 def _way(symptom: str) -> bool:

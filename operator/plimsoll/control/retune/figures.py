@@ -36,13 +36,12 @@ class Figures:
         """Counts of a whole phase in place of those of the last minutes."""
         if not tally.seconds:
             return self
-        ended = tally.finished + tally.errors
         return replace(
             self,
-            preempted=tally.preempted / tally.finished if tally.finished >= 1 else None,
+            preempted=_share(tally.preempted, tally.finished),
             finished=tally.finished / tally.seconds,
-            tokens=tally.tokens / tally.seconds,
-            errors=tally.errors / ended if ended >= 1 else None,
+            tokens=None if tally.tokens is None else tally.tokens / tally.seconds,
+            errors=_share(tally.errors, tally.finished + (tally.errors or 0.0)),
         )
 
 
@@ -51,9 +50,10 @@ class Tally:
     """Counts since a phase began, as the counters moved: rates look back minutes, to when the load was shared otherwise."""
 
     finished: float = 0.0
-    preempted: float = 0.0
-    errors: float = 0.0
-    tokens: float = 0.0
+    preempted: float | None = 0.0
+    """None, as the next two: not said of all that finished, so that nothing is known of their share."""
+    errors: float | None = 0.0
+    tokens: float | None = 0.0
     seconds: float = 0.0
     """Of all replicas together."""
     until: float | None = None
@@ -78,9 +78,9 @@ class Tally:
             after = replace(
                 after,
                 finished=after.finished + last.finished - base.finished,
-                preempted=after.preempted + _gained(last.preemptions, base.preemptions),
-                errors=after.errors + _gained(last.errors, base.errors),
-                tokens=after.tokens + _gained(last.generation_tokens, base.generation_tokens),
+                preempted=_more(after.preempted, last.preemptions, base.preemptions),
+                errors=_more(after.errors, last.errors, base.errors),
+                tokens=_more(after.tokens, last.generation_tokens, base.generation_tokens),
                 seconds=after.seconds + last.at - base.at,
             )
         return after
@@ -92,8 +92,12 @@ def _before(track: Track, until: float) -> PodSample:
     return counted[-1] if counted else track.samples[0]
 
 
-def _gained(last: float | None, base: float | None) -> float:
-    return 0.0 if last is None or base is None else max(0.0, last - base)
+def _more(counted: float | None, last: float | None, base: float | None) -> float | None:
+    return None if counted is None or last is None or base is None else counted + max(0.0, last - base)
+
+
+def _share(counted: float | None, ended: float) -> float | None:
+    return counted / ended if counted is not None and ended >= 1 else None
 
 
 NOTHING: Final = Tally()

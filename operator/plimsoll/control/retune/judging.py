@@ -42,6 +42,12 @@ def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1
     worse = _harm(new, old, slo, gpus)
     if worse is not None:
         return Verdict(Answer.BAD, worse)
+    for what, mine, theirs in (
+        ("fail", new.errors, old.errors),
+        ("are preempted", new.preempted, old.preempted),
+    ):
+        if mine is None and theirs is not None:
+            return Verdict(Answer.OPEN, f"nobody says how many requests {what} with the change")
     return _gain(symptom, new, old, slo)
 
 

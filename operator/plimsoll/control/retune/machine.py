@@ -189,8 +189,8 @@ def _verdict(scene: Scene, step: Step) -> Verdict:
         return judge(step.symptom, new, figures_of(scene.signals).over(step.old), scene.slo, gpus=gpus)
     if comparable(new, step.baseline):
         return judge(step.symptom, new, step.baseline, scene.slo, gpus=gpus)
-    if (new.preempted or 0.0) >= max(ACT, 0.5 * (step.baseline.preempted or 0.0)):
-        return Verdict(Answer.BAD, f"{new.preempted or 0.0:.1%} of requests are preempted still")
+    if new.preempted is not None and new.preempted >= max(ACT, 0.5 * (step.baseline.preempted or 0.0)):
+        return Verdict(Answer.BAD, f"{new.preempted:.1%} of requests are preempted still")
     return Verdict(Answer.OPEN, "the load is another than when it began, so the two do not compare")
 
 

@@ -61,9 +61,8 @@ def seen(scene: Scene, *, changed_before: bool) -> Seen | None:
         return replace(late, lasts_s=half)
     if capped := _capped(scene, kv):
         return Seen(symptom=Symptom.CAPPED, lasts_s=half, why=capped)
-    if changed_before and (preempted or 0.0) < RELEASED and kv is not None and kv < 0.5:
-        why = f"{preempted or 0.0:.1%} of requests were preempted at {kv:.0%} of the pool for a day"
-        return Seen(symptom=Symptom.RELAXED, lasts_s=DAY_S, why=why)
+    if changed_before and (relaxed := _relaxed(scene, preempted, kv)):
+        return Seen(symptom=Symptom.RELAXED, lasts_s=DAY_S, why=relaxed)
     return None
 
 
@@ -87,18 +86,32 @@ def scaling_first(scene: Scene, symptom: Symptom) -> str | None:
 
 def _late_tokens(scene: Scene, preempted: float | None, kv: float | None) -> Seen | None:
     itl, limit = scene.signals.latencies.itl, scene.slo.itl_p99_s
-    if itl is None or not itl.trusted or limit is None or itl.p99 <= limit:
+    if itl is None or limit is None or not _is_late(scene):
         return None
     if (preempted or 0.0) >= CALM or kv is None or kv >= ROOMY:
         return None
     said = f"p99 between tokens is {itl.p99 * 1000:.0f} ms of {limit * 1000:.0f}"
+    if itl.p50 <= QUICK * limit:
+        # However many run: most of their gaps are short.
+        why = f"{said}, and the median {itl.p50 * 1000:.0f}: prompts cut in"
+        return Seen(symptom=Symptom.CUT_IN, lasts_s=0.0, why=why)
     if _near_cap(scene):
         why = f"{said} with about {scene.knobs.max_sequences} requests running"
         return Seen(symptom=Symptom.SLOW_TOKENS, lasts_s=0.0, why=why)
-    if itl.p50 <= QUICK * limit:
-        why = f"{said}, and the median {itl.p50 * 1000:.0f}: prompts cut in"
-        return Seen(symptom=Symptom.CUT_IN, lasts_s=0.0, why=why)
     return None
+
+
+def _is_late(scene: Scene) -> bool:
+    itl, limit = scene.signals.latencies.itl, scene.slo.itl_p99_s
+    return itl is not None and itl.trusted and limit is not None and itl.p99 > limit
+
+
+def _relaxed(scene: Scene, preempted: float | None, kv: float | None) -> str | None:
+    # Where nothing finishes there is no share, and none is preempted; where nobody counts them nothing is known.
+    share = 0.0 if preempted is None and scene.signals.sum("preemptions") == 0 else preempted
+    if share is None or share >= RELEASED or kv is None or kv >= 0.5 or _is_late(scene):
+        return None
+    return f"{share:.1%} of requests were preempted at {kv:.0%} of the pool for a day"
 
 
 def _capped(scene: Scene, kv: float | None) -> str | None:

@@ -1,0 +1,42 @@
+"""What nobody says is neither zero nor calm, wherever a decision or a sentence looks at it."""
+
+from __future__ import annotations
+
+import pytest
+
+from plimsoll import names
+from plimsoll.control.situation import Bounds, Zero
+from tests.control.situations import known, serving, signals, situation, ticks
+
+SLOW = {"ttft": 9.0, "inflight": 2, "kv": 0.1, "rate": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("told", "unattainable"),
+    [
+        ({}, True),
+        ({"running": None, "waiting": None}, False),
+        ({"inflight": 40}, False),
+    ],
+    ids=["few requests", "nobody says how many", "many requests"],
+)
+def test_a_limit_is_called_unattainable_only_where_few_requests_are_known_to_run(told, unattainable):
+    decision = ticks(situation(signals(2, **{**SLOW, **told})), 8, memory=known(slow_since=0.0))
+    said = {each.type: each.reason for each in decision.conditions}
+    assert (said.get(names.SLO) == "Unattainable") is unattainable
+
+
+@pytest.mark.parametrize(
+    ("zero", "why"),
+    [
+        (Zero(waiting=0.0), "nobody asks"),
+        (Zero(), "nobody asks"),
+        (Zero(silent=True), "the wake query has no answer"),
+    ],
+    ids=["none waits", "no query", "no answer"],
+)
+def test_who_sleeps_is_told_that_nobody_asks_only_where_somebody_said_so(zero, why):
+    asleep = situation(signals(0), serving(0), zero=zero, bounds=Bounds(min=0, max=4))
+    decision = ticks(asleep, 2)
+    assert decision.replicas == 0
+    assert why in decision.roles[0].message
