@@ -354,3 +354,31 @@ def test_what_would_help_with_an_unknown_model_is_said_once():
     said = " ".join(planned(resource(model={"source": "hf://nobody/unheard-of"})).out.split())
     assert "ModelUnreadable: model.source hf://nobody/unheard-of: the built-in catalogue" in said
     assert said.count("What helps") == 1
+
+
+def test_what_is_wrong_with_the_file_and_with_the_fleet_is_told_at_once():
+    ran = plimsoll("plan", "-f", "-", "--fleet", "8xH900", stdin=resource(replicas=-1))
+    assert ran.code == 3
+    assert "spec.replicas: must be at least 0" in ran.err
+    assert "unknown GPU product 'H900'" in ran.err
+
+
+def test_a_plan_of_nothing_asks_for_a_resource_and_for_a_fleet():
+    ran = plimsoll("plan")
+    assert ran.code == 3
+    assert "give one of --snapshot FILE" in ran.err
+    assert "give -f FILE" in ran.err
+
+
+def test_a_fleet_that_cannot_be_read_may_hold_resources_so_none_is_missed():
+    ran = plimsoll("plan", "--snapshot", "/no/such/file")
+    assert ran.code == 3
+    assert "/no/such/file: cannot be read" in ran.err
+    assert "no resource is named" not in ran.err
+
+
+def test_a_line_of_gpus_that_holds_cpus_says_where_those_stand():
+    ran = planned(resource(), "--fleet", "8xCPU")
+    assert ran.code == 3
+    assert "--fleet: CPU-" in ran.err
+    assert "is no GPU; a fleet file's pool of CPU nodes stands without gpuProduct" in ran.err

@@ -51,6 +51,14 @@ def test_an_engine_that_fails_says_its_last_words(tmp_path):
     assert "ended with 3: so it is" in done.err
 
 
+def test_last_words_of_several_lines_are_told_on_one(tmp_path):
+    silent = tmp_path / "python"
+    silent.write_text("#!/bin/sh\ncat > /dev/null\nprintf 'no daemon\\n\\nsee the help\\n' >&2\nexit 1\n")
+    silent.chmod(0o755)
+    done = plimsoll("engine", "describe", "--python", str(silent))
+    assert "ended with 1: no daemon see the help\n" in done.err
+
+
 def test_an_image_is_run_without_network_where_containers_can_be_run(tmp_path, monkeypatch):
     program = engine(tmp_path, told())
     runner = tmp_path / "podman"

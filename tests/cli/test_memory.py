@@ -130,3 +130,10 @@ def test_a_version_that_names_no_release_is_refused(version: str) -> None:
     ran = plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "H100", "--engine-version", version)
     assert ran.code == 3
     assert f"--engine-version: {version!r} names no release of vLLM" in ran.err
+
+
+@pytest.mark.parametrize(("written", "meant"), [("0.9", "as 90"), (".85", "as 85"), ("0.925", "as 92")])
+def test_a_fraction_as_the_engine_takes_it_is_told_in_percent(written: str, meant: str):
+    ran = plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "H100", "--utilization", written)
+    assert ran.code == 3
+    assert f"{written} is a fraction; write it in percent, {meant}" in ran.err

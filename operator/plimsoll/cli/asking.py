@@ -55,17 +55,28 @@ class Question:
 
 
 def ask(files: Sequence[str], fleet: FleetChoice, config_file: str | None, *, online: bool) -> Question:
-    """The resources of the files, else those that the snapshot holds."""
+    """The resources of the files, else those that the snapshot holds; what is wrong with files and fleet is told at once."""
     if [*files, fleet.snapshot_file, fleet.nodes_file, config_file].count("-") > 1:
         raise BadInput(
             "- is given more than once, and stdin can be read only once; name a file for the others"
         )
-    deployments = inputs.deployments(files)
-    snapshot = fleet.snapshot(None if config_file is None else inputs.config(config_file))
-    if not files:
-        deployments = _stored(snapshot)
-        if not deployments:
-            raise BadInput("no resource is named: give -f FILE, or a snapshot that holds LLMDeployments")
+    wrong: list[str] = []
+    deployments: list[LLMDeployment] = []
+    snapshot = Snapshot()
+    try:
+        deployments = inputs.deployments(files)
+    except BadInput as error:
+        wrong += error.lines
+    try:
+        snapshot = fleet.snapshot(None if config_file is None else inputs.config(config_file))
+        deployments = deployments if files else _stored(snapshot)
+    except BadInput as error:
+        wrong += error.lines
+    unread = bool(wrong) and (fleet.snapshot_file, fleet.context) != (None, None)  # it may hold some
+    if not files and not deployments and not unread:
+        wrong.append("no resource is named: give -f FILE, or a snapshot that holds LLMDeployments")
+    if wrong:
+        raise BadInput(*wrong)
     return Question(deployments=tuple(deployments), snapshot=snapshot, online=online)
 
 

@@ -108,7 +108,7 @@ def _run(words: list[str], who: str) -> str:
     except subprocess.TimeoutExpired:
         raise BadInput(f"{who} said nothing within {WAIT_SECONDS} s") from None
     if done.returncode:
-        raise BadInput(f"{who} ended with {done.returncode}: {done.stderr[-LAST_WORDS:].strip()}")
+        raise BadInput(f"{who} ended with {done.returncode}: {' '.join(done.stderr[-LAST_WORDS:].split())}")
     return done.stdout
 
 

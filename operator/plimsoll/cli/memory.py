@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -24,6 +24,16 @@ from plimsoll.planning.memory.ledger import Verdict
 
 UTILIZATIONS: Final = (80, 85, 88, 90, 92, 94, 96, 98)
 TENSORS: Final = (1, 2, 4, 8)
+
+
+class Percent(click.IntRange):
+    """A whole percent, for people who know the engine's own flag, which takes a fraction."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value)
+        if text.startswith(("0.", ".")) and text.strip(".").replace(".", "", 1).isdecimal():
+            self.fail(f"{text} is a fraction; write it in percent, as {round(float(text) * 100)}", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 @click.command("memory")
@@ -47,7 +57,7 @@ TENSORS: Final = (1, 2, 4, 8)
     type=inputs.Tokens(least=16),
     help="Longest request, as 32768, 32K or 32k (32,000). Default: the model's limit.",
 )
-@click.option("--utilization", type=click.IntRange(1, 100), help="Percent of the GPU. Default: the engine's.")
+@click.option("--utilization", type=Percent(1, 100), help="Percent of the GPU, as 90. Default: the engine's.")
 @click.option("--kv-dtype", default="auto", help="Type of the KV cache, as the engine spells it.")
 @click.option("--concurrency", type=click.IntRange(1), help="Most requests at once. Default: the engine's.")
 @click.option("--engine-version", help="Version of vLLM. Default: the newest that is known.")

@@ -207,7 +207,11 @@ def _device_labels(pool: FleetPool, where: str) -> tuple[dict[str, str], str | N
     if gpu.vendor is Vendor.HABANA:
         return {gaudi.INSTANCE_TYPE: gpu.name.lower()}, gaudi.RESOURCE, count
     raise SpecError(
-        Problem(f"{where}.gpuProduct", repr(pool.gpu_product), "is no GPU; leave it out for CPU nodes")
+        Problem(
+            f"{where}.gpuProduct",
+            repr(pool.gpu_product),
+            f"{gpu.name} is no GPU; a fleet file's pool of CPU nodes stands without gpuProduct",
+        )
     )
 
 
