@@ -28,6 +28,8 @@ from plimsoll.planning.memory.kv_rules import prefix_caching_by_default
 from plimsoll.planning.memory.rank_weights import rank_weight_bytes
 from plimsoll.planning.settings import EngineSettings, LoraSlots, Speculation
 
+LAST_WITH_FIRST_ENGINE = "0.7.3"
+"""Where the first engine was the only one by default: its batches, chunks and caching hold for later starts that asked for it."""
 MEMORY_OR_LENGTH = re.compile(
     r"oom|out of memory|memory|cache blocks|max seq len|cache room|model length|max.model.len|default length"
     r"|mamba cache|larger than|needs? [\d.]+ gib",
@@ -167,7 +169,8 @@ def _engine(row: Mapping[str, Any], notes: list[str]) -> EngineFacts:
     engine = engine_facts("vllm", text or None)
     if row.get("engine") == "V0" and not engine.whole_prompts:
         notes.append("ran the first engine in a version that had both")
-        return replace(engine, whole_prompts=True)
+        first = engine_facts("vllm", LAST_WITH_FIRST_ENGINE)
+        return replace(first, version=engine.version, release=engine.release)
     if parse_version(text) is not None:
         return engine
     line = _line_printed(row)

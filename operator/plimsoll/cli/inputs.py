@@ -140,7 +140,7 @@ def engine(version: str | None) -> EngineFacts:
     except (UnknownEngineError, ValueError) as error:
         raise BadInput(f"--engine-version: {error}") from None
     # A log or an image may say anything, and then the newest facts stand in; what a person types is meant to be a release.
-    if not found.names_release:
+    if found.release is None:
         newest = found.facts_version
         raise BadInput(
             f"--engine-version: {version!r} names no release of {found.profile.title}; write it as {newest}"

@@ -52,8 +52,8 @@ class EngineFacts:
     """The version that was asked for, or the newest one known."""
     facts_version: str
     """The version whose data file these facts are."""
-    names_release: bool
-    """Whether the version that was asked for is one; else `version` is the text as it was given."""
+    release: Version | None
+    """The version that was asked for, to compare with; None where its text names none, and `version` is that text."""
     approximated_from: str | None
     """Why these facts are another version's, as a sentence for the user; None where the version itself is known."""
     flags: FlagTable
@@ -158,7 +158,7 @@ def engine_facts(name: str = "vllm", version: str | None = None) -> EngineFacts:
         profile=profile,
         version=str(wanted) if wanted is not None else version or str(taken),
         facts_version=str(taken),
-        names_release=wanted is not None,
+        release=wanted,
         approximated_from=note,
         flags=flags,
         flags_version=str(flags_version) if flags_version else None,

@@ -43,6 +43,9 @@ def test_constants_are_read_by_name():
         ("MI300X", "0.20.0", Layout(), "contextSingleRocm"),
         ("MI300X", "0.20.0", Layout(tensor=8), "contextMultiRocm"),
         ("A100-SXM-80GB", "0.6.0", Layout(), "contextFirst"),
+        ("A100-SXM-80GB", "0.6.0", Layout(tensor=4), "contextFirstMulti"),
+        ("A100-SXM-80GB", "0.7.3", Layout(), "contextSingle"),
+        ("A100-SXM-80GB", "0.7.3", Layout(tensor=4), "contextMulti"),
     ],
 )
 def test_contexts_go_by_gpu_class_ranks_and_version(gpu, version, layout, name):

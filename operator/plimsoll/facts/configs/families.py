@@ -216,7 +216,6 @@ WITHOUT_PIPELINE = frozenset(
         "gemma3n_text",
         "zamba2",
         "mamba2",
-        "whisper",
         "mllama_text_model",
         "phi4mm",
         "ouro",

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Final
 
 from plimsoll.facts.architecture import Architecture, Attention, LatentAttention, LinearAttention, Span
-from plimsoll.facts.engine_versions import Version, parse_version
+from plimsoll.facts.engine_versions import Version, release
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu, Vendor
 from plimsoll.planning.layouts.layout import Layout
@@ -33,15 +33,10 @@ FLASHINFER_LATENT: Final = Version(0, 16)
 
 def version_of(engine: EngineFacts) -> Version:
     """The release whose rules hold; a text without one is taken as the facts' own version."""
-    return _release(engine.version, engine.facts_version)
+    return engine.release or _known(engine.facts_version)
 
 
-@cache
-def _release(text: str, fallback: str) -> Version:
-    found = parse_version(text) or parse_version(fallback)
-    if found is None:
-        raise ValueError(f"engine version {text!r} names no release, e.g. 0.33.0")
-    return found
+_known: Final = cache(release)
 
 
 def prefix_caching_by_default(arch: Architecture, engine: EngineFacts) -> bool:

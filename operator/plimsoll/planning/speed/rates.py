@@ -15,7 +15,7 @@ from functools import cache
 from pydantic import BaseModel, ConfigDict
 
 from plimsoll.facts.architecture import Part
-from plimsoll.facts.engine_versions import parse_version, release
+from plimsoll.facts.engine_versions import release
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.own_data import own_data
 from plimsoll.planning.speed.formats import compute_format, is_native, stored_format
@@ -71,8 +71,7 @@ def classes_of(work: Work, engine: EngineFacts) -> Classes:
     }
     if work.architecture.is_moe:
         found[Dimension.EXPERTS] = format_class(work, Part.EXPERTS)
-    version = parse_version(engine.version)
-    if version is not None and version < SCALED_KERNELS_FUSED:
+    if engine.release is not None and engine.release < SCALED_KERNELS_FUSED:
         found[Dimension.VERSION] = f"before {SCALED_KERNELS_FUSED}"
     return found
 
