@@ -1,4 +1,7 @@
-"""One operator for all tests of a session that do not need to stop it, beside one fleet of GPUs."""
+"""One operator for all tests of a file that do not need to stop it, beside one fleet of GPUs.
+
+Neither stays for the next file: others look at the same cluster, and at deployments and nodes of the same names.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,13 @@ from turns.crashes import laboratory
 from turns.running import Desk, Operator
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def gpus(cluster: Cluster) -> Iterator[None]:
     with cluster.fleet(read_fleet("h100")):
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def operator(
     cluster: Cluster,
     gpus: None,  # noqa: ARG001 - there before it looks
