@@ -33,7 +33,7 @@ LONGEST_WAIT_SECONDS: Final = 30.0
 """Whatever Retry-After says."""
 WATCH_SECONDS: Final = 300
 SILENCE_SECONDS: Final = 70.0
-"""Bookmarks come about once a minute; a watch without one is dead."""
+"""Bookmarks come about once a minute; a watch without one is dead, or of a kind that has none."""
 
 APPLY: Final = "application/apply-patch+yaml"
 MERGE: Final = "application/merge-patch+json"
@@ -117,7 +117,7 @@ class Door:
         metadata: bool = False,
     ) -> AsyncGenerator[tuple[str, Object], None]:
         """Changes since a version, as (type, object), until the server ends the stream: OPENED once it answers, then what
-        Kubernetes calls them. Unreachable where it falls silent, Gone where the version is too old."""
+        Kubernetes calls them. Silent where it falls silent, Gone where the version is too old."""
         request = Request(
             verb="watch",
             method="GET",

@@ -2,7 +2,8 @@
 
     KubeError
     ├── NotLeading       this process may not write: it does not hold the Lease
-    ├── Unreachable      no answer: connection refused or cut, timed out, a watch that fell silent
+    ├── Unreachable      no answer: connection refused or cut, timed out
+    │   └── Silent       a watch that was answered, and then said nothing for too long
     └── Refused          an answer with a status, in the server's words
         ├── NotFound     404
         ├── Conflict     409, of which AlreadyExists is one
@@ -34,6 +35,10 @@ class NotLeading(KubeError):
 
 class Unreachable(KubeError):
     """Whether the server did what was asked is not known."""
+
+
+class Silent(Unreachable):
+    """Whether the server is gone or has nothing to say is not known; it answers another watch, or does not."""
 
 
 class Refused(KubeError):

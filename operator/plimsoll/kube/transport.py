@@ -16,7 +16,7 @@ from typing import Any, Final
 import aiohttp
 
 from plimsoll.kube.credentials import Access
-from plimsoll.kube.errors import Unreachable, refusal
+from plimsoll.kube.errors import Silent, Unreachable, refusal
 from plimsoll.kube.kinds import resource_in
 from plimsoll.kube.pace import Pace
 
@@ -108,13 +108,14 @@ class Transport:
 
     async def lines(self, request: Request) -> AsyncGenerator[bytes, None]:
         """The answer line by line, as it comes; first an empty one, when it begins."""
-        code = "unreachable"
+        code, missed = "unreachable", Unreachable
         try:
             async with self._send(request) as answer:
                 code = str(answer.status)
                 await _raise_refusal(answer)
                 try:
                     yield b""
+                    missed = Silent
                     # The reader's own lines have a length limit far below that of an object.
                     left = b""
                     async for chunk in answer.content.iter_any():
@@ -125,6 +126,8 @@ class Transport:
                     # Whoever leaves a stream before its end does not wait for the server to say goodbye.
                     if answer.connection is not None and answer.connection.transport is not None:
                         answer.connection.transport.abort()
+        except aiohttp.SocketTimeoutError as error:
+            raise missed(f"{request.verb} {request.path}: nothing was said for too long") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable(request, error) from error
         finally:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from plimsoll.kube.door import PAGE, Door, Object
-from plimsoll.kube.errors import Gone, KubeError, Refused, Unreachable
+from plimsoll.kube.errors import Gone, KubeError, Refused, Silent, Unreachable
 from plimsoll.kube.pace import Pace
 
 LOG: Final = logging.getLogger(__name__)
@@ -94,6 +94,10 @@ class Watcher:
                 continue
             except Gone:
                 self._version = ""
+                if self._lasted(began):
+                    continue
+            except Silent:
+                # Of events the server sends no bookmarks. Where it is gone, the next stream is not answered, which is a problem.
                 if self._lasted(began):
                     continue
             except (Refused, Unreachable) as error:
