@@ -257,7 +257,8 @@ async def measure(cluster: Cluster, sizes: Sizes, parts: Iterable[str], folder: 
     small = [count for count in sizes.start if count < sizes.burst]
     large = [count for count in sizes.start if count >= sizes.burst]
     with Operator(cluster, folder) as operator:
-        async with Door(access) as door:
+        # A busy machine's answers are waited for: one that is given up would end the measurement.
+        async with Door(access, seconds=PATIENCE) as door:
             bench = Bench(cluster, door, sizes, operator)
             await first_turn(bench)
             there = 0
@@ -322,6 +323,7 @@ def main() -> int:
         edits=chosen.edits,
         idle_minutes=chosen.idle_minutes,
     )
+    print(f"{time.strftime('%H:%M:%S')} a cluster", file=sys.stderr, flush=True)
     with Cluster() as cluster, tempfile.TemporaryDirectory() as folder:
         cluster.install(ROOT / "crds" / "llmdeployments.plimsoll.dev.yaml")
         with cluster.fleet(read_fleet("h100")):
