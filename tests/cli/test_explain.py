@@ -1,12 +1,18 @@
 """`plimsoll explain`: every decided value, every term and every field has an answer; unknown names have near ones."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from plimsoll.api.problems import all_fields
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.facts.learned import learned
+from plimsoll.facts.learned_rows import LearnedKey
+from plimsoll.facts.learned_speed import Speed
+from plimsoll.facts.snapshot import read_snapshot, write_snapshot
+from plimsoll.planning.plan import Plan
 from tests.cli.running import Ran, plimsoll
 
 CHAT = Path(__file__).parents[2] / "examples" / "02-chat.yaml"
@@ -159,3 +165,40 @@ def test_the_number_of_replicas_is_explained():
 
 def test_an_empty_name_is_no_value_of_a_plan():
     assert explain("").code == 3
+
+
+FLEET = CHAT.parent / "fleet.yaml"
+FIGURES = ("ttft_ms", "tpot_ms", "output_tokens_per_second")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_what_is_predicted_says_whether_a_ramp_has_taught_it(name: str, tmp_path: Path):
+    known = read_snapshot(FLEET.read_text())
+    asked = ("-f", str(CHAT), "--snapshot")
+    before = plimsoll("explain", *asked, str(FLEET), name)
+    assert f"{name} = " in before.out
+    assert "performance model, calibrated" in before.out
+    plan = Plan.from_data(json.loads(plimsoll("plan", *asked, str(FLEET), "-o", "json").out)["plans"][0])
+    chosen = plan.sets[0]
+    speed = Speed(
+        key=LearnedKey(
+            model=plan.model_digest,
+            gpu=chosen.hardware.gpu,
+            engine=f"{plan.engine}-{plan.engine_version}",
+            flags=str(chosen.layout),
+        ),
+        ttft=0.8,
+        tpot=0.8,
+        ttft_spread=1.5,
+        tpot_spread=1.2,
+        input_tokens=chosen.load.input_tokens,
+        output_tokens=chosen.load.output_tokens,
+        points=4,
+        at=1,
+    )
+    file = tmp_path / "taught.yaml"
+    file.write_text(write_snapshot(replace(known, learned=learned([], speeds=[speed]))))
+    after = plimsoll("explain", *asked, str(file), name)
+    assert "performance model, learned" in after.out
+    assert "TPOT x 0.80" in after.out
+    assert "4 loads of " in after.out

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.facts.learned import LearnedKey, Residual, export_learned, import_learned, learned
+from plimsoll.facts.learned import Residual, export_learned, import_learned, learned
+from plimsoll.facts.learned_rows import LearnedKey
+from plimsoll.facts.learned_speed import Speed
 from tests.cli.running import plimsoll
 from tests.kube.api_server import Api, serving
 
@@ -116,3 +118,37 @@ def test_maps_that_may_not_be_listed_are_an_error(cluster: Api) -> None:
     ran = plimsoll("learned", "list")
     assert ran.code == 3
     assert "403" in ran.err
+
+
+SPEED = Speed(
+    key=LearnedKey(model="digest", gpu="L4", engine="vllm-0.33.0", flags="tp1"),
+    ttft=1.25,
+    tpot=0.9,
+    ttft_spread=1.5,
+    tpot_spread=1.2,
+    input_tokens=512,
+    output_tokens=128,
+    points=4,
+    at=1_800_000_000,
+    name="Qwen/Qwen3-0.6B",
+)
+
+
+def test_what_ramps_taught_is_listed_exported_and_forgotten_beside_what_starts_did(
+    cluster: Api, tmp_path: Path
+) -> None:
+    known = learned(KNOWN.residuals, speeds=[SPEED])
+    cluster.lists[MAPS] = [config_map("plimsoll-learned", export_learned(known))]
+    listed = plimsoll("learned", "list").out
+    assert "GIB" in listed
+    for part in ("x 1.25", "x 0.90", "512 + 128"):
+        assert part in listed
+    (row,) = json.loads(plimsoll("learned", "list", "speed", "-o", "json").out)
+    assert (row["term"], row["name"], row["tpot"], row["points"]) == ("speed", "Qwen/Qwen3-0.6B", 0.9, 4)
+    assert import_learned(plimsoll("learned", "export").out) == known
+    file = tmp_path / "s.yaml"
+    assert plimsoll("snapshot", "--context", "-o", str(file)).code == 0
+    assert import_learned(plimsoll("learned", "export", "--snapshot", str(file)).out) == known
+    assert "1 forgotten, 3 entries left" in plimsoll("learned", "forget", "speed").err
+    ((_, body),) = cluster.written
+    assert import_learned(body["data"]["learned.json"]) == KNOWN  # type: ignore[index]

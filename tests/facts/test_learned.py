@@ -9,15 +9,17 @@ from plimsoll.facts.learned import (
     MOST_BYTES,
     MOST_ENTRIES,
     NOTHING,
-    LearnedError,
-    LearnedKey,
     Residual,
     export_learned,
+    forgotten,
     import_learned,
     learned,
     merged,
+    paced,
     taught,
 )
+from plimsoll.facts.learned_rows import LearnedError, LearnedKey
+from plimsoll.facts.learned_speed import MOST_FACTOR, Speed
 
 KEY = LearnedKey(model="abc", gpu="H100-SXM-80GB", engine="vllm-0.33.0", flags="tp1-t8192-s256")
 
@@ -37,11 +39,42 @@ residuals = st.builds(
 )
 
 
-@given(st.lists(residuals, max_size=30))
-def test_what_was_learned_is_found_bounded_and_survives_a_file(entries):
-    known = learned(entries)
-    assert learned(reversed(entries)) == known
+speeds = st.builds(
+    Speed,
+    key=keys,
+    **dict.fromkeys(("ttft", "tpot", "ttft_spread", "tpot_spread"), st.floats(1e-9, 1e9)),
+    **dict.fromkeys(("input_tokens", "output_tokens", "points"), st.integers(1, 10**6)),
+    at=st.integers(0, 2**40),
+)
+
+
+def speed(at=1, *, tpot=1.2, key=KEY):
+    return Speed(
+        key=key,
+        ttft=1.1,
+        tpot=tpot,
+        ttft_spread=1.5,
+        tpot_spread=1.2,
+        input_tokens=512,
+        output_tokens=128,
+        points=3,
+        at=at,
+        name="Qwen/Qwen3-8B",
+    )
+
+
+@given(st.lists(residuals, max_size=30), st.lists(speeds, max_size=8))
+def test_what_was_learned_is_found_bounded_and_survives_a_file(entries, paces):
+    known = learned(entries, speeds=paces)
+    assert learned(reversed(entries), speeds=reversed(paces)) == known
     assert import_learned(export_learned(known)) == known
+    for pace in paces:
+        kept = known.speed(pace.key)
+        assert kept is not None
+        assert kept.at >= pace.at
+        assert 1 / MOST_FACTOR <= min(kept.ttft, kept.tpot) <= max(kept.ttft, kept.tpot) <= MOST_FACTOR
+        assert min(kept.ttft_spread, kept.tpot_spread) >= 1
+        assert max(kept.ttft_spread, kept.tpot_spread) <= MOST_FACTOR
     for entry in entries:
         found = known.residual(entry.term, entry.key)
         assert found is not None
@@ -56,6 +89,57 @@ def test_nothing_is_found_where_nothing_was_learned():
 
 def test_the_residual_with_more_starts_behind_it_stays():
     assert learned([residual(size=1, starts=2), residual(size=2, starts=5)]).residual("activation", KEY) == 2
+
+
+def test_the_newer_ramp_takes_the_place_of_the_older_one():
+    known = paced(paced(learned([residual()]), speed(1, tpot=1.1)), speed(2, tpot=0.9))
+    assert [one.tpot for one in known.speeds] == [0.9]
+    assert taught(known, [residual("graphs")]).speeds == known.speeds, "a start takes nothing of it away"
+
+
+def test_an_own_ramp_wins_over_a_newer_one_of_a_seed():
+    both = merged(learned([], speeds=[speed(1)]), learned([], speeds=[speed(9, tpot=0.7)]))
+    assert [one.at for one in both.speeds] == [1]
+
+
+def test_what_ramps_taught_is_forgotten_by_the_same_words_as_what_starts_did():
+    known = learned([residual()], speeds=[speed()])
+    assert forgotten(known, words=["h100"]) == NOTHING
+    assert forgotten(known, words=["qwen", "speed"]) == learned([residual()])
+    assert forgotten(known, words=["activation"]) == learned([], speeds=[speed()])
+
+
+def test_a_file_of_before_there_were_speeds_is_read_and_written_as_it_was():
+    text = export_learned(learned([residual()]))
+    assert "speeds" not in text
+    assert import_learned(text).speeds == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("tpot", 0), ("tpot", float("nan")), ("ttft", "1"), ("at", -1), ("points", 0), ("inputTokens", None)],
+)
+def test_a_wrong_speed_in_a_file_is_named(field, value):
+    data = json.loads(export_learned(learned([], speeds=[speed()])))
+    data["speeds"][0][field] = value
+    with pytest.raises(LearnedError, match=rf"speeds\[0\].{field} is "):
+        import_learned(json.dumps(data))
+
+
+def test_all_that_was_learned_fits_a_config_map():
+    word = "w" * 256
+    rows = [
+        residual(term=f"{word[:250]}{i}", key=LearnedKey(model=word, gpu=word, engine=word, flags=word))
+        for i in range(1000)
+    ]
+    paces = [
+        replace(speed(i), key=LearnedKey(model=f"{word[:250]}{i}", gpu=word, engine=word, flags=word))
+        for i in range(300)
+    ]
+    known = learned(rows, speeds=paces)
+    assert len(export_learned(known).encode()) < 2**20
+    assert known.speeds, "neither kind takes all the room"
+    assert max(one.at for one in known.speeds) == 299
 
 
 def test_own_starts_win_over_a_seed_whatever_the_counts():

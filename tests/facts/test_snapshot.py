@@ -5,7 +5,8 @@ import yaml
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.problems import SpecError
-from plimsoll.facts.learned import Learned, LearnedKey, Residual, learned
+from plimsoll.facts.learned import Learned, Residual, learned
+from plimsoll.facts.learned_rows import LearnedKey
 from plimsoll.facts.observe import observe
 from plimsoll.facts.snapshot import read_snapshot, take_snapshot, write_snapshot
 from tests.facts.cluster import H100, claim, cpu_node, dra_gpu, node, pod, resource_slice

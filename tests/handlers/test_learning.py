@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from plimsoll.facts.learned import Learned, LearnedKey, Residual, export_learned, import_learned, learned
+from plimsoll.facts.learned import Learned, Residual, export_learned, import_learned, learned
+from plimsoll.facts.learned_rows import LearnedKey
 from plimsoll.handlers.learning import Learning
 from plimsoll.kube.engine_reports import EngineReports
 from plimsoll.kube.errors import Conflict, Unreachable

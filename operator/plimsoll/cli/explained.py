@@ -1,12 +1,13 @@
 """What there is to say of a name that `explain` is asked about.
 
-Four kinds of names are known: what the plan decided (max_model_len, replicas), the terms of its memory ledger (weights,
-activation), every field of the resource, for which it says who set it, and the engine's flags that are such a field.
+Five kinds of names are known: what the plan decided (max_model_len, replicas), the terms of its memory ledger (weights,
+activation), what it predicts (ttft_ms, tpot_ms, output_tokens_per_second), every field of the resource, for which it says who
+set it, and the engine's flags that are such a field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
@@ -18,9 +19,10 @@ from plimsoll.api.defaults import OPEN, Effective, effective
 from plimsoll.api.problems import SpecError, all_fields, model_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
-from plimsoll.cli.drawing import gib
+from plimsoll.cli.drawing import gib, many, short
 from plimsoll.cli.errors import BadInput
 from plimsoll.cli.importing.fields import FIELDS
+from plimsoll.planning.interval import Interval
 from plimsoll.planning.memory.ledger import Term
 from plimsoll.planning.plan import Outcome, Plan, PlanSet, Value
 
@@ -53,7 +55,7 @@ def looked_up(name: str | None, plan: Plan, deployment: LLMDeployment, config: O
         raise BadInput(_unknown(name, plan, decided))
     wanted = _flags().get(wanted, wanted)
     found = [said for said in decided if wanted in (_plain(said.name), _plain(said.field))]
-    found = found or [said for said in _terms(plan) if wanted == _plain(said.name)]
+    found = found or [said for said in _figures(plan) if wanted == _plain(said.name)]
     if not found and merged is not None:
         found = [_of_field(path, merged) for path in all_fields(LLMDeploymentSpec) if wanted == _plain(path)]
         # What nobody set was decided with the group it belongs to: topology.tensor with the layout.
@@ -87,7 +89,7 @@ def _flags() -> dict[str, str]:
 
 def _unknown(name: str, plan: Plan, decided: list[Said]) -> str:
     """An unknown name, with those that end as it does, those spelled like it, and those that begin a word with it."""
-    known = (*all_fields(LLMDeploymentSpec), *(said.name for said in (*decided, *_terms(plan))))
+    known = (*all_fields(LLMDeploymentSpec), *(said.name for said in (*decided, *_figures(plan))))
     plain = {_plain(one): one for one in known}
     wanted = _plain(name)
     near = [one for one in plain if wanted and one.rpartition(".")[2] == wanted]
@@ -173,9 +175,39 @@ def _replicas(plan: Plan) -> Said:
     )
 
 
-def _terms(plan: Plan) -> list[Said]:
+def _figures(plan: Plan) -> list[Said]:
+    """What nobody decides but follows: the terms of the ledger, and what is predicted."""
     lead = _lead(plan)
-    return [_of_term(term) for term in lead.ledger.terms] if lead else []
+    return [*map(_of_term, lead.ledger.terms), *_predicted(lead)] if lead else []
+
+
+def _predicted(lead: PlanSet) -> Iterator[Said]:
+    """For the load that a replica is expected to carry; what a ramp has taught moves the model's own figure."""
+    if lead.performance is None:
+        return
+    load, answer, taught = lead.load, lead.performance, lead.performance.learned
+    held = f"90% of measured loads within {{}}, with {many(load.concurrency, 'request')} in flight"
+    inputs = {"input": str(load.input_tokens), "output": str(load.output_tokens)}
+    if taught is not None:
+        inputs |= {"TTFT": f"x {taught.ttft:.2f}", "TPOT": f"x {taught.tpot:.2f}", "ramp": taught.taught_by}
+    for name, value in (
+        ("ttft_ms", f"{short(answer.ttft_ms.mid)} ms, {held.format(_within(answer.ttft_ms))}"),
+        ("tpot_ms", f"{short(answer.tpot_ms.mid)} ms, {held.format(_within(answer.tpot_ms))}"),
+        ("output_tokens_per_second", f"{short(answer.output_tokens_per_second)} of each replica"),
+    ):
+        yield Said(
+            name=name,
+            value=value,
+            because="work of prompts and steps at fitted rates" + (" x learned factors" if taught else ""),
+            inputs=inputs,
+            source=f"performance model, {'learned' if taught else 'calibrated'}",
+            field="",
+            changes="plimsoll ramp NAME --record",
+        )
+
+
+def _within(interval: Interval) -> str:
+    return f"{short(interval.low)} to {short(interval.high)}"
 
 
 def _of_term(term: Term) -> Said:

@@ -19,7 +19,8 @@ from plimsoll.api.problems import SpecError
 from plimsoll.cli.errors import BadInput, note
 from plimsoll.cli.inputs import read_text
 from plimsoll.cli.reaching import CURRENT, reaching
-from plimsoll.facts.learned import NOTHING, Learned, LearnedError, import_learned, merged
+from plimsoll.facts.learned import NOTHING, Learned, import_learned, merged
+from plimsoll.facts.learned_rows import LearnedError
 from plimsoll.facts.snapshot import Snapshot, read_snapshot, take_snapshot
 
 Command = TypeVar("Command", bound=Callable[..., Any])

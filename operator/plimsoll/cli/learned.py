@@ -1,10 +1,12 @@
-"""`plimsoll learned`: what real starts have taught about memory, to look at, to hand to another cluster, or to have forgotten."""
+"""`plimsoll learned`: what starts have taught about memory, and ramps about speed, to look at, to hand on, or to have forgotten."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import click
+from rich.console import RenderableType
 
 from plimsoll import names
 from plimsoll.cli import drawing
@@ -16,12 +18,13 @@ from plimsoll.facts.gpus import GIB
 from plimsoll.facts.learned import (
     NOTHING,
     Learned,
-    LearnedError,
     Residual,
     export_learned,
     forgotten,
     import_learned,
 )
+from plimsoll.facts.learned_rows import LearnedError
+from plimsoll.facts.learned_speed import Speed
 from plimsoll.facts.snapshot import read_snapshot
 
 namespace_option = click.option(
@@ -30,14 +33,16 @@ namespace_option = click.option(
     metavar="NAMESPACE",
     help="The operator's, where several hold what was learned. Default: the only one.",
 )
+NAMED: Final = ("MODEL", "GPU", "ENGINE", "FLAGS")
 snapshot_option = click.option("--snapshot", "file", metavar="FILE", help="A snapshot in place of a cluster.")
 
 
 @click.group("learned")
 def learned_command() -> None:
-    """What starts of engines have taught: by how much each term of the memory ledger is off, for a model on a GPU.
+    """What starts of engines have taught: by how much each term of the memory ledger is off, for a model on a GPU. And what ramps
+    that were recorded have: by what factor answers are slower or faster than predicted.
 
-    Plans add it to the term, and say so as "learned". The operator keeps it in the ConfigMap plimsoll-learned of its own
+    Plans reckon with both, and say so as "learned". The operator keeps it in the ConfigMap plimsoll-learned of its own
     namespace. What `export` prints can be another cluster's seed: a ConfigMap plimsoll-learned-seed with the key learned.json.
 
     \b
@@ -61,33 +66,51 @@ def list_command(
     known = _known(context, namespace, file)
     left = forgotten(known, words=words) if words else NOTHING
     found = [one for one in known.residuals if one not in left.residuals]
+    speeds = [one for one in known.speeds if one not in left.speeds]
     if output != "text":
-        print_data([_row(one) for one in found], output)
+        print_data([*map(_row, found), *map(_speed_row, speeds)], output)
         return
-    if not found:
+    if not found and not speeds:
         note(
             [
                 "nothing was learned yet"
-                if not known.residuals
+                if known == NOTHING
                 else "nothing of what was learned holds these words"
             ]
         )
         return
-    heads = ("MODEL", "GPU", "ENGINE", "FLAGS", "TERM", "GIB", "+/-", "STARTS")
+    tables = [*([_memory(found)] if found else []), *([_speeds(speeds)] if speeds else [])]
+    drawing.show([tables[0], *(part for table in tables[1:] for part in ("", table))])
+
+
+def _memory(found: Sequence[Residual]) -> RenderableType:
+    rows = [
+        (*_named(one), one.term, f"{one.bytes / GIB:+.2f}", f"{one.half_width / GIB:.2f}", str(one.starts))
+        for one in found
+    ]
+    return drawing.table((*NAMED, "TERM", "GIB", "+/-", "STARTS"), rows, left=(0, 1, 2, 3, 4))
+
+
+def _speeds(found: Sequence[Speed]) -> RenderableType:
+    """Factors on the predicted times; a range is another factor around them."""
     rows = [
         (
-            one.name or one.key.model,
-            one.key.gpu,
-            one.key.engine,
-            one.key.flags,
-            one.term,
-            f"{one.bytes / GIB:+.2f}",
-            f"{one.half_width / GIB:.2f}",
-            str(one.starts),
+            *_named(one),
+            f"x {one.ttft:.2f}",
+            f"{one.ttft_spread:.2f}",
+            f"x {one.tpot:.2f}",
+            f"{one.tpot_spread:.2f}",
+            f"{one.input_tokens} + {one.output_tokens}",
+            str(one.points),
         )
         for one in found
     ]
-    drawing.show([drawing.table(heads, rows, left=(0, 1, 2, 3, 4))])
+    heads = (*NAMED, "TTFT", "WITHIN", "TPOT", "WITHIN", "TOKENS", "LOADS")
+    return drawing.table(heads, rows, left=(0, 1, 2, 3))
+
+
+def _named(one: Residual | Speed) -> tuple[str, str, str, str]:
+    return one.name or one.key.model, one.key.gpu, one.key.engine, one.key.flags
 
 
 @learned_command.command("export")
@@ -114,14 +137,10 @@ def forget_command(*, words: tuple[str, ...], context: str, namespace: str | Non
             return
         before = _read(kept.text, names.LEARNED)
         after = forgotten(before, words=words)
-        gone = len(before.residuals) - len(after.residuals)
+        gone = before.entries - after.entries
         if gone:
             kept.replace(export_learned(after))
-    left = (
-        drawing.many(len(after.residuals), "entry")
-        if len(after.residuals) == 1
-        else f"{len(after.residuals)} entries"
-    )
+    left = drawing.many(after.entries, "entry") if after.entries == 1 else f"{after.entries} entries"
     note([f"{gone} forgotten, {left} left"])
 
 
@@ -143,15 +162,15 @@ def _read(text: str, name: str) -> Learned:
 
 
 def _row(one: Residual) -> dict[str, Any]:
-    key = one.key
     return {
         "name": one.name,
-        "model": key.model,
-        "gpu": key.gpu,
-        "engine": key.engine,
-        "flags": key.flags,
+        **one.key.to_data(),
         "term": one.term,
         "bytes": one.bytes,
         "halfWidth": one.half_width,
         "starts": one.starts,
     }
+
+
+def _speed_row(one: Speed) -> dict[str, Any]:
+    return {"name": one.name, **one.key.to_data(), "term": "speed", **one.figures()}

@@ -1,9 +1,9 @@
-"""What real starts have taught about the memory ledger: bounded residuals of its terms, never token counts.
+"""What real starts have taught about the memory ledger, and ramps about speed: bounded corrections, never token counts.
 
 A residual is what a term really took minus what the formula said, for one model on one GPU under one engine version and
 one set of flags. The operator writes them (one object for the whole cluster), an admin may hand in a read-only seed from
 elsewhere, and a plan takes both merged as an input. Bounds keep one odd start from moving a fleet. How a term uses its
-residual is `planning.ledger`'s work.
+residual is `planning.memory`'s work, what ramps teach stands in `learned_speed`.
 """
 
 from __future__ import annotations
@@ -13,38 +13,28 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import attrgetter
 from typing import Final
 
 from plimsoll.facts.gpus import GIB
+from plimsoll.facts.learned_rows import LONGEST_WORD, LearnedError, LearnedKey, Row
+from plimsoll.facts.learned_speed import Speed
 
 MOST_BYTES: Final = 16 * GIB
 """No residual may move a term by more; what is further off is a wrong formula or a wrong reading."""
 MOST_ENTRIES: Final = 2048
 """Entries of one export, of about 300 bytes each."""
-MOST_TEXT: Final = 900_000
-"""Bytes of one export: a ConfigMap may have 1 MiB."""
+MOST_TEXT: Final = 850_000
+"""Bytes of one export's residuals: a ConfigMap may have 1 MiB."""
+MOST_SPEED_TEXT: Final = 100_000
+"""Bytes of its speeds, some three hundred; the newest stay."""
 ONE_START: Final = 64 * 2**20
 """Bytes within which starts of one model under one set of flags lay of one another in the logs."""
 LONGEST_MEMORY: Final = 20
 """Starts of one kind after which each further one counts as the twentieth."""
-LONGEST_WORD: Final = 256
 SCHEMA: Final = 1
 BETWEEN: Final = 6
 """Bytes that set one entry apart from the next."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class LearnedKey:
-    """What must be equal for one start to teach another."""
-
-    model: str
-    """Digest of the model's facts, or `shape:` and a digest for what holds for all checkpoints of one shape."""
-    gpu: str
-    """Catalogue name."""
-    engine: str
-    """Name and version, e.g. vllm-0.33.0."""
-    flags: str
-    """Layout and settings that move memory, as one readable word; `planning.learned_key` makes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -60,11 +50,23 @@ class Residual:
     name: str = ""
     """The model as somebody wrote it, for people."""
 
+    @property
+    def words(self) -> str:
+        """What a person may name it by."""
+        key = self.key
+        return f"{key.model} {key.gpu} {key.engine} {key.flags} {self.term} {self.name}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     residuals: tuple[Residual, ...] = ()
     """Sorted by key and term, one each."""
+    speeds: tuple[Speed, ...] = ()
+    """Sorted by key, one each."""
+
+    @property
+    def entries(self) -> int:
+        return len(self.residuals) + len(self.speeds)
 
     def find(self, term: str, key: LearnedKey) -> Residual | None:
         place = (key, term)
@@ -80,17 +82,19 @@ class Learned:
         found = self.find(term, key)
         return None if found is None else found.bytes
 
+    def speed(self, key: LearnedKey) -> Speed | None:
+        index = bisect_left(self.speeds, key, key=attrgetter("key"))
+        return self.speeds[index] if index < len(self.speeds) and self.speeds[index].key == key else None
+
 
 NOTHING: Final = Learned()
 
 
-class LearnedError(ValueError):
-    """A file of residuals that cannot be read; the message names the entry, the value and what would be right."""
-
-
-def learned(residuals: Iterable[Residual], newest: Iterable[Residual] = ()) -> Learned:
-    """Sorted, clamped and bounded; where a key and term come twice, the one with more starts behind it stays. Where there are
-    too many, `newest` stay before all others, or nothing would ever be learned again."""
+def learned(
+    residuals: Iterable[Residual], newest: Iterable[Residual] = (), *, speeds: Iterable[Speed] = ()
+) -> Learned:
+    """Sorted, clamped and bounded; where a key and term come twice, the one with more starts behind it stays, of speeds the
+    newer one. Where there are too many, `newest` stay before all others, or nothing would ever be learned again."""
     best: dict[tuple[LearnedKey, str], Residual] = {}
     for entry in sorted(residuals):
         place = (entry.key, entry.term)
@@ -100,14 +104,28 @@ def learned(residuals: Iterable[Residual], newest: Iterable[Residual] = ()) -> L
     order = sorted(best, key=lambda place: (place not in fresh, -best[place].starts, place))[:MOST_ENTRIES]
     sizes = accumulate(len(_line(best[place])) + BETWEEN for place in order)
     stay = [place for place, size in zip(order, sizes, strict=True) if size <= MOST_TEXT]
-    return Learned(residuals=tuple(best[place] for place in sorted(stay)))
+    return Learned(residuals=tuple(best[place] for place in sorted(stay)), speeds=_bounded(speeds))
+
+
+def _bounded(speeds: Iterable[Speed]) -> tuple[Speed, ...]:
+    newest = {one.key: one.bounded() for one in sorted(speeds, key=lambda one: (one.at, one))}
+    order = sorted(newest.values(), key=lambda one: (-one.at, one.key))
+    sizes = accumulate(len(one.line()) + BETWEEN for one in order)
+    return tuple(sorted(one for one, size in zip(order, sizes, strict=True) if size <= MOST_SPEED_TEXT))
 
 
 def merged(own: Learned, seed: Learned) -> Learned:
-    """The operator's own starts win over an admin's seed, whatever the counts: they are from this cluster."""
+    """What the operator saw itself wins over an admin's seed, whatever the counts: it is from this cluster."""
     mine = {(entry.key, entry.term) for entry in own.residuals}
     strange = [entry for entry in seed.residuals if (entry.key, entry.term) not in mine]
-    return learned([*own.residuals, *strange])
+    measured = {entry.key for entry in own.speeds}
+    unmeasured = [entry for entry in seed.speeds if entry.key not in measured]
+    return learned([*own.residuals, *strange], speeds=[*own.speeds, *unmeasured])
+
+
+def paced(known: Learned, speed: Speed) -> Learned:
+    """What is known with what one more ramp showed, in the place of an older one of the same key."""
+    return learned(known.residuals, speeds=[*known.speeds, speed])
 
 
 def taught(known: Learned, lessons: Iterable[Residual]) -> Learned:
@@ -118,7 +136,7 @@ def taught(known: Learned, lessons: Iterable[Residual]) -> Learned:
     for lesson in newest:
         place = (lesson.key, lesson.term)
         best[place] = _folded(best[place], lesson) if place in best else lesson
-    return learned(best.values(), newest)
+    return learned(best.values(), newest, speeds=known.speeds)
 
 
 def _folded(old: Residual, new: Residual) -> Residual:
@@ -144,27 +162,32 @@ def forgotten(known: Learned, *, words: Iterable[str]) -> Learned:
     """Without the entries in whose key or name each of the words stands."""
     asked = [word.casefold() for word in words]
 
-    def meant(entry: Residual) -> bool:
-        key = entry.key
-        text = f"{key.model} {key.gpu} {key.engine} {key.flags} {entry.term} {entry.name}".casefold()
-        return all(word in text for word in asked)
+    def meant(entry: Residual | Speed) -> bool:
+        return all(word in entry.words.casefold() for word in asked)
 
-    return Learned(residuals=tuple(entry for entry in known.residuals if not meant(entry)))
+    return Learned(
+        residuals=tuple(entry for entry in known.residuals if not meant(entry)),
+        speeds=tuple(entry for entry in known.speeds if not meant(entry)),
+    )
 
 
 def export_learned(value: Learned) -> str:
     """One line an entry, sorted: short diffs in git."""
-    body = ",\n".join(f"    {_line(entry)}" for entry in value.residuals)
-    return f'{{\n  "schema": {SCHEMA},\n  "residuals": [\n{body}\n  ]\n}}\n' if body else _EMPTY
+    lists = {"residuals": [_line(entry) for entry in value.residuals]}
+    if value.speeds:
+        lists["speeds"] = [entry.line() for entry in value.speeds]
+    written = (f'  "{name}": {_list(lines)}' for name, lines in lists.items())
+    return f'{{\n  "schema": {SCHEMA},\n' + ",\n".join(written) + "\n}\n"
+
+
+def _list(lines: list[str]) -> str:
+    return "[\n" + ",\n".join(f"    {line}" for line in lines) + "\n  ]" if lines else "[]"
 
 
 def _line(entry: Residual) -> str:
     return json.dumps(
         {
-            "model": entry.key.model,
-            "gpu": entry.key.gpu,
-            "engine": entry.key.engine,
-            "flags": entry.key.flags,
+            **entry.key.to_data(),
             "term": entry.term,
             "bytes": entry.bytes,
             "halfWidth": entry.half_width,
@@ -183,9 +206,16 @@ def import_learned(text: str) -> Learned:
         not isinstance(data, dict)
         or data.get("schema") != SCHEMA
         or not isinstance(data.get("residuals"), list)
+        or not isinstance(data.get("speeds", []), list)
     ):
-        raise LearnedError(f'learned facts must be an object with "schema": {SCHEMA} and a list "residuals"')
-    return learned(_residual(index, row) for index, row in enumerate(data["residuals"]))
+        raise LearnedError(
+            f'learned facts must be an object with "schema": {SCHEMA}, a list "residuals" and none or a list "speeds"'
+        )
+    speeds = data.get("speeds", [])
+    return learned(
+        [_residual(Row.of(f"residuals[{at}]", one)) for at, one in enumerate(data["residuals"])],
+        speeds=[Speed.read(Row.of(f"speeds[{at}]", one)) for at, one in enumerate(speeds)],
+    )
 
 
 def _clamped(entry: Residual) -> Residual:
@@ -200,33 +230,12 @@ def _clamped(entry: Residual) -> Residual:
     )
 
 
-def _residual(index: int, row: object) -> Residual:
-    if not isinstance(row, dict):
-        raise LearnedError(f"residuals[{index}] is {row!r}; it must be an object")
-
-    def text(name: str) -> str:
-        value = row.get(name)
-        if not isinstance(value, str) or not value or len(value) > LONGEST_WORD:
-            raise LearnedError(
-                f"residuals[{index}].{name} is {value!r}; it must be a word of at most {LONGEST_WORD} letters"
-            )
-        return value
-
-    def number(name: str, least: int | None = None) -> int:
-        value = row.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or (least is not None and value < least):
-            bound = "" if least is None else f" of at least {least}"
-            raise LearnedError(f"residuals[{index}].{name} is {value!r}; it must be an integer{bound}")
-        return value
-
+def _residual(row: Row) -> Residual:
     return Residual(
-        key=LearnedKey(model=text("model"), gpu=text("gpu"), engine=text("engine"), flags=text("flags")),
-        term=text("term"),
-        bytes=number("bytes"),
-        half_width=number("halfWidth", 0),
-        starts=number("starts", 1),
-        name=text("name") if row.get("name") else "",
+        key=row.key(),
+        term=row.text("term"),
+        bytes=row.whole("bytes"),
+        half_width=row.whole("halfWidth", 0),
+        starts=row.whole("starts", 1),
+        name=row.name(),
     )
-
-
-_EMPTY: Final = f'{{\n  "schema": {SCHEMA},\n  "residuals": []\n}}\n'

@@ -25,7 +25,8 @@ from plimsoll.facts.capabilities import Capabilities
 from plimsoll.facts.engine_files import handed_in
 from plimsoll.facts.fleet import Fleet
 from plimsoll.facts.inventory import Inventory
-from plimsoll.facts.learned import NOTHING, Learned, LearnedError, export_learned, import_learned
+from plimsoll.facts.learned import NOTHING, Learned, export_learned, import_learned
+from plimsoll.facts.learned_rows import LearnedError
 from plimsoll.facts.machine_text import load_machine_text
 from plimsoll.facts.observe import fleet_of
 
@@ -116,7 +117,7 @@ def write_snapshot(snapshot: Snapshot, form: Literal["yaml", "json"] = "yaml") -
         "resourceSlices": list(snapshot.slices),
         "resourceClaims": list(snapshot.claims),
         "config": snapshot.config.to_dict(),
-        "learned": json.loads(export_learned(snapshot.learned)) if snapshot.learned.residuals else None,
+        "learned": None if snapshot.learned == NOTHING else json.loads(export_learned(snapshot.learned)),
         "deployments": list(snapshot.deployments),
         "plans": dict(snapshot.plans),
         "sets": list(snapshot.sets),

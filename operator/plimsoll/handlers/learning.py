@@ -13,7 +13,8 @@ from contextlib import suppress
 from typing import Final
 
 from plimsoll import names
-from plimsoll.facts.learned import NOTHING, Learned, LearnedError, export_learned, import_learned, merged
+from plimsoll.facts.learned import NOTHING, Learned, export_learned, import_learned, merged
+from plimsoll.facts.learned_rows import LearnedError
 from plimsoll.kube.engine_reports import EngineReports
 from plimsoll.kube.errors import Conflict, KubeError
 from plimsoll.kube.learned_store import LearnedStore, Stored

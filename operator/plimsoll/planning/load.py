@@ -20,6 +20,18 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """What a ramp has taught about a prediction: by what factors it is moved, and within what factors the truth then lies."""
+
+    ttft: float
+    tpot: float
+    ttft_spread: float
+    tpot_spread: float
+    taught_by: str
+    """Loads and lengths of that ramp, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Performance:
     ttft_ms: Interval
     tpot_ms: Interval
@@ -32,3 +44,5 @@ class Performance:
     """Sequences that really decode together; fewer than the concurrency where the cache or max_num_seqs caps them."""
     unfitted: tuple[str, ...] = ()
     """Classes of hardware or format that no measured point had, so that the intervals are wider: "gpu cdna3", ..."""
+    learned: Correction | None = None
+    """None where no ramp has taught anything about this model on this layout."""

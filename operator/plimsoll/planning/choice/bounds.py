@@ -55,10 +55,13 @@ class Speed:
 
 
 def speed_of(task: Task, slot: Slot) -> Speed:
-    """The fitted constants of the device's class; what a layout adds to them (collectives, products) only slows it down."""
+    """The fitted constants of the device's class; what a layout adds to them (collectives, products) only slows it down. Where a
+    ramp found any layout faster than they say, all of them count as that fast."""
     architecture, bandwidth = task.model.architecture, slot.gpu.bandwidth
     work = Work.of(architecture, slot.gpu, Layout(), None)
-    each = committed_rates(classes_of(work, task.engine)).seconds_each
+    fastest = min((1.0, *(one.tpot for one in task.learned.speeds if one.key.model == task.model.digest)))
+    rates = committed_rates(classes_of(work, task.engine)).seconds_each
+    each = {cost: seconds * fastest for cost, seconds in rates.items()}
     constant = (Cost.LAUNCH, Cost.EXPERT_LAYER, Cost.QUANTIZED_INPUT)
     return Speed(
         dense=each[Cost.DENSE_WEIGHTS] / bandwidth,

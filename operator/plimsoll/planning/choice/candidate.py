@@ -21,6 +21,7 @@ from plimsoll.planning.choice import rule
 from plimsoll.planning.layouts.every import Refusal
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.load import Load, Performance
+from plimsoll.planning.memory.learned_key import speed_key
 from plimsoll.planning.memory.ledger import Capacity, Ledger, Verdict, build_ledger
 from plimsoll.planning.memory.verdict import CONTEXT_AT_START
 from plimsoll.planning.placing.budgets import Claim
@@ -30,6 +31,7 @@ from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.settle.derive import UTILIZATION, base_settings, share_on
 from plimsoll.planning.settle.pod_resources import pod_resources
 from plimsoll.planning.settle.sequences import held_sequences, sequences, watermark
+from plimsoll.planning.speed.believing import belief
 from plimsoll.planning.speed.performance import Replica
 
 LIKELY: Final = 0.9
@@ -243,6 +245,7 @@ def predicting(
         engine=task.engine,
         settings=settings,
         kv_tokens=kv_tokens,
+        belief=belief(task.learned, speed_key(task.model, slot.gpu, layout, task.engine, settings)),
     )
     return lambda concurrency: replica.at(load_of(task.intent, concurrency))
 

@@ -1,4 +1,4 @@
-"""Under which keys a start teaches and a plan learns: the model, the GPU, the engine, and the flags that move memory.
+"""Under which keys a start or a ramp teaches and a plan learns: the model, the GPU, the engine, and the flags that matter.
 
 What one start shows holds for the next of the same words. Parts of it hold further, as starts of one model side by side
 show: how its weights swell in memory whatever version and layout loads them, and what is neither weights nor cache whatever
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu
-from plimsoll.facts.learned import LearnedKey
+from plimsoll.facts.learned_rows import LearnedKey
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning import codec
 from plimsoll.planning.layouts.layout import Layout
@@ -51,6 +51,18 @@ def shape_key(
 def whole_key(model: ModelFacts, gpu: Gpu, engine: EngineFacts) -> LearnedKey:
     """For the bytes of this checkpoint on this GPU, whatever layout and version loads it."""
     return LearnedKey(model=model.digest, gpu=gpu.name, engine=engine.name, flags=WHOLE)
+
+
+def speed_key(
+    model: ModelFacts, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
+) -> LearnedKey:
+    """For how fast this model answers on this layout: batch and cache are reckoned with, what cannot be is part of the key."""
+    return LearnedKey(
+        model=model.digest,
+        gpu=gpu.name,
+        engine=f"{engine.name}-{engine.version}",
+        flags="-".join([str(layout), *_extras(settings)]),
+    )
 
 
 def _extras(settings: EngineSettings) -> list[str]:

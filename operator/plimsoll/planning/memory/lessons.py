@@ -13,7 +13,8 @@ from typing import Final
 
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu
-from plimsoll.facts.learned import LONGEST_WORD, ONE_START, LearnedKey, Residual, beyond_noise
+from plimsoll.facts.learned import ONE_START, Residual, beyond_noise
+from plimsoll.facts.learned_rows import LONGEST_WORD, LearnedKey
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.memory.constants import Constants

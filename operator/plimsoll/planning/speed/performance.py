@@ -2,7 +2,7 @@
 
 Amounts of work from `roofline`, what they cost from `rates`, how requests share the device from `closed_loop`. The
 intervals hold 90% of measured points whose model and hardware the constants had never seen. Speculative decoding is not
-credited: what it gains depends on the text.
+credited: what it gains depends on the text. What a ramp has taught moves the answer, never the work.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from plimsoll.facts.gpus import Gpu
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.interval import Interval
 from plimsoll.planning.layouts.layout import Layout
-from plimsoll.planning.load import Load, Performance
+from plimsoll.planning.load import Correction, Load, Performance
 from plimsoll.planning.settings import EngineSettings
+from plimsoll.planning.speed.believing import Belief
 from plimsoll.planning.speed.closed_loop import Demand, Shares, cache_wait, shares
 from plimsoll.planning.speed.rates import Classes, Rates, classes_of, committed_rates
-from plimsoll.planning.speed.roofline import Amounts, Cost, Work, decode_step, prompt, request
+from plimsoll.planning.speed.roofline import Amounts, Cost, Work, decode_step, launch, prompt, request
 
 POOL_SPREAD = 0.15
 """How far the pool may be from the ledger's figure: its own spread, and lengths that are not all alike."""
@@ -32,6 +33,8 @@ class Replica:
     settings: EngineSettings
     classes: Classes
     kv_tokens: float | None
+    belief: Belief | None = None
+    """What ramps have taught."""
 
     @staticmethod
     def of(
@@ -42,12 +45,15 @@ class Replica:
         engine: EngineFacts,
         settings: EngineSettings,
         kv_tokens: float | None,
+        belief: Belief | None = None,
     ) -> Replica:
         work = Work.of(model.architecture, gpu, layout, settings.kv_dtype)
-        return Replica(work=work, settings=settings, classes=classes_of(work, engine), kv_tokens=kv_tokens)
+        classes = classes_of(work, engine)
+        return Replica(work=work, settings=settings, classes=classes, kv_tokens=kv_tokens, belief=belief)
 
     def at(self, load: Load) -> Performance:
-        return self.case(load).answer(committed_rates(self.classes))
+        taught = None if self.belief is None else self.belief.at(load)
+        return self.case(load).answer(committed_rates(self.classes), taught)
 
     def case(self, load: Load) -> Case:
         share = load.shared_prefix_share if self.settings.prefix_caching else 0.0
@@ -67,11 +73,13 @@ class Replica:
             classes=self.classes,
             decode=decode_step(self.work, running, context),
             prompt=prompt(self.work, fresh, cached),
+            launch=launch(self.work),
             request=request(load.input_tokens, load.concurrency),
             demand=Demand(
                 output_tokens=load.output_tokens,
                 running=running,
-                prompts_per_step=max(1, int(self.settings.max_num_batched_tokens // max(1.0, fresh))),
+                arriving=max(1.0, asked if held is None else min(asked, held)),
+                prompt_steps=max(1.0, fresh) / self.settings.max_num_batched_tokens,
             ),
             waits=_waits(load.concurrency, placed, held),
             full_steps=carried < min(asked, asked if held is None else held),
@@ -109,6 +117,7 @@ class Case:
     classes: Classes
     decode: Amounts
     prompt: Amounts
+    launch: Amounts
     request: Amounts
     demand: Demand
     waits: Interval
@@ -120,42 +129,50 @@ class Case:
         """True where some requests in flight find no place in the cache or in the batch."""
         return self.waits.mid > 0
 
-    def shares(self, decode: float, alone: float) -> Shares:
-        return shares(self.demand, decode=decode, prompt=alone)
+    def shares(self, decode: float, prompt: float, launch: float) -> Shares:
+        return shares(self.demand, decode=decode, prompt=prompt, launch=launch)
 
     def times(self, rates: Rates) -> tuple[float, float]:
         """TPOT, and TTFT of a request that finds a place at once, in seconds."""
-        decode, alone = rates.of(self.decode), rates.of(self.prompt)
-        share = self.shares(decode, alone)
+        decode, prompt, launch = (rates.of(part) for part in (self.decode, self.prompt, self.launch))
+        share = self.shares(decode, prompt, launch)
         # Stages of a pipeline work on different prompts, so each delays the others by one stage only. Data-parallel ranks
         # step together, so a prompt on one delays all (taking them as parallel was 2 points worse on 32 measured points).
-        tpot = decode + share.tpot_prompts * alone / self.pipeline
-        ttft = share.ttft_prompts * alone + share.ttft_steps * decode + rates.of(self.request)
-        return tpot, ttft
+        tpot = decode + (share.tpot_prompts * prompt + share.tpot_launches * launch) / self.pipeline
+        ttft = share.ttft_prompts * prompt + share.ttft_launches * launch + share.ttft_steps * decode
+        return tpot, ttft + rates.of(self.request)
 
-    def answer(self, rates: Rates) -> Performance:
+    def answer(self, rates: Rates, taught: Correction | None = None) -> Performance:
         tpot, placed = self.times(rates)
+        ttft_spread, tpot_spread = rates.ttft_spread, rates.tpot_spread
+        if taught is not None:
+            tpot, placed = tpot * taught.tpot, placed * taught.ttft
+            ttft_spread, tpot_spread = taught.ttft_spread, taught.tpot_spread
         life = self.load.output_tokens * tpot
         first = [placed + rounds * life for rounds in (self.waits.low, self.waits.mid, self.waits.high)]
         rate = self.load.concurrency / (first[1] + life)
-        spread = rates.ttft_spread
         return Performance(
-            ttft_ms=Interval(1000 * first[0] / spread, 1000 * first[1], 1000 * first[2] * spread),
-            tpot_ms=_around(1000 * tpot, rates.tpot_spread),
+            ttft_ms=Interval(1000 * first[0] / ttft_spread, 1000 * first[1], 1000 * first[2] * ttft_spread),
+            tpot_ms=_around(1000 * tpot, tpot_spread),
             output_tokens_per_second=rate * self.load.output_tokens,
             requests_per_second=rate,
             bound=self._bound(rates),
             running=max(1, round(self.demand.running)),
             unfitted=rates.unfitted,
+            learned=taught,
         )
 
     def _bound(self, rates: Rates) -> str:
         """The largest part of a step's time, in the words of `Performance.bound`."""
         if self.starved and not self.full_steps:
             return "cache"
-        share = self.demand.running / self.demand.output_tokens
         parts = dict.fromkeys(sorted(set(_KIND.values())), 0.0)
-        for amounts, weight in ((self.decode, 1.0), (self.prompt, share)):
+        each_step = (
+            (self.decode, 1.0),
+            (self.prompt, self.demand.prompts_each_step),
+            (self.launch, self.demand.launches_each_step),
+        )
+        for amounts, weight in each_step:
             for cost, amount in amounts.items():
                 parts[_KIND[cost]] += weight * amount * rates.seconds_each[cost]
         return max(parts, key=lambda kind: parts[kind])

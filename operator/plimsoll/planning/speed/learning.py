@@ -1,0 +1,69 @@
+"""What a ramp teaches about speed: how far its answers were from the performance model's, load by load.
+
+Only loads that the cache and the steps carry speak of speed; beyond them requests wait, which is another matter. The middle of
+the loads' factors counts, so that one odd step moves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Final
+
+from plimsoll.facts.learned_rows import LearnedKey
+from plimsoll.facts.learned_speed import MOST_FACTOR, Speed
+from plimsoll.facts.ramp_record import RampPoint, RampRecord
+from plimsoll.planning.load import Load
+from plimsoll.planning.speed.performance import Replica
+from plimsoll.planning.speed.rates import committed_rates
+
+LEAST_TTFT_SPREAD: Final = 1.41
+LEAST_TPOT_SPREAD: Final = 1.13
+"""Factors that held 90% of measured points of a model on hardware after one set of lengths had taught the others."""
+
+
+def speed_of(record: RampRecord, replica: Replica, key: LearnedKey, *, name: str = "") -> Speed | None:
+    """None where every load was beyond what a replica carries. `replica` is the one that was measured, by the model alone."""
+    factors = list(_factors(record, replica))
+    if not factors:
+        return None
+    ttft, ttft_spread = _middle([first for first, _ in factors], LEAST_TTFT_SPREAD)
+    tpot, tpot_spread = _middle([each for _, each in factors], LEAST_TPOT_SPREAD)
+    return Speed(
+        key=key,
+        ttft=ttft,
+        tpot=tpot,
+        ttft_spread=ttft_spread,
+        tpot_spread=tpot_spread,
+        input_tokens=round(median(point.input_tokens for point in record.points)),
+        output_tokens=round(median(point.output_tokens for point in record.points)),
+        points=len(factors),
+        at=record.at,
+        name=name,
+    ).bounded()
+
+
+def _factors(record: RampRecord, replica: Replica) -> Iterator[tuple[float, float]]:
+    """Time to first token and per output token, measured over predicted."""
+    for point in record.points:
+        case = replica.case(_load(point, record))
+        if case.starved or case.full_steps:
+            continue
+        said = case.answer(committed_rates(replica.classes))
+        yield point.ttft_ms / said.ttft_ms.mid, point.tpot_ms / said.tpot_ms.mid
+
+
+def _load(point: RampPoint, record: RampRecord) -> Load:
+    prompt = max(1, round(point.input_tokens))
+    return Load(
+        input_tokens=prompt,
+        output_tokens=max(1, round(point.output_tokens)),
+        concurrency=max(1, round(point.in_flight / record.replicas)),
+        shared_prefix_share=min(1.0, record.prefix_tokens / prompt),
+    )
+
+
+def _middle(factors: Sequence[float], least_spread: float) -> tuple[float, float]:
+    """As far as the bound goes, and within what factor of that the loads lie."""
+    middle = max(1 / MOST_FACTOR, min(MOST_FACTOR, median(factors)))
+    return middle, max(least_spread, *(max(one / middle, middle / one) for one in factors))
