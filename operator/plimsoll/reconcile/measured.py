@@ -17,7 +17,8 @@ from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.gpus import UnknownGpu, gpu_named
-from plimsoll.facts.learned import NOTHING, Learned, Residual, merged, taught
+from plimsoll.facts.learned import NOTHING, Learned, Residual, merged, paced, taught
+from plimsoll.facts.learned_speed import Speed
 from plimsoll.facts.report import Report
 from plimsoll.facts.serving import PodSeen, Serving
 from plimsoll.planning.memory.lessons import Start, lessons
@@ -107,7 +108,7 @@ class Measured:
     def learn(self, key: str, seen: Seen, decision: Decision) -> None:
         """From the starts of a deployment that have not taught yet."""
         before, now = self._taught.get(key, {}), {}
-        planned = _planned(decision)
+        planned = planned_sets(decision)
         reports = self.reports.of(key)
         for set_ in seen.serving.sets:
             for pod in set_.pods:
@@ -121,6 +122,13 @@ class Measured:
             self._taught[key] = now
         else:
             self._taught.pop(key, None)
+
+    def take(self, speed: Speed) -> None:
+        """What a ramp taught."""
+        after = paced(self.own, speed)
+        if after != self.own:
+            self.know(after, self.seed)
+            self.changed.set()
 
     def _teach(self, key: str, pod: PodSeen, found: tuple[Residual, ...]) -> None:
         if pod.since < self.began:
@@ -137,7 +145,7 @@ class Measured:
         )
 
 
-def _planned(decision: Decision) -> Mapping[str, Revision]:
+def planned_sets(decision: Decision) -> Mapping[str, Revision]:
     """Sets that were born of the plan and the spec of this turn: an older one runs what was asked for then, maybe another model."""
     if decision.rollout is None or decision.frozen or not decision.prune:
         return {}
@@ -145,7 +153,7 @@ def _planned(decision: Decision) -> Mapping[str, Revision]:
     return {name: decision.revisions[name] for name in sets if name in decision.revisions}
 
 
-def _is_as_planned(spec: LLMDeploymentSpec) -> bool:
+def is_as_planned(spec: LLMDeploymentSpec) -> bool:
     """Whether the engine has the words that the plan has for it, and is the one that others get by its version."""
     patched = (patch.path for patch in spec.pod_patches)
     return (
@@ -172,7 +180,7 @@ def lessons_of(seen: Seen, decision: Decision, revision: Revision, report: Repor
     """Nothing where model or GPU are not known, where another model or engine was planned for than is known now, or where the
     owner runs something else than was planned: that would be believed for everybody's."""
     model, planned = seen.facts.model, decision.plan.model_digest
-    if not _is_as_planned(seen.deployment.spec):
+    if not is_as_planned(seen.deployment.spec):
         return
     if model is None or (planned and planned != model.digest):
         return

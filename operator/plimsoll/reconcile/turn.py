@@ -32,6 +32,7 @@ from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.promises import waits
 from plimsoll.reconcile.reading_models import clear, read_models
 from plimsoll.reconcile.rebuild import rebuilt
+from plimsoll.reconcile.recorded import judged, ramp_told
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.settled import settled
 from plimsoll.reconcile.told_models import Told
@@ -42,7 +43,7 @@ from plimsoll.render.sets import owner_of
 from plimsoll.render.shared import endpoint, plan_ref
 from plimsoll.status.live import timestamp
 from plimsoll.status.story import Story, Trouble
-from plimsoll.status.told import news, told, unreadable
+from plimsoll.status.told import news, ramp_news, told, unreadable
 
 LOG: Final = logging.getLogger(__name__)
 RESYNC_SECONDS: Final = 3600.0
@@ -96,7 +97,11 @@ async def turn(world: World, key: str) -> float | None:
     _remember(world, key, seen, decision)
     world.measured.learn(key, seen, decision)
     reports = world.measured.reports.of(key)
-    await _tell(world, deployment, replace(_story(seen, decision, applied), reports=reports), body)
+    ramp = judged(seen, decision, world.measured.own)
+    if ramp is not None and ramp.speed is not None:
+        world.measured.take(ramp.speed)
+    story = replace(_story(seen, decision, applied), reports=reports, ramp=ramp_told(ramp, seen.now))
+    await _tell(world, deployment, story, body)
     world.measured.told(key, reports)
     again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), unsteady, patience]
     again.append(read.again_seconds)
@@ -262,7 +267,7 @@ async def _tell(world: World, deployment: LLMDeployment, story: Story, body: Map
             world.forget(key)
             return
         world.resources.put_status(key, after.to_dict())
-        found = news(before.conditions, after.conditions)
+        found = (*news(before.conditions, after.conditions), *ramp_news(before.ramp, after.ramp))
         world.books.decided(found)
         world.cluster.announce(deployment.metadata, found)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from plimsoll.api.problems import Problem
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.features import Adapters
+from plimsoll.api.v1alpha1.status import RampStatus
 from plimsoll.control.decision import Told
 from plimsoll.control.record import Record
 from plimsoll.control.rollout import Rollout
@@ -56,6 +57,8 @@ class Story:
     """What control decided and remembers."""
     live: tuple[Told, ...] | None = None
     """Conditions that it tells; None: it has not looked yet."""
+    ramp: RampStatus | None = None
+    """What became of a ramp that was handed in since the last turn."""
     better: Told | None = None
     """What to declare, where the traffic that is seen would make another plan."""
 

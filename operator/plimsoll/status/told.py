@@ -13,6 +13,7 @@ from plimsoll.api.v1alpha1.status import (
     Endpoint,
     EngineStatus,
     LLMDeploymentStatus,
+    RampStatus,
     ReplicaStatus,
     SetStatus,
 )
@@ -45,7 +46,7 @@ class News:
 
     type: Literal["Normal", "Warning"]
     about: str
-    """The condition that changed."""
+    """The condition that changed, or what was done."""
     reason: str
     message: str
 
@@ -80,6 +81,7 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
     changes["safe_retry"] = True if story.safe_retry else None
     changes["adapters"] = adapters_of(story) or None
     changes["progress"] = progress_of(story.serving, story.reports)
+    changes["ramp"] = story.ramp or before.ramp
     if story.plan is not None:
         same = before.plan is not None and before.plan.digest == story.plan.digest
         pinned_at = before.plan.pinned_at if same and before.plan is not None else now
@@ -172,6 +174,15 @@ def news(before: Sequence[Condition], after: Sequence[Condition]) -> tuple[News,
         well = new.status == good
         found.append(News("Normal" if well else "Warning", kind, new.reason, new.message))
     return tuple(found)
+
+
+def ramp_news(before: RampStatus | None, after: RampStatus | None) -> tuple[News, ...]:
+    """Whoever handed a ramp in wants to know what became of it."""
+    if after is None or (before is not None and before.record == after.record):
+        return ()
+    if after.taken:
+        return (News("Normal", "RampRecorded", "RampTaken", after.message),)
+    return (News("Warning", "RampRecorded", "RampRefused", after.message),)
 
 
 _WORTH_TELLING: Final = {

@@ -184,6 +184,15 @@ class Accuracy(ApiModel):
     error_percent: Annotated[str, Field(max_length=16)] | None = field('Difference, as "-1.4".')
 
 
+class RampStatus(ApiModel):
+    """What became of the last ramp that was handed in."""
+
+    record: Word = Field(description="Digest of the record.")
+    taken: Bool = Field(description="Whether plans learn from it.")
+    message: Text = Field(description="What it taught, or why it was refused.")
+    at: Timestamp | None = field("When that was decided.")
+
+
 class LLMDeploymentStatus(ApiModel):
     """What is so."""
 
@@ -205,6 +214,7 @@ class LLMDeploymentStatus(ApiModel):
     adapters: tuple[AdapterStatus, ...] = listing("LoRA adapters.", most=64, keys=("name",))
     observed: ObservedWorkload | None = field("Traffic as measured.")
     accuracy: Accuracy | None = field("Predicted against measured.")
+    ramp: RampStatus | None = field("The last ramp that was handed in.")
     scaling_history: tuple[ScalingStep, ...] = listing(
         "Last changes of the number of replicas by live traffic, newest first.", most=5, atomic=True
     )

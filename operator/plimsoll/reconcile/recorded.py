@@ -1,0 +1,158 @@
+"""A ramp that somebody handed in, judged once: what it teaches, or why nothing can be learned from it.
+
+Which record was judged stands in the status, so that neither a restart nor another turn judges it again. It speaks of one set that
+serves alone as it was planned; whatever else answered would be believed for everybody who has that model on such devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from plimsoll import names
+from plimsoll.api.defaults import effective
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.status import RampStatus
+from plimsoll.facts.engines import EngineFacts, engine_facts
+from plimsoll.facts.gpus import UnknownGpu, gpu_named
+from plimsoll.facts.learned import Learned
+from plimsoll.facts.learned_speed import MOST_FACTOR, Speed
+from plimsoll.facts.model import ModelFacts
+from plimsoll.facts.ramp_record import RampRecord, RecordError, digest_of, read_record
+from plimsoll.planning.ask.quantize import as_served
+from plimsoll.planning.choice.candidate import cache_of
+from plimsoll.planning.memory.learned_key import speed_key
+from plimsoll.planning.plan import PlanSet
+from plimsoll.planning.speed.learning import speed_of
+from plimsoll.planning.speed.performance import Replica
+from plimsoll.reconcile.decide import Decision
+from plimsoll.reconcile.measured import is_as_planned, planned_sets
+from plimsoll.reconcile.seen import Seen
+from plimsoll.render.revision import Revision
+from plimsoll.status.live import timestamp
+from plimsoll.status.summary import cut
+
+AHEAD_SECONDS: Final = 600
+"""By which somebody's clock may be ahead: a record from further on would keep all later ones out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    record: str
+    """Its digest."""
+    speed: Speed | None
+    """What it teaches; None where it was refused."""
+    message: str
+
+
+def ramp_told(what: Judged | None, now: float) -> RampStatus | None:
+    """As the status has it."""
+    if what is None:
+        return None
+    message = cut(what.message)
+    return RampStatus(record=what.record, taken=what.speed is not None, message=message, at=timestamp(now))
+
+
+def waits(deployment: LLMDeployment) -> bool:
+    """Whether a record was handed in that nobody has judged yet."""
+    text = deployment.metadata.annotations.get(names.ANNOTATION_RAMP)
+    told = deployment.status.ramp
+    return bool(text) and (told is None or told.record != digest_of(text or ""))
+
+
+def judged(seen: Seen, decision: Decision, own: Learned) -> Judged | None:
+    """None where nothing new was handed in. `own` is what this cluster has taught, without what an admin brought."""
+    if not waits(seen.deployment):
+        return None
+    text = seen.deployment.metadata.annotations[names.ANNOTATION_RAMP]
+    try:
+        speed = _speed(read_record(text), seen, decision, own)
+    except RecordError as why:
+        return Judged(record=digest_of(text), speed=None, message=f"the ramp was refused: {why}")
+    return Judged(record=digest_of(text), speed=speed, message=_said(speed))
+
+
+def _speed(record: RampRecord, seen: Seen, decision: Decision, own: Learned) -> Speed:
+    if record.at > seen.now + AHEAD_SECONDS:
+        raise RecordError(
+            f"it is of {_time(record.at)}, which is still to come; mind the clock it was made by"
+        )
+    entry = _serving(record, seen, planned_sets(decision)).entry
+    if entry.hardware.sharing > 1:
+        raise RecordError("the set shares its devices, so neighbours were measured too")
+    model, engine = _model(seen, decision)
+    try:
+        gpu = gpu_named(entry.hardware.gpu)
+    except UnknownGpu:
+        raise RecordError(
+            f"nothing is known of {entry.hardware.gpu}, so there is nothing to correct"
+        ) from None
+    key = speed_key(model, gpu, entry.layout, engine, entry.settings)
+    known = own.speed(key)
+    if known is not None and known.at > record.at:
+        raise RecordError(f"a newer ramp of the same model and layout is known, of {_time(known.at)}")
+    speed = speed_of(record, _replica(entry, model, engine), key, name=model.source)
+    if speed is None:
+        raise RecordError(
+            "all its loads were more than the plan's cache and steps carry; start with a lower one"
+        )
+    return speed
+
+
+def _serving(record: RampRecord, seen: Seen, planned: Mapping[str, Revision]) -> Revision:
+    """The set that was measured, which serves alone and as it was planned."""
+    ready = {one.name: one.ready for one in seen.serving.sets if one.ready}
+    if record.set not in ready:
+        raise RecordError(f"it is of the set {record.set[:63]!a}, which does not serve")
+    if len(ready) > 1:
+        raise RecordError(f"{len(ready)} sets serve, and nobody knows which of them answered")
+    if record.replicas > ready[record.set]:
+        raise RecordError(f"it is of {record.replicas} replicas, and {ready[record.set]} serve")
+    if record.set not in planned:
+        raise RecordError("the set that serves is not the one that is planned now")
+    if not is_as_planned(seen.deployment.spec):
+        raise RecordError(
+            "the deployment brings its own image, arguments or patches, which others do not run"
+        )
+    return planned[record.set]
+
+
+def _model(seen: Seen, decision: Decision) -> tuple[ModelFacts, EngineFacts]:
+    """As they are in memory."""
+    model, planned = seen.facts.model, decision.plan
+    if model is None or (planned.model_digest and planned.model_digest != model.digest):
+        raise RecordError("another model is known now than was planned for")
+    engine = seen.facts.engine or engine_facts(planned.engine, planned.engine_version)
+    if engine.version != planned.engine_version:
+        raise RecordError("another engine version is known now than was planned for")
+    deployment = seen.deployment
+    spec = effective(deployment.spec, deployment.namespace, seen.config).spec
+    return as_served(model, spec.quantization.method, engine)[0], engine
+
+
+def _replica(entry: PlanSet, model: ModelFacts, engine: EngineFacts) -> Replica:
+    """By the model alone, without what ramps before have taught."""
+    capacity = cache_of(entry.ledger)
+    return Replica.of(
+        model=model,
+        gpu=gpu_named(entry.hardware.gpu),
+        layout=entry.layout,
+        engine=engine,
+        settings=entry.settings,
+        kv_tokens=None if capacity is None else capacity.tokens.mid,
+    )
+
+
+def _said(speed: Speed) -> str:
+    at_bound = any(one in (MOST_FACTOR, 1 / MOST_FACTOR) for one in (speed.ttft, speed.tpot))
+    bound = f"; no prediction is moved by more than {MOST_FACTOR:g} times" if at_bound else ""
+    return (
+        f"from the ramp of {_time(speed.at)}, {speed.points} loads: first tokens take {speed.ttft:.2f} times, "
+        f"further ones {speed.tpot:.2f} times as long as the model says ({speed.key.flags} on {speed.key.gpu}){bound}"
+    )
+
+
+def _time(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

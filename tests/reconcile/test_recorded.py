@@ -1,0 +1,198 @@
+"""A ramp that was handed in: judged once, taken where it speaks of what was planned, refused with a reason else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from plimsoll import names
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.status import RampStatus
+from plimsoll.facts.learned import NOTHING, Learned, learned
+from plimsoll.facts.models import lookup
+from plimsoll.facts.ramp_record import RampPoint, RampRecord, write_record
+from plimsoll.facts.serving import PodSeen, SetSeen, Stage
+from plimsoll.reconcile.decide import Decision, decide
+from plimsoll.reconcile.measured import Measured
+from plimsoll.reconcile.recorded import Judged, judged, ramp_told, waits
+from plimsoll.reconcile.seen import Seen
+from plimsoll.status.told import ramp_news
+from tests.reconcile.test_measured import turned
+
+SLOWER = 1.5
+
+
+def record(seen: Seen, decision: Decision, **changed: Any) -> RampRecord:
+    """A ramp whose every answer took longer than the model says."""
+    chosen = decision.plan.sets[0]
+    assert chosen.performance is not None
+    point = RampPoint(
+        load=1.0,
+        in_flight=chosen.load.concurrency,
+        requests=50,
+        input_tokens=chosen.load.input_tokens,
+        output_tokens=chosen.load.output_tokens,
+        ttft_ms=SLOWER * chosen.performance.ttft_ms.mid,
+        tpot_ms=SLOWER * chosen.performance.tpot_ms.mid,
+        itl_p99_ms=None,
+        tokens_per_second=100.0,
+    )
+    made = RampRecord(
+        set=seen.serving.sets[0].name,
+        replicas=1,
+        at=50,
+        closed_loop=True,
+        prefix_tokens=0,
+        knee=None,
+        points=(point,),
+    )
+    return replace(made, **changed)
+
+
+def handed_in(seen: Seen, text: str, told: RampStatus | None = None) -> Seen:
+    asked = seen.deployment
+    metadata = asked.metadata.model_copy(update={"annotations": {names.ANNOTATION_RAMP: text}})
+    status = asked.status.model_copy(update={"ramp": told})
+    return replace(seen, deployment=asked.model_copy(update={"metadata": metadata, "status": status}))
+
+
+def with_spec(deployment: LLMDeployment, **spec: Any) -> LLMDeployment:
+    data = {**deployment.spec.to_dict(), **spec}
+    return deployment.model_copy(update={"spec": type(deployment.spec).model_validate(data)})
+
+
+def taken(seen: Seen, decision: Decision, own: Learned = NOTHING, **changed: Any) -> Judged:
+    found = judged(handed_in(seen, write_record(record(seen, decision, **changed))), decision, own)
+    assert found is not None
+    return found
+
+
+def test_what_was_measured_is_in_the_next_plan_and_leaves_the_pinned_one_as_it_is():
+    seen, decision = turned()
+    found = taken(seen, decision)
+    assert found.speed is not None, found.message
+    assert found.speed.tpot == pytest.approx(SLOWER, rel=0.01)
+    assert "further ones 1.50 times as long as the model says (tp1 on " in found.message
+    measured = Measured()
+    measured.take(found.speed)
+    assert measured.changed.is_set()
+
+    taught = replace(seen, learned=measured.known)
+    same = with_spec(seen.deployment, topology={"tensor": 1})
+    before, after = (one.plan(same).sets[0].performance for one in (seen, taught))
+    assert before is not None
+    assert after is not None
+    assert before.learned is None
+    assert after.learned is not None
+    assert after.tpot_ms.mid > 1.2 * before.tpot_ms.mid
+    stands = decide(taught)
+    assert stands.plan.pinning is not None
+    assert stands.plan.pinning.kept
+    assert [one.digest for one in stands.plan.sets] == [one.digest for one in decision.plan.sets]
+    assert stands.revisions == decision.revisions
+
+
+def test_a_record_is_judged_once_whatever_came_of_it():
+    seen, decision = turned()
+    for text in (write_record(record(seen, decision)), "no record at all"):
+        first = handed_in(seen, text)
+        assert waits(first.deployment)
+        told = ramp_told(judged(first, decision, NOTHING), now=100.0)
+        assert told is not None
+        again = handed_in(seen, text, told)
+        assert not waits(again.deployment)
+        assert judged(again, decision, NOTHING) is None
+        assert waits(handed_in(seen, f"{text} ", told).deployment), "another one is judged again"
+
+
+def test_the_same_record_once_more_teaches_nothing_new():
+    seen, decision = turned()
+    speed = taken(seen, decision).speed
+    assert speed is not None
+    measured = Measured(own=learned([], speeds=[speed]))
+    measured.take(speed)
+    assert not measured.changed.is_set()
+    assert taken(seen, decision, measured.own).speed == speed, "a turn that could not tell it is made again"
+
+
+def test_nothing_handed_in_is_nothing_to_judge():
+    seen, decision = turned()
+    assert judged(seen, decision, NOTHING) is None
+    assert not waits(handed_in(seen, "").deployment)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"set": "chat-00000000"}, "'chat-00000000', which does not serve"),
+        ({"replicas": 2}, "of 2 replicas, and 1 serve"),
+        ({"at": 10_000}, "still to come"),
+    ],
+)
+def test_a_record_that_does_not_fit_what_serves_is_refused(changed: dict[str, Any], said: str):
+    found = taken(*turned(), **changed)
+    assert found.speed is None
+    assert found.message.startswith("the ramp was refused: ")
+    assert said in found.message
+
+
+def test_a_record_older_than_what_is_known_is_refused():
+    seen, decision = turned()
+    newer = taken(seen, decision, at=80).speed
+    assert newer is not None
+    found = taken(seen, decision, learned([], speeds=[newer]), at=79)
+    assert found.speed is None
+    assert "a newer ramp of the same model and layout is known" in found.message
+
+
+def test_a_record_of_loads_beyond_the_cache_is_refused():
+    seen, decision = turned()
+    point = replace(record(seen, decision).points[0], in_flight=1e6)
+    assert "more than the plan's cache and steps carry" in taken(seen, decision, points=(point,)).message
+
+
+def test_while_two_sets_serve_nobody_knows_which_answered():
+    seen, decision = turned()
+    pod = PodSeen(name="q", uid="u9", stage=Stage.READY, since=50.0)
+    other = SetSeen(name="chat-99999999", replicas=1, pods=(pod,))
+    both = replace(seen, serving=replace(seen.serving, sets=(*seen.serving.sets, other)))
+    assert "2 sets serve" in taken(both, decision).message
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"engine": {"extraArgs": ["--max-num-seqs", "1"]}}, {"engine": {"image": "own.example/vllm:1"}}],
+)
+def test_what_the_owner_runs_differently_is_nobody_elses_lesson(spec: dict[str, Any]):
+    seen, decision = turned()
+    own = replace(seen, deployment=with_spec(seen.deployment, **spec))
+    assert "its own image, arguments or patches" in taken(own, decision).message
+
+
+def test_another_model_than_was_planned_for_is_refused():
+    seen, decision = turned()
+    other = replace(seen, facts=replace(seen.facts, model=lookup("Qwen/Qwen3-0.6B")))
+    assert "another model is known now" in taken(other, decision).message
+
+
+def test_text_that_is_no_record_is_refused_with_what_would_be_right():
+    seen, decision = turned()
+    found = judged(handed_in(seen, json.dumps({"schema": 1})), decision, NOTHING)
+    assert found is not None
+    assert found.speed is None
+    assert "1 to 64 points" in found.message
+
+
+def test_whoever_handed_it_in_is_told_once_by_an_event():
+    good, bad = (
+        RampStatus(record="a", taken=True, message="taken"),
+        RampStatus(record="b", taken=False, message="refused"),
+    )
+    (one,) = ramp_news(None, good)
+    assert (one.type, one.reason, one.message) == ("Normal", "RampTaken", "taken")
+    (one,) = ramp_news(good, bad)
+    assert (one.type, one.reason) == ("Warning", "RampRefused")
+    assert ramp_news(bad, bad) == ramp_news(bad, None) == ()
