@@ -2,10 +2,11 @@
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 from urllib.parse import parse_qs, urlparse
 
@@ -20,6 +21,10 @@ class Api(ThreadingHTTPServer):
         self.lists: dict[str, list[dict[str, object]] | int] = {"/api/v1/nodes": [], "/api/v1/pods": []}
         self.asked: list[str] = []
         self.tokens: set[str | None] = set()
+        self.objects: dict[str, dict[str, Any]] = {}
+        """Single objects by path."""
+        self.patched: Callable[[dict[str, Any]], None] = lambda _: None
+        """What somebody else does once one of them was patched."""
         self.written: list[tuple[str, dict[str, object]]] = []
         self.write_status = 200
 
@@ -32,6 +37,9 @@ class Handler(BaseHTTPRequestHandler):
         query = parse_qs(url.query)
         self.server.asked.append(self.path)
         self.server.tokens.add(self.headers.get("Authorization"))
+        if url.path in self.server.objects:
+            self._answer(200, self.server.objects[url.path])
+            return
         found = self.server.lists.get(url.path, 404)
         if isinstance(found, int):
             self._answer(found, {"kind": "Status", "message": "no"})
@@ -46,6 +54,13 @@ class Handler(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.written.append((self.path, body))
+        self._answer(self.server.write_status, body)
+
+    def do_PATCH(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.written.append((self.path, body))
+        if self.server.write_status == 200:
+            self.server.patched(body)
         self._answer(self.server.write_status, body)
 
     def _answer(self, status: int, body: Mapping[str, object]) -> None:

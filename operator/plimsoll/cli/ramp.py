@@ -14,6 +14,7 @@ from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput, note
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.ramp_page import ramp_page
+from plimsoll.cli.ramp_record import recorder_of
 from plimsoll.cli.ramp_report import ramp_report
 from plimsoll.cli.ramp_target import target
 from plimsoll.load.bench import session
@@ -86,6 +87,12 @@ INTERRUPTED = 130
     metavar="FILE",
     help="Write a page with the picture, complete in itself.",
 )
+@click.option(
+    "--record",
+    "recorded",
+    is_flag=True,
+    help="Hand the result of NAME to the operator: plans of its model on its GPU learn from it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as -o json.")
 @output_option
 def ramp_command(
@@ -120,6 +127,7 @@ def ramp_command(
     online: bool,
     name: str | None,
     page: str | None,
+    recorded: bool,
     as_json: bool,
     output: str,
 ) -> None:
@@ -129,13 +137,15 @@ def ramp_command(
     narrow it down. What holds the engine back is told from the metrics it exports meanwhile. Of a deployment's NAME the
     Service, the pods' metrics and the pinned plan are found with the kubeconfig; run it where the cluster's addresses can be
     reached, or say another with --url. The plan's figures (of --plan, or -f and a fleet, for any endpoint) stand beside the
-    measured ones, and its lengths and targets are taken where none are given.
+    measured ones, and its lengths and targets are taken where none are given. With --record the operator takes the result into
+    what it has learned, where it corrects the predictions of later plans.
     Ctrl-C ends the load and prints what was measured. Exit code: 0 done, 2 the first load was too much already, 3 the
-    question or the endpoint is wrong, 130 interrupted.
+    question or the endpoint is wrong or the operator takes no record, 130 interrupted.
 
     \b
     Examples:
       plimsoll ramp chat -n team-a --html ramp.html
+      plimsoll ramp chat -n team-a --record
       plimsoll ramp http://localhost:8000 --input-tokens 800 --output-tokens 200 --slo ttft=1000,itl=50
       plimsoll ramp http://localhost:8000 --by concurrency --step-duration 1m --html ramp.html
       plimsoll ramp http://chat.example:8000 -f llm.yaml --snapshot prod.yaml -o json
@@ -144,6 +154,9 @@ def ramp_command(
     held = _held(plan_file, files, choice, config_file, name, online=online)
     measured = target(what, url=url, namespace=namespace, context=context or None)
     held = held or measured.held
+    recorder = (
+        recorder_of(measured.deployment, context or None, elsewhere=url is not None) if recorded else None
+    )
     given, answered = held.lengths if held else (512, 128)
     shape = Workload(
         pattern=ClosedLoop(1),
@@ -196,6 +209,8 @@ def ramp_command(
         print_data(data_of(result), "json" if as_json else output)
     else:
         drawing.show(ramp_report(result))
+    if recorder is not None:
+        recorder.record(result, prefix_tokens)
     raise SystemExit(_exit_code(result))
 
 

@@ -23,6 +23,8 @@ class Target:
     pages: tuple[str, ...] = ()
     """Of the pods, one by one; none where only the address is known."""
     held: ramp_plan.Held | None = None
+    deployment: Mapping[str, Any] | None = None
+    """As the API server has it; None where only the address is known."""
 
 
 def target(what: str | None, *, url: str | None, namespace: str | None, context: str | None) -> Target:
@@ -69,7 +71,7 @@ def _deployment(name: str, namespace: str | None, url: str | None, context: str 
             "--url HTTP://HOST:PORT measures another address"
         )
     held = _held(endpoint.plan, endpoint.deployment)
-    return Target(url=address, pages=() if url else endpoint.pages, held=held)
+    return Target(url=address, pages=() if url else endpoint.pages, held=held, deployment=endpoint.deployment)
 
 
 def _held(plan: str | None, deployment: Mapping[str, Any]) -> ramp_plan.Held | None:
