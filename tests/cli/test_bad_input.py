@@ -382,3 +382,11 @@ def test_a_line_of_gpus_that_holds_cpus_says_where_those_stand():
     assert ran.code == 3
     assert "--fleet: CPU-" in ran.err
     assert "is no GPU; a fleet file's pool of CPU nodes stands without gpuProduct" in ran.err
+
+
+def test_a_cache_that_no_gpu_at_hand_can_read_does_not_fit():
+    ran = planned(resource(memory={"kvCacheDtype": "nvfp4"}))
+    assert ran.code == 2
+    assert "a cache of NVFP4 needs an NVIDIA GPU of compute capability 10.0; H100" in " ".join(
+        ran.out.split()
+    )

@@ -67,7 +67,8 @@ def test_smaller_cache_entries_are_more_tokens():
     swept = rows("--tp", "2", "--sweep", "kv-dtype")
     assert swept[0]["kvDtype"] == "auto"
     assert [row["kvDtype"] for row in swept].count("fp8") == 1
-    counted = [tokens(row) for row in swept]
+    counted = [tokens(row) for row in swept if row["refused"] is None]
+    assert len(counted) >= 3
     assert counted == sorted(counted)
 
 
@@ -137,3 +138,11 @@ def test_a_fraction_as_the_engine_takes_it_is_told_in_percent(written: str, mean
     ran = plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "H100", "--utilization", written)
     assert ran.code == 3
     assert f"{written} is a fraction; write it in percent, {meant}" in ran.err
+
+
+def test_a_cache_that_the_gpu_has_no_kernels_for_is_no_row_that_fits():
+    ran = plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "H100", "--sweep", "kv-dtype")
+    [row] = [line for line in ran.out.splitlines() if line.split()[:1] == ["nvfp4"]]
+    assert "cannot run" in row
+    assert "nvfp4: cache-format: a cache of NVFP4 needs" in " ".join(ran.out.split())
+    assert plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "B200", "--kv-dtype", "nvfp4").code == 0

@@ -17,7 +17,14 @@ from plimsoll.facts.gpus import Gpu
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.ask.features import parse_kv_dtype
 from plimsoll.planning.layouts.layout import Layout
-from plimsoll.planning.layouts.rules import Question, Wishes, first_refusal
+from plimsoll.planning.layouts.rules import (
+    FORMAT_RULES,
+    Question,
+    Site,
+    Wishes,
+    first_refusal,
+    refusal_on,
+)
 from plimsoll.planning.memory.ledger import Ledger, Verdict, build_ledger
 from plimsoll.planning.settings import EngineSettings
 
@@ -54,7 +61,11 @@ class Asked:
 
     def row(self, case: Case) -> Row:
         layout = Layout(tensor=case.tensor)
-        refused = first_refusal(layout, Question(architecture=self.model.architecture, wishes=Wishes()))
+        question = Question(
+            architecture=self.model.architecture, wishes=Wishes(), kv_dtype=parse_kv_dtype(case.kv_dtype)
+        )
+        site = Site(gpu=self.gpu, devices_per_node=case.tensor, devices=case.tensor)
+        refused = first_refusal(layout, question) or refusal_on(layout, question, site, FORMAT_RULES)
         if refused is not None:
             return Row(case=case, refused=refused, ledger=None)
         tokens, sequences = self.engine.batch_defaults(
@@ -139,7 +150,7 @@ class _Column:
         if self.of_case is not None:
             return self.of_case(row.case)
         if row.ledger is None or self.of_ledger is None:
-            return "cannot be cut so" if self.head == "VERDICT" else "-"
+            return "cannot run" if self.head == "VERDICT" else "-"
         if self.of_cache and not _keeps_cache(row.ledger):
             return "-"
         return self.of_ledger(row.ledger, asked)

@@ -42,13 +42,16 @@ def moe(*, width=1536, experts=64, quantization=None):
     return architecture([attention(heads=32)] * 4, ffn=ffn, quantization=quantization)
 
 
-def question(arch=None, *, largest=None, context_parallel=True, tensors=(1, 2, 4, 8), **wishes):
+def question(
+    arch=None, *, largest=None, context_parallel=True, tensors=(1, 2, 4, 8), kv_dtype=None, **wishes
+):
     return Question(
         architecture=arch or dense(),
         wishes=Wishes(**wishes),
         context_parallel=context_parallel,
         largest=largest,
         tensors=tensors,
+        kv_dtype=kv_dtype,
     )
 
 
@@ -135,6 +138,23 @@ SITE_CASES = [
         "need compute capability 8.0; V100-SXM-16GB has 7.0",
     ),
     ("weight-format", tp(1), question(dense(quantization=NVFP4)), site(), site("MI300X"), "NVIDIA"),
+    (
+        "cache-format",
+        tp(1),
+        question(kv_dtype=Dtype.NVFP4),
+        site("B200-SXM"),
+        site(),
+        "capability 10.0; H100",
+    ),
+    (
+        "cache-format",
+        tp(1),
+        question(kv_dtype=Dtype.NVFP4),
+        site("B200-SXM"),
+        site("MI300X"),
+        "an NVIDIA GPU",
+    ),
+    ("cache-format", tp(1), question(kv_dtype=Dtype.FP8), site("L4-24GB"), None, None),
     (
         "share",
         tp(1),

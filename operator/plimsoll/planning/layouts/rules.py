@@ -74,6 +74,8 @@ class Question:
     """Most devices of one replica that a budget allows."""
     share: Fraction | None = None
     """Of a shared device, as the user asks for it."""
+    kv_dtype: Dtype | None = None
+    """Of the cache, as the user asks for it; None is the model's own."""
     tensors: tuple[int, ...] = ()
     """Tensor sizes that the model and its format allow on their own, rising."""
 
@@ -284,6 +286,16 @@ def weight_format(layout: Layout, question: Question, site: Site) -> str | None:
     return None
 
 
+def cache_format(layout: Layout, question: Question, site: Site) -> str | None:
+    """Formats of the cache that no kernel of the GPU's generation can read."""
+    del layout
+    level = _level(site.gpu.compute)
+    if question.kv_dtype is not Dtype.NVFP4 or (level is not None and level >= _NVFP4_CACHE):
+        return None
+    return f"a cache of NVFP4 needs an NVIDIA GPU of compute capability 10.0; {site.gpu.name} has {site.gpu.compute}"
+
+
+_NVFP4_CACHE: Final = (10, 0)
 _LEAST_LEVEL: Final = {
     Dtype.FP8: (8, 0),
     Dtype.NVFP4: (8, 0),
@@ -322,8 +334,13 @@ MODEL_RULES: Final[tuple[tuple[str, ModelRule], ...]] = (
     ("context-parallel", context_parallel),
     ("budget", budget),
 )
-SITE_RULES: Final[tuple[tuple[str, SiteRule], ...]] = (
+FORMAT_RULES: Final[tuple[tuple[str, SiteRule], ...]] = (
     ("weight-format", weight_format),
+    ("cache-format", cache_format),
+)
+"""What the GPU alone decides, wherever it is."""
+SITE_RULES: Final[tuple[tuple[str, SiteRule], ...]] = (
+    *FORMAT_RULES,
     ("share", share),
     ("partitioned", partitioned),
     ("pcie", pcie),
@@ -344,9 +361,14 @@ def first_refusal(layout: Layout, question: Question) -> tuple[str, str] | None:
     return shards.refused(question.architecture, layout)
 
 
-def refusal_on(layout: Layout, question: Question, site: Site) -> tuple[str, str] | None:
+def refusal_on(
+    layout: Layout,
+    question: Question,
+    site: Site,
+    rules: tuple[tuple[str, SiteRule], ...] = SITE_RULES,
+) -> tuple[str, str] | None:
     """The first rule that turns down a layout on some devices; the rules of the model are asked elsewhere."""
-    for name, rule in SITE_RULES:
+    for name, rule in rules:
         message = rule(layout, question, site)
         if message is not None:
             return name, message
