@@ -181,7 +181,8 @@ RULES = (
     _rule(
         "Nccl",
         r"NCCL error|ncclUnhandledCudaError|ncclSystemError|ncclRemoteError|ncclInternalError|NCCL WARN .*(?:error|fail)"
-        r"|Watchdog caught collective operation timeout|DistNetworkError|client socket has timed out",
+        r"|Watchdog caught collective operation timeout|DistNetworkError|client socket has timed out"
+        r"|No node info found for head node in GCS",
         "ranks of this replica cannot speak with one another: {line}",
         "let all ports pass between pods of a replica (NetworkPolicy), and name the interface by NCCL_SOCKET_IFNAME",
     ),
@@ -256,7 +257,7 @@ RULES = (
     ),
     _rule(
         "NoEngine",
-        r"No module named '?vllm'?$",
+        r"No module named '?vllm'?$|No such file or directory: '(?:ray|vllm)'$",
         "the image has no engine: {line}",
         "an image that has the engine (spec.engine.image), with the program on its PATH",
     ),
@@ -270,7 +271,7 @@ RULES = (
         "MissingLibrary",
         r"(?P<what>lib[\w.+-]+\.so[\w.]*): (?:cannot open shared object file|file too short|invalid ELF header)"
         r"|error while loading shared libraries|'_OpNamespace' '_C\w*' object has no attribute"
-        r"|GLIBC(?:XX)?_[\d.]+' not found|undefined symbol|ModuleNotFoundError: No module named '(?P<module>[^']+)'",
+        r"|GLIBC(?:XX)?_[\d.]+' not found|undefined symbol|Failed to import Ray|ModuleNotFoundError: No module named '(?P<module>[^']+)'",
         "the image lacks something that the engine needs: {line}",
         "an image that has it: spec.engine.image",
     ),
@@ -285,7 +286,7 @@ RULES = (
         "BadSetting",
         r"must be divisible by tensor parallel size|is greater than the derived max_model_len|validation errors? for \w+Config"
         r"|Unknown (?:quantization method|attention backend|load_?format)|is smaller than max_model_len|Invalid attention backend"
-        r"|Load format \S+ is not supported|supplied chat template|No adapter found for",
+        r"|Load format \S+ is not supported|supplied chat template|No adapter found for|does not support ray",
         "the engine refuses its configuration: {what}",
         _FLAGS,
         _START,
@@ -302,6 +303,12 @@ RULES = (
         r"Timed out waiting for engine|Did not receive response from front-end process",
         "the engine gave itself up: its workers were not ready in time",
         "a larger VLLM_ENGINE_READY_TIMEOUT_S in spec.engine.env together with spec.rollout.deadlineSeconds, or faster storage",
+    ),
+    _rule(
+        "StartTimeout",
+        r"The current node timed out during startup",
+        "Ray gave itself up: its own processes were not there in time",
+        "more cores for the pods, or a node with less on it: it waits 30 seconds",
     ),
     _rule(
         "HostOutOfMemory",
