@@ -69,6 +69,8 @@ class Point:
 
 
 Terms = list[tuple[float, tuple[int, ...]]]
+Sides = tuple[Terms, Terms, Terms, Terms]
+"""Of a decode step, a prompt's tokens, what a step with prompts adds, and a request off the device."""
 Gradient = dict[int, float]
 
 
@@ -104,8 +106,13 @@ class Fit:
             cost: Constant(value=value, sd_pct=spread, by=by[cost]) for cost, (value, spread) in whole.items()
         }
 
-    def _of(self, case: Case) -> tuple[Terms, Terms, Terms]:
-        return self._side(case, case.decode), self._side(case, case.prompt), self._side(case, case.request)
+    def _of(self, case: Case) -> Sides:
+        return (
+            self._side(case, case.decode),
+            self._side(case, case.prompt),
+            self._side(case, case.launch),
+            self._side(case, case.request),
+        )
 
     def _side(self, case: Case, amounts: Amounts) -> Terms:
         return [
@@ -131,23 +138,31 @@ class Fit:
         self.logs = [log + damping * value for log, value in zip(self.logs, step, strict=True)]
         return matrix
 
-    def _add(
-        self, point: Point, terms: tuple[Terms, Terms, Terms], matrix: list[list[float]], target: list[float]
-    ) -> None:
-        (decode, by_decode), (prompt, by_prompt), (rest, by_rest) = (self._value(side) for side in terms)
-        share = point.case.shares(decode, prompt)
-        prompts = share.tpot_prompts / point.case.pipeline
-        tpot = decode + prompts * prompt
+    def _add(self, point: Point, terms: Sides, matrix: list[list[float]], target: list[float]) -> None:
+        (decode, by_decode), (prompt, by_prompt), (launch, by_launch), (rest, by_rest) = map(
+            self._value, terms
+        )
+        share = point.case.shares(decode, prompt, launch)
+        prompts, launches = (
+            share.tpot_prompts / point.case.pipeline,
+            share.tpot_launches / point.case.pipeline,
+        )
+        tpot = decode + prompts * prompt + launches * launch
         residual = math.log(point.tpot / tpot)
         weight = _huber(residual, TPOT_KNEE) * (STARVED_WEIGHT if point.case.starved else 1.0)
-        entries = _relative(_mix((1.0, by_decode), (prompts, by_prompt)), tpot)
-        _accumulate(entries, residual, weight, matrix, target)
+        gradient = _mix((1.0, by_decode), (prompts, by_prompt), (launches, by_launch))
+        _accumulate(_relative(gradient, tpot), residual, weight, matrix, target)
         if point.case.starved:
             return  # the wait for room says more about the pool than about these constants
-        ttft = share.ttft_prompts * prompt + share.ttft_steps * decode + rest
+        ttft = share.ttft_prompts * prompt + share.ttft_launches * launch + share.ttft_steps * decode + rest
         residual = math.log(point.ttft / ttft)
         weight = _huber(residual, TTFT_KNEE) * TTFT_WEIGHT**2
-        gradient = _mix((share.ttft_prompts, by_prompt), (share.ttft_steps, by_decode), (1.0, by_rest))
+        gradient = _mix(
+            (share.ttft_prompts, by_prompt),
+            (share.ttft_launches, by_launch),
+            (share.ttft_steps, by_decode),
+            (1.0, by_rest),
+        )
         _accumulate(_relative(gradient, ttft), residual, weight, matrix, target)
 
     def _value(self, terms: Terms) -> tuple[float, Gradient]:

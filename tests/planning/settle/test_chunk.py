@@ -11,7 +11,7 @@ from plimsoll.planning.ask.reading import read
 from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.planning.settle.chunk import LEAST_BATCHED
 from plimsoll.planning.speed.rates import classes_of, committed_rates
-from plimsoll.planning.speed.roofline import Work, decode_step, prompt
+from plimsoll.planning.speed.roofline import Work, decode_step, launch, prompt
 from tests.planning.asking import LLAMA, LLAMA_70B, QWEN_MOE, deployment, inventory, pool, reasons
 
 LENGTHS = {"inputTokens": {"p50": 1000, "p95": 4000}, "outputTokens": {"p50": 300}, "contextTokens": 16384}
@@ -33,7 +33,8 @@ def full_step_ms(chosen, task, gpu):
     work = Work.of(task.model.architecture, gpu, chosen.layout, chosen.settings.kv_dtype)
     rates = committed_rates(classes_of(work, task.engine))
     decode = rates.of(decode_step(work, float(chosen.max_concurrency), 1150.0))
-    return 1000 * (decode + rates.of(prompt(work, float(chosen.settings.max_num_batched_tokens))))
+    prompts = rates.of(prompt(work, float(chosen.settings.max_num_batched_tokens)))
+    return 1000 * (decode + prompts + rates.of(launch(work)))
 
 
 @pytest.mark.parametrize("itl", [300, 100, 50])

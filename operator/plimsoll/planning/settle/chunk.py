@@ -17,7 +17,7 @@ from plimsoll.planning.ask.values import as_set, explained
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.plan import Origin, Value
 from plimsoll.planning.speed.rates import Rates, classes_of, committed_rates
-from plimsoll.planning.speed.roofline import Work, decode_step, prompt
+from plimsoll.planning.speed.roofline import Work, decode_step, launch, prompt
 
 LEAST_BATCHED: Final = 512
 """Where a large GPU computes about as long as it reads its weights: smaller steps would take as long for fewer tokens."""
@@ -125,4 +125,5 @@ def _decode_ms(intent: Intent, work: Work, rates: Rates, running: int) -> float:
 def _prompt_ms(intent: Intent, work: Work, rates: Rates, tokens: int) -> float:
     """Of the last tokens of a prompt: they look back at all before them."""
     before = max(0, intent.lengths.input_typical - tokens)
-    return 1000 * rates.of(prompt(work, float(tokens), float(before))) / work.layout.pipeline
+    seconds = rates.of(prompt(work, float(tokens), float(before))) + rates.of(launch(work))
+    return 1000 * seconds / work.layout.pipeline

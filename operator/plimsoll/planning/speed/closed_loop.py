@@ -22,28 +22,50 @@ class Demand:
     output_tokens: int
     running: float
     """Sequences that decode together."""
-    prompts_per_step: int
-    """Prompts that fit the token budget of one step."""
+    arriving: float
+    """Requests that start together when the loop does, those that find no place in the cache among them."""
+    prompt_steps: float
+    """Steps whose token budget one prompt fills; a part of one where several fit."""
+
+    @property
+    def prompts_each_step(self) -> float:
+        return self.running / self.output_tokens
+
+    @property
+    def launches_each_step(self) -> float:
+        """Prompts that come with the same step share it."""
+        each = self.prompts_each_step
+        return max(each * self.prompt_steps, min(1.0, each))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """How often each time counts: TPOT = decode + tpot_prompts x prompt; TTFT likewise, plus what happens off the device."""
+    """How often each time counts: TPOT = decode + tpot_prompts x prompt + tpot_launches x launch; TTFT likewise, plus what
+    happens off the device."""
 
     tpot_prompts: float
+    tpot_launches: float
     ttft_prompts: float
+    ttft_launches: float
     ttft_steps: float
 
 
-def shares(demand: Demand, *, decode: float, prompt: float) -> Shares:
-    """`decode` and `prompt` are the seconds of one step and of one prompt alone."""
-    running, output = demand.running, demand.output_tokens
-    busy = min(BUSIEST, running * prompt / (output * decode + running * prompt))
-    volley = running if running <= demand.prompts_per_step else (running + demand.prompts_per_step) / 2
+def shares(demand: Demand, *, decode: float, prompt: float, launch: float) -> Shares:
+    """`decode` and `prompt` are the seconds of one step and of one prompt's tokens, `launch` of what a step with prompts adds."""
+    prompts, launches = demand.prompts_each_step, demand.launches_each_step
+    computing = prompts * prompt + launches * launch
+    busy = min(BUSIEST, computing / (decode + computing))
     queue = busy / (2 * (1 - busy))
+    later = (1 - START_SHARE) * (1 + queue)
+    # Of the first volley the last waits for all, the first for those that fit the same step. As they come one after
+    # another, most find a step under way and are launched with the next.
+    fitting = min(demand.arriving, max(1.0, 1 / demand.prompt_steps))
+    steps = (demand.arriving + 1) / 2 * max(1.0, demand.prompt_steps)
     return Shares(
-        tpot_prompts=running / output,
-        ttft_prompts=START_SHARE * volley + (1 - START_SHARE) * (1 + queue),
+        tpot_prompts=prompts,
+        tpot_launches=launches,
+        ttft_prompts=START_SHARE * (demand.arriving + fitting) / 2 + later,
+        ttft_launches=START_SHARE * steps + later * launches / prompts,
         ttft_steps=STEPS_WAITED,
     )
 

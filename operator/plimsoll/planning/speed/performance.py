@@ -78,7 +78,7 @@ class Replica:
             demand=Demand(
                 output_tokens=load.output_tokens,
                 running=running,
-                arriving=max(1.0, asked if held is None else min(asked, held)),
+                arriving=asked,
                 prompt_steps=max(1.0, fresh) / self.settings.max_num_batched_tokens,
             ),
             waits=_waits(load.concurrency, placed, held),

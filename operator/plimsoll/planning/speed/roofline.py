@@ -144,8 +144,12 @@ def prompt(work: Work, tokens: float, before: float = 0.0) -> Amounts:
         Cost.PROMPT_EXPERTS: tokens * sum(kind.expert_math for kind in work.kinds),
         Cost.PROMPT_ATTENTION: tokens * attending,
         Cost.PROMPT_LINK: work.fixed[Cost.ALL_REDUCE] * 2 * tokens * work.message,
-        Cost.PROMPT_LAUNCH: work.fixed[Cost.LAUNCH],
     }
+
+
+def launch(work: Work) -> Amounts:
+    """What a step costs for having prompt tokens in it, however many: its kernels are not those of a captured graph."""
+    return {Cost.PROMPT_LAUNCH: work.fixed[Cost.LAUNCH]}
 
 
 def request(tokens: float, beside: float) -> Amounts:
