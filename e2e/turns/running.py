@@ -61,7 +61,11 @@ class Operator:
         """How it ended."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-        return self.process.wait(60)
+        try:
+            return self.process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()  # so that it outlives no test that fails for it
+            raise
 
     def restart(self) -> None:
         self.stop()
