@@ -13,6 +13,7 @@ from cluster import Cluster
 from cluster.api import ApiError
 from kube.conftest import Doors
 from kube.things import (
+    LONGEST_SECONDS,
     Seen,
     account,
     config_map,
@@ -236,7 +237,7 @@ def test_children_of_a_resource_that_had_the_name_before_are_waited_for(
         # The garbage collector hears of a new CRD every 30 s only, so that its work is done here.
         for one in family(owner):
             await asyncio.to_thread(gone, path_of(one.ref), owner.uid)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LONGEST_SECONDS):
             while not applied.complete or applied.written:
                 await asyncio.sleep(0.1)
                 applied = await seen.applier.apply(new, family(new))

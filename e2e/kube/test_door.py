@@ -13,7 +13,7 @@ import pytest
 from cluster import Cluster
 from cluster.faults import WRITES, Answer, Delay, FaultProxy, Hang, LoseAnswer, Refuse, Where
 from kube.conftest import Doors
-from kube.things import soon
+from kube.things import LONGEST_SECONDS, soon
 from plimsoll.kube.credentials import Access, NoCluster
 from plimsoll.kube.door import JSON_PATCH, READS, Door
 from plimsoll.kube.door import WRITES as WRITERS
@@ -36,7 +36,7 @@ def maps(namespace: str) -> str:
 
 def through_it(door: Doors, does: Callable[[Door], Awaitable[None]], **settings: Any) -> None:
     async def run() -> None:
-        async with asyncio.timeout(60), door(**settings) as opened:
+        async with asyncio.timeout(LONGEST_SECONDS), door(**settings) as opened:
             await does(opened)
 
     asyncio.run(run())

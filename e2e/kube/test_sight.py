@@ -15,7 +15,7 @@ from cluster import Cluster
 from cluster.api import Object
 from cluster.fleet import read_fleet
 from kube.conftest import Doors, doors
-from kube.things import child, deployment, soon, workload
+from kube.things import LONGEST_SECONDS, child, deployment, soon, workload
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.observe import observe
@@ -45,7 +45,7 @@ class Looking:
 
 @asynccontextmanager
 async def looking(door: Doors, *namespaces: str) -> AsyncIterator[Looking]:
-    async with asyncio.timeout(90), door() as opened:
+    async with asyncio.timeout(LONGEST_SECONDS), door() as opened:
         looks = Looking(opened, namespaces)
         await looks.sight.start()
         try:

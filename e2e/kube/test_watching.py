@@ -25,7 +25,7 @@ from cluster.faults import (
 )
 from common import PATIENCE_SECONDS, eventually
 from kube.conftest import Doors
-from kube.things import soon
+from kube.things import LONGEST_SECONDS, soon
 from plimsoll.kube import watching
 from plimsoll.kube.door import Door
 from plimsoll.kube.errors import Refused, Unreachable
@@ -100,7 +100,7 @@ async def watching_of(door: Door, maps: Maps, **settings: Any) -> AsyncIterator[
     watcher = Watcher(door, source, keeps, Pace(chance=lambda: 0.0))
     task = asyncio.create_task(watcher.run())
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LONGEST_SECONDS):
             yield watcher, keeps
     finally:
         task.cancel()

@@ -13,7 +13,7 @@ from cluster.api import ApiError, Object
 from cluster.faults import WRITES, Answer, FaultProxy, Hang, LoseAnswer, Where
 from cluster.faults.rules import Fault
 from kube.conftest import Doors
-from kube.things import Seen, account, deployment, family, seeing, soon
+from kube.things import LONGEST_SECONDS, Seen, account, deployment, family, seeing, soon
 from plimsoll import names
 from plimsoll.kube.door import Door
 from plimsoll.kube.errors import Conflict, NotFound
@@ -32,7 +32,7 @@ def owner(cluster: Cluster, namespace: str) -> Owner:
 
 def through_it(door: Doors, does: Callable[[Door], Awaitable[None]], **settings: Any) -> None:
     async def run() -> None:
-        async with asyncio.timeout(90), door(**settings) as opened:
+        async with asyncio.timeout(LONGEST_SECONDS), door(**settings) as opened:
             await does(opened)
 
     asyncio.run(run())

@@ -6,16 +6,18 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from cluster.api import Api
+from common import PATIENCE_SECONDS
 from plimsoll import names
 from plimsoll.kube.applier import Applier
 from plimsoll.kube.children import Children
 from plimsoll.kube.door import Door
 from plimsoll.objects import Manifest, Owner, manifest
 
-PATIENCE_SECONDS = 20.0
+LONGEST_SECONDS: Final = 5 * PATIENCE_SECONDS
+"""Of what waits several times: by then it hangs."""
 
 
 def deployment(api: Api, namespace: str, name: str = "chat") -> Owner:

@@ -129,7 +129,7 @@ def test_a_pod_that_anybody_may_make_does_not_end_the_list(strange):
     async def seen():
         pods = FactsPods(cast(Door, Lists()), lambda _: None)
         pods.start()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await pods.synced()
         await pods.stop()
         return pods
