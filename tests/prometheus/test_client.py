@@ -86,11 +86,11 @@ def test_a_silent_server_is_given_up_and_not_piled_upon():
 
 
 def test_histograms_stay_for_the_ticks_without_a_turn():
-    labels = {"namespace": "team", "set": "chat-0a1b2c3d", "le": "+Inf"}
+    labels = {"namespace": "team", "set": "chat-0a1b2c3d"}
 
     class Source:
         async def ask(self, questions):
-            rows = vector((labels, 5.0))
+            rows = vector(({**labels, "le": "+Inf"}, 5.0), (labels, 9.0))
             kinds = {"ttft", "itl", "e2e", "prompt_lengths", "output_lengths"}
             return Asked(answers={about: rows if about in kinds else [] for about in questions}, errors={})
 

@@ -138,12 +138,19 @@ def test_buckets_become_histograms_by_set():
     assert histogram.quantile(0.4) == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("counts", [(9, 4, 10), (1, 2)])
-def test_buckets_that_fall_or_do_not_end_are_no_histogram(counts):
+@pytest.mark.parametrize(
+    ("counts", "total", "read"),
+    [((1, 4, 10), 5.5, True), ((9, 4, 10), 5.5, False), ((1, 2), 5.5, False), ((1, 4, 10), "NaN", False)],
+    ids=["whole", "falling", "without an end", "without a sum"],
+)
+def test_buckets_that_fall_do_not_end_or_have_no_sum_are_no_histogram(counts, total, read):
     labels = {"namespace": "team", "set": "chat-0a1b2c3d"}
     bounds = ("0.1", "1", "+Inf")
-    rows = vector(*(({**labels, "le": bound}, count) for bound, count in zip(bounds, counts, strict=False)))
-    assert reading({"ttft": rows}, WORDS).histograms == {}
+    rows = vector(
+        *(({**labels, "le": bound}, count) for bound, count in zip(bounds, counts, strict=False)),
+        (labels, total),
+    )
+    assert bool(reading({"ttft": rows}, WORDS).histograms) is read
 
 
 def test_a_name_that_comes_again_is_another_pod():

@@ -1,6 +1,7 @@
 """Rows of a Prometheus to samples of replicas. What is odd is left out: a figure that is no number was never said.
 
-NaN, infinity, a count below zero, a share above one, buckets that fall: none of them is believed, and none becomes zero.
+NaN, infinity, a count below zero, a share above one, buckets that fall or have no sum: none of them is believed, and none
+becomes zero.
 """
 
 from __future__ import annotations
@@ -141,8 +142,8 @@ def _histograms(answers: Mapping[str, Rows]) -> Mapping[PodKey, Mapping[str, His
             bounds = same.setdefault(bounds, bounds)
             # Summed increases may fall by a rounding; what falls by more is no histogram.
             mended = _mended(counts)
-            if bounds[-1] == math.inf and mended is not None:
-                found.setdefault(key, {})[kind] = Histogram(bounds, mended, sums.get(key, 0.0))
+            if bounds[-1] == math.inf and mended is not None and key in sums:
+                found.setdefault(key, {})[kind] = Histogram(bounds, mended, sums[key])
     return {key: found[key] for key in sorted(found)}
 
 

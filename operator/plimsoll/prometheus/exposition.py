@@ -119,8 +119,9 @@ def _histogram(
             if bounds[-1] == math.inf and is_cumulative(counts):
                 parts.append(Histogram(bounds, counts))
         whole = total(parts)
-        if whole is not None:
-            return Histogram(whole.bounds, whole.counts, sum(plain.get(f"{name}_sum", [])))
+        sums = plain.get(f"{name}_sum")
+        if whole is not None and sums:
+            return Histogram(whole.bounds, whole.counts, sum(sums))
     return None
 
 
