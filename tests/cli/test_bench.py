@@ -145,7 +145,10 @@ def test_the_exit_code_says_whether_targets_were_kept(
         (("http://127.0.0.1:9", "--rate", "1", "--input-tokens", "many"), "--input-tokens: 'many'"),
         (("http://127.0.0.1:9", "--rate", "1", "--slo", "fast"), "--slo: 'fast'"),
         (("http://127.0.0.1:9", "--rate", "1", "--header", "x"), "write 'NAME: VALUE'"),
-        (("http://127.0.0.1:9", "--rate", "1"), "http://127.0.0.1:9/v1/models does not answer"),
+        (
+            ("http://127.0.0.1:9", "--rate", "1"),
+            "http://127.0.0.1:9/v1/models does not answer: Connection refused",
+        ),
         (("chat", "--rate", "1"), "'chat' is no address of an endpoint; write http://HOST:PORT"),
         (("http://127.0.0.1:9", "--trace", "/no/such"), "/v1/models does not answer"),
     ],

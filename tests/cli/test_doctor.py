@@ -89,6 +89,30 @@ def test_a_name_leaves_out_other_deployments(cluster: Api):
     }
 
 
+def test_only_pods_of_the_deployments_asked_about_are_counted(cluster: Api):
+    cluster.lists["/api/v1/pods"] = [
+        {
+            "metadata": {
+                "name": f"{name}-{place}",
+                "uid": f"{name}-{place}",
+                "namespace": "team",
+                "labels": {names.LABEL_DEPLOYMENT: name},
+            },
+            "spec": {"nodeName": "n", "containers": []},
+            "status": {"phase": "Running"},
+        }
+        for place, name in enumerate(("chat", "embed", "embed"))
+    ]
+    assert plimsoll("doctor").out.endswith("2 LLMDeployments, 3 serving pods\n")
+    assert plimsoll("doctor", "chat").out.endswith("1 LLMDeployment, 1 serving pod\n")
+
+
+def test_a_namespace_without_any_is_no_clean_bill(cluster: Api):
+    cluster.lists["/apis/plimsoll.dev/v1alpha1/namespaces/taem/llmdeployments"] = []
+    ran = plimsoll("doctor", "-n", "taem")
+    assert "namespace taem holds no LLMDeployment, if there is such a namespace at all" in ran.err
+
+
 def test_a_name_that_is_nowhere_is_answered_with_the_nearest(cluster: Api):
     ran = plimsoll("doctor", "chap")
     assert ran.code == 3

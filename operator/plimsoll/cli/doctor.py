@@ -16,7 +16,7 @@ from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.reaching import context_option, reaching
 from plimsoll.facts.examined import Examined
 from plimsoll.status.doctor.diagnosis import Diagnosis, diagnose
-from plimsoll.status.doctor.found import Found, name_of
+from plimsoll.status.doctor.found import Found, in_scope, name_of
 
 
 @click.command("doctor")
@@ -56,6 +56,8 @@ def doctor_command(
 
 def _only(examined: Examined, name: str | None, namespace: str | None) -> Examined:
     if name is None:
+        if namespace and not examined.deployments and not examined.blind("deployments"):
+            note([f"namespace {namespace} holds no {names.KIND}, if there is such a namespace at all"])
         return examined
     found = tuple(one for one in examined.deployments if name_of(one) == name)
     if not found and not examined.blind("deployments"):
@@ -76,7 +78,7 @@ def _print(diagnosis: Diagnosis, examined: Examined) -> None:
         for items, thing in (
             (examined.nodes, "node"),
             (examined.deployments, names.KIND),
-            (examined.pods, "serving pod"),
+            (tuple(in_scope(examined, examined.pods)), "serving pod"),
         )
     )
     if diagnosis.found:

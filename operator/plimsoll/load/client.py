@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from array import array
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -276,6 +277,10 @@ class _Following:
 
 
 def _why(error: Exception) -> str:
+    """In the system's own words: the client's speak of TLS where there is none."""
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
+        inner = error.os_error
+        return os.strerror(inner.errno) if inner.errno and inner.errno > 0 else inner.strerror or str(error)
     return str(error) or type(error).__name__
 
 
