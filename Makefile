@@ -54,15 +54,15 @@ shown = { printf '\n$$ plimsoll %s\n' "$(1)"; $(BIN)/plimsoll $(1) || [ $$? -eq 
 test: setup ## run the tests, on a real API server with simulated nodes too; the first time builds it, for 10 minutes or so
 	$(BIN)/pytest -n 2 -q
 	@cd e2e && ../$(BIN)/python -m cluster programs --simulated
-	$(BIN)/pytest e2e -n 2 --dist loadfile -q -m "not real_node and not real_engine"
+	$(BIN)/pytest e2e -n 2 --dist loadfile -q -m "not real_node and not real_engine and not real_store"
 
 # One after the other: an engine wants all cores. Images and engine come first and by themselves, as programs do; where they cannot be
 # had, the tests say so again. REQUIRE_REAL_NODE=1 makes a failure of what the machine cannot run.
-e2e: setup ## run the tests on real nodes and with the real engine (root on Linux; without, they say why not)
+e2e: setup ## run the tests on real nodes, with the real engine and with real servers of models (root on Linux; without, they say why not)
 	@cd e2e && ../$(BIN)/python -m cluster programs
 	-@cd e2e && ../$(BIN)/python -m cluster.images
 	-@cd e2e && ../$(BIN)/python -m cluster.engine
-	$(BIN)/pytest e2e -q -m "real_node or real_engine"
+	$(BIN)/pytest e2e -q -m "real_node or real_engine or real_store"
 
 test-parser: setup ## judge command lines by the engine's own parsers (downloads 0.6 GB, minutes)
 	$(BIN)/python -m tests.real_parser.setup

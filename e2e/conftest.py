@@ -5,6 +5,7 @@ The end of each program's log goes into the report of a test that failed, since 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
@@ -20,10 +21,12 @@ from cluster.node import Unavailable
 from common import ROOT
 from plimsoll import names
 from real import Namespace, left_out
+from stores import Bucket, Registry
 
 MARKERS: Final = {
     "real_node": "needs a node whose pods run: root on Linux",
     "real_engine": "needs the real engine, which takes minutes to fetch",
+    "real_store": "needs real servers of models, which take minutes to build",
 }
 CLUSTER: Final = pytest.StashKey[Cluster]()
 
@@ -98,6 +101,25 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]
     pods = f"/api/v1/namespaces/{name}/pods"
     while cluster.api.items(pods):
         cluster.api.delete(f"{pods}?gracePeriodSeconds=0")
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    """Of the test's own: what it spoils is found by its sum by whoever has the same file."""
+    with Registry() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[Bucket]:
+    with Bucket() as one:
+        yield one
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    """A name of the test's own in a store."""
+    return f"acme/m{hashlib.sha256(bytes(tmp_path)).hexdigest()[:12]}"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,7 +12,7 @@ from typing import Final
 import yaml
 
 from cluster.api import Api, ApiError
-from cluster.binaries import PINS, BinariesMissing, Places, ensure
+from cluster.binaries import PINS, STORES, BinariesMissing, Places, ensure
 from cluster.binaries.progress import Progress
 from cluster.cluster import PROGRAMS
 from cluster.estate import estate, snapshot_of
@@ -77,7 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("down", parents=[named], help="end it, and leave nothing")
     commands.add_parser("status", parents=[named], help="what runs, where, and how to reach it")
     programs = commands.add_parser("programs", help="find or build all programs, and say where they are")
-    programs.add_argument("--simulated", action="store_true", help="without those of real nodes")
+    programs.add_argument(
+        "--simulated", action="store_true", help="without those of real nodes and the servers of models"
+    )
     commands.add_parser("fleets", help="list the ready fleets")
     logs = commands.add_parser("logs", parents=[named], help="print the log of a program")
     logs.add_argument("program", nargs="?", help="absent: list them")
@@ -168,7 +170,7 @@ def _nodes(kubeconfig: Path) -> dict[str, Counter[str]]:
 
 
 def _programs(places: Places, progress: Progress, *, simulated: bool) -> None:
-    names = [name for name in PINS if not (simulated and name in node.PROGRAMS)]
+    names = [name for name in PINS if not (simulated and name in (*node.PROGRAMS, *STORES))]
     for name, file in ensure(names, places, progress).items():
         print(f"{PINS[name]!s:<32} {file}")
 

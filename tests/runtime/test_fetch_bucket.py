@@ -174,6 +174,13 @@ def test_what_a_store_refuses_is_told_in_words(store, tmp_path, given, told):
     assert f"{caught.value.failure.word}: {caught.value.failure.message}" == told
 
 
+def test_a_store_that_knows_no_such_user_may_say_so_by_any_status(store, tmp_path):
+    store.once.append(lambda asked: Reply(404, b"<Error><Code>XAdminUserNotFound</Code></Error>"))
+    with pytest.raises(FetchFailed, match="XAdminUserNotFound") as caught:
+        get(store, tmp_path)
+    assert caught.value.failure.word == "GatedModel"
+
+
 @pytest.mark.parametrize(
     ("source", "said"), [("s3://gone/x", "there is no bucket gone"), ("s3://models/gone", "holds nothing")]
 )

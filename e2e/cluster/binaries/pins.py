@@ -19,6 +19,9 @@ ALERTMANAGER: Final = "0.31.1"
 """The last whose module holds its pages; without them later ones do not build."""
 COREDNS: Final = "1.15.0"
 HELM: Final = "3.22.0"
+REGISTRY: Final = "3.1.2"
+S3_FOLDER: Final = "1.8.0"
+"""Of the gateway that it is made of."""
 GO: Final = "1.26"
 """The oldest Go that all module files accept."""
 
@@ -124,6 +127,10 @@ _ALL = (
         version_args=("version", "--short"),
         variables=(f"helm.sh/helm/v3/internal/version.version=v{HELM}",),
     ),
+    Pin(name="registry", version=REGISTRY, folder="registry", package="."),
+    Pin(name="s3-folder", version=S3_FOLDER, folder="s3", package="."),
     Pin(name="pause", version="1.0.0", folder="pause", package="."),
 )
 PINS: Final[Mapping[str, Pin]] = MappingProxyType({pin.name: pin for pin in _ALL})
+STORES: Final = ("registry", "s3-folder")
+"""Where models are fetched from; no part of a cluster."""

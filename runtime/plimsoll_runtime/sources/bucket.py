@@ -21,6 +21,8 @@ from plimsoll_runtime.sources.web import Answer, Web
 
 _MD5 = re.compile(r"[0-9a-f]{32}\Z")
 _PARTS = re.compile(r"[0-9a-f]{32}-(\d+)\Z")
+_WHO = re.compile(r"AccessKey|User")
+"""In codes for somebody whom a store does not know; some say it with a status of their own."""
 _CODE = re.compile(r"<Code>([^<]{1,100})</Code>")
 _REGION = re.compile(r"<Region>([a-z0-9-]{1,40})</Region>")
 _WRONG_REGION = (
@@ -157,10 +159,10 @@ class Bucket:
         code = _first(_CODE, refused.body) or str(refused.status)
         if code == "NoSuchBucket":
             return failed("ModelNotFound", f"there is no bucket {self._bucket}", _NAMES)
+        if refused.status in (401, 403) or _WHO.search(code):
+            return failed("GatedModel", f"the store does not let these keys read {self.name} ({code})", _KEYS)
         if refused.status == 404:
             return failed("ModelNotFound", f"{self.name} has no {key or 'such folder'}", _NAMES)
-        if refused.status in (401, 403):
-            return failed("GatedModel", f"the store does not let these keys read {self.name} ({code})", _KEYS)
         if code in _WRONG_REGION:
             return failed(
                 "Download", f"{self.name} is in another region ({code})", "AWS_REGION by spec.engine.env"
