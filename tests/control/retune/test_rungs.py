@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from plimsoll.api.config import Restarts
 from plimsoll.api.v1alpha1.scaling import Tuning
@@ -16,7 +17,7 @@ from plimsoll.control.retune.allowed import barred, refusal
 from plimsoll.control.retune.figures import Figures
 from plimsoll.control.retune.judging import Answer, judge
 from plimsoll.control.retune.ladder import choose
-from plimsoll.control.retune.scene import applied, knobs_of
+from plimsoll.control.retune.scene import KNOBS, applied, knobs_of
 from plimsoll.control.retune.symptoms import Symptom, seen
 from plimsoll.control.signals import Spread
 from plimsoll.control.situation import Slo
@@ -154,7 +155,6 @@ def chosen(how=OLD, **changed):
         (("watermark", "maxSequences"), "maxSequences"),
         (("watermark",), "watermark"),
         (("maxBatchedTokens",), None),
-        (("kvCacheDtype", "tensor"), None),
     ],
 )
 def test_the_cheapest_rung_that_is_allowed_and_helps_is_taken(allowed, setting):
@@ -265,9 +265,16 @@ def test_fewer_at_once_where_the_batch_is_too_large_and_more_where_the_cap_is_to
 
 
 def test_consent_is_read_from_the_resource():
-    tuning = Tuning.model_validate({"allow": ["tensor"], "mode": "dryRun", "floors": {"maxSequences": 4}})
-    assert Consent.of(tuning) == Consent(mode="dryRun", allowed=("tensor",), least_sequences=4)
+    allowed = tuple(KNOBS)
+    tuning = Tuning.model_validate({"allow": allowed, "mode": "dryRun", "floors": {"maxSequences": 4}})
+    assert Consent.of(tuning) == Consent(mode="dryRun", allowed=allowed, least_sequences=4)
     assert Consent.of(Tuning.model_validate({})) == Consent()
+
+
+def test_consent_can_be_given_to_what_is_retuned_and_to_nothing_else():
+    assert Tuning.model_json_schema(by_alias=True)["properties"]["allow"]["items"]["enum"] == list(KNOBS)
+    with pytest.raises(ValidationError):
+        Tuning.model_validate({"allow": ["tensor"]})
 
 
 @pytest.mark.parametrize(

@@ -84,30 +84,15 @@ class TuningFloors(ApiModel):
     batched_tokens: Annotated[Int, Field(ge=1, le=1048576)] | None = field(
         "Prompt tokens of a step. Absent: 512."
     )
-    context_tokens: Annotated[Int, Field(ge=16, le=16777216)] | None = field(
-        "Absent: retuning never shortens the context."
-    )
 
 
 class Tuning(ApiModel):
     """What Plimsoll may change by itself when live signals ask for it. Each change is reversible and judged."""
 
-    allow: tuple[
-        Literal[
-            "watermark",
-            "maxSequences",
-            "maxBatchedTokens",
-            "utilization",
-            "kvCacheDtype",
-            "tensor",
-            "contextTokens",
-        ],
-        ...,
-    ] = listing(
+    allow: tuple[Literal["watermark", "maxSequences", "maxBatchedTokens"], ...] = listing(
         "Settings that may be retuned. Absent: watermark and maxSequences, which change neither answers nor cost. "
-        "maxBatchedTokens shortens the gaps that long prompts leave between tokens, and lets first tokens come later. "
-        "This release changes only these three; consent to the others is kept.",
-        most=7,
+        "maxBatchedTokens shortens the gaps that long prompts leave between tokens, and lets first tokens come later.",
+        most=3,
     )
     mode: Literal["auto", "dryRun", "off"] | None = field(
         "auto: act. dryRun: say what would be done. off: look away. Absent: auto."
