@@ -59,7 +59,7 @@ def test_a_record_is_read_as_it_was_written():
 
 
 def test_the_longest_ramp_is_short_enough():
-    longest = replace(POINT, **dict.fromkeys(("load", "in_flight", "ttft_ms", "tpot_ms"), 123456.789))
+    longest = replace(POINT, load=123456.789, in_flight=123456.789, ttft_ms=123456.789, tpot_ms=123456.789)
     assert len(write_record(replace(RECORD, points=(longest,) * MOST_POINTS))) <= MOST_TEXT
 
 

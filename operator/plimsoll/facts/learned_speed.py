@@ -38,6 +38,10 @@ class Speed:
     """The model as somebody wrote it, for people."""
 
     @property
+    def loads(self) -> str:
+        return "1 load" if self.points == 1 else f"{self.points} loads"
+
+    @property
     def words(self) -> str:
         """What a person may name it by."""
         key = self.key

@@ -149,7 +149,7 @@ def _said(speed: Speed) -> str:
     at_bound = any(one in (MOST_FACTOR, 1 / MOST_FACTOR) for one in (speed.ttft, speed.tpot))
     bound = f"; no prediction is moved by more than {MOST_FACTOR:g} times" if at_bound else ""
     return (
-        f"from the ramp of {_time(speed.at)}, {speed.points} loads: first tokens take {speed.ttft:.2f} times, "
+        f"from the ramp of {_time(speed.at)}, {speed.loads}: first tokens take {speed.ttft:.2f} times, "
         f"further ones {speed.tpot:.2f} times as long as the model says ({speed.key.flags} on {speed.key.gpu}){bound}"
     )
 

@@ -43,7 +43,7 @@ class Belief:
             tpot=tpot,
             ttft_spread=ttft_spread,
             tpot_spread=tpot_spread,
-            taught_by=f"{speed.points} loads of {speed.input_tokens:,} + {speed.output_tokens:,} tokens on {speed.key.flags}",
+            taught_by=f"{speed.loads} of {speed.input_tokens:,} + {speed.output_tokens:,} tokens on {speed.key.flags}",
         )
 
 
