@@ -1,4 +1,5 @@
-"""What an engine reports of its start reaches its own status, the object of what was learned, and the next plan of the model."""
+"""What an engine reports of its start, and what a ramp measured, reach their own status, the object of what was learned, and the
+next plan of the model."""
 
 from __future__ import annotations
 
@@ -10,10 +11,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from cluster.api import ApiError
 from common import eventually
 from plimsoll import names
+from plimsoll.cli import ramp_record
+from plimsoll.cli.ramp_record import recorder_of
 from plimsoll.facts.learned import Learned, import_learned
+from plimsoll.load.conclusions import Asked, Ramp, Step, conclude
+from plimsoll.load.result import Counts, Lengths, Rates, Result
+from plimsoll.load.sketch import Spread
+from plimsoll.planning.plan import Plan
 from turns.running import Desk, Operator
 
 GIB: Final = 2**30
@@ -143,6 +152,118 @@ def test_a_second_deployment_of_a_model_profits_from_the_first_one_s_start(
         )
         assert abs(float(accuracy(place, "second")["errorPercent"])) < 0.5
         assert eventually(lambda: starts(place) == 2), operator.tail()
+
+
+SLOWER: Final = 1.5
+"""Times as long as the model says, by a ramp that was never run: no engine answers behind simulated pods."""
+
+
+def ramped(plan: Plan) -> Ramp:
+    chosen = plan.sets[0]
+    assert chosen.performance is not None
+    load, said = chosen.load, chosen.performance
+
+    def spread(value: float) -> Spread:
+        return Spread(count=500, mean=value, p50=value, p90=value, p95=value, p99=value, max=value)
+
+    result = Result(
+        url="",
+        model="",
+        pattern="",
+        seed=0,
+        seconds=30.0,
+        interrupted=False,
+        counts=Counts(sent=50, ok=50, failed=0, cut=0, refused=0, timed_out=0, unfinished=0, not_sent=0),
+        rates=Rates(
+            requests=1.0,
+            good_requests=None,
+            input_tokens=None,
+            output_tokens=said.output_tokens_per_second,
+            in_flight_mean=load.concurrency * plan.replicas,
+            in_flight_max=load.concurrency * plan.replicas,
+        ),
+        ttft_ms=spread(SLOWER * said.ttft_ms.mid),
+        itl_ms=None,
+        tpot_ms=spread(SLOWER * said.tpot_ms.mid),
+        e2e_ms=None,
+        longest_gap_ms=None,
+        lengths=Lengths(
+            counted_by="server",
+            input_asked=None,
+            input_mean=load.input_tokens,
+            input_error_percent=None,
+            output_asked=None,
+            output_mean=load.output_tokens,
+            tokens_per_event=None,
+        ),
+        late_ms=None,
+        lag_ms=None,
+        promises=(),
+        problems=(),
+        notes=(),
+    )
+    asked = Asked(url="", model="", closed_loop=True, input_tokens="", output_tokens="", seed=0)
+    return conclude(
+        asked, [Step(load=float(load.concurrency), result=result, engine=None)], interrupted=False
+    )
+
+
+def pinned(desk: Desk, name: str) -> Plan:
+    found = (
+        one.get("data", {})
+        for one in desk.items("v1/configmaps")
+        if one["metadata"]["name"] == f"{name}-plan"
+    )
+    return Plan.from_bytes(next(found)[names.PLAN_KEY].encode())
+
+
+def told(desk: Desk, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = desk.get(name)["status"].get("ramp") or {}
+    return found
+
+
+def events(desk: Desk) -> set[str]:
+    return {str(one["reason"]) for one in desk.items("events.k8s.io/v1/events")}
+
+
+def test_a_ramp_that_was_recorded_is_in_the_next_plan_of_its_model(
+    place: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As a person's command finds the cluster; a busy machine's operator may take its time.
+    where = "kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION"
+    monkeypatch.setattr(where, str(place.cluster.kubeconfig))
+    monkeypatch.setattr(ramp_record, "PATIENCE_SECONDS", 900.0)
+    args = ("--standalone", f"--lease-namespace={place.namespace}")
+    with Operator(place.cluster, tmp_path, args=args) as operator:
+        place.apply("first", topology={"tensor": 1})
+        assert place.says("Ready", "True", "Serving", "first"), operator.tail()
+        before = pinned(place, "first")
+        serves = place.deployments()
+        recorder_of(place.get("first"), None, elsewhere=False).record(ramped(before), 0)
+        taken = told(place, "first")
+        assert taken["taken"] is True
+        assert f"{SLOWER:.2f} times as long as the model says" in taken["message"]
+        assert eventually(lambda: bool(kept(place).speeds)), operator.tail()
+        (speed,) = kept(place).speeds
+        assert speed.tpot == pytest.approx(SLOWER, rel=0.01)
+
+        # Slower than was thought, it would else be planned for a GPU that nobody has measured.
+        place.apply("second", topology={"tensor": 1, "gpuProducts": [before.sets[0].hardware.gpu]})
+        assert place.says("Ready", "True", "Serving", "second"), operator.tail()
+        answer, slower = before.sets[0].performance, pinned(place, "second").sets[0].performance
+        assert answer is not None
+        assert slower is not None
+        assert answer.learned is None
+        assert slower.learned is not None
+        assert slower.tpot_ms.mid > 1.1 * answer.tpot_ms.mid
+
+        bad = {"metadata": {"annotations": {names.ANNOTATION_RAMP: "no record"}}}
+        place.cluster.api.patch(place.path("first"), bad)
+        assert eventually(lambda: told(place, "first").get("taken") is False), operator.tail()
+        assert kept(place).speeds == (speed,)
+        assert eventually(lambda: {"RampTaken", "RampRefused"} <= events(place)), operator.tail()
+        assert serves.items() <= place.deployments().items(), "what serves is not touched"
+        assert pinned(place, "first").sets == before.sets
 
 
 NO_ROOM: Final = {"word": "NoKvRoom", "message": "no room for the cache", "remedy": "fewer sequences at once"}
