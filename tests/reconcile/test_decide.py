@@ -254,32 +254,6 @@ def test_what_grows_while_nothing_can_be_planned_is_promised_and_no_restart_take
 
 
 @pytest.mark.parametrize(
-    "stands",
-    [
-        {"paused": True},
-        {"paused": True, "workload": {"contextTokens": 8192}},
-        {"workload": {"preset": "nobody-knows-this"}},
-        {"topology": {"gpuProducts": ["H1000"]}},
-        {"podPatches": [{"op": "remove", "path": "/spec/nothing/of/it"}]},
-    ],
-    ids=["paused", "paused and edited", "a preset that is not there", "a GPU that nobody knows",
-         "cannot be written down"],
-)  # fmt: skip
-def test_pods_that_are_still_to_come_while_nothing_is_changed_keep_what_was_promised_to_them(
-    stands: dict[str, object],
-) -> None:
-    admin = OperatorConfig.model_validate({"trust": {"podPatches": {"allow": ["/spec/nothing/*"]}}})
-    asked = seen(spec={"replicas": 3}, config=admin)
-    first = decide(asked)
-    (there,) = serving(first).sets
-    on_its_way = replace(there, pods=(*there.pods[:1], replace(there.pods[1], node=None)))
-    edited = deployment(**{"replicas": 3, **stands})
-    kept = replace(after(first, asked), serving=Serving(sets=(on_its_way,)), deployment=edited)
-    assert sum(one.pods for one in decide(kept).reservations) == 2
-    assert decide(replace(kept, serving=serving(first))).reservations == ()
-
-
-@pytest.mark.parametrize(
     "spec",
     [
         {},
