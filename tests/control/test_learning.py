@@ -3,13 +3,17 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from plimsoll.control.curve import Points
 from plimsoll.control.demand import Load, load_of
 from plimsoll.control.law import Law
-from plimsoll.control.learning import lead_s, learned
+from plimsoll.control.learning import lead_s, learned, ratio_of
 from plimsoll.control.memory import Learnt, RoleMemory
 from plimsoll.control.need import asked
-from tests.control.situations import NOW, SLO, known, saying, serving, signals, situation, spread
+from plimsoll.control.prompts import StepMemory
+from tests.control.situations import CAPACITY, NOW, SLO, known, saying, serving, signals, situation, spread
 
 LAW = Law()
 
@@ -99,7 +103,71 @@ def test_a_replica_full_of_long_requests_carries_what_it_works_and_not_what_has_
     lengths = replace(signals(1).latencies, prompt=spread(1200.0), output=spread(500.0))
     said = replace(signals(1), replicas=(each,), latencies=lengths)
     memory = replace(settled(), owing_since=NOW - 1000)
-    assert minute(memory, said).most == pytest.approx(5.0, rel=0.01)
+    for _ in range(20):
+        memory = replace(memory, learnt={"set-a": minute(memory, said)})
+    assert memory.learnt["set-a"].most == pytest.approx(5.0, rel=0.01)
+
+
+@pytest.mark.parametrize(("queue", "most"), [(0, None), (1, 4.7), (2, 4.4), (4, 3.8)])
+def test_the_few_that_queue_beside_others_shake_what_is_believed_of_all_no_more_than_their_share(queue, most):
+    # The plan says 5 a second, those that queue finish 1: the longest prompts may have met just them.
+    full, free = saying(1, inflight=50, waiting=30, rate=1.0)[0], saying(1, inflight=50, rate=1.0)[0]
+    said = replace(
+        signals(4), replicas=(*(full,) * queue, *(free,) * (4 - queue)), latencies=signals(0).latencies
+    )
+    memory = replace(settled(), owing_since=NOW - 1000)
+    assert minute(memory, said).most == (most if most is None else pytest.approx(most, rel=0.01))
+
+
+FULL_STEP_S = 0.2
+STEPPING = replace(CAPACITY, max_batched_tokens=2048)
+"""An engine whose step takes at most so many tokens."""
+
+
+def of_full_steps(said):
+    """That, and what it taught: each token takes a share of a full step."""
+    points = Points()
+    for tokens in (512, 1024, 2048):
+        points = points.add(tokens, FULL_STEP_S * tokens / 2048, weight=100)
+    memory = replace(settled(concurrency=40.0, steps=StepMemory(points=points)), changed=NOW - 10_000)
+    role = situation(said, serving(said.live, capacity=STEPPING)).roles[0]
+    return role, memory, load_of(role, memory, now=NOW, credit_s=1000, slo=SLO)
+
+
+@pytest.mark.parametrize(
+    ("itl", "ttft", "more"),
+    [(0.15, 0.5, 5.0), (0.25, 0.5, None), (0.25, 3.0, 5.0), (0.05, 0.5, None)],
+    ids=[
+        "gaps that load makes long",
+        "a gap is a full step",
+        "first tokens late as well",
+        "all within limits",
+    ],
+)
+def test_no_replica_is_asked_for_where_a_gap_is_as_long_as_a_full_step(itl, ttft, more):
+    said = signals(4, itl=itl, ttft=ttft, inflight=30, rate=2.0)
+    role, memory, load = of_full_steps(said)
+    assert load.holds.step_s == pytest.approx(FULL_STEP_S, rel=0.03)
+    memory = replace(memory, slow_since=NOW - 120)
+    assert asked(role, memory, load, slo=SLO, now=NOW, law=LAW).need.latency == more
+
+
+@pytest.mark.parametrize(("itl", "fewer"), [(0.15, True), (0.25, False)])
+def test_a_full_step_between_two_tokens_is_no_sign_that_a_replica_carries_fewer(itl, fewer):
+    role, memory, load = of_full_steps(signals(4, itl=itl, inflight=30, inflight_most=30.0, rate=2.0))
+    learnt = learned(memory, role, load, slo=SLO, now=NOW).learnt["set-a"]
+    assert learnt.concurrency is not None
+    assert (learnt.concurrency < 40) is fewer
+
+
+@given(itl=st.floats(0.001, 10), ttft=st.floats(0.001, 100), step=st.floats(0.001, 10))
+def test_what_load_cannot_change_is_left_out_and_nothing_is_added(itl, ttft, step):
+    said = signals(2, itl=itl, ttft=ttft)
+    every, pressing = ratio_of(said, SLO), ratio_of(said, SLO, step)
+    assert every is not None
+    assert pressing is not None
+    assert ttft / 2.0 <= pressing <= every
+    assert pressing == every or itl >= step
 
 
 def test_a_queue_that_is_not_paid_back_asks_for_more_than_its_size():

@@ -35,15 +35,18 @@ MOST_SHARE: Final = 4.0
 """Bounds around the plan's own prediction."""
 
 
-def ratio_of(signals: Signals, slo: Slo) -> float | None:
-    """The worse of both p99 latencies, as a share of its limit; None where nothing is promised or too little was seen."""
+def ratio_of(signals: Signals, slo: Slo, longest_s: float = math.inf) -> float | None:
+    """The worse of both p99 latencies, as a share of its limit; None where nothing is promised or too little was seen.
+
+    A gap is left out that is as long as load can make one: neither more nor fewer replicas would change it.
+    """
     shares = [
         spread.p99 / limit
-        for spread, limit in (
-            (signals.latencies.ttft, slo.ttft_p99_s),
-            (signals.latencies.itl, slo.itl_p99_s),
+        for spread, limit, longest in (
+            (signals.latencies.ttft, slo.ttft_p99_s, math.inf),
+            (signals.latencies.itl, slo.itl_p99_s, longest_s),
         )
-        if spread is not None and spread.trusted and limit
+        if spread is not None and spread.trusted and limit and spread.p99 < longest
     ]
     return max(shares, default=None)
 
@@ -89,7 +92,7 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
     if ready > 0 and memory.changed is not None and now - memory.changed >= RATE_S:
         known = replace(known, points=_points(known.points, demand, ready))
     if ready > 0 and demand.owing and _steady(memory, now, RATE_S):
-        known = replace(known, most=_most(known.most, role.signals))
+        known = replace(known, most=_most(known.most, load, role.signals))
     elif known.most is not None and ready > 0:
         known = replace(known, most=_risen(known.most, load, (demand.finished or 0.0) / ready))
     if ready > 0:
@@ -112,8 +115,11 @@ def _steady(memory: RoleMemory, now: float, seconds: float) -> bool:
     return all(at is not None and now - at > seconds for at in begun)
 
 
-def _most(before: float | None, signals: Signals) -> float | None:
-    """What finishes where a queue waits is all that there is to be had; beside a full replica others may be half empty."""
+def _most(before: float | None, load: Load, signals: Signals) -> float | None:
+    """What finishes where a queue waits is all that there is to be had; beside a full replica others may be half empty.
+
+    Those few that queue beside the others are those that the heaviest requests met, so that they count as the few they are.
+    """
     work = work_seen(signals)
     full = [
         done / each.span_s
@@ -123,7 +129,10 @@ def _most(before: float | None, signals: Signals) -> float | None:
     if not full:
         return before
     shown = sum(full) / len(full)
-    return shown if before is None else before + MOST_WEIGHT * (shown - before)
+    known = load.holds.rate(load.holds.least) if before is None else before
+    if math.isinf(known):
+        return shown
+    return known + MOST_WEIGHT * len(full) / len(signals.replicas) * (shown - known)
 
 
 def _done(each: ReplicaSignals, work: float | None) -> float | None:
@@ -148,7 +157,8 @@ def _points(points: Points, demand: Demand, ready: float) -> Points:
 
 
 def _concurrency(before: float | None, role: Role, load: Load, ready: float, slo: Slo) -> float | None:
-    planned, ratio = role.sets[0].capacity.concurrency, ratio_of(role.signals, slo)
+    planned = role.sets[0].capacity.concurrency
+    ratio = ratio_of(role.signals, slo, load.holds.step_s)
     if planned is None or ratio is None or not load.demand.inflight:
         return before
     each = load.demand.inflight / ready

@@ -48,11 +48,13 @@ def asked(
     memory = _slow(memory, ratio, now)
     cured = _curable(role, law)
     lasted = memory.slow_since is not None and now - memory.slow_since >= law.slow_s
+    pressing = ratio_of(role.signals, slo, holds.step_s)
     latency = None
-    if ratio is not None and lasted and cured and is_settled(memory, now):
-        latency = ready * min(law.latency_most, ratio)
-    elif ratio is not None and ratio > 1 and _unpaid(memory, now, law):
-        latency = ready * law.latency_most
+    if pressing is not None and pressing > 1:
+        if lasted and cured and is_settled(memory, now):
+            latency = ready * min(law.latency_most, pressing)
+        elif _unpaid(memory, now, law):
+            latency = ready * law.latency_most
     memory, predicted = _predicted(memory, load, lead=lead, now=now, law=law)
     need = Need(
         tokens=None if holds.by_pool is None else _needed(load, holds.by_pool, law),
