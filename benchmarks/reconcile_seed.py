@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -46,14 +47,11 @@ def alone(bench: Bench) -> Iterator[None]:
 
 
 async def seed(bench: Bench, numbers: Iterable[int]) -> None:
-    """Beside the first, which is there and has had its turn."""
+    """Beside the first, which is there and has had its turn, asking for what it asks for by now."""
     first = bench.cluster.api.get(OWNER.path(SPACE, FIRST))
     children = _children(bench)
     mark = mark_of(__version__, OperatorConfig())
-    status = json.dumps(first["status"])
-    await at_once(
-        [partial(_written, bench, children, status, mark, f"llm-{number:05}") for number in numbers]
-    )
+    await at_once([partial(_written, bench, children, first, mark, f"llm-{number:05}") for number in numbers])
 
 
 def _children(bench: Bench) -> Children:
@@ -79,8 +77,9 @@ def _bare(kind: Kind, item: Object) -> Object:
     return {**body, "apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
 
 
-async def _written(bench: Bench, children: Children, status: str, mark: str, name: str) -> None:
-    made = await apply(bench, resource(name))
+async def _written(bench: Bench, children: Children, first: Object, mark: str, name: str) -> None:
+    asked = resource(name, **first["spec"])
+    made = await apply(bench, asked)
     metadata = made["metadata"]
     owner = {
         "apiVersion": names.API_VERSION, "kind": names.KIND, "name": name, "uid": metadata["uid"],
@@ -96,7 +95,7 @@ async def _written(bench: Bench, children: Children, status: str, mark: str, nam
         else:
             ref = Ref(kind.api_version, kind.name, SPACE, about["name"])
             hashes.append((ref, about["annotations"][names.ANNOTATION_HASH]))
-    deployment = LLMDeployment.observed({**resource(name), "metadata": metadata})
+    deployment = LLMDeployment.observed({**asked, "metadata": metadata})
     if pinned is not None:
         pinned["annotations"][names.ANNOTATION_TURN] = token(deployment, hashes, mark)
     for kind, body in bodies:
@@ -105,5 +104,8 @@ async def _written(bench: Bench, children: Children, status: str, mark: str, nam
     about = {"name": name, "namespace": SPACE, "uid": metadata["uid"]}
     told = {"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": about}
     path = f"{OWNER.path(SPACE, name)}/status"
+    # The first was edited, and these never were.
+    generation = f'"observedGeneration": {metadata["generation"]}'
+    status = re.sub(r'"observedGeneration": \d+', generation, json.dumps(first["status"]))
     seen = {**told, "status": json.loads(status.replace(FIRST, name))}
     await bench.door.apply(path, seen, manager=names.MANAGER_STATUS)

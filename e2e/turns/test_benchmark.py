@@ -11,9 +11,9 @@ from reconcile_ground import Sizes
 
 
 def test_starts_and_rest_write_nothing(lab: Cluster, tmp_path: Path) -> None:
-    sizes = Sizes(singles=2, burst=6, start=(3, 6), edits=6, idle_minutes=0.05)
+    sizes = Sizes(singles=2, burst=6, start=(3, 6, 8), edits=6, idle_minutes=0.05)
     found = asyncio.run(reconcile.measure(lab, sizes, reconcile.PARTS, tmp_path))
-    assert {count: one["writes"] for count, one in found["start"].items()} == {"3": 0, "6": 0}
+    assert {count: one["writes"] for count, one in found["start"].items()} == {"3": 0, "6": 0, "8": 0}
     assert found["idle"]["writes"] == 0
     assert found["burst"]["n"] == 6
     assert set(found) == {"single", "burst", "start", "edits_1000", "idle", "peer", "machine"}
