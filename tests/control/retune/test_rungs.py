@@ -1,93 +1,20 @@
-"""How large a step is, which rung is taken, and what a judge says: figures against those that were measured."""
+"""Which symptom is seen, which rung is taken for it, and how far."""
 
 import math
 from dataclasses import replace
-from statistics import NormalDist
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from plimsoll.api.config import Restarts
-from plimsoll.api.v1alpha1.scaling import Tuning
-from plimsoll.control.retune import Consent, Knobs, Past, Phase, RetuneMemory, sizing
-from plimsoll.control.retune.allowed import barred, refusal
-from plimsoll.control.retune.figures import Figures
-from plimsoll.control.retune.judging import Answer, judge
+from plimsoll.control.retune import Consent, Knobs
 from plimsoll.control.retune.ladder import choose
-from plimsoll.control.retune.scene import KNOBS, applied, knobs_of
+from plimsoll.control.retune.scene import applied, knobs_of
 from plimsoll.control.retune.symptoms import Symptom, seen
-from plimsoll.control.signals import Spread
-from plimsoll.control.situation import Slo
-from plimsoll.facts.histograms import Histogram
 from plimsoll.planning.settings import EngineSettings
-from tests.control.retune.world import OLD, PROMPTS, Behaviour, World, said
+from tests.control.retune.world import OLD, PROMPTS, Behaviour, World
 
 SETTINGS = EngineSettings(max_model_len=8192, max_num_seqs=32, max_num_batched_tokens=2048, utilization=0.9)
-FIXED = Spread(p50=250, p95=250, p99=250, worst=250, mean=250, samples=5000)
-MEASURED = sizing.Live(mean=571, deviation=284, output=500)
-"""Prompts of 100 to 400 tokens, answers log-normal around 500: what the measured engine ran."""
-
-
-def test_a_small_pool_holds_as_many_requests_as_were_measured_to_be_best():
-    # Of 8,192 tokens: 12 at once left 46% of the preemptions, 10 left 5%, 8 none but lost a tenth of the output.
-    assert sizing.sequences(8192, MEASURED) in {9, 10}
-
-
-@pytest.mark.parametrize(("permille", "left"), [(50, 0.62), (100, 0.33), (200, 0.12)])
-def test_a_watermark_leaves_the_share_of_preemptions_that_was_measured(permille, left):
-    asked = sizing.watermark(8192, 128, MEASURED, preempted=1.0, aim=left, now_permille=0)
-    assert asked == pytest.approx(permille, rel=0.35)
-
-
-def test_a_large_pool_needs_a_small_watermark():
-    asked = sizing.watermark(400_000, 16, MEASURED, preempted=0.2, aim=0.02, now_permille=0)
-    assert asked <= 5
-
-
-@given(st.floats(100, 1e6), st.floats(10, 1e4), st.floats(0, 1e4), st.floats(1.01, 4))
-def test_a_larger_pool_never_holds_fewer_and_what_is_held_leaves_room(pool, mean, deviation, larger):
-    live = sizing.Live(mean=mean, deviation=deviation, output=100)
-    count = sizing.sequences(pool, live)
-    assert sizing.sequences(larger * pool, live) >= count
-    if count > 1:
-        assert count * mean + sizing.SPREADS * deviation * count**0.5 <= pool * 1.0001
-
-
-def test_lengths_become_what_a_live_request_holds():
-    live = sizing.live_of(said(OLD, 2, 0.0))
-    assert live is not None
-    assert live.mean == pytest.approx(MEASURED.mean, rel=0.1)
-    assert live.deviation == pytest.approx(MEASURED.deviation, rel=0.25)
-
-
-BUCKETS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, math.inf)
-
-
-@pytest.mark.parametrize("odd", [0, 400], ids=["all alike", "a few of one token"])
-@pytest.mark.parametrize(("median", "sigma"), [(400, 0.6), (150, 0.6), (700, 0.4), (300, 1.0)])
-def test_lengths_are_as_wide_as_they_are_however_coarse_the_buckets(median, sigma, odd):
-    known = NormalDist(math.log(median), sigma)
-    counts = [odd + 1e4 * (known.cdf(math.log(bound)) if bound < math.inf else 1.0) for bound in BUCKETS]
-    seen = Histogram(BUCKETS, tuple(counts), odd + 1e4 * median * math.exp(sigma**2 / 2))
-    quiet = said(OLD, 2, 0.0)
-    drawn = replace(quiet, latencies=replace(quiet.latencies, output=Spread.of(seen), prompt=FIXED))
-    live = sizing.live_of(drawn)
-    assert live is not None
-    mean = median * math.exp(sigma**2 / 2)
-    held = mean * math.exp(sigma**2) / 2
-    wide = math.sqrt(mean**2 * math.exp(3 * sigma**2) / 3 - held**2)
-    assert live.mean == pytest.approx(250 + held, rel=0.1)
-    assert live.deviation == pytest.approx(wide, rel=0.25)
-
-
-def test_too_few_lengths_size_nothing():
-    quiet = said(OLD, 2, 0.0)
-    few = Spread(p50=1, p95=2, p99=3, worst=3, mean=1, samples=10)
-    assert sizing.live_of(replace(quiet, latencies=replace(quiet.latencies, output=few))) is None
-
 
 ROWS = [
     (Behaviour(preempted=0.3), {}, Symptom.STORM),
@@ -264,19 +191,6 @@ def test_fewer_at_once_where_the_batch_is_too_large_and_more_where_the_cap_is_to
     assert int(capped.change.after) == 9
 
 
-def test_consent_is_read_from_the_resource():
-    allowed = tuple(KNOBS)
-    tuning = Tuning.model_validate({"allow": allowed, "mode": "dryRun", "floors": {"maxSequences": 4}})
-    assert Consent.of(tuning) == Consent(mode="dryRun", allowed=allowed, least_sequences=4)
-    assert Consent.of(Tuning.model_validate({})) == Consent()
-
-
-def test_consent_can_be_given_to_what_is_retuned_and_to_nothing_else():
-    assert Tuning.model_json_schema(by_alias=True)["properties"]["allow"]["items"]["enum"] == list(KNOBS)
-    with pytest.raises(ValidationError):
-        Tuning.model_validate({"allow": ["tensor"]})
-
-
 @pytest.mark.parametrize(
     ("setting", "value", "field", "after"),
     [
@@ -294,136 +208,3 @@ def test_a_change_is_one_field_of_the_settings(setting, value, field, after):
 def test_what_is_not_retuned_is_no_change():
     with pytest.raises(ValueError, match="no setting that is retuned"):
         applied(SETTINGS, "tensor", "4")
-
-
-OLD_FIGURES = Figures(
-    preempted=0.3,
-    finished=2,
-    tokens=500,
-    errors=0.0,
-    ttft_p99=1.0,
-    itl_p99=0.04,
-    gap=4.0,
-    e2e_p99=10,
-    waiting=5,
-)
-BETTER = replace(OLD_FIGURES, preempted=0.05, gap=1.0)
-PROMISED = Slo(ttft_p99_s=2.0, itl_p99_s=0.1)
-
-
-@pytest.mark.parametrize(
-    ("changed", "answer"),
-    [
-        ({}, Answer.GOOD),
-        ({"preempted": 0.2}, Answer.BAD),
-        ({"preempted": None}, Answer.OPEN),
-        ({"itl_p99": 0.045}, Answer.BAD),
-        ({"itl_p99": 0.043}, Answer.GOOD),
-        ({"gap": 8.0}, Answer.BAD),
-        ({"ttft_p99": 1.9}, Answer.GOOD),
-        ({"ttft_p99": 2.1}, Answer.BAD),
-        ({"errors": 0.004}, Answer.GOOD),
-        ({"errors": 0.006}, Answer.BAD),
-        ({"tokens": 480.0}, Answer.GOOD),
-        ({"tokens": 470.0}, Answer.BAD),
-        ({"tokens": 300.0, "waiting": 0.0}, Answer.GOOD),
-    ],
-)
-def test_a_judge_wants_a_gain_and_no_harm(changed, answer):
-    verdict = judge(Symptom.PREEMPTION, replace(BETTER, **changed), OLD_FIGURES, PROMISED)
-    assert verdict.answer is answer
-    assert verdict.why
-
-
-def test_a_replica_that_is_given_less_proves_nothing_by_preempting_less():
-    assert OLD_FIGURES.finished is not None
-    less = replace(BETTER, finished=0.5 * OLD_FIGURES.finished, waiting=0.0)
-    assert judge(Symptom.PREEMPTION, less, OLD_FIGURES, PROMISED).answer is Answer.OPEN
-    queued = replace(less, waiting=3.0, tokens=OLD_FIGURES.tokens)
-    assert judge(Symptom.PREEMPTION, queued, OLD_FIGURES, PROMISED).answer is Answer.GOOD
-
-
-def test_prompts_cut_less_into_a_replica_that_is_given_less_and_that_proves_nothing():
-    quicker = replace(OLD_FIGURES, itl_p99=0.02)
-    assert judge(Symptom.CUT_IN, quicker, OLD_FIGURES, PROMISED).answer is Answer.GOOD
-    less = replace(quicker, finished=1.0, waiting=0.0)
-    verdict = judge(Symptom.CUT_IN, less, OLD_FIGURES, PROMISED)
-    assert (verdict.answer, verdict.given_less) == (Answer.OPEN, True)
-
-
-@pytest.mark.parametrize("field", ["errors", "preempted"])
-@pytest.mark.parametrize("symptom", [Symptom.CAPPED, Symptom.CUT_IN, Symptom.PREEMPTION])
-def test_what_only_the_others_say_is_unknown_of_the_change_and_not_zero(field, symptom):
-    mute: dict[str, Any] = {field: None}
-    old = replace(OLD_FIGURES, preempted=0.0)
-    better = replace(old, itl_p99=0.02, waiting=1.0, **mute)
-    assert judge(symptom, better, old, PROMISED).answer is Answer.OPEN
-    if symptom is not Symptom.PREEMPTION:
-        both = replace(old, **mute)
-        assert judge(symptom, better, both, PROMISED).answer is Answer.GOOD, "an engine may not count them"
-
-
-def test_without_a_promise_the_whole_answer_is_compared_and_not_the_first_token():
-    later = replace(BETTER, ttft_p99=9.0)
-    assert judge(Symptom.PREEMPTION, later, OLD_FIGURES, Slo()).answer is Answer.GOOD
-    slower = replace(BETTER, e2e_p99=12.0)
-    assert judge(Symptom.PREEMPTION, slower, OLD_FIGURES, Slo()).answer is Answer.BAD
-
-
-def past(outcome=Phase.FAILED, symptom=Symptom.PREEMPTION, hours=1.0, tried=True):
-    at = World().now - hours * 3600
-    return Past(
-        id="x", setting="maxSequences", before="32", after="16", symptom=symptom, outcome=outcome, began=at,
-        ended=at, reason="no gain", tried=tried,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("entry", "symptom", "is_barred"),
-    [
-        (past(), Symptom.PREEMPTION, True),
-        (past(hours=25), Symptom.PREEMPTION, False),
-        (past(tried=False), Symptom.PREEMPTION, False),
-        (past(outcome=Phase.DONE), Symptom.PREEMPTION, False),
-        (past(outcome=Phase.DONE), Symptom.CAPPED, True),
-        (past(outcome=Phase.DONE, hours=7), Symptom.CAPPED, False),
-    ],
-)
-def test_failures_are_remembered_and_nothing_is_turned_back_at_once(entry, symptom, is_barred):
-    assert bool(barred(World().scene(), RetuneMemory(past=(entry,)), symptom)) is is_barred
-
-
-@pytest.mark.parametrize(
-    ("newest_first", "kept"),
-    [
-        ([Symptom.SLOW_TOKENS], True),
-        ([Symptom.PREEMPTION], False),
-        ([Symptom.PREEMPTION, Symptom.SLOW_TOKENS], True),
-        ([Symptom.RELAXED, Symptom.SLOW_TOKENS], False),
-    ],
-)
-def test_a_calm_pool_gives_nothing_back_that_was_taken_for_the_gaps_between_tokens(newest_first, kept):
-    entries = tuple(
-        past(outcome=Phase.DONE, symptom=one, hours=30.0 + i) for i, one in enumerate(newest_first)
-    )
-    memory = RetuneMemory(past=entries)
-    assert bool(barred(World().scene(), memory, Symptom.RELAXED)) is kept
-    assert not barred(World().scene(), memory, Symptom.CAPPED), "a queue that waits beside short gaps does"
-
-
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({}, None),
-        ({"data": False}, "MetricsMissing"),
-        ({"busy": "a rollout"}, "Busy"),
-        ({"fleet_retuning": 8.0}, "FleetBusy"),
-        ({"fleet_retuning": 6.0}, None),
-        ({"restarts": Restarts(retunes_per_day=0)}, "BudgetSpent"),
-        ({"free_replicas": 0, "restarts": Restarts(restarts_per_day=1)}, "BudgetSpent"),
-        ({"signals": said(replace(OLD, rate=0.01), 3, World().now)}, "TooLittleTraffic"),
-    ],
-)
-def test_each_budget_and_window_can_hold_a_retune_back(changed, reason):
-    no = refusal(replace(World().scene(), **changed), RetuneMemory())
-    assert (no.reason if no else None) == reason

@@ -1,0 +1,86 @@
+"""What may be retuned, and when: consent, what was tried before, budgets and windows."""
+
+from dataclasses import replace
+
+import pytest
+from pydantic import ValidationError
+
+from plimsoll.api.config import Restarts
+from plimsoll.api.v1alpha1.scaling import Tuning
+from plimsoll.control.retune import Consent, Past, Phase, RetuneMemory
+from plimsoll.control.retune.allowed import barred, refusal
+from plimsoll.control.retune.scene import KNOBS
+from plimsoll.control.retune.symptoms import Symptom
+from tests.control.retune.world import OLD, World, said
+
+
+def test_consent_is_read_from_the_resource():
+    allowed = tuple(KNOBS)
+    tuning = Tuning.model_validate({"allow": allowed, "mode": "dryRun", "floors": {"maxSequences": 4}})
+    assert Consent.of(tuning) == Consent(mode="dryRun", allowed=allowed, least_sequences=4)
+    assert Consent.of(Tuning.model_validate({})) == Consent()
+
+
+def test_consent_can_be_given_to_what_is_retuned_and_to_nothing_else():
+    assert Tuning.model_json_schema(by_alias=True)["properties"]["allow"]["items"]["enum"] == list(KNOBS)
+    with pytest.raises(ValidationError):
+        Tuning.model_validate({"allow": ["tensor"]})
+
+
+def past(outcome=Phase.FAILED, symptom=Symptom.PREEMPTION, hours=1.0, tried=True):
+    at = World().now - hours * 3600
+    return Past(
+        id="x", setting="maxSequences", before="32", after="16", symptom=symptom, outcome=outcome, began=at,
+        ended=at, reason="no gain", tried=tried,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("entry", "symptom", "is_barred"),
+    [
+        (past(), Symptom.PREEMPTION, True),
+        (past(hours=25), Symptom.PREEMPTION, False),
+        (past(tried=False), Symptom.PREEMPTION, False),
+        (past(outcome=Phase.DONE), Symptom.PREEMPTION, False),
+        (past(outcome=Phase.DONE), Symptom.CAPPED, True),
+        (past(outcome=Phase.DONE, hours=7), Symptom.CAPPED, False),
+    ],
+)
+def test_failures_are_remembered_and_nothing_is_turned_back_at_once(entry, symptom, is_barred):
+    assert bool(barred(World().scene(), RetuneMemory(past=(entry,)), symptom)) is is_barred
+
+
+@pytest.mark.parametrize(
+    ("newest_first", "kept"),
+    [
+        ([Symptom.SLOW_TOKENS], True),
+        ([Symptom.PREEMPTION], False),
+        ([Symptom.PREEMPTION, Symptom.SLOW_TOKENS], True),
+        ([Symptom.RELAXED, Symptom.SLOW_TOKENS], False),
+    ],
+)
+def test_a_calm_pool_gives_nothing_back_that_was_taken_for_the_gaps_between_tokens(newest_first, kept):
+    entries = tuple(
+        past(outcome=Phase.DONE, symptom=one, hours=30.0 + i) for i, one in enumerate(newest_first)
+    )
+    memory = RetuneMemory(past=entries)
+    assert bool(barred(World().scene(), memory, Symptom.RELAXED)) is kept
+    assert not barred(World().scene(), memory, Symptom.CAPPED), "a queue that waits beside short gaps does"
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({}, None),
+        ({"data": False}, "MetricsMissing"),
+        ({"busy": "a rollout"}, "Busy"),
+        ({"fleet_retuning": 8.0}, "FleetBusy"),
+        ({"fleet_retuning": 6.0}, None),
+        ({"restarts": Restarts(retunes_per_day=0)}, "BudgetSpent"),
+        ({"free_replicas": 0, "restarts": Restarts(restarts_per_day=1)}, "BudgetSpent"),
+        ({"signals": said(replace(OLD, rate=0.01), 3, World().now)}, "TooLittleTraffic"),
+    ],
+)
+def test_each_budget_and_window_can_hold_a_retune_back(changed, reason):
+    no = refusal(replace(World().scene(), **changed), RetuneMemory())
+    assert (no.reason if no else None) == reason

@@ -1,0 +1,84 @@
+"""What a judge says of a change: it wants a gain, no harm, and figures of both sides."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from plimsoll.control.retune.figures import Figures
+from plimsoll.control.retune.judging import Answer, judge
+from plimsoll.control.retune.symptoms import Symptom
+from plimsoll.control.situation import Slo
+
+OLD_FIGURES = Figures(
+    preempted=0.3,
+    finished=2,
+    tokens=500,
+    errors=0.0,
+    ttft_p99=1.0,
+    itl_p99=0.04,
+    gap=4.0,
+    e2e_p99=10,
+    waiting=5,
+)
+BETTER = replace(OLD_FIGURES, preempted=0.05, gap=1.0)
+PROMISED = Slo(ttft_p99_s=2.0, itl_p99_s=0.1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "answer"),
+    [
+        ({}, Answer.GOOD),
+        ({"preempted": 0.2}, Answer.BAD),
+        ({"preempted": None}, Answer.OPEN),
+        ({"itl_p99": 0.045}, Answer.BAD),
+        ({"itl_p99": 0.043}, Answer.GOOD),
+        ({"gap": 8.0}, Answer.BAD),
+        ({"ttft_p99": 1.9}, Answer.GOOD),
+        ({"ttft_p99": 2.1}, Answer.BAD),
+        ({"errors": 0.004}, Answer.GOOD),
+        ({"errors": 0.006}, Answer.BAD),
+        ({"tokens": 480.0}, Answer.GOOD),
+        ({"tokens": 470.0}, Answer.BAD),
+        ({"tokens": 300.0, "waiting": 0.0}, Answer.GOOD),
+    ],
+)
+def test_a_judge_wants_a_gain_and_no_harm(changed, answer):
+    verdict = judge(Symptom.PREEMPTION, replace(BETTER, **changed), OLD_FIGURES, PROMISED)
+    assert verdict.answer is answer
+    assert verdict.why
+
+
+def test_a_replica_that_is_given_less_proves_nothing_by_preempting_less():
+    assert OLD_FIGURES.finished is not None
+    less = replace(BETTER, finished=0.5 * OLD_FIGURES.finished, waiting=0.0)
+    assert judge(Symptom.PREEMPTION, less, OLD_FIGURES, PROMISED).answer is Answer.OPEN
+    queued = replace(less, waiting=3.0, tokens=OLD_FIGURES.tokens)
+    assert judge(Symptom.PREEMPTION, queued, OLD_FIGURES, PROMISED).answer is Answer.GOOD
+
+
+def test_prompts_cut_less_into_a_replica_that_is_given_less_and_that_proves_nothing():
+    quicker = replace(OLD_FIGURES, itl_p99=0.02)
+    assert judge(Symptom.CUT_IN, quicker, OLD_FIGURES, PROMISED).answer is Answer.GOOD
+    less = replace(quicker, finished=1.0, waiting=0.0)
+    verdict = judge(Symptom.CUT_IN, less, OLD_FIGURES, PROMISED)
+    assert (verdict.answer, verdict.given_less) == (Answer.OPEN, True)
+
+
+@pytest.mark.parametrize("field", ["errors", "preempted"])
+@pytest.mark.parametrize("symptom", [Symptom.CAPPED, Symptom.CUT_IN, Symptom.PREEMPTION])
+def test_what_only_the_others_say_is_unknown_of_the_change_and_not_zero(field, symptom):
+    mute: dict[str, Any] = {field: None}
+    old = replace(OLD_FIGURES, preempted=0.0)
+    better = replace(old, itl_p99=0.02, waiting=1.0, **mute)
+    assert judge(symptom, better, old, PROMISED).answer is Answer.OPEN
+    if symptom is not Symptom.PREEMPTION:
+        both = replace(old, **mute)
+        assert judge(symptom, better, both, PROMISED).answer is Answer.GOOD, "an engine may not count them"
+
+
+def test_without_a_promise_the_whole_answer_is_compared_and_not_the_first_token():
+    later = replace(BETTER, ttft_p99=9.0)
+    assert judge(Symptom.PREEMPTION, later, OLD_FIGURES, Slo()).answer is Answer.GOOD
+    slower = replace(BETTER, e2e_p99=12.0)
+    assert judge(Symptom.PREEMPTION, slower, OLD_FIGURES, Slo()).answer is Answer.BAD

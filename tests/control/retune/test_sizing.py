@@ -1,0 +1,76 @@
+"""How large a step is: the sizes that follow from lengths, against those that were measured to be best."""
+
+import math
+from dataclasses import replace
+from statistics import NormalDist
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.control.retune import sizing
+from plimsoll.control.signals import Spread
+from plimsoll.facts.histograms import Histogram
+from tests.control.retune.world import OLD, said
+
+FIXED = Spread(p50=250, p95=250, p99=250, worst=250, mean=250, samples=5000)
+MEASURED = sizing.Live(mean=571, deviation=284, output=500)
+"""Prompts of 100 to 400 tokens, answers log-normal around 500: what the measured engine ran."""
+
+
+def test_a_small_pool_holds_as_many_requests_as_were_measured_to_be_best():
+    # Of 8,192 tokens: 12 at once left 46% of the preemptions, 10 left 5%, 8 none but lost a tenth of the output.
+    assert sizing.sequences(8192, MEASURED) in {9, 10}
+
+
+@pytest.mark.parametrize(("permille", "left"), [(50, 0.62), (100, 0.33), (200, 0.12)])
+def test_a_watermark_leaves_the_share_of_preemptions_that_was_measured(permille, left):
+    asked = sizing.watermark(8192, 128, MEASURED, preempted=1.0, aim=left, now_permille=0)
+    assert asked == pytest.approx(permille, rel=0.35)
+
+
+def test_a_large_pool_needs_a_small_watermark():
+    asked = sizing.watermark(400_000, 16, MEASURED, preempted=0.2, aim=0.02, now_permille=0)
+    assert asked <= 5
+
+
+@given(st.floats(100, 1e6), st.floats(10, 1e4), st.floats(0, 1e4), st.floats(1.01, 4))
+def test_a_larger_pool_never_holds_fewer_and_what_is_held_leaves_room(pool, mean, deviation, larger):
+    live = sizing.Live(mean=mean, deviation=deviation, output=100)
+    count = sizing.sequences(pool, live)
+    assert sizing.sequences(larger * pool, live) >= count
+    if count > 1:
+        assert count * mean + sizing.SPREADS * deviation * count**0.5 <= pool * 1.0001
+
+
+def test_lengths_become_what_a_live_request_holds():
+    live = sizing.live_of(said(OLD, 2, 0.0))
+    assert live is not None
+    assert live.mean == pytest.approx(MEASURED.mean, rel=0.1)
+    assert live.deviation == pytest.approx(MEASURED.deviation, rel=0.25)
+
+
+BUCKETS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, math.inf)
+
+
+@pytest.mark.parametrize("odd", [0, 400], ids=["all alike", "a few of one token"])
+@pytest.mark.parametrize(("median", "sigma"), [(400, 0.6), (150, 0.6), (700, 0.4), (300, 1.0)])
+def test_lengths_are_as_wide_as_they_are_however_coarse_the_buckets(median, sigma, odd):
+    known = NormalDist(math.log(median), sigma)
+    counts = [odd + 1e4 * (known.cdf(math.log(bound)) if bound < math.inf else 1.0) for bound in BUCKETS]
+    seen = Histogram(BUCKETS, tuple(counts), odd + 1e4 * median * math.exp(sigma**2 / 2))
+    quiet = said(OLD, 2, 0.0)
+    drawn = replace(quiet, latencies=replace(quiet.latencies, output=Spread.of(seen), prompt=FIXED))
+    live = sizing.live_of(drawn)
+    assert live is not None
+    mean = median * math.exp(sigma**2 / 2)
+    held = mean * math.exp(sigma**2) / 2
+    wide = math.sqrt(mean**2 * math.exp(3 * sigma**2) / 3 - held**2)
+    assert live.mean == pytest.approx(250 + held, rel=0.1)
+    assert live.deviation == pytest.approx(wide, rel=0.25)
+
+
+def test_too_few_lengths_size_nothing():
+    quiet = said(OLD, 2, 0.0)
+    few = Spread(p50=1, p95=2, p99=3, worst=3, mean=1, samples=10)
+    assert sizing.live_of(replace(quiet, latencies=replace(quiet.latencies, output=few))) is None
