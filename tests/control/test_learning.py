@@ -124,13 +124,14 @@ STEPPING = replace(CAPACITY, max_batched_tokens=2048)
 """An engine whose step takes at most so many tokens."""
 
 
-def of_full_steps(said):
-    """That, and what it taught: each token takes a share of a full step."""
+def of_full_steps(said, full_s=FULL_STEP_S, prompt=5000, output=300):
+    """That, and what it taught: each token takes a share of a full step. A prompt of such a length fills two."""
     points = Points()
     for tokens in (512, 1024, 2048):
-        points = points.add(tokens, FULL_STEP_S * tokens / 2048, weight=100)
+        points = points.add(tokens, full_s * tokens / 2048, weight=100)
     memory = replace(settled(concurrency=40.0, steps=StepMemory(points=points)), changed=NOW - 10_000)
-    role = situation(said, serving(said.live, capacity=STEPPING)).roles[0]
+    capacity = replace(STEPPING, input_tokens=prompt, output_tokens=output)
+    role = situation(said, serving(said.live, capacity=capacity)).roles[0]
     return role, memory, load_of(role, memory, now=NOW, credit_s=1000, slo=SLO)
 
 
@@ -147,9 +148,28 @@ def of_full_steps(said):
 def test_no_replica_is_asked_for_where_a_gap_is_as_long_as_a_full_step(itl, ttft, more):
     said = signals(4, itl=itl, ttft=ttft, inflight=30, rate=2.0)
     role, memory, load = of_full_steps(said)
-    assert load.holds.step_s == pytest.approx(FULL_STEP_S, rel=0.03)
-    memory = replace(memory, slow_since=NOW - 120)
-    assert asked(role, memory, load, slo=SLO, now=NOW, law=LAW).need.latency == more
+    assert load.holds.gap_s == pytest.approx(FULL_STEP_S, rel=0.03)
+    assert slow(role, memory, load).need.latency == more
+
+
+@pytest.mark.parametrize(
+    ("full_s", "prompt", "output"),
+    [(FULL_STEP_S, 400, 300), (FULL_STEP_S, 5000, 4000), (0.03, 5000, 300)],
+    ids=[
+        "only prompts together fill a step",
+        "so few gaps are full steps that fewer requests have none among a hundred",
+        "a full step was believed to keep the limit, which shows that the belief is wrong",
+    ],
+)
+def test_gaps_as_long_as_a_full_step_ask_for_replicas_where_those_have_shorter_ones(full_s, prompt, output):
+    role, memory, load = of_full_steps(signals(4, itl=0.25, inflight=30, rate=2.0), full_s, prompt, output)
+    assert slow(role, memory, load).need.latency == 5.0
+    assert learned(memory, role, load, slo=SLO, now=NOW).learnt["set-a"].concurrency < 40
+
+
+def slow(role, memory, load):
+    """What is asked for after two minutes so."""
+    return asked(role, replace(memory, slow_since=NOW - 120), load, slo=SLO, now=NOW, law=LAW)
 
 
 @pytest.mark.parametrize(("itl", "fewer"), [(0.15, True), (0.25, False)])
@@ -167,7 +187,7 @@ def test_what_load_cannot_change_is_left_out_and_nothing_is_added(itl, ttft, ste
     assert every is not None
     assert pressing is not None
     assert ttft / 2.0 <= pressing <= every
-    assert pressing == every or itl >= step
+    assert pressing == every or itl >= step > 0.1
 
 
 def test_a_queue_that_is_not_paid_back_asks_for_more_than_its_size():

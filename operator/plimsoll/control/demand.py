@@ -64,8 +64,8 @@ class Carried:
     """Requests a second beyond which a queue grows: as seen where one waited, and with every step full."""
     prompt: float | None = None
     """Requests a second up to which first tokens come in time; None where nothing is promised or known."""
-    step_s: float = math.inf
-    """Seconds of a full step: a gap between two tokens is a step, so load makes none longer; infinite where not known."""
+    gap_s: float = math.inf
+    """Seconds of the 99th percentile gap that is there at any load; infinite where fewer requests have shorter ones."""
 
     def rate(self, full: float) -> float:
         """The highest of one replica that has so many in flight."""
@@ -124,7 +124,7 @@ def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -
         curve=curve_of(learnt.points, planned_point(capacity, work_seen(signals))),
         most=min(limits, default=None),
         prompt=calm,
-        step_s=capacity.max_batched_tokens / full if full and capacity.max_batched_tokens else math.inf,
+        gap_s=prompts.lasting_gap_s(full, signals, capacity),
     )
 
 

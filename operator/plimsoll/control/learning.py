@@ -35,18 +35,19 @@ MOST_SHARE: Final = 4.0
 """Bounds around the plan's own prediction."""
 
 
-def ratio_of(signals: Signals, slo: Slo, longest_s: float = math.inf) -> float | None:
+def ratio_of(signals: Signals, slo: Slo, lasting_s: float = math.inf) -> float | None:
     """The worse of both p99 latencies, as a share of its limit; None where nothing is promised or too little was seen.
 
-    A gap is left out that is as long as load can make one: neither more nor fewer replicas would change it.
+    Gaps are left out where the one that is there at any load breaks the limit: neither more nor fewer replicas would mend it.
+    One that is believed to keep the limit is no reason for longer ones.
     """
     shares = [
         spread.p99 / limit
-        for spread, limit, longest in (
+        for spread, limit, lasting in (
             (signals.latencies.ttft, slo.ttft_p99_s, math.inf),
-            (signals.latencies.itl, slo.itl_p99_s, longest_s),
+            (signals.latencies.itl, slo.itl_p99_s, lasting_s),
         )
-        if spread is not None and spread.trusted and limit and spread.p99 < longest
+        if spread is not None and spread.trusted and limit and not limit < lasting <= spread.p99
     ]
     return max(shares, default=None)
 
@@ -158,7 +159,7 @@ def _points(points: Points, demand: Demand, ready: float) -> Points:
 
 def _concurrency(before: float | None, role: Role, load: Load, ready: float, slo: Slo) -> float | None:
     planned = role.sets[0].capacity.concurrency
-    ratio = ratio_of(role.signals, slo, load.holds.step_s)
+    ratio = ratio_of(role.signals, slo, load.holds.gap_s)
     if planned is None or ratio is None or not load.demand.inflight:
         return before
     each = load.demand.inflight / ready

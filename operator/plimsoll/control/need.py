@@ -18,6 +18,7 @@ from plimsoll.control.demand import Load
 from plimsoll.control.law import Law
 from plimsoll.control.learning import is_settled, lead_s, ratio_of
 from plimsoll.control.memory import RoleMemory
+from plimsoll.control.prompts import FEW
 from plimsoll.control.situation import Role, Slo
 
 
@@ -48,7 +49,7 @@ def asked(
     memory = _slow(memory, ratio, now)
     cured = _curable(role, law)
     lasted = memory.slow_since is not None and now - memory.slow_since >= law.slow_s
-    pressing = ratio_of(role.signals, slo, holds.step_s)
+    pressing = ratio_of(role.signals, slo, holds.gap_s)
     latency = None
     if pressing is not None and pressing > 1:
         if lasted and cured and is_settled(memory, now):
@@ -121,7 +122,7 @@ def _curable(role: Role, law: Law) -> bool:
         return True
     each = signals.mean("inflight")
     planned = role.sets[0].capacity.concurrency or role.sets[0].capacity.max_num_seqs
-    return each is None or each > max(4.0, law.busy_share * planned)
+    return each is None or each > max(FEW, law.busy_share * planned)
 
 
 def _predicted(

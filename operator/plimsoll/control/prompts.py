@@ -21,7 +21,7 @@ from plimsoll.control.situation import Capacity
 PLAN_WEIGHT: Final = 0.1
 """Minutes that the plan's own prediction weighs as much as: it stands far from what is seen, and pulls the more."""
 LATE: Final = 0.01
-"""Share of requests whose first token may be late: limits are of the 99th percentile."""
+"""Share of first tokens, and of gaps, that may be late: limits are of the 99th percentile."""
 WAIT_SHARE_LEAST: Final = 0.25
 """Of the limit, that is left for waiting, however long the longest prompts take."""
 FULL_LEAST, FULL_MOST = 0.30, 0.95
@@ -29,6 +29,8 @@ FULL_LEAST, FULL_MOST = 0.30, 0.95
 SPREAD_WEIGHT, SKEW_WEIGHT = 1 / 30, 1 / 15
 """Of the newest minute."""
 SKEW_FIRST, SKEW_MOST = 1.2, 2.0
+FEW: Final = 4.0
+"""Requests of a replica that are few whatever it carries: nobody would pay for fewer."""
 LUMPS_FIRST: Final = 3.0
 """Lengths of a planned prompt that the variance is first taken to be, for each token: log-normal lengths with a long tail."""
 
@@ -99,13 +101,29 @@ def within_limit(
 
 def tokens_each(signals: Signals, capacity: Capacity) -> float:
     """Tokens that a request makes a replica compute."""
+    return max(1.0, sum(_lengths(signals, capacity)))
+
+
+def lasting_gap_s(most: float | None, signals: Signals, capacity: Capacity) -> float:
+    """Seconds of a full step, where each prompt fills steps by itself: beside a few requests the 99th percentile of gaps is one.
+
+    Infinite where only prompts together fill a step, which fewer on a replica do less often, and where nobody knows.
+    """
+    budget = capacity.max_batched_tokens
+    if not budget or not most:
+        return math.inf
+    prompt, output = _lengths(signals, capacity)
+    return budget / most if FEW * (prompt // budget) > LATE * output else math.inf
+
+
+def _lengths(signals: Signals, capacity: Capacity) -> tuple[float, float]:
+    """Tokens of a prompt without what was cached, and of an answer: as seen, else as planned."""
     prompt, output = signals.latencies.prompt, signals.latencies.output
     given = prompt.mean if prompt is not None and prompt.trusted else None
     asked = output.mean if output is not None and output.trusted else None
-    return max(
-        1.0,
-        _fresh(signals) * (capacity.input_tokens if given is None else given)
-        + (capacity.output_tokens if asked is None else asked),
+    return (
+        _fresh(signals) * (capacity.input_tokens if given is None else given),
+        capacity.output_tokens if asked is None else asked,
     )
 
 
