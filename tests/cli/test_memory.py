@@ -140,9 +140,11 @@ def test_a_fraction_as_the_engine_takes_it_is_told_in_percent(written: str, mean
     assert f"{written} is a fraction; write it in percent, {meant}" in ran.err
 
 
-def test_a_cache_that_the_gpu_has_no_kernels_for_is_no_row_that_fits():
-    ran = plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "H100", "--sweep", "kv-dtype")
+def test_a_cache_that_the_engine_has_no_kernels_for_is_no_row_that_fits():
+    asked = ("memory", "Qwen/Qwen3-32B", "--gpu")
+    ran = plimsoll(*asked, "H100", "--sweep", "kv-dtype", "--engine-version", "0.28.0")
     [row] = [line for line in ran.out.splitlines() if line.split()[:1] == ["nvfp4"]]
     assert "cannot run" in row
     assert "nvfp4: cache-format: a cache of NVFP4 needs" in " ".join(ran.out.split())
-    assert plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "B200", "--kv-dtype", "nvfp4").code == 0
+    assert plimsoll(*asked, "B200", "--kv-dtype", "nvfp4", "--engine-version", "0.28.0").code == 0
+    assert plimsoll(*asked, "H100", "--kv-dtype", "nvfp4", "--engine-version", "0.33.0").code == 0

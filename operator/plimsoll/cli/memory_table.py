@@ -62,7 +62,10 @@ class Asked:
     def row(self, case: Case) -> Row:
         layout = Layout(tensor=case.tensor)
         question = Question(
-            architecture=self.model.architecture, wishes=Wishes(), kv_dtype=parse_kv_dtype(case.kv_dtype)
+            architecture=self.model.architecture,
+            wishes=Wishes(),
+            kv_dtype=parse_kv_dtype(case.kv_dtype),
+            release=self.engine.release,
         )
         site = Site(gpu=self.gpu, devices_per_node=case.tensor, devices=case.tensor)
         refused = first_refusal(layout, question) or refusal_on(layout, question, site, FORMAT_RULES)

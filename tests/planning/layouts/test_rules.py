@@ -7,6 +7,7 @@ import pytest
 
 from plimsoll.facts.architecture import Attention, DenseFfn, LinearAttention, Mamba, MoeFfn, Quantization
 from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.gpus import gpu_named
 from plimsoll.planning.layouts import shards
 from plimsoll.planning.layouts.layout import Layout
@@ -43,7 +44,14 @@ def moe(*, width=1536, experts=64, quantization=None):
 
 
 def question(
-    arch=None, *, largest=None, context_parallel=True, tensors=(1, 2, 4, 8), kv_dtype=None, **wishes
+    arch=None,
+    *,
+    largest=None,
+    context_parallel=True,
+    tensors=(1, 2, 4, 8),
+    kv_dtype=None,
+    release=None,
+    **wishes,
 ):
     return Question(
         architecture=arch or dense(),
@@ -52,6 +60,7 @@ def question(
         largest=largest,
         tensors=tensors,
         kv_dtype=kv_dtype,
+        release=release,
     )
 
 
@@ -138,21 +147,21 @@ SITE_CASES = [
         "need compute capability 8.0; V100-SXM-16GB has 7.0",
     ),
     ("weight-format", tp(1), question(dense(quantization=NVFP4)), site(), site("MI300X"), "NVIDIA"),
-    (
-        "cache-format",
-        tp(1),
-        question(kv_dtype=Dtype.NVFP4),
-        site("B200-SXM"),
-        site(),
-        "capability 10.0; H100",
-    ),
-    (
-        "cache-format",
-        tp(1),
-        question(kv_dtype=Dtype.NVFP4),
-        site("B200-SXM"),
-        site("MI300X"),
-        "an NVIDIA GPU",
+    *(
+        (
+            "cache-format",
+            tp(1),
+            question(kv_dtype=Dtype.NVFP4, release=release),
+            site(right),
+            site(wrong),
+            why,
+        )
+        for release, right, wrong, why in (
+            (None, "H100-SXM-80GB", "MI300X", "an NVIDIA GPU"),
+            (Version(0, 33), "H100-SXM-80GB", "V100-SXM-16GB", "capability 8.0; V100"),
+            (Version(0, 29), "B200-SXM", "H100-SXM-80GB", "capability 10 before version 0.30.0; H100"),
+            (Version(0, 29), "B200-SXM", "RTX-PRO-6000", "has 12.0"),
+        )
     ),
     ("cache-format", tp(1), question(kv_dtype=Dtype.FP8), site("L4-24GB"), None, None),
     (

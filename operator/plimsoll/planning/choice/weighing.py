@@ -280,6 +280,7 @@ def question_of(task: Task, demand: Demand) -> Question:
         wishes=task.intent.wishes,
         share=task.intent.share,
         kv_dtype=kv_dtype(task.intent, task.model.architecture)[0],
+        release=task.engine.release,
         context_parallel=CONTEXT_PARALLEL_FLAG in task.engine.flags,
         # A budget of nothing is no property of a layout: the one that would run is shown, and who forbids it.
         largest=None if task.intent.on_cpu else demand.limits.largest or None,

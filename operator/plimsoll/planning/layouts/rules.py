@@ -22,6 +22,7 @@ from plimsoll.facts.architecture import (
     MoeFfn,
 )
 from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.gpus import Gpu, LinkKind, Vendor
 from plimsoll.planning.layouts import shards
 from plimsoll.planning.layouts.layout import Layout
@@ -76,6 +77,8 @@ class Question:
     """Of a shared device, as the user asks for it."""
     kv_dtype: Dtype | None = None
     """Of the cache, as the user asks for it; None is the model's own."""
+    release: Version | None = None
+    """Of the engine; None where its version names none, which is taken for a new one."""
     tensors: tuple[int, ...] = ()
     """Tensor sizes that the model and its format allow on their own, rising."""
 
@@ -287,15 +290,20 @@ def weight_format(layout: Layout, question: Question, site: Site) -> str | None:
 
 
 def cache_format(layout: Layout, question: Question, site: Site) -> str | None:
-    """Formats of the cache that no kernel of the GPU's generation can read."""
+    """Formats of the cache that no kernel of the engine can read on the GPU's generation."""
     del layout
-    level = _level(site.gpu.compute)
-    if question.kv_dtype is not Dtype.NVFP4 or (level is not None and level >= _NVFP4_CACHE):
+    if question.kv_dtype is not Dtype.NVFP4:
         return None
-    return f"a cache of NVFP4 needs an NVIDIA GPU of compute capability 10.0; {site.gpu.name} has {site.gpu.compute}"
+    level = _level(site.gpu.compute)
+    early = question.release is not None and question.release < NVFP4_CACHE_EVERYWHERE
+    if level is not None and (level[0] == 10 if early else level >= (8, 0)):
+        return None
+    needed = f"10 before version {NVFP4_CACHE_EVERYWHERE}" if early else "8.0"
+    return f"a cache of NVFP4 needs an NVIDIA GPU of compute capability {needed}; {site.gpu.name} has {site.gpu.compute}"
 
 
-_NVFP4_CACHE: Final = (10, 0)
+NVFP4_CACHE_EVERYWHERE: Final = Version(0, 30)
+"""0.29 still ends at its start on all but the first Blackwells; 0.32 reads such a cache from Ampere on."""
 _LEAST_LEVEL: Final = {
     Dtype.FP8: (8, 0),
     Dtype.NVFP4: (8, 0),
