@@ -37,9 +37,9 @@ def hold_together(template, facts):
     assert len(set(variables)) == len(variables)
     words = engine_words(template)
     if words[:2] != ["ray", "start"]:
-        flags = [word for word in words if word.startswith("--") and word not in ("--first", "--then")]
-        known = flags if words[0] == "vllm" else flags[3:]
+        own = words if words[0] == "vllm" else words[words.index("--then") + 1 :]
+        flags = [word for word in own if word.startswith("--")]
         assert [
-            flag for flag in known if flag.partition("=")[0] not in facts.flags and not facts.flags.find(flag)
+            flag for flag in flags if flag.partition("=")[0] not in facts.flags and not facts.flags.find(flag)
         ] == []
     assert template["metadata"]["labels"][names.LABEL_LEADER] in ("true", "false")

@@ -203,6 +203,9 @@ def test_with_ray_the_leader_starts_the_cluster_that_workers_join():
     assert "--nnodes" not in engine_of(leader)["args"]
     assert engine_words(workers)[:2] == ["ray", "start"]
     assert engine_words(workers)[-1] == "--address=$(PLIMSOLL_LEADER):6379"
+    head = engine_words(leader)[: engine_words(leader).index("--then")]
+    for words in (head, engine_words(workers)):  # an engine asks Ray for the node of this very address
+        assert "--node-ip-address=$(VLLM_HOST_IP)" in words
     for each in (leader, workers):
         own = engine_of(each)["args"]
         place = own.index("--member")

@@ -51,7 +51,7 @@ class EngineCommand:
     placed: tuple[str, ...] = ()
     """Words that follow, in which the kubelet expands the pod's rank and the leader's address."""
     before: tuple[tuple[str, ...], ...] = ()
-    """Programs that must have ended well before."""
+    """Programs that must have ended well before; in their words the kubelet expands too."""
     member: Member | None = None
     """Of a group, where the words above do not say who is who."""
     env: Mapping[str, str] = field(default_factory=dict)

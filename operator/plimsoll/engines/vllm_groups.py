@@ -15,6 +15,9 @@ from plimsoll.planning.layouts.layout import Layout
 
 MASTER_PORT: Final = 29501
 RAY_PORT: Final = 6379
+NODE_ADDRESS: Final = "VLLM_HOST_IP"
+_KNOWN_BY: Final = f"--node-ip-address=$({NODE_ADDRESS})"
+"""The engine asks Ray for the node of its own address, and waits for ever where Ray knows that node by another of its addresses."""
 
 DataMode = Literal["internal", "hybrid", "external"]
 
@@ -58,7 +61,7 @@ def before(spec: LLMDeploymentSpec, member: Member | None) -> tuple[tuple[str, .
     """What the leader runs first."""
     if member is None or spec.topology.executor != "ray":
         return ()
-    return (("ray", "start", "--head", f"--port={RAY_PORT}", "--disable-usage-stats"),)
+    return (("ray", "start", "--head", f"--port={RAY_PORT}", "--disable-usage-stats", _KNOWN_BY),)
 
 
 def ray_worker(spec: LLMDeploymentSpec, member: Member | None) -> EngineCommand | None:
@@ -67,7 +70,7 @@ def ray_worker(spec: LLMDeploymentSpec, member: Member | None) -> EngineCommand 
         return None
     return EngineCommand(
         argv=("ray", "start", "--block", "--disable-usage-stats"),
-        placed=(f"--address={member.leader}:{RAY_PORT}",),
+        placed=(_KNOWN_BY, f"--address={member.leader}:{RAY_PORT}"),
         member=member,
     )
 

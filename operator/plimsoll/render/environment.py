@@ -11,6 +11,7 @@ from plimsoll.api.config import Network
 from plimsoll.api.v1alpha1.model import SecretKey
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.command import EngineCommand
+from plimsoll.engines.vllm_groups import NODE_ADDRESS
 from plimsoll.planning.plan import PlanSet
 from plimsoll.render.start import verbatim
 from plimsoll.render.volumes import CA_FILE, CACHES, HOME, MODELS
@@ -19,7 +20,6 @@ USER: Final = "plimsoll"
 GROUP: Final = "PLIMSOLL_GROUP"
 LEADER: Final = "PLIMSOLL_LEADER"
 RANK: Final = "PLIMSOLL_RANK"
-NODE_ADDRESS: Final = "VLLM_HOST_IP"
 _WRITABLE: Final = {
     "HOME": HOME,
     # torch asks for the user's name, and an arbitrary user id has none.

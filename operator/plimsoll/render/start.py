@@ -52,7 +52,7 @@ def start_of(engine: EngineCommand) -> Start:
     program, rest = literal[:PROGRAM_WORDS], (*literal[PROGRAM_WORDS:], *engine.placed)
     if not engine.before:
         return Start(command=program, args=rest)
-    steps = (word for step in engine.before for word in (FIRST, str(len(step)), *map(verbatim, step)))
+    steps = (word for step in engine.before for word in (FIRST, str(len(step)), *step))
     return Start(command=(*PYTHON, verbatim(SEQUENCE)), args=(*steps, THEN, *program, *rest))
 
 
