@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from plimsoll.facts.learned import learned
+from plimsoll.facts.learned import export_learned, import_learned, learned
 from plimsoll.facts.learned_rows import LearnedKey
 from plimsoll.facts.learned_speed import MOST_FACTOR, Speed
 from plimsoll.facts.ramp_record import MOST, RampPoint, RampRecord
@@ -121,6 +121,12 @@ def test_loads_that_wait_for_the_cache_say_nothing_of_speed():
     assert taught(point(small, replace(SEEN, concurrency=1)), point(small, crowd), place=small).points == 1
 
 
+def test_lengths_are_those_of_the_loads_that_spoke_of_speed():
+    small, long = replace(PLACE, kv_tokens=2_000.0), replace(SEEN, input_tokens=4_000, concurrency=64)
+    ramp = (point(small, replace(SEEN, concurrency=1)), point(small, long), point(small, long))
+    assert taught(*ramp, place=small).input_tokens == 512
+
+
 figures = st.floats(1e-9, MOST)
 points = st.builds(
     RampPoint,
@@ -157,3 +163,11 @@ def test_no_record_moves_a_prediction_beyond_the_bound(*, measured, replicas, pr
     for name in ("output_tokens_per_second", "requests_per_second"):
         assert getattr(before, name) / most <= getattr(after, name) <= getattr(before, name) * most
     assert (after.bound, after.running) == (before.bound, before.running)
+
+
+@given(measured=st.lists(points, min_size=1, max_size=3))
+@example([replace(point(PLACE, SEEN), input_tokens=0.3, output_tokens=0.2)])
+def test_whatever_a_record_teaches_is_read_again_with_all_that_stands_beside_it(measured):
+    speed = speed_of(record(*measured), PLACE, KEY)
+    known = learned([], speeds=[] if speed is None else [speed])
+    assert import_learned(export_learned(known)) == known

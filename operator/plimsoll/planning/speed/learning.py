@@ -24,33 +24,35 @@ LEAST_TPOT_SPREAD: Final = 1.13
 
 def speed_of(record: RampRecord, replica: Replica, key: LearnedKey, *, name: str = "") -> Speed | None:
     """None where every load was beyond what a replica carries. `replica` is the one that was measured, by the model alone."""
-    factors = list(_factors(record, replica))
-    if not factors:
+    found = list(_factors(record, replica))
+    if not found:
         return None
-    ttft, ttft_spread = _middle([first for first, _ in factors], LEAST_TTFT_SPREAD)
-    tpot, tpot_spread = _middle([each for _, each in factors], LEAST_TPOT_SPREAD)
+    loads, firsts, others = zip(*found, strict=True)
+    ttft, ttft_spread = _middle(firsts, LEAST_TTFT_SPREAD)
+    tpot, tpot_spread = _middle(others, LEAST_TPOT_SPREAD)
     return Speed(
         key=key,
         ttft=ttft,
         tpot=tpot,
         ttft_spread=ttft_spread,
         tpot_spread=tpot_spread,
-        input_tokens=round(median(point.input_tokens for point in record.points)),
-        output_tokens=round(median(point.output_tokens for point in record.points)),
-        points=len(factors),
+        input_tokens=round(median(load.input_tokens for load in loads)),
+        output_tokens=round(median(load.output_tokens for load in loads)),
+        points=len(loads),
         at=record.at,
         name=name,
     ).bounded()
 
 
-def _factors(record: RampRecord, replica: Replica) -> Iterator[tuple[float, float]]:
-    """Time to first token and per output token, measured over predicted."""
+def _factors(record: RampRecord, replica: Replica) -> Iterator[tuple[Load, float, float]]:
+    """Loads that a replica carries, and of each the time to first token and per output token, measured over predicted."""
     for point in record.points:
-        case = replica.case(_load(point, record))
+        load = _load(point, record)
+        case = replica.case(load)
         if case.starved or case.full_steps:
             continue
         said = case.answer(committed_rates(replica.classes))
-        yield point.ttft_ms / said.ttft_ms.mid, point.tpot_ms / said.tpot_ms.mid
+        yield load, point.ttft_ms / said.ttft_ms.mid, point.tpot_ms / said.tpot_ms.mid
 
 
 def _load(point: RampPoint, record: RampRecord) -> Load:
