@@ -18,6 +18,8 @@ from plimsoll.api.base import (
 )
 from plimsoll.api.v1alpha1.source import SPELLING
 
+WHAT_HELPS: Final = ". What helps: "
+"""Between what is wrong and what would be right, where both are one text."""
 SHOWN: Final = 80
 MIN_STEM: Final = 3
 """Letters by which the beginning of a field's name can be told."""

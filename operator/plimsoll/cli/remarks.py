@@ -168,7 +168,6 @@ def _finding(finding: Finding, style: Style) -> tuple[str, Text]:
     named = finding.field is not None and finding.field not in finding.message
     value = f" {finding.value}" if finding.value else ""
     said = Text(f"{finding.field}{value}: {finding.message}" if named else finding.message)
-    helps = style.everything or finding.severity is Severity.ERROR
-    if finding.remedy and helps and "What helps: " not in finding.message:
+    if finding.remedy and (style.everything or finding.severity is Severity.ERROR):
         said.append(f". What helps: {finding.remedy}")
     return word, Text.assemble((f"{finding.reason}: ", colour), said)

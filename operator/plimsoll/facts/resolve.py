@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from plimsoll.api.problems import WHAT_HELPS
 from plimsoll.api.quantity import parse_bytes
 from plimsoll.api.v1alpha1.model import ModelSpec
 from plimsoll.facts.hf_config import parse_config
@@ -39,7 +40,7 @@ class ModelUnknown(LookupError):
         self.source = source
         self.reason = reason
         self.helps = tuple(helps)
-        super().__init__(f"model {source}: {reason}. What helps: {'; or '.join(self.helps)}")
+        super().__init__(f"model {source}: {reason}{WHAT_HELPS}{'; or '.join(self.helps)}")
 
 
 class ModelNeedsFactsPod(ModelUnknown):

@@ -7,7 +7,7 @@ from typing import Final
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import Effective, effective
-from plimsoll.api.problems import SpecError
+from plimsoll.api.problems import WHAT_HELPS, SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.engines import EngineFacts, engine_facts
@@ -208,13 +208,16 @@ def _unreadable(field: str, source: str, facts: PlanFacts) -> Finding:
             field=field,
             value=source,
         )
+    problem = facts.problem or f"{field} is {source}, and nothing is known of that model"
+    message, _, helps = problem.partition(WHAT_HELPS)
     return Finding(
         severity=Severity.ERROR,
         reason="ModelUnreadable",
-        message=facts.problem or f"{field} is {source}, and nothing is known of that model",
+        message=message,
         field=field,
         value=source,
-        remedy="model.architecture.config with the text of its config.json, or a source that can be read",
+        remedy=helps
+        or "model.architecture.config with the text of its config.json, or a source that can be read",
     )
 
 
