@@ -69,18 +69,34 @@ def test_an_engine_that_starts_anew_is_counted_on():
     assert tally.plus(window, seen(window, 20, "a")).finished == 3
 
 
-@pytest.mark.parametrize("field", ["preemptions", "errors", "generation_tokens"])
+KINDS = {"preemptions": "preempted", "errors": "errors", "generation_tokens": "tokens"}
+
+
+def counted(samples: list[PodSample]) -> Figures:
+    """What is known after a look at each of them."""
+    tally, window = NOTHING, Window()
+    for one in samples:
+        window = window.add(one.at, [one])
+        tally = tally.plus(window, seen(window, one.at, "a"))
+    return Figures(preempted=0.5, errors=0.5, tokens=9.0).over(tally)
+
+
+@pytest.mark.parametrize("field", KINDS)
 def test_a_count_that_vanishes_is_unknown_of_the_whole_phase_and_not_zero(field):
-    kinds = {"preemptions": "preempted", "errors": "errors", "generation_tokens": "tokens"}
-    window = Window().add(10, [sample("a", 10, 5)])
-    tally = NOTHING.plus(window, seen(window, 10, "a"))
     mute: dict[str, Any] = {field: None}
-    for at, said in ((20, replace(sample("a", 20, 20), **mute)), (30, sample("a", 30, 30))):
-        window = window.add(at, [said])
-        tally = tally.plus(window, seen(window, at, "a"))
-    figures = Figures(preempted=0.5, errors=0.5, tokens=9.0).over(tally)
-    assert {name for name in kinds.values() if getattr(figures, name) is None} == {kinds[field]}
-    assert figures.finished == 25 / 20
+    rest = [replace(sample("a", at, at), **mute) for at in range(20, 500, 20)]
+    figures = counted([sample("a", 10, 10), *rest])
+    assert {name for name in KINDS.values() if getattr(figures, name) is None} == {KINDS[field]}
+    assert figures.finished == 1
+
+
+@pytest.mark.parametrize("field", ["finished", *KINDS])
+def test_a_question_that_had_no_answer_once_takes_nothing_from_what_is_known_of_the_phase(field):
+    samples = [sample("a", at, at, at / 2) for at in range(10, 100, 10)]
+    mute: dict[str, Any] = {field: None}
+    holed = [replace(one, **mute) if one.at in (30, 60, 70) else one for one in samples]
+    assert counted(holed) == counted(samples)
+    assert counted(samples).preempted == 0.5
 
 
 def test_silence_is_no_time_in_which_nothing_was_done():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from plimsoll.control.samples import Track, Window
 from plimsoll.control.signals import Signals
 from plimsoll.facts.pod_sample import PodSample
+
+COUNTED: Final = ("finished", "preemptions", "errors", "generation_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +64,18 @@ class Tally:
 
     def plus(self, window: Window, signals: Signals | None) -> Tally:
         """With what the replicas of now have counted since."""
-        tracks = [
-            track
+        told = [
+            _telling(track)
             for each in (() if signals is None else signals.replicas)
             if (track := window.tracks.get(each.replica)) is not None
         ]
-        if not tracks:
+        if not told:
             return self
-        after = replace(self, until=max(track.samples[-1].at for track in tracks))
+        after = replace(self, until=max(samples[-1].at for samples in told))
         if self.until is None:
             return after
-        for track in tracks:
-            last, base = track.samples[-1], _before(track, self.until)
+        for samples in told:
+            last, base = samples[-1], _before(samples, self.until)
             if last.finished is None or base.finished is None:
                 continue
             after = replace(
@@ -86,10 +89,17 @@ class Tally:
         return after
 
 
-def _before(track: Track, until: float) -> PodSample:
+def _telling(track: Track) -> Sequence[PodSample]:
+    """Samples that say all that any of them says: one of which a question had no answer is passed over, as the next one
+    counts on. A count that is said no more is missing once the window holds no sample that says it."""
+    said = [name for name in COUNTED if any(getattr(sample, name) is not None for sample in track.samples)]
+    whole = [sample for sample in track.samples if all(getattr(sample, name) is not None for name in said)]
+    return whole or track.samples
+
+
+def _before(samples: Sequence[PodSample], until: float) -> PodSample:
     """The newest sample that was counted; of a replica that has come since, the first one."""
-    counted = [sample for sample in track.samples if sample.at <= until]
-    return counted[-1] if counted else track.samples[0]
+    return next((sample for sample in reversed(samples) if sample.at <= until), samples[0])
 
 
 def _more(counted: float | None, last: float | None, base: float | None) -> float | None:
