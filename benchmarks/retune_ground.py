@@ -24,10 +24,11 @@ from cluster.binaries import Places
 from cluster.binaries.progress import Progress
 from cluster.images import TOOLS, VLLM_CPU, VLLM_CPU_VERSION, supervisor
 from cluster.metrics import Prometheus, Target, Webhook
+from cluster.processes import free_port
 from plimsoll import names
 from plimsoll.kube.certificates import made
 from preempting import PATCHES, Load
-from turns.running import Desk, Operator, free_port
+from turns.running import Desk, Operator
 
 ROOT: Final = Path(__file__).parent.parent
 SPACE: Final = "retune"

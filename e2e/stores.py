@@ -11,7 +11,6 @@ import hashlib
 import http.client
 import json
 import os
-import random
 import shutil
 import socket
 import sys
@@ -27,14 +26,13 @@ from urllib.parse import quote, urlsplit
 
 from cluster.binaries import Places, ensure
 from cluster.binaries.progress import Progress
-from cluster.processes import ClusterFailed, Processes
+from cluster.processes import ClusterFailed, Processes, free_port
 from plimsoll_runtime.sources.sigv4 import Keys, escaped, signed
 
 PATIENCE_SECONDS: Final = 120.0
 START_ATTEMPTS: Final = 5
 """A port that was free a moment before may be another's when a program asks for it."""
 MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
-_PORTS: Final = random.Random(os.getpid())
 
 
 class Store(ABC):
@@ -73,7 +71,7 @@ class Store(ABC):
 
     def _start(self, program: Path) -> None:
         for attempt in range(1, START_ATTEMPTS + 1):
-            self.port = _free_port()
+            self.port = free_port()
             self.processes.start(self.program, [program, *self._argv()])
             try:
                 self.processes.wait(self.program, self._answers, PATIENCE_SECONDS)
@@ -228,12 +226,3 @@ class Bucket(Store):
         payload, told = hashlib.sha256(body).hexdigest(), dict(headers or {})
         told |= signed(url, told, self.KEYS, self.REGION, stamp, method=method, payload=payload)
         return self._ask(method, f"{target}?{query}" if query else target, body, told, expected=200)
-
-
-def _free_port() -> int:
-    """Below those that the system gives to whoever connects somewhere."""
-    while True:
-        port = _PORTS.randrange(20_000, 32_000)
-        with socket.socket() as one, contextlib.suppress(OSError):
-            one.bind(("127.0.0.1", port))
-            return port

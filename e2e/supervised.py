@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cluster.engine import ENVIRONMENT
-from cluster.processes import Ports
+from cluster.processes import free_port
 
 SERVE: Final = ("-m", "vllm.entrypoints.cli.main", "serve")
 PATIENCE_SECONDS: Final = 900.0
@@ -46,9 +46,7 @@ class Supervised:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, model: str | Path, told: Told) -> None:
-        ports = Ports()
-        engine, side = ports.take(), ports.take()
-        ports.release()
+        engine, side = free_port(), free_port()
         self.port = engine
         self.url, self._side = f"http://127.0.0.1:{engine}", f"http://127.0.0.1:{side}"
         program = told.program or (self._python, *SERVE)

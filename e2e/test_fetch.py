@@ -25,7 +25,7 @@ from build import NAME, build
 from cluster.binaries import Places
 from cluster.binaries.progress import Progress
 from cluster.engine import ENVIRONMENT, EngineUnavailable, ensure_engine
-from cluster.processes import Ports
+from cluster.processes import free_port
 from real import left_out
 from tests.runtime.hub_site import TOKEN, Cdn, HubSite, Repository
 
@@ -87,9 +87,7 @@ class Life:
     """One supervisor with its engine, until it is closed."""
 
     def __init__(self, python: Path, packed: Path, folder: Path, hub: str, name: str) -> None:
-        ports = Ports()
-        engine, side = ports.take(), ports.take()
-        ports.release()
+        engine, side = free_port(), free_port()
         self.url, self._side = f"http://127.0.0.1:{engine}", f"http://127.0.0.1:{side}"
         self._output = folder / name
         own = [

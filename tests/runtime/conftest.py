@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +18,7 @@ from typing import Any
 import pytest
 
 from build import build
+from cluster.processes import free_port
 from tests.runtime.hub_site import Cdn
 from tests.runtime.registry_site import ModelScopeSite
 from tests.runtime.small_model import shards
@@ -76,7 +74,7 @@ class Started:
             time.sleep(0.02)
         url = f"http://127.0.0.1:{port}{path}"
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -129,18 +127,6 @@ class Started:
                     self.process.kill()
             self.process.wait()
             self.output.close()
-
-
-PORTS = random.Random(os.getpid())
-
-
-def free_port() -> int:
-    """Below those that the system gives to whoever connects somewhere, or one of them could be gone when its engine listens."""
-    while True:
-        port = PORTS.randrange(20_000, 32_000)
-        with socket.socket() as one, contextlib.suppress(OSError):
-            one.bind(("127.0.0.1", port))
-            return port
 
 
 @pytest.fixture

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from cluster.processes import free_port
 from plimsoll_runtime.bringing import Wish, Words, bring, missing, wish_of
 from plimsoll_runtime.complete import incomplete
 from plimsoll_runtime.said import FETCHING, Said
 from plimsoll_runtime.sources.trouble import FetchFailed
-from tests.runtime.conftest import ENGINE, Started, free_port
+from tests.runtime.conftest import ENGINE, Started
 from tests.runtime.hub_site import Cdn, HubSite, Repository
 from tests.runtime.small_model import NAME, safetensors, shards
 

@@ -9,7 +9,6 @@ import json
 import math
 import os
 import shutil
-import socket
 import sys
 import tempfile
 import time
@@ -25,7 +24,7 @@ from cluster.binaries import Places, ensure
 from cluster.binaries.progress import Progress
 from cluster.metrics import config
 from cluster.metrics.config import PodDiscovery, Target, Webhook
-from cluster.processes import ClusterFailed, Processes
+from cluster.processes import ClusterFailed, Processes, free_port
 
 READY_SECONDS: Final = 60.0
 QUERY_SECONDS: Final = 30.0
@@ -203,7 +202,7 @@ class Prometheus:
     def _listening(self, name: str, args: Callable[[str], list[str]]) -> str:
         """The address where the program listens now. It cannot share a port with a holder, so the port may be gone: then another."""
         for attempt in range(1, ATTEMPTS + 1):
-            address = f"127.0.0.1:{_free_port()}"
+            address = f"127.0.0.1:{free_port()}"
             self.processes.start(name, [self._programs[name], *args(address)])
             try:
                 self.processes.wait(name, lambda: self._is_ready(address), READY_SECONDS)  # noqa: B023 - awaited here
@@ -241,10 +240,3 @@ def _write(file: Path, text: str) -> None:
     new = file.with_suffix(".new")
     new.write_text(text)
     new.replace(file)
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
