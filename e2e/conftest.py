@@ -15,7 +15,6 @@ from typing import Final
 import pytest
 
 from cluster import Cluster
-from cluster.api import Object
 from cluster.images import TOOLS, VLLM_CPU, Recipe, supervisor
 from cluster.node import Unavailable
 from common import ROOT
@@ -90,8 +89,7 @@ def plain_name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
     """Named after the test, so that what is left in a log can be told apart."""
-    body: Object = {"metadata": {"generateName": f"{plain_name(request)}-"}}
-    name = str(cluster.api.create("/api/v1/namespaces", body)["metadata"]["name"])
+    name = cluster.new_namespace(plain_name(request))
     yield name
     # A namespace takes seconds to end, but the planner reads the whole cluster: nothing it reads may be left for the next test.
     cluster.api.delete(f"/apis/{names.API_VERSION}/namespaces/{name}/{names.PLURAL}")

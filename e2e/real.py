@@ -17,7 +17,7 @@ from common import is_ready
 
 KINDS: Final = {"Pod": "pods", "Service": "services", "ConfigMap": "configmaps"}
 ENDED: Final = ("Succeeded", "Failed")
-PATIENCE_SECONDS: Final = 60.0
+PATIENCE_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,7 @@ class Namespace:
     @classmethod
     def create(cls, cluster: Cluster, prefix: str) -> Namespace:
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-        body: Object = {"metadata": {"generateName": f"{prefix}-", "labels": labels}}
-        name = str(cluster.api.create("/api/v1/namespaces", body)["metadata"]["name"])
-        cluster.token_of(name, "default")  # without the account no pod can be made
-        return cls(cluster, name)
+        return cls(cluster, cluster.new_namespace(prefix, **labels))
 
     def remove(self) -> None:
         """Pods end at once, and their names are free for the next test's."""

@@ -112,14 +112,9 @@ def test_pod_security_is_enforced_where_a_namespace_asks_for_it(cluster: Cluster
         return granted(lambda: cluster.api.create(pods, PRIVILEGED_POD, dryRun="All"))
 
     pods = f"/api/v1/namespaces/{namespace}/pods"
-    assert eventually(lambda: has_account(cluster, namespace))
     assert accepted()
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     cluster.api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": labels}})
     assert eventually(lambda: not accepted())
     with pytest.raises(ApiError, match='violates PodSecurity "restricted'):
         cluster.api.create(pods, PRIVILEGED_POD)
-
-
-def has_account(cluster: Cluster, namespace: str) -> bool:
-    return bool(cluster.api.items(f"/api/v1/namespaces/{namespace}/serviceaccounts"))

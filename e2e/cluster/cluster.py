@@ -140,6 +140,14 @@ class Cluster:
         request = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
         return str(self.api.create(f"{account_path}/token", request)["status"]["token"])
 
+    def new_namespace(self, prefix: str, **labels: str) -> str:
+        """One whose name begins so, once pods can be made in it: they are refused before it has its default account."""
+        body: Object = {"metadata": {"generateName": f"{prefix}-", "labels": labels}}
+        name = str(self.api.create("/api/v1/namespaces", body)["metadata"]["name"])
+        account_path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+        self.processes.wait("kube-controller-manager", lambda: self._is_there(account_path), READY_SECONDS)
+        return name
+
     def kubectl(self, *args: str, input: str | None = None) -> subprocess.CompletedProcess[str]:  # noqa: A002
         """As the admin; the caller looks at the exit code."""
         return subprocess.run(
