@@ -65,7 +65,7 @@ def main(*, real: bool = True) -> int:
         if subprocess.run(there, env=environ, check=False, capture_output=True).returncode:
             shown("kubectl", "create", "namespace", namespace)
         shown("kubectl", "apply", "--server-side", "-f", example)
-    shown("kubectl", "wait", "--for=condition=Ready", "llm", "--all", "--all-namespaces", "--timeout=180s")
+    shown("kubectl", "wait", "--for=condition=Ready", "llm", "--all", "--all-namespaces", "--timeout=600s")
     shown("kubectl", "get", "llm", "--all-namespaces")
     chat = EXAMPLES["support"]
     # What cannot be is refused by the API server itself, in words that say what would be right.

@@ -58,7 +58,7 @@ def node(image: Recipe) -> Iterator[Cluster]:
 
 def run(node: Cluster, verb: str, *args: str) -> None:
     done = helm(
-        verb, *args, "--namespace", PLACE, f"--kubeconfig={node.kubeconfig}", "--wait", "--timeout=120s"
+        verb, *args, "--namespace", PLACE, f"--kubeconfig={node.kubeconfig}", "--wait", "--timeout=10m"
     )
     pods = node.kubectl("-n", PLACE, "describe", "pods").stdout[-6000:] if done.returncode else ""
     assert done.returncode == 0, done.stderr + pods
@@ -154,7 +154,7 @@ def chosen(node: Cluster, image: Recipe) -> tuple[str, ...]:
 
 @pytest.mark.usefixtures("chosen")
 def test_what_is_wrong_is_refused_through_the_webhooks_service_and_what_fits_is_let_in(node: Cluster) -> None:
-    assert kept(node) == told(node) != ""
+    assert eventually(lambda: kept(node) == told(node) != "")
     # The API server hears of the certificate a moment later than it was told.
     assert eventually(lambda: "denied the request" in asked(node, WRONG)), asked(node, WRONG)
     assert "H1000" in asked(node, WRONG)
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_refused_through_the_webhooks_service_and_what_fits_is_
 def test_each_replica_answers_under_the_services_name_whether_it_leads_or_waits(node: Cluster) -> None:
     assert eventually(lambda: len(replicas(node)) == 2)
     there = replicas(node)
-    assert sorted(leads(address) for address in there) == [0, 1]
+    assert eventually(lambda: sorted(leads(address) for address in there) == [0, 1])
     for address in there:
         assert judged(node, address, FITS) == {"uid": "1", "allowed": True}
         assert "H1000" in judged(node, address, WRONG)["status"]["message"]

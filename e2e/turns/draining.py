@@ -14,7 +14,7 @@ def drained(desk: Desk, node: str) -> int:
     command = ("drain", node, f"--pod-selector={names.LABEL_DEPLOYMENT}=chat", "--delete-emptydir-data")
     fewest = ready(desk)
     with ThreadPoolExecutor(1) as pool:
-        drain = pool.submit(desk.cluster.kubectl, *command, "--timeout=80s")
+        drain = pool.submit(desk.cluster.kubectl, *command, "--timeout=10m")
         while not drain.done():
             fewest = min(fewest, ready(desk))
             time.sleep(0.05)

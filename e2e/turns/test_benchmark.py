@@ -10,9 +10,9 @@ from cluster import Cluster
 from reconcile_ground import Sizes
 
 
-def test_starts_and_rest_write_nothing(lab: Cluster, tmp_path: Path) -> None:
+def test_starts_and_rest_write_nothing(whole_lab: Cluster, tmp_path: Path) -> None:
     sizes = Sizes(singles=2, burst=6, start=(3, 6, 8), edits=6, idle_minutes=0.05)
-    found = asyncio.run(reconcile.measure(lab, sizes, reconcile.PARTS, tmp_path))
+    found = asyncio.run(reconcile.measure(whole_lab, sizes, reconcile.PARTS, tmp_path))
     assert {count: one["writes"] for count, one in found["start"].items()} == {"3": 0, "6": 0, "8": 0}
     assert found["idle"]["writes"] == 0
     assert found["burst"]["n"] == 6

@@ -18,7 +18,7 @@ from turns.draining import drained
 from turns.running import Desk, Operator
 
 DIES = {"e2e.plimsoll.dev/dies": "exit", "e2e.plimsoll.dev/back-off": "1s"}
-SLOW = {"e2e.plimsoll.dev/starts-after": "8s"}
+SLOW = {"e2e.plimsoll.dev/starts-after": "20s"}
 STRANGE = "strange-shape"
 ROUTES = "gateway.networking.k8s.io/v1/httproutes"
 POOLS = "inference.networking.k8s.io/v1/inferencepools"

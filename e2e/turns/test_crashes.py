@@ -9,9 +9,9 @@ from turns.crashes import matrix
 
 
 def test_whatever_write_it_ends_after_the_next_one_finishes_the_work_and_rests(
-    lab: Cluster, tmp_path: Path
+    whole_lab: Cluster, tmp_path: Path
 ) -> None:
-    outcome = matrix(lab, tmp_path, every=5, quiet_seconds=5)
+    outcome = matrix(whole_lab, tmp_path, every=5, quiet_seconds=5)
     assert outcome.faults == ()
     assert outcome.late_writes == 0
     assert outcome.struck >= 10
