@@ -12,6 +12,7 @@ from typing import Any, Final
 import urllib3
 
 from cluster.api import Api
+from common import PATIENCE_SECONDS
 
 HTTPError: Final = urllib3.exceptions.HTTPError
 SHORT_SECONDS: Final = 1.0
@@ -44,7 +45,7 @@ class Listener:
             pass
         self._events.put(None)
 
-    def next(self, seconds: float = 30.0) -> tuple[str, str] | None:
+    def next(self, seconds: float = PATIENCE_SECONDS) -> tuple[str, str] | None:
         """Type and name, or type and code of an error; None when the watch has ended."""
         event = self._events.get(timeout=seconds)
         if event is None:

@@ -173,7 +173,7 @@ def test_a_call_without_an_answer_ends_when_the_client_gives_up_or_the_rule_goes
         ends = threading.Thread(target=end_it_once_met)
         ends.start()
         with pytest.raises(urllib3.exceptions.ProtocolError):
-            http.request("POST", url, json=named("one"), timeout=30.0)
+            http.request("POST", url, json=named("one"), timeout=PATIENCE_SECONDS)
         ends.join()
     assert names_of(cluster.api, maps) == []
 
@@ -315,7 +315,7 @@ def test_a_server_that_is_paused_lets_callers_wait_and_goes_on_where_it_was(
                 http.request("GET", f"{proxy.server}/readyz", timeout=0.5)
         finally:
             cluster.processes.resume("kube-apiserver")
-        assert http.request("GET", f"{proxy.server}/readyz", timeout=30.0).status == 200
+        assert http.request("GET", f"{proxy.server}/readyz", timeout=PATIENCE_SECONDS).status == 200
 
 
 @pytest.fixture(scope="module")
@@ -338,7 +338,7 @@ def test_a_real_controller_works_through_the_proxy_and_gets_over_cut_watches(own
         own.api.create(deployments, DEPLOYMENT)
         assert eventually(lambda: len(own.api.items("/api/v1/namespaces/default/pods")) == 2)
         assert proxy.counts.calls["create", "pods"] == 2
-        assert proxy.cut_watches() > 10
+        assert eventually(lambda: proxy.cut_watches() > 10)  # its many watches are opened one after the other
         own.api.patch(f"{deployments}/some", {"spec": {"replicas": 3}})
         assert eventually(lambda: len(own.api.items("/api/v1/namespaces/default/pods")) == 3)
     own.processes.kill("kube-controller-manager")
@@ -354,7 +354,7 @@ def test_a_server_that_is_killed_refuses_until_it_is_back_with_all_it_had(own: C
         with pytest.raises(HTTPError):
             through.get(maps)
         own.processes.restart("kube-apiserver")
-        own.processes.wait("kube-apiserver", own.api.is_ready, 60.0)
+        own.processes.wait("kube-apiserver", own.api.is_ready, PATIENCE_SECONDS)
         assert names_of(through, maps) == ["one"]
 
         own.processes.kill("kube-controller-manager")

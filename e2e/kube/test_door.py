@@ -12,6 +12,7 @@ import pytest
 
 from cluster import Cluster
 from cluster.faults import WRITES, Answer, Delay, FaultProxy, Hang, LoseAnswer, Refuse, Where
+from common import PATIENCE_SECONDS
 from kube.conftest import Doors
 from kube.things import LONGEST_SECONDS, soon
 from plimsoll.kube.credentials import Access, NoCluster
@@ -96,7 +97,12 @@ def test_a_read_that_fails_is_tried_again(proxy: FaultProxy, through: Doors, map
                 await door.get(f"{maps}/nothing")
             assert rule.hits == 2
 
-    through_it(through, does, seconds=1.0)
+    through_it(through, does, seconds=patience_with(fault))
+
+
+def patience_with(fault: Any) -> float:
+    """Little only where nothing else ends a call: a busy machine's server answers late."""
+    return 2.0 if isinstance(fault, Hang) else PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -114,7 +120,7 @@ def test_a_write_that_fails_is_for_the_caller_to_judge(
         there = {item["metadata"]["name"] for item in cluster.api.items(maps)}
         assert ("one" in there) == isinstance(fault, LoseAnswer)
 
-    through_it(through, does, seconds=1.0)
+    through_it(through, does, seconds=patience_with(fault))
 
 
 def test_a_write_that_is_told_to_come_later_comes_later(proxy: FaultProxy, through: Doors, maps: str) -> None:
@@ -139,22 +145,21 @@ def test_no_more_are_under_way_than_is_allowed_and_writes_do_not_starve_reads(
     proxy: FaultProxy, through: Doors, maps: str
 ) -> None:
     async def does(door: Door) -> None:
-        with proxy.add(Delay(0.3), CHANGES):
+        with proxy.add(Delay(1.0), CHANGES):
             writes = [
                 asyncio.create_task(door.apply(f"{maps}/n{index}", config_map(f"n{index}"), manager="test"))
                 for index in range(3 * WRITERS)
             ]
             assert await soon(lambda: proxy.counts.most_in_flight >= WRITERS)
-            began = asyncio.get_running_loop().time()
-            await door.get(f"{maps}/kube-root-ca.crt")
-            assert asyncio.get_running_loop().time() - began < 0.3
+            await door.get("/api/v1/namespaces/default")
+            assert not any(write.done() for write in writes[-WRITERS:]), "it waited behind writes"
             await asyncio.gather(*writes)
         assert proxy.counts.most_in_flight <= WRITERS + READS <= 64
         assert door.calls.most_in_flight <= WRITERS + READS
         assert door.calls.in_flight == 0
         assert door.calls.count["apply", "configmaps", "201"] == 3 * WRITERS
 
-    through_it(through, does, seconds=20.0)
+    through_it(through, does, seconds=PATIENCE_SECONDS)
 
 
 def test_who_does_not_lead_writes_nothing_and_reads_all_the_same(

@@ -114,7 +114,7 @@ def test_only_a_stream_that_was_answered_is_silent(answers: bool) -> None:
         transport = Transport(cast(Access, access), Pace())
         await transport.open()
         request = Request(
-            verb="watch", method="GET", path="/x", query={}, accept="", seconds=None, silence_seconds=0.2
+            verb="watch", method="GET", path="/x", query={}, accept="", seconds=None, silence_seconds=1.0
         )
         try:
             async with aclosing(transport.lines(request)) as lines:
