@@ -17,8 +17,9 @@ MOST_TEXT: Final = 16 * 1024
 MOST_POINTS: Final = 64
 LEAST_REQUESTS: Final = 10
 """Of a load: fewer have no mean."""
+LEAST: Final = 1e-6
 MOST: Final = 1e9
-"""No figure of a ramp is larger."""
+"""No figure of a ramp is smaller or larger: ratios of what is could not be reckoned with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +123,8 @@ def _point(data: object) -> RampPoint:
         load=_number(data, "load"),
         in_flight=_number(data, "inFlight"),
         requests=_whole(data, "requests", LEAST_REQUESTS),
-        input_tokens=_number(data, "inputTokens"),
-        output_tokens=_number(data, "outputTokens"),
+        input_tokens=_number(data, "inputTokens", 1),
+        output_tokens=_number(data, "outputTokens", 1),
         ttft_ms=_number(data, "ttftMs"),
         tpot_ms=_number(data, "tpotMs"),
         itl_p99_ms=None if data.get("itlP99Ms") is None else _number(data, "itlP99Ms"),
@@ -131,10 +132,10 @@ def _point(data: object) -> RampPoint:
     )
 
 
-def _number(data: dict[str, Any], name: str) -> float:
+def _number(data: dict[str, Any], name: str, least: float = LEAST) -> float:
     value = data.get(name)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not (0 < value <= MOST):
-        raise RecordError(f"{name} is {_shown(value)}; it must be a number above 0 and at most {MOST:g}")
+    if not isinstance(value, int | float) or isinstance(value, bool) or not (least <= value <= MOST):
+        raise RecordError(f"{name} is {_shown(value)}; it must be a number from {least:g} to {MOST:g}")
     return float(value)
 
 
