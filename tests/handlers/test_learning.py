@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from plimsoll.facts.learned import Learned, Residual, export_learned, import_learned, learned
+from plimsoll.facts.learned import NOTHING, Learned, Residual, export_learned, import_learned, learned
 from plimsoll.facts.learned_rows import LearnedKey
+from plimsoll.facts.learned_speed import Speed
 from plimsoll.handlers.learning import Learning
 from plimsoll.kube.engine_reports import EngineReports
 from plimsoll.kube.errors import Conflict, Unreachable
@@ -193,6 +194,53 @@ def test_what_was_learned_before_the_text_could_be_read_is_added_to_it() -> None
         assert kept(store) == {"a", "b"}
 
     living(store, main)
+
+
+def test_what_a_ramp_taught_is_called_kept_only_once_it_outlives_the_process() -> None:
+    key = entry("a").key
+    speed = Speed(
+        key=key,
+        ttft=1.5,
+        tpot=1.2,
+        ttft_spread=1.5,
+        tpot_spread=1.2,
+        input_tokens=512,
+        output_tokens=128,
+        points=3,
+        at=100,
+    )
+
+    async def main(measured: Measured, store: Store, _: Any) -> None:
+        store.broken = True
+        assert not measured.take(speed)
+        await asyncio.sleep(100)
+        assert not measured.take(speed), "nothing could be written"
+        store.broken = False
+        store.edit(learned([entry("b")]))
+        await asyncio.sleep(300)
+        assert not measured.take(speed), "somebody else's text took its place, so it is taken once more"
+        await asyncio.sleep(10)
+        assert measured.take(speed)
+        assert store.text is not None
+        assert import_learned(store.text).speed(key) == speed
+        store.edit(learned([entry("b")]))
+        await asyncio.sleep(130)
+        assert measured.own.speed(key) is None, "a person's hand counts"
+
+    living(Store(learned([entry("b")])), main)
+
+
+def test_without_a_store_nothing_outlives_the_process_and_a_ramp_is_told_all_the_same() -> None:
+    async def main() -> None:
+        measured = Measured()
+        task = asyncio.create_task(Learning(measured, cast(EngineReports, Nobody()), None).run())
+        teach(measured, entry("a"))
+        await asyncio.sleep(10)
+        assert measured.kept == measured.own != NOTHING
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
 
 
 def test_what_was_learned_last_is_written_when_the_process_ends() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.status import Accuracy, LLMDeploymentStatus
 from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.learned import NOTHING, Learned, learned
@@ -166,6 +167,14 @@ def test_an_engine_that_its_owner_has_changed_teaches_nobody(spec: dict[str, Any
     measured = Measured(reports=Told(u0=report(decision)), began=10.0)
     measured.learn(KEY, changed, decision)
     assert (measured.own != NOTHING) is teaches
+
+
+def test_an_engine_that_an_admin_s_defaults_have_changed_teaches_nobody():
+    seen, decision = turned()
+    own = {"namespace": "*", "spec": {"engine": {"extraArgs": ["--max-num-seqs", "1"]}}}
+    measured = Measured(reports=Told(u0=report(decision)), began=10.0)
+    measured.learn(KEY, replace(seen, config=OperatorConfig.model_validate({"defaults": [own]})), decision)
+    assert measured.own == NOTHING
 
 
 @pytest.mark.parametrize("state", ["preflight", "fetching", "starting", "failed"])

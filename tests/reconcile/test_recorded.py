@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plimsoll import names
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.status import RampStatus
-from plimsoll.facts.learned import NOTHING, Learned, learned
+from plimsoll.facts.learned import NOTHING, Learned, export_learned, import_learned, learned
 from plimsoll.facts.models import lookup
-from plimsoll.facts.ramp_record import RampPoint, RampRecord, write_record
+from plimsoll.facts.ramp_record import LEAST, MOST, RampPoint, RampRecord, write_record
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
 from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.measured import Measured
@@ -23,6 +25,7 @@ from plimsoll.status.told import ramp_news
 from tests.reconcile.test_measured import turned
 
 SLOWER = 1.5
+SERVES = turned()
 
 
 def record(seen: Seen, decision: Decision, **changed: Any) -> RampRecord:
@@ -77,7 +80,7 @@ def test_what_was_measured_is_in_the_next_plan_and_leaves_the_pinned_one_as_it_i
     assert found.speed.tpot == pytest.approx(SLOWER, rel=0.01)
     assert "further ones 1.50 times as long as the model says (tp1 on " in found.message
     measured = Measured()
-    measured.take(found.speed)
+    assert not measured.take(found.speed), "nobody keeps it yet"
     assert measured.changed.is_set()
 
     taught = replace(seen, learned=measured.known)
@@ -112,8 +115,9 @@ def test_the_same_record_once_more_teaches_nothing_new():
     seen, decision = turned()
     speed = taken(seen, decision).speed
     assert speed is not None
-    measured = Measured(own=learned([], speeds=[speed]))
-    measured.take(speed)
+    known = learned([], speeds=[speed])
+    measured = Measured(own=known, kept=known)
+    assert measured.take(speed)
     assert not measured.changed.is_set()
     assert taken(seen, decision, measured.own).speed == speed, "a turn that could not tell it is made again"
 
@@ -170,6 +174,46 @@ def test_what_the_owner_runs_differently_is_nobody_elses_lesson(spec: dict[str, 
     seen, decision = turned()
     own = replace(seen, deployment=with_spec(seen.deployment, **spec))
     assert "its own image, arguments or patches" in taken(own, decision).message
+
+
+def test_what_is_paused_may_serve_something_else_than_is_planned():
+    seen, _ = turned()
+    paused = replace(seen, deployment=with_spec(seen.deployment, paused=True))
+    assert "is paused" in taken(paused, decide(paused)).message
+
+
+def test_a_ramp_that_is_older_than_all_that_there_is_room_for_is_refused():
+    seen, decision = turned()
+    speed = taken(seen, decision).speed
+    assert speed is not None
+    others = (replace(speed, at=99, key=replace(speed.key, model=str(n))) for n in range(2000))
+    full = learned([], speeds=others)
+    assert "as many newer ramps are known as are kept" in taken(seen, decision, full).message
+
+
+FIGURES = st.floats(LEAST, MOST)
+TOKENS = st.floats(0, 4096)
+
+
+@given(
+    st.builds(
+        RampPoint,
+        load=FIGURES,
+        in_flight=st.floats(LEAST, 64),
+        requests=st.integers(10, 99),
+        input_tokens=TOKENS,
+        output_tokens=TOKENS,
+        ttft_ms=FIGURES,
+        tpot_ms=FIGURES,
+        itl_p99_ms=st.none(),
+        tokens_per_second=FIGURES,
+    )
+)
+def test_whatever_figures_a_record_has_what_it_teaches_can_be_read_again(point: RampPoint):
+    """What one deployment hands in is kept beside what all others have taught."""
+    found = taken(*SERVES, points=(point,)).speed
+    known = NOTHING if found is None else learned([], speeds=[found])
+    assert import_learned(export_learned(known)) == known
 
 
 def test_another_model_than_was_planned_for_is_refused():

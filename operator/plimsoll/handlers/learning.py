@@ -71,6 +71,7 @@ class Learning:
     async def _keep(self, *, last: bool = False) -> None:
         if self._store is None:
             self._measured.changed.clear()
+            self._measured.kept = self._measured.own
             return
         try:
             await self._look()
@@ -79,9 +80,9 @@ class Learning:
                     await asyncio.sleep(LOOK_SECONDS)
             elif self._measured.changed.is_set():
                 self._measured.changed.clear()
-                self._version = await self._store.write(
-                    export_learned(self._measured.own), self._version or ""
-                )
+                own = self._measured.own
+                self._version = await self._store.write(export_learned(own), self._version or "")
+                self._measured.kept = own
         except Conflict:
             # Whoever wrote meanwhile is read at the next look.
             self._measured.changed.set()
@@ -102,6 +103,7 @@ class Learning:
             there = _learned(stored, names.LEARNED)
             self._version, self._readable = stored.version, there is not None
             if there is not None:
+                self._measured.kept = there
                 # At first, what was learned since the start is added; later, what a person left is the truth.
                 own = there if self._read else merged(own, there)
                 self._read = True

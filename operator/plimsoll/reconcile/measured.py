@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.api.defaults import effective
+from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.gpus import UnknownGpu, gpu_named
@@ -64,6 +65,8 @@ class Measured:
     seed: Learned = NOTHING
     known: Learned = NOTHING
     """Both together: what plans are made with."""
+    kept: Learned = NOTHING
+    """What outlives this process, as far as it knows."""
     _taught: dict[str, dict[str, int]] = field(default_factory=dict)
     """By deployment, restarts of the pods (by uid) that have taught."""
     _rests: set[str] = field(default_factory=set)
@@ -123,12 +126,13 @@ class Measured:
         else:
             self._taught.pop(key, None)
 
-    def take(self, speed: Speed) -> None:
-        """What a ramp taught."""
+    def take(self, speed: Speed) -> bool:
+        """What a ramp taught; whether it is kept by now. A status may say so only then, as a record is judged no more once it does."""
         after = paced(self.own, speed)
         if after != self.own:
             self.know(after, self.seed)
             self.changed.set()
+        return self.kept.speed(speed.key) == speed
 
     def _teach(self, key: str, pod: PodSeen, found: tuple[Residual, ...]) -> None:
         if pod.since < self.began:
@@ -153,8 +157,13 @@ def planned_sets(decision: Decision) -> Mapping[str, Revision]:
     return {name: decision.revisions[name] for name in sets if name in decision.revisions}
 
 
-def is_as_planned(spec: LLMDeploymentSpec) -> bool:
-    """Whether the engine has the words that the plan has for it, and is the one that others get by its version."""
+def is_as_planned(seen: Seen) -> bool:
+    """Whether the engine has the words that the plan has for it, and is the one that others get by its version. What presets and
+    defaults say counts as what the owner says."""
+    try:
+        spec = effective(seen.deployment.spec, seen.deployment.namespace, seen.config).spec
+    except SpecError:
+        return False
     patched = (patch.path for patch in spec.pod_patches)
     return (
         spec.engine.image is None
@@ -180,7 +189,7 @@ def lessons_of(seen: Seen, decision: Decision, revision: Revision, report: Repor
     """Nothing where model or GPU are not known, where another model or engine was planned for than is known now, or where the
     owner runs something else than was planned: that would be believed for everybody's."""
     model, planned = seen.facts.model, decision.plan.model_digest
-    if not is_as_planned(seen.deployment.spec):
+    if not is_as_planned(seen):
         return
     if model is None or (planned and planned != model.digest):
         return

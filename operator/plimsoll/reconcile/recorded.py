@@ -1,7 +1,8 @@
 """A ramp that somebody handed in, judged once: what it teaches, or why nothing can be learned from it.
 
-Which record was judged stands in the status, so that neither a restart nor another turn judges it again. It speaks of one set that
-serves alone as it was planned; whatever else answered would be believed for everybody who has that model on such devices.
+Which record was judged stands in the status, so that neither a restart nor another turn judges it again; one that teaches stands
+there once its lesson is kept, so that no crash loses it. It speaks of one set that serves alone as it was planned; whatever else
+answered would be believed for everybody who has that model on such devices.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.status import RampStatus
 from plimsoll.facts.engines import EngineFacts, engine_facts
 from plimsoll.facts.gpus import UnknownGpu, gpu_named
-from plimsoll.facts.learned import Learned
+from plimsoll.facts.learned import Learned, paced
 from plimsoll.facts.learned_speed import MOST_FACTOR, Speed
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.ramp_record import RampRecord, RecordError, digest_of, read_record
@@ -79,10 +80,11 @@ def _speed(record: RampRecord, seen: Seen, decision: Decision, own: Learned) -> 
         raise RecordError(
             f"it is of {_time(record.at)}, which is still to come; mind the clock it was made by"
         )
-    entry = _serving(record, seen, planned_sets(decision)).entry
+    serves = _serving(record, seen, planned_sets(decision))
+    entry = serves.entry
     if entry.hardware.sharing > 1:
         raise RecordError("the set shares its devices, so neighbours were measured too")
-    model, engine = _model(seen, decision)
+    model, engine = _model(seen, decision, serves)
     try:
         gpu = gpu_named(entry.hardware.gpu)
     except UnknownGpu:
@@ -98,6 +100,8 @@ def _speed(record: RampRecord, seen: Seen, decision: Decision, own: Learned) -> 
         raise RecordError(
             "all its loads were more than the plan's cache and steps carry; start with a lower one"
         )
+    if paced(own, speed).speed(key) != speed:
+        raise RecordError("as many newer ramps are known as are kept")
     return speed
 
 
@@ -110,23 +114,27 @@ def _serving(record: RampRecord, seen: Seen, planned: Mapping[str, Revision]) ->
         raise RecordError(f"{len(ready)} sets serve, and nobody knows which of them answered")
     if record.replicas > ready[record.set]:
         raise RecordError(f"it is of {record.replicas} replicas, and {ready[record.set]} serve")
+    if seen.deployment.spec.paused is True:
+        raise RecordError("the deployment is paused, so that what serves may not be what is planned")
     if record.set not in planned:
-        raise RecordError("the set that serves is not the one that is planned now")
-    if not is_as_planned(seen.deployment.spec):
+        raise RecordError("the set that serves is not what is planned now, or nothing can be planned now")
+    if not is_as_planned(seen):
         raise RecordError(
             "the deployment brings its own image, arguments or patches, which others do not run"
         )
     return planned[record.set]
 
 
-def _model(seen: Seen, decision: Decision) -> tuple[ModelFacts, EngineFacts]:
+def _model(seen: Seen, decision: Decision, serves: Revision) -> tuple[ModelFacts, EngineFacts]:
     """As they are in memory."""
     model, planned = seen.facts.model, decision.plan
-    if model is None or (planned.model_digest and planned.model_digest != model.digest):
+    if model is None:
+        raise RecordError("nothing is known of the model now")
+    if planned.model_digest and planned.model_digest != model.digest:
         raise RecordError("another model is known now than was planned for")
     engine = seen.facts.engine or engine_facts(planned.engine, planned.engine_version)
-    if engine.version != planned.engine_version:
-        raise RecordError("another engine version is known now than was planned for")
+    if engine.version != serves.engine_version:
+        raise RecordError("the set that serves runs another engine version than is planned for now")
     deployment = seen.deployment
     spec = effective(deployment.spec, deployment.namespace, seen.config).spec
     return as_served(model, spec.quantization.method, engine)[0], engine

@@ -98,14 +98,14 @@ async def turn(world: World, key: str) -> float | None:
     world.measured.learn(key, seen, decision)
     reports = world.measured.reports.of(key)
     ramp = judged(seen, decision, world.measured.own)
-    if ramp is not None and ramp.speed is not None:
-        world.measured.take(ramp.speed)
-    story = replace(_story(seen, decision, applied), reports=reports, ramp=ramp_told(ramp, seen.now))
+    unkept = ramp is not None and ramp.speed is not None and not world.measured.take(ramp.speed)
+    said = None if unkept else ramp_told(ramp, seen.now)
+    story = replace(_story(seen, decision, applied), reports=reports, ramp=said)
     await _tell(world, deployment, story, body)
     world.measured.told(key, reports)
     again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), unsteady, patience]
     again.append(read.again_seconds)
-    if not applied.complete:
+    if unkept or not applied.complete:
         again.append(RETRY_SECONDS)
     if key in world.hungry and world.inventory(key) != seen.inventory:
         # The fleet moved while this was decided and written, when nobody knew yet that it waits for that.
