@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plimsoll.kube.door import Door
 from plimsoll.kube.errors import Conflict, NotFound, Refused, Unreachable
-from plimsoll.kube.lease import Lease
+from plimsoll.kube.lease import DURATION_SECONDS, Lease
 from plimsoll.kube.pace import Pace
 from tests.kube.virtual import run
 
@@ -63,6 +63,8 @@ class Server:
             raise Refused(500, {})
         if fate == "slow":
             await asyncio.sleep(7)
+        if fate == "hangs":
+            await asyncio.sleep(3600)
         return fate
 
     @property
@@ -178,6 +180,19 @@ def test_whoever_is_cancelled_in_the_middle_of_a_write_leaves_nobody_waiting(ren
 
     for step in range(1, 60):
         run(does(step / 1000))
+
+
+def test_a_server_that_is_silent_keeps_nobody_from_ending() -> None:
+    async def does() -> None:
+        fates = iter(["", ""])
+        first = Contender(Server(lambda: next(fates, "hangs")), "a")
+        await first.lease.acquire()
+        began = first.time()
+        await first.lease.release()
+        assert not first.lease.held
+        assert first.time() - began < DURATION_SECONDS
+
+    run(does())
 
 
 def test_renewing_changes_the_time_and_nothing_else() -> None:

@@ -113,12 +113,14 @@ class Lease:
         if not self._written:
             return
         try:
-            seen = self._take(await self._door.get(self._path))
-            if seen.holder == self.identity:
-                body = self._body(seen, holder="", seconds=1)
-                await self._door.replace(self._path, body, manager=names.MANAGER_CHILDREN)
-        except KubeError as error:
-            LOG.warning("the Lease %s/%s was not released: %s", self._namespace, self._name, error)
+            async with asyncio.timeout(RENEW_SECONDS):  # nobody waits much longer for it anyway
+                seen = self._take(await self._door.get(self._path))
+                if seen.holder == self.identity:
+                    body = self._body(seen, holder="", seconds=1)
+                    await self._door.replace(self._path, body, manager=names.MANAGER_CHILDREN)
+        except (KubeError, TimeoutError) as error:
+            why = str(error) or "no answer came in time"
+            LOG.warning("the Lease %s/%s was not released: %s", self._namespace, self._name, why)
 
     async def _attempt(self) -> bool:
         """One look, and one write where it is ours or free; whether it went through."""
