@@ -26,10 +26,11 @@ from urllib.parse import parse_qs, urlparse
 from plimsoll.api.config import Restarts
 from plimsoll.control.fleet import EMPTY, Fleet, decide_fleet
 from plimsoll.control.joining import joined
+from plimsoll.control.latencies import Spreads, latencies_of
 from plimsoll.control.memory import Memory
 from plimsoll.control.retune import Knobs, RetuneMemory, Scene, advance
 from plimsoll.control.samples import Window
-from plimsoll.control.signals import Signals, Spreads, latencies_of, signals_of
+from plimsoll.control.signals import Signals, signals_of
 from plimsoll.control.situation import (
     Bounds,
     Capacity,

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from plimsoll.control.decision import Decision
+from plimsoll.control.latencies import Latencies, Spread
 from plimsoll.control.memory import Memory, RoleMemory
 from plimsoll.control.scaling import decide
-from plimsoll.control.signals import Latencies, ReplicaSignals, Signals, Spread
+from plimsoll.control.signals import ReplicaSignals, Signals
 from plimsoll.control.situation import (
     Bounds,
     Capacity,

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
-from plimsoll.control.signals import Latencies, Signals
+from plimsoll.control.latencies import Latencies
+from plimsoll.control.signals import Signals
 from plimsoll.control.workload import Lengths, Observed, better_declaration, observe, status_of
 from plimsoll.planning import codec
 from tests.control.situations import NOW, saying, spread

@@ -1,18 +1,19 @@
 """What the live replicas of a deployment say together: sums, rates and quantiles, each only from what is fresh.
 
-Only replicas that are alive now are asked, before anything is added up: series of pods that are gone never count.
-Histograms are summed and then asked for quantiles. Missing stays missing: every figure is None where nothing fresh says
-it, and `coverage` tells how many replicas spoke. What to do about it is `gate` and `scaling`.
+Only replicas that are alive now are asked, before anything is added up: series of pods that are gone never count. Missing
+stays missing: every figure is None where nothing fresh says it, and `coverage` tells how many replicas spoke. What to do about
+it is `gate` and `scaling`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from plimsoll.control.latencies import NOTHING_SEEN, Latencies, Spread
 from plimsoll.control.samples import Track, Window
-from plimsoll.facts.histograms import Histogram, total
+from plimsoll.facts.histograms import total
 from plimsoll.facts.pod_sample import PodSample
 
 FRESH_S: Final = 60.0
@@ -20,42 +21,6 @@ FRESH_S: Final = 60.0
 RATE_S: Final = 120.0
 RECENT_S: Final = 30.0
 LATENCY_S: Final = 300.0
-ENOUGH: Final = 50
-"""Samples below which a p99 says nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """Quantiles of a time in seconds or a length in tokens."""
-
-    p50: float
-    p95: float
-    p99: float
-    worst: float
-    """Upper bound of the highest bucket with anything in it: the longest gap, as far as buckets tell."""
-    mean: float | None
-    samples: float
-    shape: Histogram | None = None
-    """What it was taken from."""
-
-    @classmethod
-    def of(cls, histogram: Histogram | None) -> Spread | None:
-        if histogram is None or histogram.count <= 0:
-            return None
-        p50, p95, p99 = (histogram.quantile(share) or 0.0 for share in (0.50, 0.95, 0.99))
-        return cls(
-            p50=p50,
-            p95=p95,
-            p99=p99,
-            worst=histogram.worst or p99,
-            mean=histogram.mean,
-            samples=histogram.count,
-            shape=histogram,
-        )
-
-    @property
-    def trusted(self) -> bool:
-        return self.samples >= ENOUGH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,26 +61,13 @@ class ReplicaSignals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Latencies:
-    """Over five minutes, all live replicas together."""
-
-    ttft: Spread | None = None
-    itl: Spread | None = None
-    e2e: Spread | None = None
-    prompt: Spread | None = None
-    output: Spread | None = None
-    whole: bool = True
-    """Whether each replica was looked at for all of the time, so that its samples can be counted a second."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
     at: float
     live: int
     """Replicas that are ready, hence asked."""
     replicas: tuple[ReplicaSignals, ...]
     """Those of them with fresh data, sorted by name."""
-    latencies: Latencies = Latencies()
+    latencies: Latencies = NOTHING_SEEN
     reachable: bool = True
     """Whether the source of metrics answered at all."""
     gateway_waiting: float | None = None
@@ -329,40 +281,4 @@ def _latencies(tracks: Sequence[Track], now: float) -> Latencies:
             base is not None and track.samples[-1].at - base.at >= span
             for track, base, span in zip(tracks, bases, spans, strict=True)
         ),
-    )
-
-
-class Spreads:
-    """Of histograms that stand for several ticks, since their questions take turns: each is worked out once."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Histogram, Spread | None]] = {}
-        self._asked: dict[int, tuple[Histogram, Spread | None]] = {}
-
-    def of(self, histogram: Histogram | None) -> Spread | None:
-        if histogram is None:
-            return None
-        # Who is held here is alive, so no other histogram has its identity.
-        found = self._known.get(id(histogram)) or (histogram, Spread.of(histogram))
-        self._asked[id(histogram)] = found
-        return found[1]
-
-    def over(self) -> None:
-        """The tick is over; what it did not ask for is forgotten."""
-        self._known, self._asked = self._asked, {}
-
-
-def latencies_of(summed: Iterable[Mapping[str, Histogram]], spreads: Spreads) -> Latencies:
-    """Of histograms that were summed by set already, each by its name as a sample has it."""
-    listed = list(summed)
-
-    def spread(name: str) -> Spread | None:
-        return spreads.of(total([each[name] for each in listed if name in each]))
-
-    return Latencies(
-        ttft=spread("ttft"),
-        itl=spread("itl"),
-        e2e=spread("e2e"),
-        prompt=spread("prompt_lengths"),
-        output=spread("output_lengths"),
     )

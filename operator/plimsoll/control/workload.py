@@ -17,7 +17,8 @@ from plimsoll.api.quantity import format_decimal
 from plimsoll.api.v1alpha1.status import ObservedWorkload
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.decision import Told
-from plimsoll.control.signals import LATENCY_S, Signals, Spread
+from plimsoll.control.latencies import Spread
+from plimsoll.control.signals import LATENCY_S, Signals
 from plimsoll.planning.plan import Plan
 
 LENGTHS_S: Final = 86400.0

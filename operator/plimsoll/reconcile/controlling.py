@@ -18,11 +18,11 @@ from pydantic import ValidationError
 from plimsoll import names
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.control.decision import Told
+from plimsoll.control.latencies import Spreads
 from plimsoll.control.law import Law
 from plimsoll.control.record import Record
 from plimsoll.control.rollout.failing import steady
 from plimsoll.control.samples import Window
-from plimsoll.control.signals import Spreads
 from plimsoll.kube.errors import KubeError
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.judging import judged

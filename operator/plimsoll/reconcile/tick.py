@@ -8,10 +8,11 @@ from typing import Final
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.control.decision import Told
+from plimsoll.control.latencies import Spreads, latencies_of
 from plimsoll.control.law import Law
 from plimsoll.control.record import Record
 from plimsoll.control.samples import Window
-from plimsoll.control.signals import Signals, Spreads, latencies_of, signals_of
+from plimsoll.control.signals import Signals, signals_of
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.serving import Serving

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.control.latencies import Spread
 from plimsoll.control.retune import sizing
-from plimsoll.control.signals import Spread
 from plimsoll.facts.histograms import Histogram
 from tests.control.retune.world import OLD, said
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from plimsoll.api.config import Restarts
+from plimsoll.control.latencies import Latencies, Spread
 from plimsoll.control.retune import (
     Consent,
     Effect,
@@ -24,7 +25,7 @@ from plimsoll.control.retune import (
 )
 from plimsoll.control.retune.scene import KNOBS
 from plimsoll.control.samples import Window
-from plimsoll.control.signals import Latencies, Signals, Spread
+from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Replica, ReplicaState, ServingSet, Slo
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.planning import codec

@@ -15,7 +15,8 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.control.signals import Signals, Spread
+from plimsoll.control.latencies import Spread
+from plimsoll.control.signals import Signals
 
 SPREADS: Final = 2.5
 """Standard deviations of what all live requests hold that the pool keeps room for; measured: 2.5 leaves 5% of the preemptions."""
