@@ -162,6 +162,26 @@ def test_values_that_yaml_takes_for_something_else_are_text_or_an_error():
     assert "quotes" in ran.err
 
 
+@pytest.mark.parametrize("command", ["plan", "explain", "render", "images"])
+def test_a_file_that_stands_alone_is_told_how_files_are_given(command: str):
+    ran = plimsoll(command, "llm.yaml")
+    assert ran.code == 3
+    assert "a file of resources is given as -f llm.yaml" in ran.err
+
+
+def test_a_word_too_many_is_named():
+    ran = plimsoll("plan", "-f", "-", *FLEET, "chat", stdin=resource())
+    assert ran.code == 3
+    assert "'chat' is a word too many" in ran.err
+
+
+def test_a_word_that_was_taken_for_a_context_is_told_where_context_stands():
+    ran = plimsoll("explain", "-f", "-", "--context", "max_num_seqs", stdin=resource())
+    assert ran.code == 3
+    assert "--context max_num_seqs: " in ran.err
+    assert "for the current one, --context stands last" in ran.err
+
+
 @pytest.mark.parametrize("file", ["missing.yaml", "."])
 def test_a_file_that_cannot_be_read(file: str, tmp_path: Path):
     ran = plimsoll("plan", "-f", str(tmp_path / file), *FLEET)

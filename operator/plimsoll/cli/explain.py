@@ -18,7 +18,7 @@ from plimsoll.cli.output import output_option, print_data
 from plimsoll.planning.plan import Plan, Severity
 
 
-@click.command("explain")
+@click.command("explain", cls=inputs.OfFiles)
 @click.argument("field", required=False)
 @inputs.files_option
 @fleet_options

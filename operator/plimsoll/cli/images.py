@@ -33,7 +33,7 @@ class Needed:
     why: str
 
 
-@click.command("images")
+@click.command("images", cls=inputs.OfFiles)
 @inputs.files_option
 @inputs.config_option
 @output_option

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import click
 from pydantic import ValidationError
@@ -45,6 +46,21 @@ config_option = click.option(
     metavar="FILE",
     help="The admin's OperatorConfig: prices, node classes, presets.",
 )
+
+
+class OfFiles(click.Command):
+    """A command of resources: of a file that stands there alone it says how files are given, not that a word is too many."""
+
+    allow_extra_args = True
+
+    def invoke(self, ctx: click.Context) -> Any:
+        words = [*ctx.args, ctx.params.get("field") or ""]
+        file = next((word for word in words if word.endswith((".yaml", ".yml", ".json"))), None)
+        if file is not None:
+            ctx.fail(f"{file} stands there alone; a file of resources is given as -f {file}")
+        if ctx.args:
+            ctx.fail(f"{ctx.args[0]!r} is a word too many; files of resources are given as -f FILE")
+        return super().invoke(ctx)
 
 
 def tokens(text: str) -> int:

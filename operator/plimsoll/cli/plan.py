@@ -12,7 +12,7 @@ from plimsoll.cli.report import fleet_report
 from plimsoll.planning import codec
 
 
-@click.command("plan")
+@click.command("plan", cls=inputs.OfFiles)
 @inputs.files_option
 @fleet_options
 @inputs.config_option

@@ -26,9 +26,13 @@ context_option = click.option(
 @contextmanager
 def reaching(context: str | None) -> Iterator[None]:
     """Around what reads a cluster: one that cannot be read is told as the context's fault."""
-    from plimsoll.kube.reader import ClusterUnreadable  # noqa: PLC0415 - the client loads for a second
+    from plimsoll.kube.reader import ClusterUnreadable, ContextUnknown  # noqa: PLC0415 - the client loads for a second
 
     try:
         yield
     except ClusterUnreadable as error:
-        raise BadInput(f"--context{f' {context}' if context else ''}: {error}") from None
+        if not context:
+            raise BadInput(f"--context: {error}") from None
+        # The word may have been meant for the command: explain --context max_num_seqs.
+        alone = "; for the current one, --context stands last" if isinstance(error, ContextUnknown) else ""
+        raise BadInput(f"--context {context}: {error}{alone}") from None

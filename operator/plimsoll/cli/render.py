@@ -30,7 +30,7 @@ ALWAYS = (ROUTE, GROUPS)
 """Made where they are asked for and no snapshot says otherwise; of the others a cluster decides, so they are named."""
 
 
-@click.command("render")
+@click.command("render", cls=inputs.OfFiles)
 @inputs.files_option
 @fleet_options
 @inputs.config_option

@@ -30,7 +30,7 @@ USUAL = ("plimsoll", "static_peak")
 DAY_S = 86400.0
 
 
-@click.command("simulate")
+@click.command("simulate", cls=inputs.OfFiles)
 @inputs.files_option
 @click.option(
     "--trace",

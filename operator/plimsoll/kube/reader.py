@@ -36,6 +36,10 @@ class ClusterUnreadable(RuntimeError):
     """A cluster that cannot be asked, or does not let its nodes and pods be listed; says what would help."""
 
 
+class ContextUnknown(ClusterUnreadable):
+    """No cluster was asked, as the kubeconfig does not lead to one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """What Plimsoll itself keeps in a cluster's ConfigMaps."""
@@ -99,7 +103,7 @@ def client_of(context: str | None) -> ApiClient:
     try:
         client: ApiClient = new_client_from_config(context=context)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError, ValueError) as error:
-        raise ClusterUnreadable(
+        raise ContextUnknown(
             f"{error}; check KUBECONFIG and the names that `kubectl config get-contexts` lists"
         ) from None
     return client
