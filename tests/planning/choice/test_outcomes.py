@@ -34,7 +34,17 @@ def test_gpus_under_hosts_that_are_too_small_are_said_to_be():
 
 def test_a_pool_whose_nodes_take_nothing_new_is_said_to_be_so():
     made = planned(deployment(workload=CHAT), pool(free={}, unavailable={"cordoned": 2}))
-    assert "no node that takes pods (2 cordoned)" in finding(made, "NoGPUs").message
+    told = finding(made, "NoGPUs")
+    assert "no node that takes pods (2 cordoned)" in told.message
+    assert (told.remedy or "").startswith("kubectl uncordon, topology.gpuProducts")
+
+
+def test_replicas_that_a_cordoned_node_would_hold_are_helped_by_taking_it_back():
+    asked = deployment(workload=CHAT, replicas=9)
+    short = planned(asked, pool(free={8: 1}))
+    assert finding(short, "NoGPUs").remedy == "more nodes, or fewer replicas"
+    cordoned = planned(asked, pool(free={8: 1}, unavailable={"cordoned": 1}))
+    assert finding(cordoned, "NoGPUs").remedy == "kubectl uncordon, more nodes, or fewer replicas"
 
 
 def test_a_share_that_cannot_hold_a_model_is_not_said_to_lack_room_for_a_pool_of_nothing():

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from plimsoll.api.quantity import format_gib
+from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.inventory import Inventory, Pool
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.values import counted
@@ -56,8 +57,14 @@ def no_devices(intent: Intent, inventory: Inventory, products: frozenset[str] | 
         message = (
             f"none of {counted(len(inventory.pools), 'pool')} may be used: {'; '.join(reasons[:MOST_NAMED])}"
         )
-        remedy = "topology.gpuProducts, topology.nodeSelector, topology.tolerations or topology.cpu"
+        ours = [pool for pool in inventory.pools if (pool.gpu.vendor is Vendor.CPU) is intent.on_cpu]
+        remedy = f"{_uncordoned(ours)}topology.gpuProducts, topology.nodeSelector, topology.tolerations or topology.cpu"
     return Finding(severity=Severity.ERROR, reason="NoGPUs", message=message, field="topology", remedy=remedy)
+
+
+def _uncordoned(pools: Sequence[Pool]) -> str:
+    """The nearest help, where somebody has only told nodes to take nothing new."""
+    return "kubectl uncordon, " if any("cordoned" in pool.unavailable for pool in pools) else ""
 
 
 def no_room(shown: PlanSet, pools: Sequence[Pool], wanted: int, placed: int, owner: str) -> Finding:
@@ -79,7 +86,7 @@ def no_room(shown: PlanSet, pools: Sequence[Pool], wanted: int, placed: int, own
     else:
         reason = "NoGPUs"
         message = f"{found} GPUs: all {shown.hardware} together would hold {empty:,} of {shown.layout}"
-        remedy = "more nodes, or fewer replicas"
+        remedy = f"{_uncordoned(pools)}more nodes, or fewer replicas"
     return Finding(
         severity=Severity.WARNING,
         reason=reason,
