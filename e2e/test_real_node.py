@@ -165,7 +165,7 @@ def test_clusters_with_real_nodes_live_side_by_side_and_leave_nothing(real_clust
         space = Namespace.create(other, "aside")
         space.create_all(SERVER)
         space.ready("server")
-    assert footprint.left() == []
+    assert eventually(lambda: footprint.left() == []), footprint.left()
     assert eventually(lambda: set(_links()) == links)
     assert all(node.is_ready() for node in real_cluster.nodes)
 

@@ -116,7 +116,7 @@ def hub():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     Hub.asked.clear()
-    yield HubAccess(endpoint=f"http://127.0.0.1:{server.server_port}", token="hf_secret", timeout_seconds=5)
+    yield HubAccess(endpoint=f"http://127.0.0.1:{server.server_port}", token="hf_secret", timeout_seconds=60)
     server.shutdown()
     server.server_close()
 
@@ -289,7 +289,7 @@ def test_a_hub_that_does_not_answer_is_said_and_a_variant_still_helps():
 
 
 def test_the_proxy_is_used(hub):
-    proxied = HubAccess(endpoint="http://hub.invalid", proxy=hub.endpoint, timeout_seconds=5)
+    proxied = HubAccess(endpoint="http://hub.invalid", proxy=hub.endpoint, timeout_seconds=60)
     assert Resolver(hub=proxied).resolve(ModelSpec(source="org/tiny")).origin == "hub"
 
 

@@ -293,7 +293,11 @@ def posted(admission: Admission, *bodies: bytes, folder: Path) -> list[tuple[int
                     headers = {"Content-Type": "application/json"}
                     async with session.post(url, data=body, ssl=trust, headers=headers) as answered:
                         found.append((answered.status, await answered.text()))
-            await asyncio.sleep(0.1)  # connections end a moment after they were ended
+            # Connections end a moment after they were ended, on both sides.
+            async with asyncio.timeout(60):
+                while runner.server is not None and runner.server.connections:
+                    await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)
         finally:
             await runner.cleanup()
             admission.close()

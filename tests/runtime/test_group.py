@@ -203,10 +203,10 @@ def pid_of(one: Started) -> int:
 
 def together(leader: Started, member: Started, *words: str) -> None:
     group = ("--nnodes=2", "--master-addr=127.0.0.1")
-    leader.engine(*group, "--node-rank=0", own=("--grace=30",))
+    leader.engine(*group, "--node-rank=0", own=("--grace=300",))
     leader.until("serving")
     port = (leader.folder / "port").read_text()
-    member.engine(*group, "--node-rank=1", "--headless", *words, own=("--grace=30", f"--leader-port={port}"))
+    member.engine(*group, "--node-rank=1", "--headless", *words, own=("--grace=300", f"--leader-port={port}"))
 
 
 def test_a_member_that_fails_takes_its_leader_along_with_its_reason(supervised_two):
