@@ -138,7 +138,10 @@ def test_other_replicas_than_were_measured_are_seen(cluster: Api):
 
 def test_who_may_not_edit_the_deployment_is_told_so(cluster: Api):
     cluster.write_status = 403
-    with pytest.raises(BadInput, match="403 Forbidden"):
+    with pytest.raises(BadInput, match=r"403 Forbidden; patch must be allowed$"):
+        recorder(cluster).record(ramp(step(1)), 0)
+    cluster.write_status = 409
+    with pytest.raises(BadInput, match=r"409 Conflict$"):
         recorder(cluster).record(ramp(step(1)), 0)
 
 

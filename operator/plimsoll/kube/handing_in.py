@@ -49,7 +49,8 @@ class Handed:
         except (HTTPError, OSError) as error:
             raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
         if not 200 <= answer.status < 300:
-            raise ClusterUnreadable(f"{path}: {answer.status} {answer.reason}; {verb} must be allowed")
+            needed = f"; {verb} must be allowed" if answer.status in (401, 403) else ""
+            raise ClusterUnreadable(f"{path}: {answer.status} {answer.reason}{needed}")
         found: dict[str, Any] = json.loads(text)
         return found
 
