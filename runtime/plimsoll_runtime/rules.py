@@ -61,6 +61,12 @@ RULES = (
         "remove it from spec.engine.env",
     ),
     _rule(
+        "BadEnvironment",
+        r"Token authentication is enabled but no authentication token was found",
+        "Ray asks for a token, and none was given to it",
+        "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN from a Secret by spec.engine.env, or RAY_AUTH_MODE=disabled there",
+    ),
+    _rule(
         "SharedMemory",
         r"insufficient shared memory|unable to open shared memory object|/dev/shm\S* .*No space left"
         r"|No space left on device.*/dev/shm|creating shared memory segment|unable to mmap \d+ bytes from file </torch_",

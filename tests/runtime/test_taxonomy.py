@@ -57,6 +57,7 @@ LONG = (
         ("NoEngine", "imports", "FileNotFoundError: [Errno 2] No such file or directory: 'ray'", "'ray'"),
         ("MissingLibrary", "config", "  Value error, Failed to import Ray: No module named 'ray'.Please install Ray with `pip install ray`. [type=value_error", "Ray"),
         ("BadSetting", "engine", "ValueError: current platform cpu does not support ray.", "platform cpu"),
+        ("BadEnvironment", "imports", "ray.exceptions.AuthenticationError: Token authentication is enabled but no authentication token was found. Please", "a token"),
         ("NotWritable", "imports", "OSError: [Errno 30] Read-only file system: '/home/vllm/.cache'", "/home/vllm/.cache"),
         ("NotWritable", "imports", "PermissionError: [Errno 13] Permission denied: '/.config'", "/.config"),
         ("MissingLibrary", "imports", "ModuleNotFoundError: No module named 'cv2'", "cv2"),
