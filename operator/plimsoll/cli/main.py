@@ -28,7 +28,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "snapshot": ("snapshot", "Write all that a plan needs of a cluster into one file."),
     "learned": (
         "learned",
-        "What starts have taught about memory: list it, hand it on, or have it forgotten.",
+        "What starts and ramps have taught: list it, hand it on, or have it forgotten.",
     ),
     "doctor": ("doctor", "What keeps deployments in a cluster from serving, and what cures it."),
     "history": ("history", "What was decided on live traffic for a deployment, when and why."),
