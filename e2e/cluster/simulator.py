@@ -126,6 +126,8 @@ class Simulator:
     def _namespace(self) -> None:
         body: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OTHERS}}
         self.api.apply(f"/api/v1/namespaces/{OTHERS}", body)
+        accounts = f"/api/v1/namespaces/{OTHERS}/serviceaccounts"
+        self._until(lambda: bool(self.api.items(accounts)), f"{OTHERS} has no account, and pods are refused")
 
     def _give_back(self, claim: Object) -> None:
         path = f"{CLAIMS}/{claim['metadata']['name']}"

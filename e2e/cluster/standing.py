@@ -32,7 +32,7 @@ PACKAGE: Final = Path(__file__).parent
 CRD: Final = PACKAGE.parent.parent / "crds" / "llmdeployments.plimsoll.dev.yaml"
 WATCH_SECONDS: Final = 1.0
 SCRAPE_MS: Final = 2000
-STOP_SECONDS: Final = 30.0
+STOP_SECONDS: Final = 120.0
 TAIL_LINES: Final = 40
 
 

@@ -26,7 +26,7 @@ from cluster.metrics import config
 from cluster.metrics.config import PodDiscovery, Target, Webhook
 from cluster.processes import ClusterFailed, Processes, free_port
 
-READY_SECONDS: Final = 60.0
+READY_SECONDS: Final = 120.0
 QUERY_SECONDS: Final = 30.0
 PATIENCE_SECONDS: Final = 90.0
 ATTEMPTS: Final = 5

@@ -19,8 +19,8 @@ from cluster.node.packages import SYSTEM_PATH
 from cluster.processes import ClusterFailed, Processes
 
 INIT: Final = Path(__file__).parent / "init.py"
-START_SECONDS: Final = 30.0
-END_SECONDS: Final = 30.0
+START_SECONDS: Final = 120.0
+END_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

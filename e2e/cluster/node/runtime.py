@@ -19,7 +19,7 @@ from cluster.node.machine import Machine
 NAMESPACE: Final = "k8s.io"
 """Where containerd keeps what is Kubernetes'."""
 SOCKET: Final = "/run/containerd/containerd.sock"
-START_SECONDS: Final = 60.0
+START_SECONDS: Final = 120.0
 CLIENT: Final = ("ctr", "--address", SOCKET, "--namespace", NAMESPACE)
 PAUSE: Final = "localhost/plimsoll/pause:1"
 
