@@ -140,6 +140,13 @@ def test_a_fraction_as_the_engine_takes_it_is_told_in_percent(written: str, mean
     assert f"{written} is a fraction; write it in percent, {meant}" in ran.err
 
 
+@pytest.mark.parametrize("written", [".9.5", "0.9x", "nan", "101"])
+def test_what_is_no_percent_is_told_to_be_none(written: str):
+    ran = plimsoll("memory", "Qwen/Qwen3-32B", "--gpu", "H100", "--utilization", written)
+    assert ran.code == 3
+    assert "Invalid value for '--utilization'" in ran.err
+
+
 def test_a_cache_that_the_engine_has_no_kernels_for_is_no_row_that_fits():
     asked = ("memory", "Qwen/Qwen3-32B", "--gpu")
     ran = plimsoll(*asked, "H100", "--sweep", "kv-dtype", "--engine-version", "0.28.0")

@@ -7,6 +7,7 @@ the engine's own log.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -30,9 +31,10 @@ class Percent(click.IntRange):
     """A whole percent, for people who know the engine's own flag, which takes a fraction."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        text = str(value)
-        if text.startswith(("0.", ".")) and text.strip(".").replace(".", "", 1).isdecimal():
-            self.fail(f"{text} is a fraction; write it in percent, as {round(float(text) * 100)}", param, ctx)
+        with suppress(ValueError):
+            if 0 < float(value) < 1:
+                meant = max(1, round(float(value) * 100))
+                self.fail(f"{value} is a fraction; write it in percent, as {meant}", param, ctx)
         return super().convert(value, param, ctx)
 
 
