@@ -97,7 +97,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 32
 
     def __init__(self, site: Site) -> None:
-        self.site, self.sent = site, 0
+        self.site, self.sent, self.counting = site, 0, threading.Lock()
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -141,7 +141,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, body: bytes) -> None:
         self.wfile.write(body)
         self.wfile.flush()
-        self.server.sent += len(body)
+        with self.server.counting:
+            self.server.sent += len(body)
 
     do_GET = do_HEAD = do_POST = do_CONNECT = _do  # noqa: N815 - the standard library's names
 

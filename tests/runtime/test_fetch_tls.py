@@ -74,9 +74,9 @@ def test_what_is_still_encrypted_is_never_written(site, tmp_path, monkeypatch):
         nonlocal taken
         taken += 1
         if taken == 2:
-            select.select([answer._socket], [], [], 10)
+            select.select([answer._socket], [], [], 60)
             told.end.set()
-            assert aborted.wait(10)
+            assert aborted.wait(60)
         return read(answer, size)
 
     def aborts(answer: Answer) -> None:
