@@ -47,7 +47,7 @@ def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1
         ("are preempted", new.preempted, old.preempted),
     ):
         if mine is None and theirs is not None:
-            return Verdict(Answer.OPEN, f"nobody says how many requests {what} with the change")
+            return Verdict(Answer.OPEN, f"it is not known how many requests {what} with the change")
     return _gain(symptom, new, old, slo)
 
 
