@@ -162,26 +162,6 @@ def test_values_that_yaml_takes_for_something_else_are_text_or_an_error():
     assert "quotes" in ran.err
 
 
-@pytest.mark.parametrize("command", ["plan", "explain", "render", "images"])
-def test_a_file_that_stands_alone_is_told_how_files_are_given(command: str):
-    ran = plimsoll(command, "llm.yaml")
-    assert ran.code == 3
-    assert "a file of resources is given as -f llm.yaml" in ran.err
-
-
-def test_a_word_too_many_is_named():
-    ran = plimsoll("plan", "-f", "-", *FLEET, "chat", stdin=resource())
-    assert ran.code == 3
-    assert "'chat' is a word too many" in ran.err
-
-
-def test_a_word_that_was_taken_for_a_context_is_told_where_context_stands():
-    ran = plimsoll("explain", "-f", "-", "--context", "max_num_seqs", stdin=resource())
-    assert ran.code == 3
-    assert "--context max_num_seqs: " in ran.err
-    assert "for the current one, --context stands last" in ran.err
-
-
 @pytest.mark.parametrize("file", ["missing.yaml", "."])
 def test_a_file_that_cannot_be_read(file: str, tmp_path: Path):
     ran = plimsoll("plan", "-f", str(tmp_path / file), *FLEET)
@@ -331,12 +311,6 @@ def test_what_nodes_are_called_cannot_steer_the_terminal(nodes):
     assert all(one.isprintable() for one in ran.out + ran.err if one != "\n")
 
 
-def test_stdin_is_read_by_one_option_only():
-    ran = plimsoll("plan", "-f", "-", "--nodes", "-", stdin=resource())
-    assert ran.code == 3
-    assert "only once" in ran.err
-
-
 def test_a_what_if_changes_a_thing_once():
     ran = planned(resource(), *FLEET, "--what-if", "gpu=H100,gpu=L4")
     assert ran.code == 3
@@ -347,15 +321,6 @@ def test_a_what_if_that_cannot_be_says_why():
     ran = planned(resource(), *FLEET, "--what-if", "kv=fp9")
     assert ran.code == 0
     assert "kv=fp9 memory.kvCacheDtype is 'fp9'" in " ".join(ran.out.split())
-
-
-@pytest.mark.parametrize(
-    ("word", "hint"), [("pln", "did you mean plan?"), ("zzz", "commands are plan, explain")]
-)
-def test_an_unknown_command_names_the_ones_there_are(word: str, hint: str):
-    ran = plimsoll(word)
-    assert ran.code == 3
-    assert hint in ran.err
 
 
 def test_a_model_s_name_with_a_slip_brings_near_ones():

@@ -1,0 +1,41 @@
+"""Words of a command line that mean nothing, or not what somebody thought: exit code 3, and how to say what was meant."""
+
+import pytest
+
+from tests.cli.running import plimsoll
+from tests.cli.test_bad_input import FLEET, resource
+
+
+@pytest.mark.parametrize("command", ["plan", "explain", "render", "images"])
+def test_a_file_that_stands_alone_is_told_how_files_are_given(command: str):
+    ran = plimsoll(command, "llm.yaml")
+    assert ran.code == 3
+    assert "a file of resources is given as -f llm.yaml" in ran.err
+
+
+def test_a_word_too_many_is_named():
+    ran = plimsoll("plan", "-f", "-", *FLEET, "chat", stdin=resource())
+    assert ran.code == 3
+    assert "'chat' is a word too many" in ran.err
+
+
+def test_a_word_that_was_taken_for_a_context_is_told_where_context_stands():
+    ran = plimsoll("explain", "-f", "-", "--context", "max_num_seqs", stdin=resource())
+    assert ran.code == 3
+    assert "--context max_num_seqs: " in ran.err
+    assert "for the current one, --context stands last" in ran.err
+
+
+def test_stdin_is_read_by_one_option_only():
+    ran = plimsoll("plan", "-f", "-", "--nodes", "-", stdin=resource())
+    assert ran.code == 3
+    assert "only once" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"), [("pln", "did you mean plan?"), ("zzz", "commands are plan, explain")]
+)
+def test_an_unknown_command_names_the_ones_there_are(word: str, hint: str):
+    ran = plimsoll(word)
+    assert ran.code == 3
+    assert hint in ran.err
