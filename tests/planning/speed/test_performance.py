@@ -103,6 +103,11 @@ def test_more_bandwidth_is_never_a_slower_token(name, gpu, layout, load, factor)
 
 
 @given(st.tuples(models, gpus, layouts, pools), loads, st.integers(0, 500))
+@example(
+    ("Qwen/Qwen3-32B", "H100-SXM-80GB", Layout(), None),
+    Load(input_tokens=1, output_tokens=1, concurrency=1),
+    1,
+)
 def test_more_requests_in_flight_are_never_faster(where, load, more):
     place = replica(*where)
     few, many = at(place, load), at(place, replace(load, concurrency=load.concurrency + more))

@@ -60,12 +60,12 @@ def shares(demand: Demand, *, decode: float, prompt: float, launch: float) -> Sh
     # Of the first volley the last waits for all, the first for those that fit the same step. As they come one after
     # another, most find a step under way and are launched with the next.
     fitting = min(demand.arriving, max(1.0, 1 / demand.prompt_steps))
-    steps = (demand.arriving + 1) / 2 * max(1.0, demand.prompt_steps)
+    own = max(1.0, demand.prompt_steps)
     return Shares(
         tpot_prompts=prompts,
         tpot_launches=launches,
         ttft_prompts=START_SHARE * (demand.arriving + fitting) / 2 + later,
-        ttft_launches=START_SHARE * steps + later * launches / prompts,
+        ttft_launches=own * (START_SHARE * (demand.arriving + 1) / 2 + later),
         ttft_steps=STEPS_WAITED,
     )
 
