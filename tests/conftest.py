@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 # No deadline: a slow machine is not a failing test.
 settings.register_profile("steady", derandomize=True, database=None, deadline=None)
@@ -37,6 +39,16 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
         )
 
     return check
+
+
+@pytest.fixture(autouse=True, scope="session")
+def examples_of_their_own() -> Iterator[None]:
+    """Hypothesis also tries numbers that stand in whatever modules are loaded by then, which depends on the tests that ran before:
+    the same examples in every run need that to be nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        if settings.default is not None and settings.default.derandomize:
+            patch.setattr(providers, "_get_local_constants", Constants)
+        yield
 
 
 def is_local(host: object) -> bool:

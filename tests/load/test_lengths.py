@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plimsoll.load.lengths import Fixed, Lengths, LogNormal, Uniform, parse_lengths
@@ -48,6 +48,7 @@ def test_a_wrong_length_names_the_option_the_value_and_the_forms(text: str, said
     assert str(caught.value).startswith("--input-tokens: ")
 
 
+@example(median=200, spread=1.0078125, share=0.9, seed=0)
 @given(
     median=st.integers(200, 20_000),
     spread=st.floats(1.0, 8.0),
@@ -59,11 +60,11 @@ def test_a_log_normal_has_the_percentiles_it_was_given(median: int, spread: floa
     chance = random.Random(seed)
     drawn = [lengths.draw(chance) for _ in range(2000)]
     assert min(drawn) >= 1
-    below_median = sum(one <= median for one in drawn) / len(drawn)
+    below_median = sum(one < median for one in drawn) / len(drawn)
+    to_median = sum(one <= median for one in drawn) / len(drawn)
     below_upper = sum(one <= lengths.upper for one in drawn) / len(drawn)
-    # More than four deviations of a share of 2,000.
-    if lengths.upper > median:
-        assert abs(below_median - 0.5) < 0.1
+    # More than four deviations of a share of 2,000; where lengths are nearly alike, many are the median itself.
+    assert below_median - 0.1 < 0.5 < to_median + 0.1
     assert below_upper > share - 0.05
 
 
