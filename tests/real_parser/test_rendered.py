@@ -61,9 +61,12 @@ def told(version, count, template):
         for pod in filter(None, (revision.leader, revision.worker)):
             engine = engine_of(pod)
             words = [*engine["command"], *engine["args"]]
-            if "serve" not in words:
+            begin = [
+                place + 2 for place in range(len(words)) if words[place : place + 2] == ["vllm", "serve"]
+            ]
+            if not begin:
                 continue
-            words = [expanded(word, PLACED) for word in words[words.index("serve") + 1 :]]
+            words = [expanded(word, PLACED) for word in words[begin[0] :]]
             yield [str(template) if word == TEMPLATE_FILE else word for word in words], mixture
 
 
