@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubernetes.client import ApiClient
-from kubernetes.client.exceptions import ApiException
-from urllib3.exceptions import HTTPError
 
 from plimsoll import names
+from plimsoll.kube.by_hand import call
 from plimsoll.kube.reader import OURS, TIMEOUT_SECONDS, ClusterUnreadable, Lister, client_of
 
 
@@ -33,24 +32,11 @@ class LearnedObject:
         metadata = self.body["metadata"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/configmaps/{metadata['name']}"
         body = {**self.body, "data": {**(self.body.get("data") or {}), names.LEARNED_KEY: text}}
-        request = self.client.param_serialize(
-            "PUT",
-            path,
-            header_params={"Accept": "application/json", "Content-Type": "application/json"},
-            body=body,
-            auth_settings=["BearerToken"],
-        )
-        try:
-            answer = self.client.call_api(*request, _request_timeout=TIMEOUT_SECONDS)
-            answer.read()  # type: ignore[no-untyped-call]
-        except ApiException as error:
-            raise ClusterUnreadable(f"{path}: {error.status} {error.reason}") from None
-        except (HTTPError, OSError) as error:
-            raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
-        if answer.status == 409:
+        status, reason, _ = call(self.client, "PUT", path, body, media="application/json")
+        if status == 409:
             raise ClusterUnreadable(f"{path} was changed meanwhile; try again")
-        if not 200 <= answer.status < 300:
-            raise ClusterUnreadable(f"{path}: {answer.status} {answer.reason}; update must be allowed")
+        if not 200 <= status < 300:
+            raise ClusterUnreadable(f"{path}: {status} {reason}; update must be allowed")
 
 
 def learned_object(context: str | None, namespace: str | None = None) -> LearnedObject | None:

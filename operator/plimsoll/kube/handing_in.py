@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubernetes.client import ApiClient
-from kubernetes.client.exceptions import ApiException
-from urllib3.exceptions import HTTPError
 
+from plimsoll.kube.by_hand import call
 from plimsoll.kube.kinds import OWNER
-from plimsoll.kube.reader import TIMEOUT_SECONDS, ClusterUnreadable, client_of
+from plimsoll.kube.reader import ClusterUnreadable, client_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +34,11 @@ class Handed:
 
     def _call(self, method: str, verb: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         path = OWNER.path(self.namespace, self.name)
-        sent = {"Accept": "application/json"}
-        if body is not None:
-            sent["Content-Type"] = "application/merge-patch+json"
-        request = self.client.param_serialize(
-            method, path, header_params=sent, body=body, auth_settings=["BearerToken"]
-        )
-        try:
-            answer = self.client.call_api(*request, _request_timeout=TIMEOUT_SECONDS)
-            text = answer.read()  # type: ignore[no-untyped-call]
-        except ApiException as error:
-            raise ClusterUnreadable(f"{path}: {error.status} {error.reason}") from None
-        except (HTTPError, OSError) as error:
-            raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
-        if not 200 <= answer.status < 300:
-            needed = f"; {verb} must be allowed" if answer.status in (401, 403) else ""
-            raise ClusterUnreadable(f"{path}: {answer.status} {answer.reason}{needed}")
+        media = "" if body is None else "application/merge-patch+json"
+        status, reason, text = call(self.client, method, path, body, media=media)
+        if not 200 <= status < 300:
+            needed = f"; {verb} must be allowed" if status in (401, 403) else ""
+            raise ClusterUnreadable(f"{path}: {status} {reason}{needed}")
         found: dict[str, Any] = json.loads(text)
         return found
 
