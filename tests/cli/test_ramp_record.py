@@ -92,6 +92,33 @@ def test_an_answer_to_an_older_record_is_not_taken_for_this_one_s(
         recorder(cluster).record(ramp(step(1)), 0)
 
 
+OUTAGE = [0, 503, 429, 0, 500]
+
+
+@pytest.mark.parametrize(
+    ("before", "what"), [(0, "is looked at"), (1, "is written to"), (2, "is waited for")]
+)
+def test_an_outage_that_passes_costs_no_ramp(
+    cluster: Api, capsys: pytest.CaptureFixture[str], before: int, what: str
+):
+    answers(cluster, taken=True, message="it taught this")
+    asking = recorder(cluster)
+    cluster.away = [200] * before + OUTAGE
+    asking.record(ramp(step(1)), 0)
+    assert not cluster.away, f"it begins when the deployment {what}"
+    assert handed_in(cluster).set == "chat-1234abcd"
+    assert "recorded: it taught this" in capsys.readouterr().err
+
+
+def test_an_outage_that_does_not_pass_is_told_as_the_cluster_s(cluster: Api, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ramp_record, "PATIENCE_SECONDS", 0.1)
+    asking = recorder(cluster)
+    cluster.away = [503] * 1000
+    with pytest.raises(BadInput, match=r"^--context: .*: 503 Service Unavailable$"):
+        asking.record(ramp(step(1)), 0)
+    assert not cluster.written
+
+
 def test_a_refusal_is_an_error_with_the_operator_s_reason(cluster: Api):
     answers(cluster, taken=False, message="the ramp was refused: why")
     with pytest.raises(BadInput, match="--record: the ramp was refused: why"):

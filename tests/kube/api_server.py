@@ -27,6 +27,8 @@ class Api(ThreadingHTTPServer):
         """What somebody else does once one of them was patched."""
         self.written: list[tuple[str, dict[str, object]]] = []
         self.write_status = 200
+        self.away: list[int] = []
+        """What becomes of each of the next requests about single objects: 200 is as ever, 0 hangs up, else this status."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -38,6 +40,8 @@ class Handler(BaseHTTPRequestHandler):
         self.server.asked.append(self.path)
         self.server.tokens.add(self.headers.get("Authorization"))
         if url.path in self.server.objects:
+            if self._is_away():
+                return
             self._answer(200, self.server.objects[url.path])
             return
         found = self.server.lists.get(url.path, 404)
@@ -58,10 +62,21 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_PATCH(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self._is_away():
+            return
         self.server.written.append((self.path, body))
         if self.server.write_status == 200:
             self.server.patched(body)
         self._answer(self.server.write_status, body)
+
+    def _is_away(self) -> bool:
+        status = self.server.away.pop(0) if self.server.away else 200
+        if status == 200:
+            return False
+        if status:
+            self._answer(status, {"kind": "Status", "message": "away"})
+        self.close_connection = True
+        return True
 
     def _answer(self, status: int, body: Mapping[str, object]) -> None:
         payload = json.dumps(body).encode()

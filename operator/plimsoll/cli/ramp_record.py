@@ -6,9 +6,9 @@ Only the operator writes what is learned; an annotation on the deployment carrie
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from plimsoll import names
 from plimsoll.cli.errors import BadInput, note
@@ -25,6 +25,7 @@ from plimsoll.load.conclusions import Ramp, Step
 
 PATIENCE_SECONDS: Final = 120.0
 LOOK_SECONDS: Final = 1.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,25 +39,17 @@ class Recorder:
     replicas: int
 
     def record(self, ramp: Ramp, prefix_tokens: int) -> None:
-        """Raises BadInput where nothing was taken."""
+        """Raises BadInput where nothing was taken. An outage that passes costs time, never the minutes of the ramp."""
         from plimsoll.kube.handing_in import handed  # noqa: PLC0415 - the client loads for a second
 
         text = write_record(self._made(ramp, prefix_tokens))
         with reaching(self.context):
             deployment = handed(self.namespace, self.name, self.context)
-            if _serving(deployment.status()) != (self.set, self.replicas):
+            if _serving(_patiently(deployment.status)) != (self.set, self.replicas):
                 raise BadInput("--record: other replicas serve now than when it began; nothing was recorded")
-            deployment.annotate(names.ANNOTATION_RAMP, text)
-            until = time.monotonic() + PATIENCE_SECONDS
-            while time.monotonic() < until:
-                said = deployment.status().get("ramp") or {}
-                if said.get("record") == digest_of(text):
-                    return _tell(said)
-                time.sleep(LOOK_SECONDS)
-        raise BadInput(
-            f"--record: handed in, but the operator has not answered within {PATIENCE_SECONDS:g} s; "
-            "status.ramp will say what it made of it"
-        )
+            _patiently(lambda: deployment.annotate(names.ANNOTATION_RAMP, text))
+            said = _answer(deployment.status, digest_of(text))
+        _tell(said)
 
     def _made(self, ramp: Ramp, prefix_tokens: int) -> RampRecord:
         if ramp.interrupted:
@@ -102,6 +95,35 @@ def _serving(status: Mapping[str, Any]) -> tuple[str, int] | None:
     """The only set with ready replicas, and how many."""
     ready = [(one["name"], one["ready"]) for one in status.get("sets") or () if one.get("ready")]
     return ready[0] if len(ready) == 1 else None
+
+
+def _patiently(ask: Callable[[], T]) -> T:
+    """Asked again for as long as nobody answers, up to the end of the patience."""
+    from plimsoll.kube.by_hand import Unanswered  # noqa: PLC0415 - the client loads for a second
+
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return ask()
+        except Unanswered:
+            if time.monotonic() > until:
+                raise
+            time.sleep(LOOK_SECONDS)
+
+
+def _answer(status: Callable[[], Mapping[str, Any]], record: str) -> Mapping[str, Any]:
+    """What the operator says of a record that was handed in."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        said = _patiently(status).get("ramp") or {}
+        if said.get("record") == record:
+            return said
+        if time.monotonic() > until:
+            raise BadInput(
+                f"--record: handed in, but the operator has not answered within {PATIENCE_SECONDS:g} s; "
+                "status.ramp will say what it made of it"
+            )
+        time.sleep(LOOK_SECONDS)
 
 
 def _points(ramp: Ramp) -> Iterator[RampPoint]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from kubernetes.client import ApiClient
 
-from plimsoll.kube.by_hand import call
+from plimsoll.kube.by_hand import Unanswered, call
 from plimsoll.kube.kinds import OWNER
 from plimsoll.kube.reader import ClusterUnreadable, client_of
 
@@ -36,6 +36,8 @@ class Handed:
         path = OWNER.path(self.namespace, self.name)
         media = "" if body is None else "application/merge-patch+json"
         status, reason, text = call(self.client, method, path, body, media=media)
+        if status == 429 or status >= 500:
+            raise Unanswered(f"{path}: {status} {reason}")
         if not 200 <= status < 300:
             needed = f"; {verb} must be allowed" if status in (401, 403) else ""
             raise ClusterUnreadable(f"{path}: {status} {reason}{needed}")
