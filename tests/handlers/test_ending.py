@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from plimsoll.handlers import ending
 from plimsoll.handlers.admission import WebhookOptions
 from plimsoll.handlers.ending import LeaseLost, ended, raise_end, unless
 from plimsoll.handlers.life import Life, Options
+from plimsoll.kube import lease
 from tests.kube import virtual
 from tests.kube.api_server import kubeconfig
 
+CHART = Path(__file__).parents[2] / "charts/plimsoll/templates/deployment.yaml"
 HOOK = WebhookOptions(port=0, hosts=("webhook.svc",), secret="webhook")
 
 
@@ -90,3 +96,29 @@ def test_what_should_have_gone_on_is_told_by_its_error_or_its_name() -> None:
         assert goes_on.cancelled()
 
     virtual.run(main())
+
+
+def test_the_parts_end_before_the_last_resort_and_that_before_the_kubelet_kills() -> None:
+    granted = re.search(r"terminationGracePeriodSeconds: (\d+)", CHART.read_text())
+    assert granted is not None
+    # Three servers: for probes, for admission and for alerts.
+    parts = ending.TURNS_SECONDS + ending.LESSONS_SECONDS + 3 * ending.ANSWERS_SECONDS
+    parts += lease.CALL_SECONDS + ending.KOPF_SECONDS
+    assert parts < ending.LAST_RESORT_SECONDS < float(granted[1])
+
+
+def test_what_nobody_can_cancel_is_named_and_ends_with_the_process() -> None:
+    program = """
+import threading
+from plimsoll.handlers import ending
+
+def a_thread_that_hangs():
+    threading.Event().wait()
+
+ending.LAST_RESORT_SECONDS = 0.2
+ending.end_by_force()
+threading.Thread(target=a_thread_that_hangs).start()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "a_thread_that_hangs" in ended.stderr

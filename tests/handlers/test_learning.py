@@ -34,8 +34,11 @@ class Store:
         self.seed_version = 7
         self.writes = 0
         self.broken = False
+        self.silent = False
 
     async def read(self) -> Stored:
+        if self.silent:
+            await asyncio.sleep(3600)
         if self.broken:
             raise Unreachable("no route")
         return Stored(self.text, str(self.version) if self.version else "")
@@ -63,8 +66,10 @@ class Nobody:
 Told = Callable[[Measured, Store, Learning], Awaitable[None]]
 
 
-def living(store: Store, main: Told) -> None:
-    async def all_of_it() -> None:
+def living(store: Store, main: Told) -> float:
+    """How many seconds it took to end."""
+
+    async def all_of_it() -> float:
         measured = Measured()
         learning = Learning(measured, cast(EngineReports, Nobody()), cast(LearnedStore, store))
         await learning.load()
@@ -72,10 +77,12 @@ def living(store: Store, main: Told) -> None:
         try:
             await main(measured, store, learning)
         finally:
+            told = asyncio.get_running_loop().time()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+        return asyncio.get_running_loop().time() - told
 
-    run(all_of_it())
+    return run(all_of_it())
 
 
 def teach(measured: Measured, *entries: Residual) -> None:
@@ -252,3 +259,15 @@ def test_what_was_learned_last_is_written_when_the_process_ends() -> None:
 
     living(store, main)
     assert kept(store) == {"a"}
+
+
+def test_an_api_server_that_is_silent_when_the_process_ends_is_waited_for_for_seconds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main(measured: Measured, store: Store, _: Any) -> None:
+        await asyncio.sleep(1)
+        teach(measured, entry("a"))
+        store.silent = True
+
+    assert living(Store(), main) < 10
+    assert "what was learned last is lost" in caplog.text

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from plimsoll.handlers import wakes
+from plimsoll.handlers.ending import ended
 from plimsoll.handlers.wakes import Wakes
 from plimsoll.kube.errors import Unreachable
+from tests.kube import virtual
 
 
 async def settle(queue: Wakes, what: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
@@ -196,3 +198,29 @@ def test_it_ends_though_a_wake_comes_as_it_is_told_to(steps: int) -> None:
         assert done
 
     asyncio.run(main())
+
+
+def test_a_turn_that_does_not_end_soon_is_cut_off_where_the_process_ends_and_its_neighbours_are_finished(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    finished: list[str] = []
+
+    async def main() -> float:
+        async def turn(key: str) -> None:
+            await asyncio.sleep(3600 if key == "hangs" else 1)
+            finished.append(key)
+
+        queue = Wakes(turn)
+        for key in ("hangs", "moves"):
+            queue.wake(key)
+        task = asyncio.create_task(queue.run())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await ended(task)
+        assert queue.idle
+        return asyncio.get_running_loop().time()
+
+    assert virtual.run(main()) < 10
+    assert finished == ["moves"]
+    assert "turn of hangs is cut off" in caplog.text
+    assert "turn of moves" not in caplog.text

@@ -25,6 +25,7 @@ from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError, problems_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.inventory import Inventory
+from plimsoll.handlers.ending import ANSWERS_SECONDS
 from plimsoll.kube.errors import KubeError
 from plimsoll.kube.rights import Rights, User
 from plimsoll.planning.plan import Plan
@@ -314,7 +315,7 @@ async def serve(admission: Admission, host: str, port: int, context: ssl.SSLCont
 
     app = web.Application(client_max_size=LONGEST_BODY)
     app.add_routes([web.post(PATH, validate)])
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=ANSWERS_SECONDS)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port, ssl_context=context).start()

@@ -20,6 +20,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from plimsoll.handlers import tls
+from plimsoll.handlers.ending import ANSWERS_SECONDS
 
 LOG: Final = logging.getLogger(__name__)
 PATH: Final = "/alerts"
@@ -77,7 +78,7 @@ class Alerted:
         self._token()
         app = web.Application(client_max_size=LONGEST_BODY)
         app.add_routes([web.post(PATH, self._answer)])
-        runner = web.AppRunner(app, access_log=None)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=ANSWERS_SECONDS)
         await runner.setup()
         try:
             site = web.TCPSite(runner, host, self._options.port, ssl_context=context)

@@ -14,6 +14,8 @@ from typing import Final
 
 from aiohttp import web
 
+from plimsoll.handlers.ending import ANSWERS_SECONDS
+
 SILENT_SECONDS: Final = 240.0
 """Watches are told something about once a minute, be it that there is no news; they find out by themselves after 70 s."""
 HANGING_SECONDS: Final = 600.0
@@ -79,7 +81,7 @@ async def serve(probe: Probe, host: str, port: int) -> web.AppRunner:
         web.get("/readyz", ready),
         web.get("/metrics", metrics),
     ])  # fmt: skip
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=ANSWERS_SECONDS)
     await runner.setup()
     await web.TCPSite(runner, host, port).start()
     await asyncio.sleep(0)

@@ -15,6 +15,7 @@ from typing import Final
 from plimsoll import names
 from plimsoll.facts.learned import NOTHING, Learned, export_learned, import_learned, merged
 from plimsoll.facts.learned_rows import LearnedError
+from plimsoll.handlers.ending import LESSONS_SECONDS
 from plimsoll.kube.engine_reports import EngineReports
 from plimsoll.kube.errors import Conflict, KubeError
 from plimsoll.kube.learned_store import LearnedStore, Stored
@@ -66,7 +67,14 @@ class Learning:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
             if self._measured.changed.is_set():
+                await self._keep_last()
+
+    async def _keep_last(self) -> None:
+        try:
+            async with asyncio.timeout(LESSONS_SECONDS):
                 await self._keep(last=True)
+        except TimeoutError:
+            LOG.warning("what was learned last is lost: the API server did not answer in time")
 
     async def _keep(self, *, last: bool = False) -> None:
         if self._store is None:

@@ -26,7 +26,7 @@ from plimsoll.handlers import telemetry
 from plimsoll.handlers.admission import Admission, WebhookOptions
 from plimsoll.handlers.alerted import Alerted, AlertsOptions
 from plimsoll.handlers.connected import Connected
-from plimsoll.handlers.ending import ended, raise_end, unless
+from plimsoll.handlers.ending import KOPF_SECONDS, end_by_force, ended, raise_end, unless
 from plimsoll.handlers.events import registry_of, settings_of
 from plimsoll.handlers.health import Metric, Probe, serve
 from plimsoll.handlers.learning import Learning
@@ -53,7 +53,6 @@ LOG: Final = logging.getLogger(__name__)
 MOVED_SECONDS: Final = 1.0
 """A fleet that changes wakes those that wait for it, at most so often."""
 
-KOPF_SECONDS: Final = 10.0
 REVIEW_SECONDS: Final = 2.0
 """Of a question about a user's rights, for which somebody waits."""
 
@@ -101,7 +100,9 @@ class Life:
         self._served = NONE
 
     def stop(self) -> None:
-        """Ask it to end; turns that run are finished."""
+        """Ask it to end; turns that run are finished where they can be soon."""
+        if self.options.signals and not self._stop.is_set():
+            end_by_force()
         self._stop.set()
 
     def handle_signals(self) -> None:
@@ -161,6 +162,11 @@ class Life:
             await self.connected.start()
             self._sees = True
 
+    async def _prepare(self) -> None:
+        """What the first turn needs: all that there is seen, and what was learned before."""
+        await self._see()
+        await self.learning.load()
+
     def _answer(
         self, options: WebhookOptions, keeping: Door, asking: Door, leads: Callable[[], bool]
     ) -> None:
@@ -203,11 +209,10 @@ class Life:
         if self._webhook is not None:
             tasks["webhook"] = self._webhook
         try:
-            if not await unless(self._stop, self._see(), tasks.get("lease"), tasks.get("webhook")):
+            if not await unless(self._stop, self._prepare(), tasks.get("lease"), tasks.get("webhook")):
                 raise_end(tasks)
                 return
             self._served = self.connected.capabilities()
-            await self.learning.load()
             tasks["learning"] = asyncio.create_task(self.learning.run())
             tasks["turns"] = asyncio.create_task(self.wakes.run())
             tasks["control"] = asyncio.create_task(self.control.run())
@@ -222,6 +227,7 @@ class Life:
             await asyncio.wait(set(tasks.values()), return_when=asyncio.FIRST_COMPLETED)
             raise_end(tasks)
         finally:
+            self.stop()
             # Turns are finished first, and kopf ends last: when it ends it cancels what began after it.
             await ended(tasks.pop("control", None))
             await ended(tasks.pop("turns", None))

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
+from plimsoll.handlers.ending import TURNS_SECONDS, ended
 from plimsoll.kube.errors import KubeError, Refused
 
 LOG: Final = logging.getLogger(__name__)
@@ -114,7 +115,7 @@ class Wakes:
             self._news.set()
 
     async def run(self) -> None:
-        """Until cancelled; turns that run then are waited for."""
+        """Until cancelled; turns that run then are finished, those of them that can be soon."""
         try:
             while True:
                 self._news.clear()
@@ -131,7 +132,10 @@ class Wakes:
                     continue
         finally:
             if self._tasks:
-                await asyncio.wait(set(self._tasks))
+                _, late = await asyncio.wait(set(self._tasks), timeout=TURNS_SECONDS)
+                for task in late:
+                    LOG.warning("%s is cut off: it did not end within %.0f s", task.get_name(), TURNS_SECONDS)
+                    await ended(task)
 
     def _fire(self) -> float | None:
         """Wake the keys whose time has come; how long until the next one."""

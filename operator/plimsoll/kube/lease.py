@@ -113,7 +113,7 @@ class Lease:
         if not self._written:
             return
         try:
-            async with asyncio.timeout(RENEW_SECONDS):  # nobody waits much longer for it anyway
+            async with asyncio.timeout(CALL_SECONDS):  # nobody waits much longer for it anyway
                 seen = self._take(await self._door.get(self._path))
                 if seen.holder == self.identity:
                     body = self._body(seen, holder="", seconds=1)
