@@ -102,6 +102,15 @@ def test_who_may_bring_a_newer_image_restarts_what_runs_this_one(before: str, no
     assert (newer > set(first.revisions)) is (now == "operator")
 
 
+def test_a_set_of_a_release_that_did_not_write_down_the_admins_image_is_known_by_its_digest() -> None:
+    asked = seen(spec={"replicas": 2}, config=offering(HOLES, "operator"))
+    first = decide(asked)
+    there = after(first, asked)
+    older = {name: replace(one, admins_image="") for name, one in there.revisions.items()}
+    again = decide(replace(there, revisions=older, config=offering(HOLES, "manual")))
+    assert replicas(again) == replicas(first)
+
+
 @pytest.mark.parametrize(
     ("source", "brings"),
     [

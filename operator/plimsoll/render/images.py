@@ -31,6 +31,8 @@ class Image:
     binding: str
     """What of it makes a set another one: an image that a person chose for this deployment. Published images and mirrors
     are the operator's and the admin's matter, and change no set that is there."""
+    admins: str = ""
+    """As the admin names it for the version, before a mirror takes its registry's place; empty where it is not the admin's."""
 
 
 def image_of(spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts, config: OperatorConfig) -> Image:
@@ -50,6 +52,7 @@ def image_of(spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts, confi
         pull_secrets=secrets,
         own=False,
         binding=named if named is not None and rolled_by_operator(spec, config) else "",
+        admins=named or "",
     )
 
 

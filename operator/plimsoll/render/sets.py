@@ -78,9 +78,13 @@ def set_name(
 def _stands(
     one: Revision, spec: LLMDeploymentSpec, chosen: PlanSet, image: Image, config: OperatorConfig
 ) -> bool:
-    """Whether a set is what would be made now but for who may replace its image: it runs the same one, or nobody may."""
-    bound = "" if image.binding else one.admins_image
-    stays = one.image == image.name or (bound != "" and not rolled_by_operator(spec, config))
+    """Whether a set is what would be made now but for who may replace its image: it runs the same one, or nobody may.
+
+    Older releases did not write down how the admin named the image; as long as the name is the same, its digest tells.
+    """
+    bound = "" if image.binding else one.admins_image or image.admins
+    kept = one.admins_image != "" and not rolled_by_operator(spec, config)
+    stays = one.image == image.name or kept
     return (
         stays
         and not image.own
