@@ -16,6 +16,7 @@ NOW = 10_000.0
 def probe(*, alive_at: float = NOW, began: float | None = None, missing: str | None = None) -> Probe:
     def metrics() -> Iterator[Metric]:
         yield Metric("plimsoll_leads", "gauge", "Whether it acts.", (("", 1.0),))
+        yield Metric("plimsoll_deployments", "gauge", "How many.", (("", 3.0),))
 
     return Probe(
         now=lambda: NOW,
@@ -69,3 +70,8 @@ def test_it_says_how_it_is(one: Probe, path: str, status: int, words: str) -> No
     found = asked(one, path)
     assert found[0] == status
     assert words in found[1]
+
+
+def test_metrics_that_are_asked_for_by_name_are_told_alone() -> None:
+    _, told = asked(probe(), "/metrics?name[]=plimsoll_deployments")
+    assert [line for line in told.splitlines() if not line.startswith("#")] == ["plimsoll_deployments 3"]

@@ -6,7 +6,8 @@ Samples are made while the page is written, since there is one for each figure o
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +28,9 @@ PAGE_BYTES: Final = resource.getpagesize()
 
 def metric(told: Own, samples: Iterable[Sample]) -> Metric:
     """As the table has it."""
-    return Metric(told.name, told.kind, told.text, ((_labels(told, values), one) for values, one in samples))
+    return Metric(
+        told.name, told.kind, told.text, ((_labels(told.labels, values), one) for values, one in samples)
+    )
 
 
 def single(told: Own, value: float) -> Metric:
@@ -97,31 +100,50 @@ def deployments(books: Books) -> Iterator[Metric]:
     """Of what turns have decided and seen."""
     yield metric(own.PLANS, sorted(books.plans.items()))
     yield metric(own.DECISIONS, sorted(books.decisions.items()))
-    listed = [(tuple(key.split("/", 1)), figures) for key, figures in books]
-    yield metric(own.REPLICAS, _by_word(listed, "replicas"))
-    yield metric(own.DEVICES, ((who, one.devices) for who, one in listed if one.devices is not None))
-    yield metric(own.SLO, _by_word(listed, "slo"))
-    promised = ((who, one.availability) for who, one in listed if one.availability is not None)
-    yield metric(own.AVAILABILITY, promised)
-    yield metric(own.PREDICTED, _by_word(listed, "predicted"))
-    yield metric(own.KV_TOKENS, _by_word(listed, "kv_tokens"))
-    yield metric(
-        own.TENSOR_PARALLEL, (((*who, f.link), f.tensor) for who, f in listed if f.tensor is not None)
+    # Whose figures they are is written out once, and not for each of them: these are nearly all lines of the page.
+    listed = [(_labels(own.LLM, key.split("/", 1)), figures) for key, figures in books]
+    yield _by_word(own.REPLICAS, listed, lambda one: one.replicas)
+    yield _single(own.DEVICES, listed, lambda one: one.devices)
+    yield _by_word(own.SLO, listed, lambda one: one.slo)
+    yield _single(own.AVAILABILITY, listed, lambda one: one.availability)
+    yield _by_word(own.PREDICTED, listed, lambda one: one.predicted)
+    yield _by_word(own.KV_TOKENS, listed, lambda one: one.kv_tokens)
+    yield _by_word(
+        own.TENSOR_PARALLEL, listed, lambda one: () if one.tensor is None else ((one.link, one.tensor),)
     )
-    yield metric(own.CONDITION, _by_word(listed, "conditions"))
-    yield metric(own.RESTARTS, ((who, one.restarts) for who, one in listed))
+    yield _by_word(own.CONDITION, listed, lambda one: one.conditions)
+    yield _single(own.RESTARTS, listed, lambda one: one.restarts)
 
 
-def _by_word(listed: Iterable[tuple[tuple[str, ...], Figures]], name: str) -> Iterator[Sample]:
-    for who, figures in listed:
-        for word, value in getattr(figures, name):
-            yield (*who, word), value
+Listed = Sequence[tuple[str, Figures]]
+"""Labels of the deployment as they are written, and what is told of it."""
 
 
-def _labels(told: Own, values: tuple[str, ...]) -> str:
-    pairs = zip(told.labels, values, strict=True)
+def _by_word(
+    told: Own, listed: Listed, figures_of: Callable[[Figures], Iterable[tuple[str, float]]]
+) -> Metric:
+    """One sample for each word of the last label."""
+    label = told.labels[-1]
+    samples = (
+        (f'{who},{label}="{_escaped(word)}"', value)
+        for who, figures in listed
+        for word, value in figures_of(figures)
+    )
+    return Metric(told.name, told.kind, told.text, samples)
+
+
+def _single(told: Own, listed: Listed, figure_of: Callable[[Figures], float | None]) -> Metric:
+    """One sample for each deployment of which it is known."""
+    samples = ((who, value) for who, figures in listed if (value := figure_of(figures)) is not None)
+    return Metric(told.name, told.kind, told.text, samples)
+
+
+def _labels(names: Iterable[str], values: Iterable[str]) -> str:
+    pairs = zip(names, values, strict=True)
     return ",".join(f'{label}="{_escaped(value)}"' for label, value in pairs)
 
 
+@lru_cache(1024)
 def _escaped(text: str) -> str:
+    """Nearly all are words of ours, of which there are few."""
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
