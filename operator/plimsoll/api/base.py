@@ -7,6 +7,7 @@ schema is left to structural.py, reading files to loading.py.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
@@ -132,22 +133,16 @@ class ApiModel(BaseModel):
         return self
 
     def _has_unique_items(self) -> None:
-        for name, info in type(self).model_fields.items():
-            extra = info.json_schema_extra
-            kind = extra.get(LIST_TYPE) if isinstance(extra, dict) else None
-            items = getattr(self, name)
-            if kind not in ("set", "map") or not items:
-                continue
+        for name, shown_as, keys in _listings(type(self)):
             seen = set()
-            keys: Any = extra.get(LIST_KEYS) if isinstance(extra, dict) else None
-            for item in items:
+            for item in getattr(self, name) or ():
                 key = tuple(getattr(item, k) for k in keys) if keys else item
                 if key in seen:
                     shown = key[0] if isinstance(key, tuple) and len(key) == 1 else key
                     raise PydanticCustomError(
                         "duplicate",
                         "{shown} is listed twice; each may stand there once",
-                        {"shown": repr(shown), "field": info.alias or name},
+                        {"shown": repr(shown), "field": shown_as},
                     )
                 seen.add(key)
 
@@ -157,11 +152,30 @@ class ApiModel(BaseModel):
         Without defaults: only what was written, for merging.
         """
         dumped: dict[str, Any] = {}
-        for name, info in type(self).model_fields.items():
+        for name, key, owned_default in _fields(type(self)):
             value = getattr(self, name)
-            if value is not None and (name in self.model_fields_set or (defaults and is_owned(info))):
-                dumped[info.alias or name] = _plain(value, defaults=defaults)
+            if value is not None and (name in self.model_fields_set or (defaults and owned_default)):
+                dumped[key] = _plain(value, defaults=defaults)
         return dumped
+
+
+@cache
+def _listings(model: type[ApiModel]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Fields whose items may each stand there once: the name, how the user spells it, and by what items are told apart. Every
+    object that is read asks for it, and most have none."""
+    found = []
+    for name, info in model.model_fields.items():
+        extra = info.json_schema_extra
+        if isinstance(extra, dict) and extra.get(LIST_TYPE) in ("set", "map"):
+            keys: Any = extra.get(LIST_KEYS) or ()
+            found.append((name, info.alias or name, tuple(keys)))
+    return tuple(found)
+
+
+@cache
+def _fields(model: type[ApiModel]) -> tuple[tuple[str, str, bool], ...]:
+    """The name of each, how the user spells it, and whether the API server writes its default."""
+    return tuple((name, info.alias or name, is_owned(info)) for name, info in model.model_fields.items())
 
 
 def _plain(value: Any, *, defaults: bool) -> Any:
