@@ -9,10 +9,10 @@ import pytest
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
-from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
+from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, RampStatus
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.reconcile.books import OTHER, Books, Figures
-from plimsoll.status.told import News
+from plimsoll.status.told import News, ramp_news
 
 CONFIG = OperatorConfig()
 STATUS = LLMDeploymentStatus.model_validate({
@@ -130,3 +130,10 @@ def test_what_control_does_is_counted_by_its_own_reasons() -> None:
     books = Books()
     books.decided([News("Normal", "Scale", "Rising", "m")] * 2)
     assert dict(books.decisions) == {("Scale", "Rising"): 2}
+
+
+def test_what_became_of_a_ramp_is_counted_as_the_event_says_it() -> None:
+    books = Books()
+    for taken in (True, False):
+        books.decided(ramp_news(None, RampStatus(record="a", taken=taken, message="m")))
+    assert dict(books.decisions) == {("RampRecorded", "RampTaken"): 1, ("RampRecorded", "RampRefused"): 1}

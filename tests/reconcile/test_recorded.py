@@ -19,7 +19,7 @@ from plimsoll.facts.ramp_record import LEAST, MOST, RampPoint, RampRecord, write
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
 from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.measured import Measured
-from plimsoll.reconcile.recorded import Judged, judged, ramp_told, waits
+from plimsoll.reconcile.recorded import Judged, Ramps, judged, ramp_told, ramp_untold
 from plimsoll.reconcile.seen import Seen
 from plimsoll.status.told import ramp_news
 from tests.reconcile.test_measured import turned
@@ -102,13 +102,13 @@ def test_a_record_is_judged_once_whatever_came_of_it():
     seen, decision = turned()
     for text in (write_record(record(seen, decision)), "no record at all"):
         first = handed_in(seen, text)
-        assert waits(first.deployment)
+        assert ramp_untold(first.deployment)
         told = ramp_told(judged(first, decision, NOTHING), now=100.0)
         assert told is not None
         again = handed_in(seen, text, told)
-        assert not waits(again.deployment)
+        assert not ramp_untold(again.deployment)
         assert judged(again, decision, NOTHING) is None
-        assert waits(handed_in(seen, f"{text} ", told).deployment), "another one is judged again"
+        assert ramp_untold(handed_in(seen, f"{text} ", told).deployment), "another one is judged again"
 
 
 def test_the_same_record_once_more_teaches_nothing_new():
@@ -122,10 +122,40 @@ def test_the_same_record_once_more_teaches_nothing_new():
     assert taken(seen, decision, measured.own).speed == speed, "a turn that could not tell it is made again"
 
 
+def test_what_serves_by_the_time_that_a_lesson_is_kept_changes_nothing_of_it():
+    seen, decision = turned()
+    measured, ramps = Measured(), Ramps()
+    first = handed_in(seen, write_record(record(seen, decision)))
+    assert ramps.look("a", first, decision, measured) is None
+    assert ramps.waits("a"), "nobody keeps it yet"
+    gone = replace(first, serving=replace(first.serving, sets=()))
+    assert ramps.look("a", gone, decision, measured) is None
+    measured.kept = measured.own
+    found = ramps.look("a", gone, decision, measured)
+    assert found is not None
+    assert found.speed is not None
+    told = handed_in(gone, write_record(record(seen, decision)), ramp_told(found, now=100.0))
+    assert ramps.look("a", told, decision, measured) is None
+    assert not ramps.waits("a")
+
+
+def test_a_lesson_is_told_too_where_a_newer_one_took_its_place_before_it_was_kept():
+    seen, decision = turned()
+    measured, ramps = Measured(), Ramps()
+    older = handed_in(seen, write_record(record(seen, decision, at=50)))
+    assert ramps.look("a", older, decision, measured) is None
+    newer = taken(seen, decision, at=60).speed
+    assert newer is not None
+    measured.take(newer)
+    assert ramps.look("a", older, decision, measured) is None
+    measured.kept = measured.own
+    assert ramps.look("a", older, decision, measured) is not None
+
+
 def test_nothing_handed_in_is_nothing_to_judge():
     seen, decision = turned()
     assert judged(seen, decision, NOTHING) is None
-    assert not waits(handed_in(seen, "").deployment)
+    assert not ramp_untold(handed_in(seen, "").deployment)
 
 
 @pytest.mark.parametrize(

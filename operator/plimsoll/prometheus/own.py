@@ -64,7 +64,7 @@ PLANS: Final = Own(
 DECISIONS: Final = Own(
     "plimsoll_decisions_total",
     "counter",
-    "Decisions told as events, by what they are about (a condition, Scale or Retune) and the reason.",
+    "Decisions told as events, by what they are about (a condition, Scale, Retune or RampRecorded) and the reason.",
     ("about", "reason"),
 )
 ALERTS_RECEIVED: Final = Own(

@@ -21,13 +21,13 @@ from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, PlanStatus
 from plimsoll.facts.gpus import LinkKind, UnknownGpu, gpu_named
 from plimsoll.facts.serving import Serving, Stage
 from plimsoll.planning.plan import Plan
-from plimsoll.status.told import News
+from plimsoll.status.told import RAMP, News
 
 OTHER: Final = "Other"
 """In place of a word that is not in our tables: what pods say of themselves must not make series without end."""
 
-ACTS: Final = frozenset({"Scale", "Retune"})
-"""Decisions that are about no condition; control gives their reasons."""
+ACTS: Final = frozenset({"Scale", "Retune", RAMP})
+"""Decisions that are about no condition; whoever takes them has few reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

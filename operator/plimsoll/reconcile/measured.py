@@ -8,31 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from plimsoll.api.defaults import effective
-from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
-from plimsoll.facts.engines import engine_facts
-from plimsoll.facts.gpus import UnknownGpu, gpu_named
 from plimsoll.facts.learned import NOTHING, Learned, Residual, merged, paced, taught
 from plimsoll.facts.learned_speed import Speed
 from plimsoll.facts.report import Report
 from plimsoll.facts.serving import PodSeen, Serving
 from plimsoll.planning.memory.lessons import Start, lessons
+from plimsoll.reconcile.as_planned import NotAsPlanned, runs
 from plimsoll.reconcile.decide import Decision
 from plimsoll.reconcile.seen import Seen
 from plimsoll.render.revision import Revision
 
-CHANGES_ENGINE: Final = re.compile(
-    r"/spec/initContainers|/spec/containers(/[^/]+(/(args|command|env|envFrom|image)(/.*)?)?)?$"
-)
-"""Paths of patches that may bring another engine, or tell it other words."""
-ENGINES_OWN: Final = ("VLLM_", "PYTORCH_")
-"""Beginnings of variables by which an engine, or what it allocates with, does otherwise."""
 LOG: Final = logging.getLogger(__name__)
 
 
@@ -127,12 +117,13 @@ class Measured:
             self._taught.pop(key, None)
 
     def take(self, speed: Speed) -> bool:
-        """What a ramp taught; whether it is kept by now. A status may say so only then, as a record is judged no more once it does."""
+        """What a ramp taught; whether it, or what was taught since, is kept by now. A status may say so only then, as a record is
+        judged no more once it does."""
         after = paced(self.own, speed)
         if after != self.own:
             self.know(after, self.seed)
             self.changed.set()
-        return self.kept.speed(speed.key) == speed
+        return self.kept.speed(speed.key) == after.speed(speed.key)
 
     def _teach(self, key: str, pod: PodSeen, found: tuple[Residual, ...]) -> None:
         if pod.since < self.began:
@@ -157,22 +148,6 @@ def planned_sets(decision: Decision) -> Mapping[str, Revision]:
     return {name: decision.revisions[name] for name in sets if name in decision.revisions}
 
 
-def is_as_planned(seen: Seen) -> bool:
-    """Whether the engine has the words that the plan has for it, and is the one that others get by its version. What presets and
-    defaults say counts as what the owner says."""
-    try:
-        spec = effective(seen.deployment.spec, seen.deployment.namespace, seen.config).spec
-    except SpecError:
-        return False
-    patched = (patch.path for patch in spec.pod_patches)
-    return (
-        spec.engine.image is None
-        and not spec.engine.extra_args
-        and not any(one.name.startswith(ENGINES_OWN) for one in spec.engine.env)
-        and not any(CHANGES_ENGINE.match(path) for path in patched)
-    )
-
-
 def _stands_there(status: LLMDeploymentStatus, reports: Mapping[str, Report]) -> bool:
     tokens = [one.kv_tokens for one in reports.values()]
     return (
@@ -186,26 +161,17 @@ def _stands_there(status: LLMDeploymentStatus, reports: Mapping[str, Report]) ->
 
 
 def lessons_of(seen: Seen, decision: Decision, revision: Revision, report: Report) -> Iterator[Residual]:
-    """Nothing where model or GPU are not known, where another model or engine was planned for than is known now, or where the
-    owner runs something else than was planned: that would be believed for everybody's."""
-    model, planned = seen.facts.model, decision.plan.model_digest
-    if not is_as_planned(seen):
-        return
-    if model is None or (planned and planned != model.digest):
-        return
-    engine = seen.facts.engine or engine_facts(decision.plan.engine, decision.plan.engine_version)
-    if revision.engine_version != engine.version:
+    """Nothing where another start by the same plan would be another: that would be believed for everybody's."""
+    try:
+        found = runs(seen, decision, revision)
+    except NotAsPlanned:
         return
     entry = revision.entry
-    try:
-        gpu = gpu_named(entry.hardware.gpu)
-    except UnknownGpu:
-        return
     start = Start(
-        model=model,
-        gpu=gpu,
+        model=found.model,
+        gpu=found.gpu,
         layout=entry.layout,
-        engine=engine,
+        engine=found.engine,
         settings=entry.settings,
         device_bytes=entry.hardware.memory_bytes,
         kv_bytes=report.kv_bytes,

@@ -45,6 +45,6 @@ def _to_come(seen: Seen, chosen: PlanSet, replicas: int, there: SetSeen | None) 
             yield Reservation(deployment=owner, pool=placement.pool, devices=devices, pods=pods)
 
 
-def waits(serving: Serving) -> bool:
+def lacks_nodes(serving: Serving) -> bool:
     """Whether pods of it have no node: a change of the fleet may help."""
     return any(pod.stage is Stage.UNSCHEDULED for seen in serving.sets for pod in seen.pods)

@@ -8,7 +8,7 @@ answered would be believed for everybody who has that model on such devices.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
@@ -16,8 +16,8 @@ from plimsoll import names
 from plimsoll.api.defaults import effective
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.status import RampStatus
-from plimsoll.facts.engines import EngineFacts, engine_facts
-from plimsoll.facts.gpus import UnknownGpu, gpu_named
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.gpus import gpu_named
 from plimsoll.facts.learned import Learned, paced
 from plimsoll.facts.learned_speed import MOST_FACTOR, Speed
 from plimsoll.facts.model import ModelFacts
@@ -28,8 +28,9 @@ from plimsoll.planning.memory.learned_key import speed_key
 from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.speed.learning import speed_of
 from plimsoll.planning.speed.performance import Replica
+from plimsoll.reconcile.as_planned import NotAsPlanned, Runs, runs
 from plimsoll.reconcile.decide import Decision
-from plimsoll.reconcile.measured import is_as_planned, planned_sets
+from plimsoll.reconcile.measured import Measured, planned_sets
 from plimsoll.reconcile.seen import Seen
 from plimsoll.render.revision import Revision
 from plimsoll.status.live import timestamp
@@ -56,23 +57,53 @@ def ramp_told(what: Judged | None, now: float) -> RampStatus | None:
     return RampStatus(record=what.record, taken=what.speed is not None, message=message, at=timestamp(now))
 
 
-def waits(deployment: LLMDeployment) -> bool:
-    """Whether a record was handed in that nobody has judged yet."""
+@dataclass(slots=True)
+class Ramps:
+    """What was judged, until it is told: what else serves by then changes nothing of it, and what it taught must be kept first."""
+
+    _judged: dict[str, Judged] = field(default_factory=dict)
+    """By deployment."""
+
+    def look(self, key: str, seen: Seen, decision: Decision, measured: Measured) -> Judged | None:
+        """What may be told of a record now."""
+        record = ramp_untold(seen.deployment)
+        found = self._judged.get(key)
+        if found is None or found.record != record:
+            found = judged(seen, decision, measured.own)
+        if found is None:
+            self.forget(key)
+            return None
+        self._judged[key] = found
+        return found if found.speed is None or measured.take(found.speed) else None
+
+    def waits(self, key: str) -> bool:
+        """Whether something was judged of which nobody was told."""
+        return key in self._judged
+
+    def forget(self, key: str) -> None:
+        self._judged.pop(key, None)
+
+
+def ramp_untold(deployment: LLMDeployment) -> str:
+    """Digest of a record that was handed in and that the status says nothing of yet; empty where there is none."""
     text = deployment.metadata.annotations.get(names.ANNOTATION_RAMP)
     told = deployment.status.ramp
-    return bool(text) and (told is None or told.record != digest_of(text or ""))
+    if not text or (told is not None and told.record == digest_of(text)):
+        return ""
+    return digest_of(text)
 
 
 def judged(seen: Seen, decision: Decision, own: Learned) -> Judged | None:
     """None where nothing new was handed in. `own` is what this cluster has taught, without what an admin brought."""
-    if not waits(seen.deployment):
+    digest = ramp_untold(seen.deployment)
+    if not digest:
         return None
     text = seen.deployment.metadata.annotations[names.ANNOTATION_RAMP]
     try:
         speed = _speed(read_record(text), seen, decision, own)
-    except RecordError as why:
-        return Judged(record=digest_of(text), speed=None, message=f"the ramp was refused: {why}")
-    return Judged(record=digest_of(text), speed=speed, message=_said(speed))
+    except (RecordError, NotAsPlanned) as why:
+        return Judged(record=digest, speed=None, message=f"the ramp was refused: {why}")
+    return Judged(record=digest, speed=speed, message=_said(speed))
 
 
 def _speed(record: RampRecord, seen: Seen, decision: Decision, own: Learned) -> Speed:
@@ -81,17 +112,11 @@ def _speed(record: RampRecord, seen: Seen, decision: Decision, own: Learned) -> 
             f"it is of {_time(record.at)}, which is still to come; mind the clock it was made by"
         )
     serves = _serving(record, seen, planned_sets(decision))
-    entry = serves.entry
+    there, entry = runs(seen, decision, serves), serves.entry
     if entry.hardware.sharing > 1:
         raise RecordError("the set shares its devices, so neighbours were measured too")
-    model, engine = _model(seen, decision, serves)
-    try:
-        gpu = gpu_named(entry.hardware.gpu)
-    except UnknownGpu:
-        raise RecordError(
-            f"nothing is known of {entry.hardware.gpu}, so there is nothing to correct"
-        ) from None
-    key = speed_key(model, gpu, entry.layout, engine, entry.settings)
+    model, engine = _in_memory(there, seen), there.engine
+    key = speed_key(model, there.gpu, entry.layout, engine, entry.settings)
     known = own.speed(key)
     if known is not None and known.at > record.at:
         raise RecordError(f"a newer ramp of the same model and layout is known, of {_time(known.at)}")
@@ -118,26 +143,13 @@ def _serving(record: RampRecord, seen: Seen, planned: Mapping[str, Revision]) ->
         raise RecordError("the deployment is paused, so that what serves may not be what is planned")
     if record.set not in planned:
         raise RecordError("the set that serves is not what is planned now, or nothing can be planned now")
-    if not is_as_planned(seen):
-        raise RecordError(
-            "the deployment brings its own image, arguments or patches, which others do not run"
-        )
     return planned[record.set]
 
 
-def _model(seen: Seen, decision: Decision, serves: Revision) -> tuple[ModelFacts, EngineFacts]:
-    """As they are in memory."""
-    model, planned = seen.facts.model, decision.plan
-    if model is None:
-        raise RecordError("nothing is known of the model now")
-    if planned.model_digest and planned.model_digest != model.digest:
-        raise RecordError("another model is known now than was planned for")
-    engine = seen.facts.engine or engine_facts(planned.engine, planned.engine_version)
-    if engine.version != serves.engine_version:
-        raise RecordError("the set that serves runs another engine version than is planned for now")
+def _in_memory(there: Runs, seen: Seen) -> ModelFacts:
     deployment = seen.deployment
     spec = effective(deployment.spec, deployment.namespace, seen.config).spec
-    return as_served(model, spec.quantization.method, engine)[0], engine
+    return as_served(there.model, spec.quantization.method, there.engine)[0]
 
 
 def _replica(entry: PlanSet, model: ModelFacts, engine: EngineFacts) -> Replica:

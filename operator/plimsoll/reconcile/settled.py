@@ -15,7 +15,7 @@ from plimsoll.control.rollout.groups import halves
 from plimsoll.facts.serving import Serving, Stage
 from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
-from plimsoll.reconcile.recorded import waits
+from plimsoll.reconcile.recorded import ramp_untold
 from plimsoll.reconcile.token import token
 from plimsoll.render.shared import plan_ref
 from plimsoll.status.scaler_words import conflict
@@ -25,7 +25,7 @@ from plimsoll.status.standing import MOVING
 def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: Serving, mark: str) -> bool:
     """The children are as the last turn left them, and the status tells of the pods that are there."""
     metadata, status = deployment.metadata, deployment.status
-    if status.observed_generation != metadata.generation or not status.conditions or waits(deployment):
+    if status.observed_generation != metadata.generation or not status.conditions or ramp_untold(deployment):
         return False
     progress = get_condition(status.conditions, names.PROGRESSING)
     if progress is not None and progress.reason in (*MOVING, "Moving"):

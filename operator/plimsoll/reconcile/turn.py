@@ -29,10 +29,10 @@ from plimsoll.planning.plan import Outcome
 from plimsoll.planning.planner import PlanFacts
 from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.kept import Kept
-from plimsoll.reconcile.promises import waits
+from plimsoll.reconcile.promises import lacks_nodes
 from plimsoll.reconcile.reading_models import clear, read_models
 from plimsoll.reconcile.rebuild import rebuilt
-from plimsoll.reconcile.recorded import judged, ramp_told
+from plimsoll.reconcile.recorded import ramp_told
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.settled import settled
 from plimsoll.reconcile.told_models import Told
@@ -73,7 +73,7 @@ async def turn(world: World, key: str) -> float | None:
     ready = get_condition(deployment.status.conditions, names.READY)
     patience = RESYNC_SECONDS if ready is not None and ready.status == "True" else UNREADY_SECONDS
     # Promises and who waits for the fleet are not remembered over a restart.
-    rested = world.now() - since < patience and not (first and waits(serving))
+    rested = world.now() - since < patience and not (first and lacks_nodes(serving))
     if (
         rested
         and not world.asks(key)
@@ -97,11 +97,10 @@ async def turn(world: World, key: str) -> float | None:
     _remember(world, key, seen, decision)
     world.measured.learn(key, seen, decision)
     reports = world.measured.reports.of(key)
-    ramp = judged(seen, decision, world.measured.own)
-    unkept = ramp is not None and ramp.speed is not None and not world.measured.take(ramp.speed)
-    said = None if unkept else ramp_told(ramp, seen.now)
-    story = replace(_story(seen, decision, applied), reports=reports, ramp=said)
+    ramp = world.ramps.look(key, seen, decision, world.measured)
+    story = replace(_story(seen, decision, applied), reports=reports, ramp=ramp_told(ramp, seen.now))
     await _tell(world, deployment, story, body)
+    unkept = ramp is None and world.ramps.waits(key)
     world.measured.told(key, reports)
     again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), unsteady, patience]
     again.append(read.again_seconds)
@@ -190,7 +189,7 @@ def _remember(world: World, key: str, seen: Seen, decision: Decision) -> None:
         world.gone_since.pop(key, None)
     short = decision.plan.outcome in (Outcome.SHORT, Outcome.DOES_NOT_FIT, Outcome.INVALID)
     leaves = any(pod.leaves for there in seen.serving.sets for pod in there.pods)
-    if short or leaves or decision.lost or decision.reservations or waits(world.serving(key)):
+    if short or leaves or decision.lost or decision.reservations or lacks_nodes(world.serving(key)):
         world.hungry.add(key)
     else:
         world.hungry.discard(key)

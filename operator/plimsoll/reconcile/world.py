@@ -31,6 +31,7 @@ from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.measured import Measured
 from plimsoll.reconcile.models import Models
+from plimsoll.reconcile.recorded import Ramps
 from plimsoll.reconcile.resources import Resources
 from plimsoll.render.revision import Revision, RevisionUnreadable
 from plimsoll.render.shared import plan_ref
@@ -79,6 +80,7 @@ class World:
     """None where no pods are made that read models."""
     measured: Measured = field(default_factory=Measured)
     """What engines reported, and what was learned from it."""
+    ramps: Ramps = field(default_factory=Ramps)
     thinking: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "plan"))
     """Where decisions are made. They wait for nothing, so more threads would only take turns at one interpreter."""
     deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -163,6 +165,7 @@ class World:
         self.cluster.promise(key, ())
         self._spends.pop(key, None)
         self.measured.forget(key)
+        self.ramps.forget(key)
         self.gone_since.pop(key, None)
         self.looked_at.pop(key, None)
         self.hungry.discard(key)

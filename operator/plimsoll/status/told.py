@@ -29,6 +29,7 @@ from plimsoll.status.summary import cut, plan_status
 
 LONGEST_MESSAGE: Final = 2048
 LONGEST_REASON: Final = 1024
+RAMP: Final = "RampRecorded"
 OURS: Final = frozenset({
     names.READY, names.RECONCILING, names.STALLED, names.FITS, names.PLACED, names.PROGRESSING, names.DEGRADED,
     names.MODEL_FACTS, names.BETTER_PLAN, names.SCALING, names.SLO,
@@ -181,8 +182,8 @@ def ramp_news(before: RampStatus | None, after: RampStatus | None) -> tuple[News
     if after is None or (before is not None and before.record == after.record):
         return ()
     if after.taken:
-        return (News("Normal", "RampRecorded", "RampTaken", after.message),)
-    return (News("Warning", "RampRecorded", "RampRefused", after.message),)
+        return (News("Normal", RAMP, "RampTaken", after.message),)
+    return (News("Warning", RAMP, "RampRefused", after.message),)
 
 
 _WORTH_TELLING: Final = {
