@@ -41,6 +41,20 @@ class StepTimes:
     request_beside: float = 0.0
     """For each request that runs beside it."""
 
+    def scaled(self, *, steps: float, cache: float, prompts: float, beside: float) -> StepTimes:
+        """Each kind of time by a factor of its own."""
+        return replace(
+            self,
+            decode=tuple(one * steps for one in self.decode),
+            kv_token=self.kv_token * cache,
+            chunk=self.chunk * prompts,
+            prompt_token=self.prompt_token * prompts,
+            seen_token=self.seen_token * prompts,
+            request=self.request * beside,
+            request_token=self.request_token * beside,
+            request_beside=self.request_beside * beside,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -115,7 +129,8 @@ def limits_of(chosen: PlanSet) -> Limits:
 def believed(
     chosen: PlanSet, *, model: ModelFacts, gpu: Gpu, engine: EngineFacts, limits: Limits
 ) -> StepTimes:
-    """Step times of one set of a plan as the planner predicts them."""
+    """Step times of one set of a plan as the planner predicts them; what a ramp taught of first tokens goes to prompts, of further
+    ones to the steps that make them."""
     replica = Replica.of(
         model=model,
         gpu=gpu,
@@ -125,11 +140,15 @@ def believed(
         kv_tokens=float(limits.kv_tokens),
     )
     load = chosen.load
-    return step_times(
+    times = step_times(
         replica,
         prompt_tokens=load.input_tokens,
         context=load.input_tokens + load.output_tokens / 2,
     )
+    taught = None if chosen.performance is None else chosen.performance.learned
+    if taught is None:
+        return times
+    return times.scaled(steps=taught.tpot, cache=taught.tpot, prompts=taught.ttft, beside=taught.ttft)
 
 
 def drawn(times: StepTimes, limits: Limits, random: Random) -> tuple[StepTimes, Limits]:
@@ -139,17 +158,7 @@ def drawn(times: StepTimes, limits: Limits, random: Random) -> tuple[StepTimes, 
         return random.uniform(1 - most, 1 + most)
 
     steps, cache, prompts, beside = (factor(BELIEF_IS_OFF) for _ in range(4))
-    world = replace(
-        times,
-        decode=tuple(one * steps for one in times.decode),
-        kv_token=times.kv_token * cache,
-        chunk=times.chunk * prompts,
-        prompt_token=times.prompt_token * prompts,
-        seen_token=times.seen_token * prompts,
-        request=times.request * beside,
-        request_token=times.request_token * beside,
-        request_beside=times.request_beside * beside,
-    )
+    world = times.scaled(steps=steps, cache=cache, prompts=prompts, beside=beside)
     longest = -(-limits.max_model_len // limits.block_size)
     blocks = max(longest, round(limits.blocks * factor(POOL_IS_OFF)))
     return world, replace(limits, blocks=blocks)
