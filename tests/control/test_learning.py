@@ -149,7 +149,10 @@ def test_no_replica_is_asked_for_where_a_gap_is_as_long_as_a_full_step(itl, ttft
     said = signals(4, itl=itl, ttft=ttft, inflight=30, rate=2.0)
     role, memory, load = of_full_steps(said)
     assert load.holds.gap_s == pytest.approx(FULL_STEP_S, rel=0.03)
-    assert slow(role, memory, load).need.latency == more
+    found = slow(role, memory, load)
+    assert found.need.latency == more
+    why = "a step full of one prompt lasts"
+    assert (found.told is not None and why in found.told.message) is (more is None and itl > FULL_STEP_S)
 
 
 @pytest.mark.parametrize(

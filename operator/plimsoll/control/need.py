@@ -56,6 +56,11 @@ def asked(
             latency = ready * min(law.latency_most, pressing)
         elif _unpaid(memory, now, law):
             latency = ready * law.latency_most
+    told = None
+    if lasted and (pressing is None or pressing <= 1):
+        told = _lasting(holds.gap_s, slo)
+    elif lasted and not cured:
+        told = _attainable(role, ratio)
     memory, predicted = _predicted(memory, load, lead=lead, now=now, law=law)
     need = Need(
         tokens=None if holds.by_pool is None else _needed(load, holds.by_pool, law),
@@ -71,7 +76,7 @@ def asked(
         memory=memory,
         slow=ratio,
         panic=_panic(role, law),
-        told=_attainable(role, ratio) if lasted and not cured else None,
+        told=told,
     )
 
 
@@ -159,6 +164,18 @@ def _attainable(role: Role, ratio: float | None) -> Told | None:
         reason="Unattainable",
         message=f"p99 latency is at {ratio or 0.0:.0%} of its limit with {each:.1f} requests in flight a replica and "
         "no queue: more replicas would not help; a faster layout or GPU, or another limit in slo, would",
+    )
+
+
+def _lasting(gap_s: float, slo: Slo) -> Told:
+    limit = slo.itl_p99_s or 0.0
+    return Told(
+        type=names.SLO,
+        status="False",
+        reason="Unattainable",
+        message=f"a step full of one prompt lasts {1000 * gap_s:.0f} ms, and slo.itlP99Ms promises gaps of {1000 * limit:.0f} ms: "
+        "neither more nor fewer replicas would help; a smaller engine.maxBatchedTokens (or tuning, which may lower it), a faster "
+        "layout or GPU, or another limit would",
     )
 
 
