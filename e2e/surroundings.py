@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 import models
@@ -154,6 +155,21 @@ def dense_shapes() -> Shapes:
 
 
 def zeros(shapes: Shapes) -> bytes:
+    head, size = _header(shapes)
+    return head + bytes(size)
+
+
+def noise(shapes: Shapes) -> bytes:
+    """Small numbers of either sign: with these a model says something, where zeros say nothing."""
+    head, size = _header(shapes)
+    random, body = Random(1), bytearray(size)
+    body[0::2] = random.randbytes(size // 2)
+    body[1::2] = random.randbytes(size // 2).translate(bytes([0x3C, 0xBC]) * 128)  # sign and exponent
+    return head + bytes(body)
+
+
+def _header(shapes: Shapes) -> tuple[bytes, int]:
+    """Of a file of weights, and how many bytes follow it."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name, shape in sorted(shapes.items()):
@@ -164,4 +180,4 @@ def zeros(shapes: Shapes) -> bytes:
         header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [begin, end]}
     head = json.dumps(header).encode()
     head += b" " * (-len(head) % 8)
-    return struct.pack("<Q", len(head)) + head + bytes(end)
+    return struct.pack("<Q", len(head)) + head, end

