@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.facts.architecture import Architecture, Attention, DenseFfn, Layer, MoeFfn, Part, Span
+from plimsoll.facts.architecture import Architecture, Attention, DenseFfn, Layer, MoeFfn, Part
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.gpus import gpu_named
 from plimsoll.facts.models import lookup
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.speed.formats import compute_format, is_native, peak, stored_format
-from plimsoll.planning.speed.layer_work import launches, tokens_seen
+from plimsoll.planning.speed.layer_work import launches
 from plimsoll.planning.speed.roofline import (
     NETWORK_BYTES_PER_SECOND,
     Cost,
@@ -56,20 +56,6 @@ def test_the_cache_is_read_by_every_sequence_and_cut_over_ranks_until_kv_heads_r
     assert read(1) == pytest.approx(10 * 1_000 * 4 * 2 * 8 * 128 * 2 / H100.bandwidth)
     assert read(8) == pytest.approx(read(1) / 8)
     assert read(16) == read(8)
-
-
-@pytest.mark.parametrize(
-    ("span", "window", "context", "seen"),
-    [
-        (Span.FULL, None, 5_000, 5_000),
-        (Span.SLIDING, 128, 5_000, 128),
-        (Span.SLIDING, 128, 50, 50),
-        (Span.CHUNKED, 8_192, 50_000, 4_096),
-    ],
-)
-def test_windows_cap_what_a_layer_looks_at(span, window, context, seen):
-    mixer = Attention(heads=8, kv_heads=8, head_dim=64, v_head_dim=64, span=span, window=window)
-    assert tokens_seen(mixer, context) == seen
 
 
 def test_twice_the_prompt_is_twice_the_products_and_four_times_the_attention():

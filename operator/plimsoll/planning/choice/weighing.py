@@ -31,6 +31,8 @@ from plimsoll.planning.layouts.every import TENSOR, Refusal, enumerate_layouts, 
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.layouts.rules import (
     CONTEXT_PARALLEL_FLAG,
+    FORMAT_RULES,
+    PLACE_RULES,
     Question,
     Site,
     Wishes,
@@ -128,10 +130,11 @@ class _Weighing:
             )
             budget = slot.hardware.memory_bytes * most_utilization(self.task, slot)
             speed = speed_of(self.task, slot)
+            barred = refusal_on(Layout(), self.question, site, FORMAT_RULES)
             for layout in kept:
                 if layout.gpus > most:
                     continue
-                refused = refusal_on(layout, self.question, site)
+                refused = barred or refusal_on(layout, self.question, site, PLACE_RULES)
                 if refused is not None:
                     self.refusals.append((slot, Refusal(layout, *refused)))
                     continue

@@ -346,9 +346,8 @@ FORMAT_RULES: Final[tuple[tuple[str, SiteRule], ...]] = (
     ("weight-format", weight_format),
     ("cache-format", cache_format),
 )
-"""What the GPU alone decides, wherever it is."""
-SITE_RULES: Final[tuple[tuple[str, SiteRule], ...]] = (
-    *FORMAT_RULES,
+"""What the GPU alone decides, wherever it is and however the model is cut."""
+PLACE_RULES: Final[tuple[tuple[str, SiteRule], ...]] = (
     ("share", share),
     ("partitioned", partitioned),
     ("pcie", pcie),
@@ -358,6 +357,7 @@ SITE_RULES: Final[tuple[tuple[str, SiteRule], ...]] = (
     ("interconnect", interconnect),
     ("pipeline-in-node", pipeline_in_node),
 )
+SITE_RULES: Final = (*FORMAT_RULES, *PLACE_RULES)
 
 
 def first_refusal(layout: Layout, question: Question) -> tuple[str, str] | None:

@@ -6,6 +6,7 @@ else the promise is broken however few requests a replica has, and no number of 
 
 from __future__ import annotations
 
+from functools import cache
 from math import ceil, inf
 from typing import Final
 
@@ -67,6 +68,7 @@ def step_tokens(
     answered = ceil(running / layout.data)  # on each rank, whose steps these are
     longest = intent.lengths.input_long or intent.lengths.input_typical
 
+    @cache
     def step_ms(tokens: int) -> float:
         return decode + _prompt_ms(intent, work, rates, tokens)
 

@@ -15,17 +15,15 @@ from plimsoll.facts.architecture import (
     Layer,
     LinearAttention,
     Mamba,
-    Mixer,
     MoeFfn,
     Part,
-    Span,
 )
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.gpus import Gpu
 from plimsoll.facts.weights import ffn_parameters, mixer_parameters
 from plimsoll.planning.layouts.layout import Layout
-from plimsoll.planning.memory.kv import scorer_key_bytes, state_bytes, token_bytes
-from plimsoll.planning.speed.formats import bytes_each, compute_format, peak, peak_of
+from plimsoll.planning.speed.attending import Attending, attending
+from plimsoll.planning.speed.formats import bytes_each, compute_format, peak_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +31,8 @@ class LayerWork:
     """All layers of one kind on one rank, as if it held every stage of a pipeline."""
 
     count: int
-    mixer: Mixer | None
+    attending: Attending
+    """What each token asks of the mixer, by the tokens before it."""
     ffn: MoeFfn | None
     """Set where routed experts are."""
     dense_bytes: float
@@ -49,7 +48,9 @@ class LayerWork:
     collectives: int
 
 
-def layer_work(architecture: Architecture, gpu: Gpu, layout: Layout, layer: Layer, count: int) -> LayerWork:
+def layer_work(
+    architecture: Architecture, gpu: Gpu, layout: Layout, layer: Layer, *, count: int, kv_dtype: Dtype
+) -> LayerWork:
     cut, whole, small = mixer_parameters(layer.mixer, architecture.hidden)
     dense, shared, routed, router = ffn_parameters(layer.ffn, architecture.hidden)
     recurrent = isinstance(layer.mixer, Mamba | LinearAttention)
@@ -65,7 +66,7 @@ def layer_work(architecture: Architecture, gpu: Gpu, layout: Layout, layer: Laye
     active = held * moe.top_k / moe.experts if moe else 0.0
     return LayerWork(
         count=count,
-        mixer=layer.mixer,
+        attending=attending(architecture, gpu, layout, layer.mixer, kv_dtype),
         ffn=moe,
         dense_bytes=count * (size + (small + router) * architecture.dtype.bytes),
         expert_bytes=count * held * bytes_each(architecture, Part.EXPERTS),
@@ -118,65 +119,3 @@ def collectives(layout: Layout, layer: Layer) -> int:
     moe = isinstance(layer.ffn, MoeFfn) and layout.expert_ranks > 1
     mixer = layer.mixer is not None and layout.tensor > 1
     return mixer + (layer.ffn is not None and (layout.tensor > 1 or moe))
-
-
-def tokens_seen(mixer: Attention | LatentAttention, context: float) -> float:
-    """How many earlier tokens a layer looks at when `context` are there."""
-    seen = context
-    if mixer.window is not None:
-        # A chunk is half full on average, a window always is.
-        chunked = isinstance(mixer, Attention) and mixer.span is Span.CHUNKED
-        seen = min(seen, mixer.window / 2 if chunked else mixer.window)
-    if isinstance(mixer, LatentAttention) and mixer.compress_ratio > 1:
-        seen = min(context, (mixer.window or 0) + context / mixer.compress_ratio)
-    if mixer.indexer is not None:
-        seen = min(seen, mixer.indexer.top_k)
-    return seen
-
-
-def cache_read(
-    architecture: Architecture, layout: Layout, mixer: Mixer | None, kv_dtype: Dtype, context: float
-) -> float:
-    """Bytes of cache that one sequence's next token reads in one layer on one rank."""
-    if mixer is None:
-        return 0.0
-    if isinstance(mixer, Mamba | LinearAttention):
-        return 2.0 * state_bytes(mixer, layout, architecture.dtype, 0)
-    each = float(token_bytes(mixer, layout, kv_dtype))
-    if isinstance(mixer, Attention) and mixer.shares_cache:  # another layer's cache is read all the same
-        each = max(1, mixer.kv_heads // layout.tensor) * (mixer.head_dim + mixer.v_head_dim) * kv_dtype.bytes
-    scorer = mixer.indexer
-    keys = context / scorer.pool * scorer_key_bytes(scorer) if scorer is not None else 0.0
-    return (tokens_seen(mixer, context) * each + keys) / layout.decode_context
-
-
-def attention_math(
-    architecture: Architecture,
-    gpu: Gpu,
-    layout: Layout,
-    mixer: Mixer | None,
-    context: float,
-    *,
-    prefill: bool,
-) -> float:
-    """Seconds at 16-bit peak for one token to attend to `context` tokens in one layer on one rank.
-
-    Decoding reads latents as they are, so every head works in the latent's width; prefill expands them to heads first.
-    """
-    rate = peak(gpu, architecture.dtype) * layout.tensor
-    match mixer:
-        case Attention():
-            width = mixer.heads * (mixer.head_dim + mixer.v_head_dim)
-            return 2 * width * tokens_seen(mixer, context) / rate
-        case LatentAttention():
-            wide = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + mixer.v_head_dim
-            width = wide if prefill else 2 * mixer.kv_lora_rank + mixer.qk_rope_head_dim
-            scored = 0.0
-            if mixer.indexer is not None:
-                scored = 2 * mixer.indexer.heads * mixer.indexer.head_dim * context / peak(gpu, Dtype.FP8)
-            return 2 * mixer.heads * width * tokens_seen(mixer, context) / rate + scored
-        case Mamba():
-            return 6 * mixer.heads * mixer.head_dim * mixer.state_size / rate
-        case LinearAttention():
-            return 6 * mixer.value_heads * mixer.value_dim * mixer.key_dim / rate
-    return 0.0

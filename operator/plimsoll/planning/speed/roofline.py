@@ -17,7 +17,7 @@ from plimsoll.facts.gpus import Gpu
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.memory.kv import cache_dtype
 from plimsoll.planning.speed.formats import bytes_each, is_native, peak_of, stored_format
-from plimsoll.planning.speed.layer_work import LayerWork, attention_math, cache_read, layer_work
+from plimsoll.planning.speed.layer_work import LayerWork, layer_work
 
 
 class Cost(StrEnum):
@@ -68,6 +68,13 @@ class Work:
     fixed: Amounts
     """What a decode step costs whatever runs."""
     dense_math: float
+    """Seconds at peak for one token's dense products, the head's among them: a prompt has only one such token."""
+    prompt_math: float
+    """The same of the layers alone."""
+    expert_math: float
+    """Seconds at peak for the experts that one token chose."""
+    expert_rate: float
+    """Operations a second at peak in the format of the experts."""
     message: float
     """Seconds at the link's peak for one token's hidden state to be reduced once over the ranks, one way."""
     unpacked: bool
@@ -75,16 +82,19 @@ class Work:
     @staticmethod
     @lru_cache(maxsize=4096)
     def of(architecture: Architecture, gpu: Gpu, layout: Layout, asked: Dtype | None) -> Work:
+        kv_dtype = cache_dtype(architecture, asked)
         kinds = tuple(
-            layer_work(architecture, gpu, layout, layer, count) for layer, count in architecture.kinds
+            layer_work(architecture, gpu, layout, layer, count=count, kv_dtype=kv_dtype)
+            for layer, count in architecture.kinds
         )
         head = architecture.vocab * architecture.hidden / layout.tensor
         read = head * bytes_each(architecture, Part.LM_HEAD) + sum(kind.dense_bytes for kind in kinds)
+        prompt_math = sum(kind.dense_math for kind in kinds)
         return Work(
             architecture=architecture,
             gpu=gpu,
             layout=layout,
-            kv_dtype=cache_dtype(architecture, asked),
+            kv_dtype=kv_dtype,
             kinds=kinds,
             fixed={
                 Cost.DENSE_WEIGHTS: read / gpu.bandwidth,
@@ -93,8 +103,10 @@ class Work:
                 Cost.QUANTIZED_INPUT: sum(kind.quantized_inputs for kind in kinds),
                 Cost.ALL_REDUCE: sum(kind.collectives for kind in kinds),
             },
-            dense_math=2 * head / peak_of(architecture, Part.LM_HEAD, gpu)
-            + sum(kind.dense_math for kind in kinds),
+            dense_math=2 * head / peak_of(architecture, Part.LM_HEAD, gpu) + prompt_math,
+            prompt_math=prompt_math,
+            expert_math=sum(kind.expert_math for kind in kinds),
+            expert_rate=peak_of(architecture, Part.EXPERTS, gpu),
             message=_message_seconds(architecture, gpu, layout),
             unpacked=not is_native(stored_format(architecture, Part.EXPERTS), gpu),
         )
@@ -105,43 +117,40 @@ def decode_step(work: Work, running: float, context: float) -> Amounts:
 
     A pipeline's stages follow each other, each with its share of the sequences.
     """
-    arch, gpu, layout = work.architecture, work.gpu, work.layout
+    layout, bandwidth = work.layout, work.gpu.bandwidth
     batch = running / layout.pipeline
     local = batch / layout.data
     expert_seconds = tiles = read = 0.0
     math = local * work.dense_math
     for kind in work.kinds:
-        math += kind.count * local * attention_math(arch, gpu, layout, kind.mixer, context, prefill=False)
-        read += kind.count * local * cache_read(arch, layout, kind.mixer, work.kv_dtype, context)
+        math += kind.count * local * kind.attending.decode_math(context)
+        read += kind.count * local * kind.attending.read(context)
         if kind.ffn is not None:
             hit = share_of_experts_hit(kind.ffn, batch)
-            expert_seconds += hit * kind.expert_bytes / gpu.bandwidth
-            tiles += hit * kind.expert_parameters * 2 * TILE_ROWS / peak_of(arch, Part.EXPERTS, gpu)
+            expert_seconds += hit * kind.expert_bytes / bandwidth
+            tiles += hit * kind.expert_parameters * 2 * TILE_ROWS / work.expert_rate
             math += batch * kind.expert_math
-    together = batch if arch.is_moe else local
+    together = batch if any(kind.ffn for kind in work.kinds) else local
     return {
         **work.fixed,
         Cost.EXPERT_WEIGHTS: 0.0 if work.unpacked else expert_seconds,
         Cost.EXPERT_TILES: 0.0 if work.unpacked else tiles,
         Cost.UNPACKING: tiles if work.unpacked else 0.0,
-        Cost.CACHE_READ: read / gpu.bandwidth,
+        Cost.CACHE_READ: read / bandwidth,
         Cost.DECODE_MATH: math,
         Cost.ALL_REDUCE_BYTES: work.fixed[Cost.ALL_REDUCE] * together * work.message,
         Cost.SEQUENCE: running,
-        Cost.SEQUENCE_LAYER: local * len(arch.layers),
+        Cost.SEQUENCE_LAYER: local * len(work.architecture.layers),
     }
 
 
 def prompt(work: Work, tokens: float, before: float = 0.0) -> Amounts:
     """Prefill of one prompt's `tokens` after `before` tokens that the cache already held."""
-    arch, gpu, layout = work.architecture, work.gpu, work.layout
     seen = before + tokens / 2
-    attending = sum(
-        kind.count * attention_math(arch, gpu, layout, kind.mixer, seen, prefill=True) for kind in work.kinds
-    )
+    attending = sum(kind.count * kind.attending.prefill_math(seen) for kind in work.kinds)
     return {
-        Cost.PROMPT_DENSE: tokens * sum(kind.dense_math for kind in work.kinds),
-        Cost.PROMPT_EXPERTS: tokens * sum(kind.expert_math for kind in work.kinds),
+        Cost.PROMPT_DENSE: tokens * work.prompt_math,
+        Cost.PROMPT_EXPERTS: tokens * work.expert_math,
         Cost.PROMPT_ATTENTION: tokens * attending,
         Cost.PROMPT_LINK: work.fixed[Cost.ALL_REDUCE] * 2 * tokens * work.message,
     }
