@@ -11,85 +11,42 @@ import hashlib
 import http.client
 import json
 import os
-import shutil
 import socket
 import sys
-import tempfile
 import time
 import xml.etree.ElementTree as ET
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from cluster.binaries import Places, ensure
 from cluster.binaries.progress import Progress
-from cluster.processes import ClusterFailed, Processes, free_port
+from cluster.owner import Owner
 from plimsoll_runtime.sources.sigv4 import Keys, escaped, signed
 
 PATIENCE_SECONDS: Final = 120.0
-START_ATTEMPTS: Final = 5
-"""A port that was free a moment before may be another's when a program asks for it."""
 MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 
 
-class Store(ABC):
-    """One program on a port of this machine, and its folder; both end with the `with`."""
+class Store(Owner):
+    """One program, called as its release is, on a port of this machine, and its folder."""
 
-    program: ClassVar[str]
-
-    def __init__(self) -> None:
-        self.port = 0
-
-    def __enter__(self) -> Self:
-        places = Places.of(os.environ)  # noqa: TID251 - the default of an entry point
-        found = ensure([self.program], places, Progress(sys.stderr))[self.program]
-        self.folder = Path(tempfile.mkdtemp(prefix=f"plimsoll-{self.program}-"))
-        self.processes = Processes(self.folder)
-        try:
-            self._start(found)
-        except BaseException:
-            self._stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.processes.explain(error)
-        self._stop()
+    address = ""
 
     @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
 
     @abstractmethod
-    def _argv(self) -> Sequence[str]:
+    def _argv(self, address: str) -> Sequence[str]:
         """With whatever files they name written."""
 
-    def _start(self, program: Path) -> None:
-        for attempt in range(1, START_ATTEMPTS + 1):
-            self.port = free_port()
-            self.processes.start(self.program, [program, *self._argv()])
-            try:
-                self.processes.wait(self.program, self._answers, PATIENCE_SECONDS)
-            except ClusterFailed:
-                if attempt == START_ATTEMPTS:
-                    raise
-                self.processes.kill(self.program)
-            else:
-                return
-
-    def _answers(self) -> bool:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 5):
-            return True
-        return False
-
-    def _stop(self) -> None:
-        self.processes.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def _start(self) -> None:
+        places = Places.of(os.environ)  # noqa: TID251 - the default of an entry point
+        program = ensure([self.called], places, Progress(sys.stderr))[self.called]
+        self.address = self._listening(self.called, program, self._argv, _answers, PATIENCE_SECONDS)
 
     def _ask(
         self, method: str, target: str, body: bytes, headers: Mapping[str, str], *, expected: int
@@ -107,7 +64,7 @@ class Store(ABC):
 class Registry(Store):
     """That of the distribution project. It asks for a password, or for a token of a service that tests are."""
 
-    program = "registry"
+    called = "registry"
     USER: Final = "puller"
     PASSWORD: Final = "pass:word"
     _HTPASSWD: Final = "puller:$2b$04$iUZOXC64fpCVm9mrwL55e.vlKWTH3MixtrTuTul3KaB/DrouzDAzi\n"
@@ -120,7 +77,7 @@ class Registry(Store):
         super().__init__()
         self._tokens, self._keys = tokens, keys
 
-    def _argv(self) -> Sequence[str]:
+    def _argv(self, address: str) -> Sequence[str]:
         (self.folder / "htpasswd").write_text(self._HTPASSWD)
         (self.folder / "keys.json").write_text(json.dumps(self._keys))
         auth: dict[str, Any] = {"htpasswd": {"realm": "tests", "path": str(self.folder / "htpasswd")}}
@@ -131,7 +88,7 @@ class Registry(Store):
             "version": "0.1",
             "log": {"level": "info"},
             "storage": {"filesystem": {"rootdirectory": str(self.folder / "blobs")}},
-            "http": {"addr": self.address, "secret": "of the tests"},
+            "http": {"addr": address, "secret": "of the tests"},
             "auth": auth,
         }
         (self.folder / "config.yml").write_text(json.dumps(config))
@@ -179,19 +136,19 @@ class Registry(Store):
 class Bucket(Store):
     """Versity's gateway, with one bucket, which checks the signature of every request."""
 
-    program = "s3-folder"
+    called = "s3-folder"
     KEYS: Final = Keys("AKIATEST", "secret/of+the=tests")
     REGION: Final = "eu-test-1"
     NAME: Final = "models"
 
-    def _argv(self) -> Sequence[str]:
+    def _argv(self, address: str) -> Sequence[str]:
         for name in ("buckets", "attributes"):
             (self.folder / name).mkdir(exist_ok=True)
         folders = [str(self.folder / name) for name in ("buckets", "attributes")]
-        return (self.address, self.REGION, self.KEYS.access, self.KEYS.secret, *folders)
+        return (address, self.REGION, self.KEYS.access, self.KEYS.secret, *folders)
 
-    def _start(self, program: Path) -> None:
-        super()._start(program)
+    def _start(self) -> None:
+        super()._start()
         self._signed("PUT", "")
 
     def put(self, key: str, body: bytes, headers: Mapping[str, str] | None = None) -> None:
@@ -226,3 +183,10 @@ class Bucket(Store):
         payload, told = hashlib.sha256(body).hexdigest(), dict(headers or {})
         told |= signed(url, told, self.KEYS, self.REGION, stamp, method=method, payload=payload)
         return self._ask(method, f"{target}?{query}" if query else target, body, told, expected=200)
+
+
+def _answers(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    with contextlib.suppress(OSError), socket.create_connection((host, int(port)), 5):
+        return True
+    return False

