@@ -124,13 +124,6 @@ def test_metrics_carry_the_names_of_their_version(version, logical, names):
     assert engine_facts("vllm", version).metrics.get(logical) == names
 
 
-def test_levers_are_those_whose_flag_the_version_has():
-    old = {lever.name for lever in engine_facts("vllm", "0.20.2").tunables}
-    new = {lever.name for lever in engine_facts("vllm", "0.33.0").tunables}
-    assert new - old == {"watermark", "maxQueuedRequests", "prefillInterval"}
-    assert "maxSequences" in old
-
-
 def test_kv_dtypes_come_from_the_parsers_own_list_where_there_is_one():
     assert "nvfp4_ds_mla" in engine_facts("vllm", "0.33.0").kv_dtypes
     assert "nvfp4_ds_mla" not in engine_facts("vllm", "0.20.2").kv_dtypes
@@ -146,18 +139,6 @@ def test_an_engine_that_cannot_be_planned_says_why(name):
 def test_an_unknown_engine_names_the_known_ones():
     with pytest.raises(UnknownEngineError, match="known are sglang, tensorrt-llm, tgi, vllm"):
         engine_profile("llamacpp")
-
-
-def test_every_engine_speaks_of_the_same_concepts():
-    concepts = {name: sorted(engine_profile(name).vocabulary) for name in engine_names()}
-    assert len({tuple(words) for words in concepts.values()}) == 1
-
-
-def test_every_word_of_vllms_vocabulary_and_every_lever_is_a_flag_of_its_newest_version():
-    facts = engine_facts()
-    words = [word for word in facts.profile.vocabulary.values() if word != "positional"]
-    assert [word for word in words if word not in facts.flags] == []
-    assert [lever.flag for lever in facts.profile.tunables if lever.flag not in facts.flags] == []
 
 
 def test_releases_are_listed_in_the_order_they_appeared():

@@ -59,16 +59,6 @@ class FlagEntry(_Data):
     deprecated: bool = False
 
 
-class Tunable(_Data):
-    """One lever of a running deployment; every one of them costs a restart of the pod."""
-
-    name: str
-    flag: str
-    unit: str
-    raises: str
-    """What goes up when the lever goes up."""
-
-
 class StaleFlag(_Data):
     """A flag that older texts still carry."""
 
@@ -79,27 +69,15 @@ class StaleFlag(_Data):
 
 
 class EngineProfile(_Data):
-    """What holds for every version of an engine: where it listens and what it calls the concepts all engines share."""
+    """What holds for every version of an engine."""
 
     title: str
     plans: bool
     """Whether memory and layouts can be planned for it; for the others only the words are known."""
     why_not: str | None = None
     image: str | None = None
-    command: tuple[str, ...]
-    port: int
-    host: str
-    """What it listens on unless told otherwise; 127.0.0.1 is not reachable from outside the pod."""
     metrics_path: str
-    health_path: str
-    ready_path: str
-    drain: str
-    enable_metrics: str | None = None
-    """The argument that turns metrics on, where they are off by default."""
     releases: Mapping[str, date]
-    vocabulary: Mapping[str, str | None]
-    """Concept to flag; None where the engine has no such thing."""
-    tunables: tuple[Tunable, ...] = ()
     metrics: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """Logical name to exported names, for engines whose versions are not told apart."""
     owned: tuple[str, ...] = ()

@@ -25,7 +25,6 @@ from plimsoll.facts.engine_data import (
     FlagEntry,
     KvTokensLine,
     StaleFlag,
-    Tunable,
     flag_table,
 )
 from plimsoll.facts.engine_flags import FlagTable
@@ -76,7 +75,6 @@ class EngineFacts:
     batch_rules: tuple[BatchRule, ...]
     kv_dtypes: tuple[str, ...]
     quantizations: tuple[str, ...]
-    tunables: tuple[Tunable, ...]
     metrics: Mapping[str, tuple[str, ...]]
     """Logical name to the names under which this version exports it, the current one first; absent: not exported."""
 
@@ -173,7 +171,6 @@ def engine_facts(name: str = "vllm", version: str | None = None) -> EngineFacts:
         batch_rules=band.batch_rules,
         kv_dtypes=_values_of(flags, "--kv-cache-dtype", taken, flags_version) or band.kv_dtypes,
         quantizations=_values_of(flags, "--quantization", taken, flags_version) or band.quantizations,
-        tunables=tuple(lever for lever in profile.tunables if lever.flag in flags),
         metrics=MappingProxyType({key: names for key, names in sorted(band.metrics.items()) if names}),
     )
 
@@ -302,7 +299,6 @@ __all__ = [
     "EngineNotPlannedError",
     "EngineProfile",
     "StaleFlag",
-    "Tunable",
     "UnknownEngineError",
     "bundled_versions",
     "engine_facts",
