@@ -20,8 +20,6 @@ class Entry:
 
     call: Call
     user: str
-    agent: str
-    """What the client calls itself."""
     code: int
     at: str
     """When it came, to the microsecond."""
@@ -77,7 +75,6 @@ def _entry(event: dict[str, Any]) -> Entry:
     return Entry(
         call=call,
         user=event["user"]["username"],
-        agent=event.get("userAgent", ""),
         code=event.get("responseStatus", {}).get("code", 0),
         at=event["requestReceivedTimestamp"],
     )

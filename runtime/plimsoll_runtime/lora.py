@@ -16,7 +16,6 @@ SCHEMA = 1
 RANK = 16
 """Of an engine that is told none."""
 MOST = 256
-MOST_LIST = 1 << 20
 MOST_CONFIG = 1 << 20
 CONFIG = "adapter_config.json"
 TENSORS = ("adapter_model.safetensors", "adapter_model.bin", "adapter_model.pt")

@@ -49,14 +49,6 @@ _NORMAL: Final = NormalDist()
 NOTHING_SEEN: Final = StepMemory()
 
 
-def token_rate(signals: Signals) -> float | None:
-    """Tokens a second that all replicas compute: prompts without what was cached, and answers."""
-    prompt, output = signals.rate("prompt_tokens"), signals.rate("generation_tokens")
-    if prompt is None or output is None:
-        return None
-    return prompt * _fresh(signals) + output
-
-
 def learned(memory: StepMemory, signals: Signals, *, settled: bool, owing: bool) -> StepMemory:
     """With what a minute showed."""
     if settled and (point := _point(signals)) is not None:

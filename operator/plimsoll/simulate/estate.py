@@ -30,7 +30,6 @@ class Instance:
     created: float
     since: float
     scheduled: float | None = None
-    told_to_go: float = inf
     on_new_node: bool = False
 
     def seen(self) -> Replica:
@@ -188,7 +187,6 @@ class Estate:
             self.ready.remove(instance)
             self.version += 1
             instance.state, instance.since = ReplicaState.LEAVING, now
-            instance.told_to_go = now
             self._later(now + self.world.drain_s, "patience", instance)
         else:
             self._end(instance, now)

@@ -95,7 +95,6 @@ class Tally:
     replicas_most: int = 0
     _arrived: list[int] = field(default_factory=list)
     _good: list[int] = field(default_factory=list)
-    _arrivals_then: int = 0
     _every: float = 0.0
     _next_point: float = 0.0
     _replica_seconds: float = 0.0

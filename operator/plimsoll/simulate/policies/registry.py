@@ -134,5 +134,5 @@ _KINDS: Final = (
     ),
 )
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _KINDS}
-BASELINES: Final = ("static_peak", "static_mean", "hpa", "keda", "kpa", "wva1", "wva2", "dynamo")
-SWEPT: Final = ("hpa", "keda", "kpa", "wva1", "wva2", "dynamo")
+SWEPT: Final = tuple(kind.name for kind in _KINDS if kind.name != "plimsoll" and not kind.hindsight)
+"""Others' ways, whose parameter a benchmark may choose for them."""
