@@ -259,6 +259,23 @@ def test_restarts_and_the_last_end_are_told_while_it_loads_again() -> None:
     assert (seen.restarts, seen.exit_code) == (3, 137)
 
 
+PROBED = {"containers": [{"name": "engine", "startupProbe": {"periodSeconds": 10, "failureThreshold": 6}}]}
+
+
+@pytest.mark.parametrize(
+    ("code", "began", "ready_since", "late_s"),
+    [(137, STARTED, CREATED, 60), (0, STARTED, CREATED, 60), (1, STARTED, CREATED, 0), (137, STARTED, ENDED, 0), (137, ENDED, CREATED, 0)],
+    ids=["killed", "it ended in peace", "it died by itself", "it had been ready", "it was stopped before"],
+)  # fmt: skip
+def test_an_engine_that_was_stopped_once_its_start_took_too_long_is_told_from_one_that_died(
+    code: int, began: str, ready_since: str, late_s: int
+) -> None:
+    ended = {**end(code), "startedAt": began}
+    told = status(engine(waiting("CrashLoopBackOff"), last=ended, restarts=1))
+    told["conditions"][-1]["lastTransitionTime"] = ready_since
+    assert pod_seen(pod(told, spec=PROBED)).late_s == late_s
+
+
 @pytest.mark.parametrize(
     ("labels", "group", "rank"),
     [

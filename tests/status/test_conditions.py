@@ -159,6 +159,15 @@ def test_a_failing_pod_is_told_with_what_it_said_and_what_helps() -> None:
     assert "engine.imagePullSecrets" in ready.message
 
 
+def test_a_start_that_takes_longer_than_its_probe_is_told_with_the_field_that_cures_it() -> None:
+    slow = pod(Stage.LOADING, restarts=2, exit_code=137, late_s=600)
+    ready = get_condition(told(story(slow), LLMDeploymentStatus(), NOW).conditions, names.READY)
+    assert ready is not None
+    assert (ready.status, ready.reason) == ("False", "StartFailed")
+    assert "after 600 s, before it had loaded its model, 2 times" in ready.message
+    assert "spec.rollout.deadlineSeconds" in ready.message
+
+
 def test_replicas_are_counted_by_what_they_wait_for() -> None:
     status = told(story(UNSCHEDULED, pod(number=1), spec={"replicas": 2}), LLMDeploymentStatus(), NOW)
     found = status.replica_status

@@ -57,6 +57,8 @@ class PodSeen:
     """When its node was cordoned; None where an autoscaler takes the node away, or nobody says since when."""
     exit_code: int | None = None
     """Of the last end of the engine's container."""
+    late_s: int = 0
+    """Seconds that its last start was given, where the kubelet ended it when they were over; 0 where it did not."""
     failure: Failure | None = None
     """Why the engine ended last, where a supervisor said it."""
     runtime_port: int | None = None

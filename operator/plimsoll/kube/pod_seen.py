@@ -24,6 +24,8 @@ _STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
 """All other words of a container that waits say that something is wrong."""
 _UNTOLD: Final = frozenset({"Error", "Completed", ""})
 """Words of an end that say less than CrashLoopBackOff does."""
+_STOPPED: Final = (0, 137, 143)
+"""Exit codes of an engine that the kubelet stopped: it ended in peace, was killed, or ended by the signal."""
 NODE_LOST: Final = "NodeLost"
 _SAID: Final = 1000
 """Characters kept of a message: the kubelet keeps 4 KiB of an engine's last words, for each of some thousand pods."""
@@ -58,6 +60,7 @@ def pod_seen(pod: Object) -> PodSeen:
         ended=status.get("phase") in _ENDED,
         restarts=int(engine.get("restartCount") or 0),
         exit_code=ended.get("exitCode"),
+        late_s=_late_s(spec, status, ended),
         failure=read_failure(ended.get("message") or ""),
         runtime_port=_runtime_port(spec),
     )
@@ -158,6 +161,31 @@ def _last_end(container: Object) -> Object:
         container.get("lastState") or {}
     ).get("terminated")
     return ended or {}
+
+
+def start_seconds(spec: Object) -> int:
+    """The longest start that its kubelet waits for; 0 where it waits for ever."""
+    period, times = _start_probe(spec)
+    return period * times
+
+
+def _start_probe(spec: Object) -> tuple[int, int]:
+    containers = spec.get("containers") or ()
+    engine: Object = next((one for one in containers if one.get("name") == ENGINE), {})
+    probe = engine.get("startupProbe") or {}
+    return int(probe.get("periodSeconds") or 10), int(probe.get("failureThreshold") or 0)
+
+
+def _late_s(spec: Object, status: Object, ended: Object) -> int:
+    """Events alone say it in words, and they are gone in an hour. What stays: an engine that was stopped after all that time, of a
+    pod that has not been ready since it began."""
+    period, times = _start_probe(spec)
+    began = seconds(ended.get("startedAt"))
+    ran = seconds(ended.get("finishedAt")) - began
+    # The first of them is asked at once.
+    over = times > 0 and ran >= period * (times - 1)
+    late = over and ended.get("exitCode") in _STOPPED and _changed(status) <= began
+    return period * times if late else 0
 
 
 def _said(message: str) -> str:

@@ -106,6 +106,13 @@ def _evicted(pod: PodSeen) -> PodWords:
     )
 
 
+def slower_start(given_s: int) -> str:
+    return (
+        f"set spec.rollout.deadlineSeconds above the {given_s or 'few'} seconds that it was given, or make the weights quicker to "
+        "read: spec.storage.weights"
+    )
+
+
 def _ended(pod: PodSeen) -> bool:
     """Whether the engine's end is what is wrong now; a node that was lost or an eviction came after it."""
     return pod.stage is not Stage.FAILED or pod.reason not in ("Evicted", "NodeLost")
@@ -120,6 +127,12 @@ def _told(pod: PodSeen, failure: Failure) -> PodWords:
 
 
 def _died(pod: PodSeen) -> PodWords:
+    if pod.late_s:
+        return PodWords(
+            reason="ProbeTooShort",
+            message=f"the kubelet ended the engine of {pod.name} after {pod.late_s} s, before it had loaded its model{_times(pod)}",
+            remedy=slower_start(pod.late_s),
+        )
     known = next(((why, helps) for said, why, helps in _LAST_WORDS if said.search(pod.message)), None)
     reason, remedy = known or ("EngineEnded", f"kubectl logs {pod.name} --previous says why")
     code = f" with exit code {pod.exit_code}" if pod.exit_code is not None else ""

@@ -9,7 +9,7 @@ from plimsoll import names
 from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.facts.examined import Examined, Object
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
-from plimsoll.kube.pod_seen import ENGINE, pod_seen
+from plimsoll.kube.pod_seen import pod_seen, start_seconds
 from plimsoll.kube.refused import refusal, refused_pods
 from plimsoll.status.doctor.found import (
     Found,
@@ -22,7 +22,7 @@ from plimsoll.status.doctor.found import (
     name_of,
     owner_key,
 )
-from plimsoll.status.pod_words import words_of
+from plimsoll.status.pod_words import slower_start, words_of
 from plimsoll.status.refusals import words_of_refusal
 
 CALM: Final = frozenset({
@@ -30,6 +30,8 @@ CALM: Final = frozenset({
 })  # fmt: skip
 """Reasons not to be Ready that time cures, or that were asked for."""
 MOUNTING: Final = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
+BY_PROBE: Final = ("EngineEnded", "HostOutOfMemory", "ProbeTooShort")
+"""What a pod tells of an engine that the kubelet ended for its probe; the kubelet's own words tell more."""
 SPIN_UP_SECONDS: Final = 10.0
 """A pod without a node for less is only new."""
 
@@ -74,7 +76,7 @@ def pods(examined: Examined) -> Iterator[Found]:
         if seen.stage is Stage.UNSCHEDULED and examined.now - seen.created < SPIN_UP_SECONDS:
             continue
         words = words_of(seen)
-        if words is None or (key_of(item) in killed and words.reason in ("EngineEnded", "HostOutOfMemory")):
+        if words is None or (key_of(item) in killed and words.reason in BY_PROBE):
             continue
         yield Found(
             severity="warning" if words.waits == "quota" else "error", about=about("Pod", item), reason=words.reason,
@@ -104,13 +106,12 @@ def probes(examined: Examined) -> Iterator[Found]:
     for item in in_scope(examined, examined.pods):
         if key_of(item) not in killed or pod_seen(dict(item)).stage in (Stage.READY, Stage.LEAVING):
             continue
-        allowed = _start_seconds(item)
+        allowed = start_seconds(dict(item.get("spec") or {}))
         within = f" after {allowed} s" if allowed else ""
         yield Found(
             severity="error", about=about("Pod", item), reason="ProbeTooShort",
             message=f"the kubelet ended the engine{within}, before it had loaded its model: {killed[key_of(item)]}",
-            remedy=f"set spec.rollout.deadlineSeconds above the {allowed or 'few'} seconds that it was given, or make the "
-            "weights quicker to read: spec.storage.weights",
+            remedy=slower_start(allowed),
         )  # fmt: skip
 
 
@@ -122,13 +123,6 @@ def _killed_by_probe(examined: Examined) -> dict[str, str]:
         if event.get("reason") == "Killing" and (one := event.get("involvedObject") or {})
         if "failed startup probe" in str(event.get("message"))
     }
-
-
-def _start_seconds(pod: Object) -> int:
-    containers = (pod.get("spec") or {}).get("containers") or ()
-    engine: Object = next((one for one in containers if one.get("name") == ENGINE), {})
-    probe = engine.get("startupProbe") or {}
-    return int(probe.get("periodSeconds") or 10) * int(probe.get("failureThreshold") or 0)
 
 
 def refusals(examined: Examined) -> Iterator[Found]:
