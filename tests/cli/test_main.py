@@ -73,6 +73,11 @@ def test_completion_is_a_script_for_this_command(shell: str):
     assert f"_PLIMSOLL_COMPLETE={shell}_complete" in ran.out
 
 
+def test_fish_shows_the_whole_of_what_is_said_of_an_option():
+    script = plimsoll("completion", "fish").out
+    assert 'set -l metadata (string split --max 1 "," $completion);' in script
+
+
 def test_a_shell_is_offered_the_commands_and_options():
     from click.shell_completion import BashComplete  # noqa: PLC0415
 

@@ -8,10 +8,17 @@ from typing import Final
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
+
+class _Fish(FishComplete):
+    """As click has it, but what is said of a word is not cut at its first comma."""
+
+    source_template = FishComplete.source_template.replace('string split ","', 'string split --max 1 ","')
+
+
 _SHELLS: Final[Mapping[str, type[ShellComplete]]] = {
     "bash": BashComplete,
     "zsh": ZshComplete,
-    "fish": FishComplete,
+    "fish": _Fish,
 }
 
 
