@@ -12,6 +12,8 @@ from urllib.parse import parse_qs, urlparse
 
 import yaml
 
+TOKEN = "the-token-of-whoever-asks"
+
 
 class Api(ThreadingHTTPServer):
     """Lists by path; a path that is a number answers with that status."""
@@ -114,7 +116,7 @@ def kubeconfig(folder: Path, address: str) -> Iterator[None]:
                 "kind": "Config",
                 "current-context": "here",
                 "clusters": [{"name": "c", "cluster": {"server": address}}],
-                "users": [{"name": "u", "user": {"token": "abc"}}],
+                "users": [{"name": "u", "user": {"token": TOKEN}}],
                 "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
             }
         )

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from plimsoll.kube.reader import PAGE, ClusterUnreadable, read_cluster
-from tests.kube.api_server import Api, kubeconfig, serving
+from tests.kube.api_server import TOKEN, Api, kubeconfig, serving
 
 CHART = Path(__file__).parents[1] / "charts" / "golden" / "default.yaml"
 
@@ -37,7 +37,7 @@ def test_objects_of_a_list_get_its_kind_back(api: Api):
 
 def test_requests_carry_the_token_of_the_context(api: Api):
     read_cluster("here")
-    assert api.tokens == {"Bearer abc"}
+    assert api.tokens == {f"Bearer {TOKEN}"}
 
 
 def test_a_cluster_without_the_crd_is_read_all_the_same_and_says_so(api: Api):
