@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.kube.reader import PAGE, ClusterUnreadable, read_cluster
+from plimsoll.kube.by_hand import ClusterUnreadable
+from plimsoll.kube.reader import PAGE, read_cluster
 from tests.kube.api_server import TOKEN, Api, kubeconfig, serving
 
 CHART = Path(__file__).parents[1] / "charts" / "golden" / "default.yaml"

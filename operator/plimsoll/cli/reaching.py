@@ -26,7 +26,7 @@ context_option = click.option(
 @contextmanager
 def reaching(context: str | None) -> Iterator[None]:
     """Around what reads a cluster: one that cannot be read is told as the context's fault."""
-    from plimsoll.kube.reader import ClusterUnreadable, ContextUnknown  # noqa: PLC0415 - the client loads for a second
+    from plimsoll.kube.by_hand import ClusterUnreadable, ContextUnknown  # noqa: PLC0415 - the client loads for a second
 
     try:
         yield

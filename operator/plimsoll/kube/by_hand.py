@@ -1,30 +1,63 @@
-"""One call about one object from outside the cluster, as a person's hand makes it."""
+"""One call from outside the cluster, as a person's hand makes it: by a kubeconfig's context, with that person's rights."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException, new_client_from_config
 from urllib3.exceptions import HTTPError
 
-from plimsoll.kube.reader import TIMEOUT_SECONDS, ClusterUnreadable
+TIMEOUT_SECONDS: Final = 30
+
+
+class ClusterUnreadable(RuntimeError):
+    """A cluster that cannot be asked, or does not let its nodes and pods be listed; says what would help."""
+
+
+class ContextUnknown(ClusterUnreadable):
+    """No cluster was asked, as the kubeconfig does not lead to one."""
 
 
 class Unanswered(ClusterUnreadable):
     """Nobody answered, or only to say that they cannot now: the same may be asked again."""
 
 
+def client_of(context: str | None) -> ApiClient:
+    """Of a context of the kubeconfig, or of the current one."""
+    try:
+        client: ApiClient = new_client_from_config(context=context)  # type: ignore[no-untyped-call]
+    except (ConfigException, OSError, ValueError) as error:
+        raise ContextUnknown(
+            f"{error}; check KUBECONFIG and the names that `kubectl config get-contexts` lists"
+        ) from None
+    return client
+
+
 def call(
-    client: ApiClient, method: str, path: str, body: dict[str, Any] | None = None, *, media: str = ""
+    client: ApiClient,
+    method: str,
+    path: str,
+    body: dict[str, Any] | None = None,
+    *,
+    media: str = "",
+    query: Sequence[tuple[str, object]] = (),
+    timeout_seconds: int = TIMEOUT_SECONDS,
 ) -> tuple[int, str, bytes]:
     """Status, reason and text of the answer, whatever it says; Unanswered where there is none. `media` is the body's type."""
     headers = {"Accept": "application/json"} | ({"Content-Type": media} if media else {})
     request = client.param_serialize(
-        method, path, header_params=headers, body=body, auth_settings=["BearerToken"]
+        method,
+        path,
+        query_params=list(query),
+        header_params=headers,
+        body=body,
+        auth_settings=["BearerToken"],
     )
     try:
-        answer = client.call_api(*request, _request_timeout=TIMEOUT_SECONDS)
+        answer = client.call_api(*request, _request_timeout=timeout_seconds)
         text: bytes = answer.read()  # type: ignore[no-untyped-call]
     except ApiException as error:
         raise ClusterUnreadable(f"{path}: {error.status} {error.reason}") from None

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from plimsoll import names
 from plimsoll.kube import kinds
+from plimsoll.kube.by_hand import TIMEOUT_SECONDS, client_of
 from plimsoll.kube.kinds import Kind
-from plimsoll.kube.reader import TIMEOUT_SECONDS, Lister, Objects, client_of
+from plimsoll.kube.reader import Lister, Objects
 from plimsoll.kube.serving import SELECTOR
 
 _SERVICE: Final = Kind("v1", "Service", "services")

@@ -11,8 +11,9 @@ from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.examined import Examined
 from plimsoll.kube import kinds
+from plimsoll.kube.by_hand import TIMEOUT_SECONDS, client_of
 from plimsoll.kube.kinds import Kind
-from plimsoll.kube.reader import OURS, TIMEOUT_SECONDS, Lister, Objects, client_of
+from plimsoll.kube.reader import OURS, Lister, Objects
 from plimsoll.kube.serving import SELECTOR
 
 _QUOTA: Final = Kind("v1", "ResourceQuota", "resourcequotas")

@@ -12,8 +12,8 @@ from typing import Any
 from kubernetes.client import ApiClient
 
 from plimsoll import names
-from plimsoll.kube.by_hand import call
-from plimsoll.kube.reader import OURS, TIMEOUT_SECONDS, ClusterUnreadable, Lister, client_of
+from plimsoll.kube.by_hand import TIMEOUT_SECONDS, ClusterUnreadable, call, client_of
+from plimsoll.kube.reader import OURS, Lister
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ from typing import Any
 
 from kubernetes.client import ApiClient
 
-from plimsoll.kube.by_hand import Unanswered, call
+from plimsoll.kube.by_hand import ClusterUnreadable, Unanswered, call, client_of
 from plimsoll.kube.kinds import OWNER
-from plimsoll.kube.reader import ClusterUnreadable, client_of
 
 
 @dataclass(frozen=True, slots=True)

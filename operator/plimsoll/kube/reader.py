@@ -13,31 +13,21 @@ from typing import Any, Final
 
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
-from kubernetes.config import ConfigException, new_client_from_config
-from urllib3.exceptions import HTTPError
 
 from plimsoll import names
 from plimsoll.facts.capabilities import Capabilities
+from plimsoll.kube.by_hand import TIMEOUT_SECONDS, ClusterUnreadable, call, client_of
 from plimsoll.kube.kinds import CHILDREN
 
 Objects = tuple[Mapping[str, Any], ...]
 
 PAGE: Final = 500
-TIMEOUT_SECONDS: Final = 30
 DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
 SEED: Final = f"metadata.name={names.LEARNED_SEED}"
 """Nobody but an admin makes it, so it need not bear our label."""
 PROGRAM: Final = ["python", "-m", "plimsoll"]
 """How the chart starts the operator. Many an operator's pods bear the label of one; this program is ours alone."""
 OURS: Final = f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}"
-
-
-class ClusterUnreadable(RuntimeError):
-    """A cluster that cannot be asked, or does not let its nodes and pods be listed; says what would help."""
-
-
-class ContextUnknown(ClusterUnreadable):
-    """No cluster was asked, as the kubeconfig does not lead to one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,17 +86,6 @@ def read_cluster(context: str | None = None, *, timeout_seconds: int = TIMEOUT_S
         served=lister.served(),
         notes=tuple(lister.notes),
     )
-
-
-def client_of(context: str | None) -> ApiClient:
-    """Of a context of the kubeconfig, or of the current one."""
-    try:
-        client: ApiClient = new_client_from_config(context=context)  # type: ignore[no-untyped-call]
-    except (ConfigException, OSError, ValueError) as error:
-        raise ContextUnknown(
-            f"{error}; check KUBECONFIG and the names that `kubectl config get-contexts` lists"
-        ) from None
-    return client
 
 
 def _homes(pods: Objects) -> frozenset[str]:
@@ -179,8 +158,6 @@ class Lister:
             raise ClusterUnreadable(
                 f"the cluster answered {error.status} {error.reason} for {path}; list must be allowed"
             ) from None
-        except (HTTPError, OSError) as error:
-            raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
 
     def optional(
         self, path: str, otherwise: str, selector: str | None = None, fields: str | None = None
@@ -190,8 +167,6 @@ class Lister:
             return self._pages(path, selector, fields)
         except ApiException as error:
             self.notes.append(f"{path}: {error.status} {error.reason}; {otherwise}")
-        except (HTTPError, OSError) as error:
-            raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
         return ()
 
     def served(self) -> Capabilities:
@@ -202,8 +177,6 @@ class Lister:
                 resources = self._get(f"/apis/{version}", []).get("resources") or ()
             except ApiException:
                 continue
-            except (HTTPError, OSError) as error:
-                raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
             there = {one.get("kind") for one in resources}
             found |= {
                 (kind.group, kind.name)
@@ -221,8 +194,6 @@ class Lister:
                 if error.status != 404:
                     self.notes.append(f"{plural}: {error.status} {error.reason}; {otherwise}")
                     return ()
-            except (HTTPError, OSError) as error:
-                raise ClusterUnreadable(f"the cluster does not answer: {error}") from None
         return ()
 
     def _pages(self, path: str, selector: str | None = None, fields: str | None = None) -> Objects:
@@ -246,15 +217,8 @@ class Lister:
                 return tuple(found)
 
     def _get(self, path: str, query: list[tuple[str, object]]) -> dict[str, Any]:
-        request = self._client.param_serialize(
-            "GET",
-            path,
-            query_params=query,
-            header_params={"Accept": "application/json"},
-            auth_settings=["BearerToken"],
-        )
-        response = self._client.call_api(*request, _request_timeout=self._timeout)
-        if not 200 <= response.status < 300:
-            raise ApiException(status=response.status, reason=response.reason)
-        page: dict[str, Any] = json.loads(response.read())  # type: ignore[no-untyped-call]
+        status, reason, text = call(self._client, "GET", path, query=query, timeout_seconds=self._timeout)
+        if not 200 <= status < 300:
+            raise ApiException(status=status, reason=reason)
+        page: dict[str, Any] = json.loads(text)
         return page

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from plimsoll import names
+from plimsoll.kube.by_hand import TIMEOUT_SECONDS, ClusterUnreadable, client_of
 from plimsoll.kube.kinds import CONFIG_MAP
-from plimsoll.kube.reader import OURS, TIMEOUT_SECONDS, ClusterUnreadable, Lister, client_of
+from plimsoll.kube.reader import OURS, Lister
 
 
 def read_kept(
