@@ -20,7 +20,7 @@ from plimsoll.planning.layouts.rules import (
     first_refusal,
     refusal_on,
 )
-from tests.planning.architectures import architecture, attention
+from tests.planning.architectures import architecture, attention, latent
 
 MOE = MoeFfn(experts=64, top_k=8, intermediate=1536)
 MAMBA = Mamba(heads=24, head_dim=64, groups=8, state_size=128, conv_kernel=4, state_dtype=Dtype.FLOAT32)
@@ -164,6 +164,26 @@ SITE_CASES = [
         )
     ),
     ("cache-format", tp(1), question(kv_dtype=Dtype.FP8), site("L4-24GB"), None, None),
+    *(
+        (
+            "cache-format",
+            tp(1),
+            question(architecture([mixer] * 2), kv_dtype=Dtype.NVFP4),
+            site("B200-SXM"),
+            site(),
+            why,
+        )
+        for mixer, why in (
+            (
+                attention(head_dim=64),
+                "heads of 64 are read from a cache of NVFP4 on compute capability 10 only; H100",
+            ),
+            (
+                latent(indexer=True),
+                "latent attention reads a cache of NVFP4 on compute capability 10 only; H100",
+            ),
+        )
+    ),
     (
         "share",
         tp(1),
@@ -262,6 +282,23 @@ def test_a_rule_of_the_devices_keeps_a_layout_on_some_and_turns_it_down_on_other
         assert refused is not None
         assert refused[0] == rule
         assert words in refused[1]
+
+
+@pytest.mark.parametrize(
+    ("mixer", "words"),
+    [
+        (latent(), "unless a scorer picks its tokens"),
+        (replace(attention(), v_head_dim=64), "of one width; these have 128 and 64"),
+    ],
+)
+def test_no_gpu_reads_a_cache_of_nvfp4_of_plain_latents_or_of_values_narrower_than_keys(mixer, words):
+    asked = question(architecture([attention(), mixer]), kv_dtype=Dtype.NVFP4)
+    for gpu in ("B200-SXM", "H100-SXM-80GB", "RTX-PRO-6000"):
+        refused = refusal_on(tp(1), asked, site(gpu))
+        assert refused is not None
+        assert refused[0] == "cache-format"
+        assert words in refused[1]
+        assert refusal_on(tp(1), replace(asked, kv_dtype=Dtype.FP8), site(gpu)) is None
 
 
 def test_every_rule_has_a_case_of_both_kinds():

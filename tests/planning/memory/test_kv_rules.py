@@ -49,6 +49,11 @@ def test_sparse_latents_in_8_bits_are_packed_records_on_hopper_and_plain_on_blac
     assert (hopper.bytes_per_token, blackwell.bytes_per_token) == (61 * (656 + 132), 61 * (576 + 132))
 
 
+def test_latents_in_4_bits_keep_their_positions_in_8():
+    packed = plan(known.deepseek_v32(), gpu="B200-SXM", kv_dtype=Dtype.NVFP4)
+    assert packed.bytes_per_token == 61 * (352 + 132)
+
+
 def test_old_versions_kept_every_token_of_a_window():
     groups = {
         version: len(plan(known.gemma3_27b(), version=version).groups) for version in ("0.8.5", "0.11.0")

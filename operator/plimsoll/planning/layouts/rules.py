@@ -2,7 +2,8 @@
 
 A rule is a small function of a layout and of what is asked; it answers with the figures that decide, or None. The first
 rule that answers names the rejection. Rules hold by architecture, quantization format, link and GPU class, never by a
-model's name. Shapes of quantized shards are `shards`; memory is the ledger's, and `layouts` asks it last.
+model's name. Shapes of quantized shards are `shards`, formats that a GPU cannot read `readable`; memory is the
+ledger's, and `layouts` asks it last.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from plimsoll.facts.architecture import (
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.gpus import Gpu, LinkKind, Vendor
-from plimsoll.planning.layouts import shards
+from plimsoll.planning.layouts import readable, shards
 from plimsoll.planning.layouts.layout import Layout
 
 CONTEXT_PARALLEL_FLAG: Final = "--decode-context-parallel-size"
@@ -270,52 +271,13 @@ def interconnect(layout: Layout, question: Question, site: Site) -> str | None:
 
 
 def weight_format(layout: Layout, question: Question, site: Site) -> str | None:
-    """Formats that no kernel of the GPU's generation can read."""
     del layout
-    quantization = question.architecture.quantization
-    gpu = site.gpu
-    if gpu.vendor is not Vendor.NVIDIA:
-        if quantization is not None and quantization.weights is Dtype.NVFP4:
-            return f"NVFP4 weights need an NVIDIA GPU; this is {gpu.name}"
-        return None
-    level = _level(gpu.compute)
-    if level is None or quantization is None:
-        return None
-    needed = _LEAST_LEVEL.get(quantization.weights)
-    if quantization.method in ("awq", "awq_marlin"):
-        needed = (7, 5)
-    if needed is not None and level < needed:
-        return f"{quantization.method} weights need compute capability {needed[0]}.{needed[1]}; {gpu.name} has {gpu.compute}"
-    return None
+    return readable.unread_weights(question.architecture.quantization, site.gpu)
 
 
 def cache_format(layout: Layout, question: Question, site: Site) -> str | None:
-    """Formats of the cache that no kernel of the engine can read on the GPU's generation."""
     del layout
-    if question.kv_dtype is not Dtype.NVFP4:
-        return None
-    level = _level(site.gpu.compute)
-    early = question.release is not None and question.release < NVFP4_CACHE_EVERYWHERE
-    if level is not None and (level[0] == 10 if early else level >= (8, 0)):
-        return None
-    needed = f"10 before version {NVFP4_CACHE_EVERYWHERE}" if early else "8.0"
-    return f"a cache of NVFP4 needs an NVIDIA GPU of compute capability {needed}; {site.gpu.name} has {site.gpu.compute}"
-
-
-NVFP4_CACHE_EVERYWHERE: Final = Version(0, 30)
-"""0.29 still ends at its start on all but the first Blackwells; 0.32 reads such a cache from Ampere on."""
-_LEAST_LEVEL: Final = {
-    Dtype.FP8: (8, 0),
-    Dtype.NVFP4: (8, 0),
-    Dtype.MXFP4: (8, 0),
-    Dtype.INT4: (7, 0),
-    Dtype.INT8: (7, 5),
-}
-
-
-def _level(compute: str) -> tuple[int, int] | None:
-    major, dot, minor = compute.partition(".")
-    return (int(major), int(minor)) if dot and major.isdigit() and minor.isdigit() else None
+    return readable.unread_cache(question.architecture, question.kv_dtype, question.release, site.gpu)
 
 
 def pipeline_in_node(layout: Layout, question: Question, site: Site) -> str | None:

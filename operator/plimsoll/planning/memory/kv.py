@@ -117,6 +117,8 @@ def token_bytes(mixer: Mixer, layout: Layout, dtype: Dtype, *, sparse_records: b
     if isinstance(mixer, LatentAttention):
         if sparse_records and mixer.indexer is not None and dtype is Dtype.FP8:
             return SPARSE_RECORD_BYTES
+        if dtype is Dtype.NVFP4:  # positions stay in 8 bits
+            return ceil(mixer.kv_lora_rank * dtype.bytes) + mixer.qk_rope_head_dim
         return ceil((mixer.kv_lora_rank + mixer.qk_rope_head_dim) * dtype.bytes)
     return 0
 
