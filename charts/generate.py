@@ -32,7 +32,13 @@ TYPES: Final = {bool: "boolean", int: "integer", str: "string", list: "array", d
 HEAD: Final = """\
 # The chart of Plimsoll
 
-Installs the operator. How its image is built and the chart installed, and what it does then, stands in [the operator](../../docs/operator.md).
+Installs the operator. No image of it is published yet: how it is built, and what the operator does, stands in [the operator](../../docs/operator.md).
+
+```sh
+helm install plimsoll charts/plimsoll --namespace plimsoll --create-namespace --set image.repository=REGISTRY/plimsoll
+helm upgrade plimsoll charts/plimsoll --namespace plimsoll --reset-then-reuse-values
+helm uninstall plimsoll --namespace plimsoll
+```
 
 `config` is [the admin's file](../../docs/reference/operatorconfig.md) without its apiVersion and kind:
 
@@ -42,7 +48,7 @@ config:
   budgets: [{namespace: team-a, gpus: 16}]
 ```
 
-Upgrading restarts no serving pod. Uninstalling keeps the CustomResourceDefinition and all resources as long as `crds.keep` is true.
+Upgrading restarts no serving pod, and brings the CustomResourceDefinition of its release. Uninstalling keeps the CustomResourceDefinition and all resources as long as `crds.keep` is true.
 
 | value | default | meaning |
 |---|---|---|
