@@ -21,7 +21,7 @@ nodeClasses:
     taints: [{key: nvidia.com/gpu, value: present}]
     interconnect: nvlink
     rdma: true
-  - {name: cpu, cpu: 32, memory: 128Gi, maxNodes: 4, spot: true, provisionSeconds: 90}
+  - {name: cpu, cpu: 32, memory: 128Gi, maxNodes: 4, provisionSeconds: 90}
 prices:
   currency: EUR
   gpuHour: [{product: H200, perHour: "3.10"}]

@@ -55,9 +55,9 @@ class Network(ApiModel):
     http_proxy: Url | None = field("Proxy for http.")
     https_proxy: Url | None = field("Proxy for https.")
     no_proxy: tuple[Glob, ...] = listing("Hosts reached without the proxy.", most=128)
-    hub_endpoint: Url | None = field("Mirror of the model hub.")
+    hub_endpoint: Url | None = field("Mirror of the model hub, as https://hub.example.com.")
     modelscope_endpoint: Url | None = field("Mirror of ModelScope.")
-    s3_endpoint: Url | None = field("S3-compatible store.")
+    s3_endpoint: Url | None = field("Where s3:// leads. Absent: AWS.")
     ca_bundle: ObjectName | None = field(
         "ConfigMap with further certificates (key ca.crt), in each namespace."
     )
@@ -113,14 +113,14 @@ class Runtime(ApiModel):
 
 
 class EngineVersion(ApiModel):
-    """One engine version that may run, and its image."""
+    """One engine version that may run, and its images, where they are not those that the engine's project publishes."""
 
     version: Release = Field(description="Version.")
-    image: ImageName | None = field("Image for NVIDIA GPUs. Absent: the project's own.")
-    rocm_image: ImageName | None = field("Image for AMD GPUs.")
-    gaudi_image: ImageName | None = field("Image for Gaudi.")
-    xpu_image: ImageName | None = field("Image for Intel GPUs.")
-    cpu_image: ImageName | None = field("Image for CPUs.")
+    image: ImageName | None = field("Image for NVIDIA GPUs. Absent: the published one.")
+    rocm_image: ImageName | None = field("Image for AMD GPUs. Absent: the published one.")
+    gaudi_image: ImageName | None = field("Image for Gaudi. None is published.")
+    xpu_image: ImageName | None = field("Image for Intel GPUs. None is published.")
+    cpu_image: ImageName | None = field("Image for CPUs. Absent: the published one.")
     facts: Annotated[str, Field(min_length=2, max_length=262144)] | None = field(
         "What the image told of its flags, variables and metrics, for a version that this release does not know: the text "
         "of the file that `plimsoll engine describe` writes."

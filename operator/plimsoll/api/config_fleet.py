@@ -66,12 +66,10 @@ class NodeClass(ApiModel):
     gpus_per_node: Annotated[Int, Field(ge=1, le=64)] | None = field("GPUs of a node.")
     cpu: Quantity | None = field("Cores that pods may take. Absent: enough.")
     memory: Quantity | None = field("Host memory that pods may take. Absent: enough.")
-    ephemeral_storage: Quantity | None = field("Disk that pods may take. Absent: enough.")
     max_nodes: Annotated[Int, Field(ge=0, le=100000)] = Field(
         description="Most nodes there can be, present ones included."
     )
     price_per_hour: Decimal | None = field("Price of a node. Absent: its GPUs by prices.gpuHour.")
-    spot: Bool | None = field("Nodes that may be taken away. Absent: false.")
     zones: tuple[LabelValue, ...] = listing("Zones in which they are made.", most=32)
     labels: LabelMap = Field(
         default_factory=dict, description="Labels of the nodes, by which present ones are known."
@@ -119,6 +117,10 @@ class Budget(ApiModel):
     )
     gpus: Count | None = field("Most GPUs of all products. Absent: no limit.")
     gpus_by_product: tuple[GpuLimit, ...] = listing("Most GPUs of a product.", most=64, keys=("product",))
-    cost_per_hour: Decimal | None = field("Most that all its deployments may cost an hour.")
+    cost_per_hour: Decimal | None = field(
+        "Most that all its deployments may cost an hour, by prices. Absent: no limit."
+    )
     priority: Annotated[Int, Field(ge=-1000000, le=1000000)] | None = field("Higher goes first. Absent: 0.")
-    max_replicas: Annotated[Int, Field(ge=0, le=1000)] | None = field("Most replicas of one deployment.")
+    max_replicas: Annotated[Int, Field(ge=0, le=1000)] | None = field(
+        "Most replicas of one deployment. Absent: no limit."
+    )

@@ -63,10 +63,12 @@ class Engine(ApiModel):
         Annotated[str, Field(max_length=32, pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?([.-]?[a-z]+[0-9]*)?$")]
         | None
     ) = field(
-        "Version of the engine. Absent: the admin's default. Required knowledge for an image of your own."
+        "Version of the engine. Absent: the admin's default. For an image of your own, the one that is in it: its flags and "
+        "its use of memory follow from that."
     )
     image: ImageName | None = field(
-        "An engine image of your own. Absent: the one that the version's catalogue names."
+        "An engine image of your own, if trust.images of the admin's file allows it. Absent: the admin's for the version, "
+        "else the one that the engine's project publishes."
     )
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = field(
         "When the kubelet pulls the image."

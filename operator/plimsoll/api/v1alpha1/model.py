@@ -147,7 +147,9 @@ class Volume(ApiModel):
         ),
     )
 
-    empty_dir: EmptyDirVolume | None = field("Scratch space on the node; every replica downloads again.")
+    empty_dir: EmptyDirVolume | None = field(
+        "Scratch space on the node, gone with the pod: every replica fetches, and compiles, again."
+    )
     claim: ClaimVolume | None = field("An existing claim.")
     claim_template: ClaimTemplate | None = field("A claim made for this deployment.")
     image: ImageVolume | None = field("An OCI image with the model in it.")

@@ -80,7 +80,9 @@ class Scaling(ApiModel):
 class TuningFloors(ApiModel):
     """Values below which retuning must not go."""
 
-    max_sequences: Annotated[Int, Field(ge=1, le=65536)] | None = field("Absent: 8.")
+    max_sequences: Annotated[Int, Field(ge=1, le=65536)] | None = field(
+        "Requests that run at once. Absent: 8."
+    )
     batched_tokens: Annotated[Int, Field(ge=1, le=1048576)] | None = field(
         "Prompt tokens of a step. Absent: 512."
     )
@@ -160,4 +162,6 @@ class Rollout(ApiModel):
 class Cost(ApiModel):
     """Limits in the currency of the admin's prices."""
 
-    max_per_hour: Decimal | None = field('Most that all replicas together may cost an hour, as "24.50".')
+    max_per_hour: Decimal | None = field(
+        'Most that all replicas together may cost an hour, as "24.50", by the prices of the admin\'s file.'
+    )

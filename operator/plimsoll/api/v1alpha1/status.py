@@ -80,7 +80,6 @@ class SetStatus(ApiModel):
     layout: Word | None = field("Layout.")
     replicas: Count = Field(default=0, description="Replicas wanted.")
     ready: Count = Field(default=0, description="Replicas that serve.")
-    weight_percent: Percent | None = field("Share of the traffic.")
     state: Literal["Serving", "Starting", "Canary", "Draining", "Failed"] | None = field("What it is doing.")
     reason: Text | None = field("Why.")
 
@@ -127,7 +126,6 @@ class Endpoint(ApiModel):
     """Where the API answers."""
 
     url: Annotated[str, Field(max_length=512)] | None = field("Inside the cluster.")
-    external_url: Annotated[str, Field(max_length=512)] | None = field("From outside, by gateway or Ingress.")
     model_names: tuple[Annotated[str, Field(max_length=128)], ...] = listing(
         "Names that requests may ask for.", most=72, atomic=True
     )

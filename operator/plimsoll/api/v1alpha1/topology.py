@@ -43,9 +43,13 @@ class Toleration(ApiModel):
     )
 
     key: LabelKey | None = field("Key of the taint. Absent, with operator Exists: every taint.")
-    operator: Literal["Equal", "Exists"] | None = field("Absent: Equal.")
+    operator: Literal["Equal", "Exists"] | None = field(
+        "Whether the value must be the same, or the key only be there. Absent: Equal."
+    )
     value: LabelValue | None = field("Value of the taint.")
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = field("Absent: every effect.")
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = field(
+        "Effect of the taint. Absent: every effect."
+    )
     toleration_seconds: Annotated[Int, Field(ge=0)] | None = field("How long NoExecute is borne.")
 
 
