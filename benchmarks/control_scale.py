@@ -43,6 +43,7 @@ from plimsoll.control.situation import (
 )
 from plimsoll.control.workload import Observed, observe
 from plimsoll.facts.engines import engine_facts
+from plimsoll.handlers.garbage import settled
 from plimsoll.prometheus.client import Prometheus
 from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.queries import queries
@@ -123,6 +124,7 @@ async def _ticks(size: int, url: str) -> Cost:
     source = Prometheus(url, deadline_s=120.0)
     metrics, estate = FleetMetrics(source, WORDS), Estate.of(size)
     rows = []
+    settled()
     for tick in range(TICKS):
         now, begun = NOW + TICK_S * tick, time.perf_counter()
         marks = [time.process_time()]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import signal
 import time
@@ -28,6 +27,7 @@ from plimsoll.handlers.alerted import Alerted, AlertsOptions
 from plimsoll.handlers.connected import Connected
 from plimsoll.handlers.ending import KOPF_SECONDS, end_by_force, ended, raise_end, unless
 from plimsoll.handlers.events import registry_of, settings_of
+from plimsoll.handlers.garbage import settled
 from plimsoll.handlers.health import Metric, Probe, serve
 from plimsoll.handlers.learning import Learning
 from plimsoll.handlers.metrics import control_of
@@ -219,9 +219,7 @@ class Life:
             tasks["kopf"] = asyncio.create_task(self._events(load, stop_kopf))
             if self._alerted is not None:
                 tasks["alerts"] = asyncio.create_task(self._alerted.run(self.options.host))
-            # Code, catalogues and what was seen are no garbage; to look through them for some stops all else for a tenth of a second.
-            gc.collect()
-            gc.freeze()
+            settled()
             self.ready.set()
             LOG.info("Plimsoll %s takes turns", __version__)
             await asyncio.wait(set(tasks.values()), return_when=asyncio.FIRST_COMPLETED)
