@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 TIMEOUT_SECONDS: Final = 600.0
 DATA: Final = b"data: "
@@ -80,3 +82,38 @@ class Engine:
 
 def _asked(model: str, prompt: str | list[int], tokens: int) -> dict[str, Any]:
     return {"model": model, "prompt": prompt, "max_tokens": tokens, "ignore_eos": True, "temperature": 0.0}
+
+
+class Users:
+    """They ask on and on, one request at a time each, for the time of a `with`, whose end waits for the answers under way."""
+
+    def __init__(self, engine: Engine, model: str, tokens: int, *, count: int) -> None:
+        self._engine, self._model, self._tokens = engine, model, tokens
+        self._end = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._ask, args=(f"user {number}",)) for number in range(count)
+        ]
+        self.whole = 0
+        self.failed: list[str] = []
+
+    def __enter__(self) -> Self:
+        for one in self._threads:
+            one.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end.set()
+        for one in self._threads:
+            one.join()
+
+    def _ask(self, prompt: str) -> None:
+        while not self._end.is_set():
+            try:
+                self._engine.complete(self._model, prompt, self._tokens)
+                self.whole += (
+                    1  # only whether it moves is asked, so one that is lost between threads is no harm
+                )
+            except Exception as error:  # noqa: BLE001 - whatever it is, a user saw it
+                self.failed.append(repr(error))

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 import models
-from asking import Engine
+from asking import Engine, Users
 from cluster import Cluster
 from cluster.images import VLLM_CPU, VLLM_CPU_VERSION, Recipe
 from common import eventually
@@ -42,6 +42,8 @@ def spec(claim: str, *env: dict[str, str]) -> dict[str, Any]:
         "engine": {"version": VLLM_CPU_VERSION, "eager": True, "env": [{"name": "OMP_WAIT_POLICY", "value": "PASSIVE"}, *env]},
         "workload": {"contextTokens": 4096},
         "topology": {"cpu": {"cores": 1, "memory": "5Gi", "kvCacheSize": "1Gi"}},
+        # Answers of a busy machine take longer than the plan says.
+        "rollout": {"drainSeconds": 300},
     }  # fmt: skip
 
 
@@ -100,12 +102,23 @@ def gone(desk: Desk, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def serving(desk: Desk, claim: str) -> Iterator[str]:
-    """A deployment whose engine answers and has been held against its plan."""
+    """A deployment whose engine answers and has been held against its plan; at its end nothing is left of it."""
     desk.apply("serves", **spec(claim))
     until(desk, "serves", "Fits", ("True", "Measured"))
     until(desk, "serves", "Ready", ("True", "Serving"))
     yield "serves"
-    gone(desk, "serves")
+    desk.cluster.api.delete(desk.path("serves"))
+    assert eventually(lambda: not desk.items("v1/pods")), desk.items("v1/pods")
+    # What was learned is the operator's.
+    assert eventually(lambda: set(desk.children()) <= {f"v1/configmaps {names.LEARNED}"}), desk.children()
+
+
+def behind(desk: Desk, name: str) -> Engine:
+    """What answers through a deployment's Service."""
+    service = desk.cluster.api.get(f"/api/v1/namespaces/{desk.namespace}/services/{name}")
+    engine = Engine(url=f"http://{service['spec']['clusterIP']}")
+    assert engine.answers(60)
+    return engine
 
 
 def plimsoll(desk: Desk, *args: str) -> str:
@@ -142,9 +155,7 @@ def test_a_model_that_only_a_pod_may_read_is_planned_as_it_says_and_its_engine_h
     (pod,) = desk.pods()
     (brought,) = pod["status"]["initContainerStatuses"]
     assert brought["state"]["terminated"]["exitCode"] == 0
-    service = desk.cluster.api.get(f"/api/v1/namespaces/{desk.namespace}/services/{serving}")
-    engine = Engine(url=f"http://{service['spec']['clusterIP']}")
-    assert engine.answers(60)
+    engine = behind(desk, serving)
     assert len(list(engine.stream("tiny", "once", 16))) > 1
 
 
@@ -185,3 +196,24 @@ def test_a_ramp_at_a_real_engine_teaches_the_next_plan_of_its_model(
     assert eventually(lambda: "performance model, learned" in said()), said()
     assert f"TPOT x {speed['tpot']:.2f}" in said()
     assert desk.deployments() == served, "what serves is not touched"
+
+
+def test_a_change_under_load_fails_no_request_of_a_real_engine(desk: Desk, serving: str, claim: str) -> None:
+    (before,) = desk.deployments()
+    changed = spec(claim)
+    changed["engine"]["maxSequences"] = 64
+    with Users(behind(desk, serving), "tiny", 100, count=3) as users:
+        desk.apply(serving, **changed)
+        settled(desk, before)
+        then = users.whole
+        assert eventually(lambda: users.whole > then + 3), "the new set answers"
+    assert users.failed == []
+
+
+def settled(desk: Desk, before: str) -> None:
+    """Another set serves alone, and the pods of the one before have ended."""
+    deadline = time.monotonic() + START_SECONDS
+    while before in desk.deployments() or len(desk.items("v1/pods")) != 1 or len(desk.deployments()) != 1:
+        if time.monotonic() > deadline:
+            pytest.fail(json.dumps([desk.get("serves").get("status"), desk.deployments()], indent=1))
+        time.sleep(0.5)
