@@ -6,14 +6,15 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.facts.gpus import Vendor, all_gpus
-from plimsoll.render.wrapping import plan_words
+from plimsoll.render.volumes import CACHES
 from plimsoll_runtime.failure import Failure
 from plimsoll_runtime.nvml import Devices, Gpu
-from plimsoll_runtime.preflight import Seen, misfits, need_of
-from tests.render.building import engine_of, frozen, resource
+from plimsoll_runtime.preflight import Seen, misfits, need_of, see
+from tests.render.building import config, engine_of, frozen, resource
 from tests.render.cases import GIB, KINDS, entry
 
 NVIDIA = [gpu for gpu in all_gpus() if gpu.vendor is Vendor.NVIDIA]
+CACHE = {"writable": [CACHES]}
 AS_DRIVERS_SAY = ("NVIDIA-", "Tesla-")
 """Labels of NVIDIA's feature discovery are the driver's own names with dashes for spaces."""
 
@@ -25,22 +26,27 @@ def told_in(template):
     return json.loads(own[own.index("--plan") + 1]) if "--plan" in own else None
 
 
+def words_of(chosen):
+    """The plan's, in a pod as it is rendered."""
+    return json.dumps(told_in(frozen(resource(), chosen=chosen).leader))
+
+
 def judged(chosen, *names, total=80 * GIB) -> list[Failure]:
     """By the supervisor, in a container that sees GPUs of these names."""
-    need = need_of(json.loads(plan_words(chosen)[1]))
+    need = need_of(json.loads(words_of(chosen)))
     return misfits(need, Seen(devices=Devices(tuple(Gpu(name, total, total) for name in names))))
 
 
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
-        ("one-gpu", {"gpus": 1, "product": "H100", "gpuBytes": 80 * GIB}),
-        ("claim", {"gpus": 2, "product": "H100", "gpuBytes": 80 * GIB}),
-        ("group", {"gpus": 4, "product": "H100", "gpuBytes": 80 * GIB}),
-        ("group-by-ray", {"gpus": 4, "product": "H100", "gpuBytes": 80 * GIB}),
-        ("group-in-one-fabric", {"gpus": 4, "product": "GB200", "gpuBytes": 80 * GIB}),
-        ("amd", {"gpus": 1, "gpuBytes": 80 * GIB}),
-        ("mig", {"gpus": 1, "product": "H100"}),
+        ("one-gpu", {"gpus": 1, "product": "H100", "gpuBytes": 80 * GIB, **CACHE}),
+        ("claim", {"gpus": 2, "product": "H100", "gpuBytes": 80 * GIB, **CACHE}),
+        ("group", {"gpus": 4, "product": "H100", "gpuBytes": 80 * GIB, **CACHE}),
+        ("group-by-ray", {"gpus": 4, "product": "H100", "gpuBytes": 80 * GIB, **CACHE}),
+        ("group-in-one-fabric", {"gpus": 4, "product": "GB200", "gpuBytes": 80 * GIB, **CACHE}),
+        ("amd", {"gpus": 1, "gpuBytes": 80 * GIB, **CACHE}),
+        ("mig", {"gpus": 1, "product": "H100", **CACHE}),
         ("cpu", None),
     ],
 )
@@ -77,14 +83,14 @@ def test_a_product_whose_driver_shows_less_memory_than_the_catalogue_passes_and_
     """Error correction takes a sixteenth of what the catalogue has without it, and figures for one product differ by a thirtieth."""
     chosen = entry(gpu=gpu.name)
     chosen = replace(chosen, hardware=replace(chosen.hardware, memory_bytes=gpu.memory_bytes))
-    said = plan_words(chosen)[1]
+    said = words_of(chosen)
     model = json.loads(said)["product"]
     assert judged(chosen, model, total=gpu.memory_bytes * 15 // 16 * 98 // 100) == []
     smaller = [
         other.memory_bytes
         for other in NVIDIA
         if other.memory_bytes < 0.95 * gpu.memory_bytes
-        and json.loads(plan_words(entry(gpu=other.name))[1])["product"] == model
+        and json.loads(words_of(entry(gpu=other.name)))["product"] == model
     ]
     for total in smaller:
         assert [one.word for one in judged(chosen, model, total=total)] == ["WrongGpu"]
@@ -95,10 +101,32 @@ def test_fewer_gpus_than_planned_end_the_start_with_a_word():
 
 
 def test_a_pod_whose_gpus_nobody_can_ask_for_passes():
-    assert misfits(need_of(json.loads(plan_words(entry(devices=8))[1])), Seen()) == []
+    assert misfits(need_of(json.loads(words_of(entry(devices=8)))), Seen()) == []
 
 
 def test_a_share_of_a_device_is_not_held_to_the_memory_of_a_whole_one():
     chosen = entry()
     shared = replace(chosen, hardware=replace(chosen.hardware, sharing=4))
     assert judged(shared, "NVIDIA H100 80GB HBM3", total=20 * GIB) == []
+
+
+@pytest.mark.parametrize(
+    ("storage", "patches", "told"),
+    [
+        ({}, [], [CACHES]),
+        ({"weights": {"claim": {"name": "c"}}}, [], [CACHES]),
+        ({"weights": {"claim": {"name": "c", "readOnly": True}}}, [], [CACHES]),
+        ({"cache": {"claim": {"name": "c", "readOnly": True}}}, [], None),
+        ({}, [{"op": "remove", "path": "/spec/containers/0/volumeMounts"}], None),
+    ],
+)
+def test_a_cache_that_must_be_written_is_named_unless_it_is_said_to_be_read_only(storage, patches, told):
+    admin = config(trust={"podPatches": {"allow": ["/spec/*"]}})
+    revision = frozen(resource(storage=storage, podPatches=patches), chosen=entry(), admin=admin)
+    assert told_in(revision.leader).get("writable") == told
+
+
+def test_a_cache_that_cannot_be_written_ends_the_start_with_a_word(tmp_path):
+    (tmp_path / "file").touch()
+    need = need_of({"writable": [str(tmp_path / "file" / "cache")]})
+    assert [one.word for one in misfits(need, see(need, None))] == ["NotWritable"]

@@ -103,7 +103,7 @@ def pod_template(
     if not told.config.runtime.enabled:
         return pod
     more = (
-        *plan_words(chosen),
+        *plan_words(chosen, pod),
         *member_words(engine.member),
         *_brought(spec),
         *adapter_words(spec, told.config),

@@ -24,6 +24,7 @@ from plimsoll.render.start import (
     supervised,
 )
 from plimsoll.render.templating import fill
+from plimsoll.render.volumes import CACHES
 
 NAME: Final = "plimsoll"
 """Of the volume and of the init container."""
@@ -69,10 +70,11 @@ def member_words(member: Member | None) -> tuple[str, ...]:
     return "--member", member.rank, str(member.pods), member.leader
 
 
-def plan_words(chosen: PlanSet) -> tuple[str, ...]:
+def plan_words(chosen: PlanSet, pod: dict[str, Any]) -> tuple[str, ...]:
     """What the plan counts on, for a supervisor that looks before anything is loaded. Only what is certain on every machine: a
     product by its model alone, as drivers and clouds write the rest of its name in their own ways, and no memory of a part of a
-    device, which drivers round in theirs."""
+    device, which drivers round in theirs. Kernels are compiled on every GPU, so their cache has to be written, unless whoever
+    brought it says that it is read-only."""
     hardware = chosen.hardware
     if hardware.vendor == Vendor.CPU:
         return ()
@@ -81,7 +83,17 @@ def plan_words(chosen: PlanSet) -> tuple[str, ...]:
         told["product"] = model[0]
     if hardware.partition is None and hardware.sharing == 1:
         told["gpuBytes"] = hardware.memory_bytes
+    if _is_writable(CACHES, pod):
+        told["writable"] = [CACHES]
     return "--plan", json.dumps(told)
+
+
+def _is_writable(folder: str, pod: dict[str, Any]) -> bool:
+    """As the pod says: by the nearest of the mounts that hold the folder."""
+    engine = next(one for one in pod["spec"]["containers"] if one["name"] == ENGINE)
+    mounts = {str(one.get("mountPath")): one for one in _entries(engine, "volumeMounts")}
+    holding = [path for path in mounts if f"{folder}/".startswith(f"{path}/")]
+    return bool(holding) and not mounts[max(holding, key=len)].get("readOnly")
 
 
 def _entries(parent: dict[str, Any], field: str) -> list[dict[str, Any]]:
