@@ -72,8 +72,8 @@ def test_windows_keep_blocks_for_every_batch_in_flight(version, batches):
     [
         (known.llama_8b(), "0.18.0", True),
         (known.qwen35_35b(), "0.18.0", False),
-        (known.qwen35_35b(), "0.25.0", False),
-        (known.qwen35_35b(), "0.26.0", True),
+        (known.qwen35_35b(), "0.27.1", False),
+        (known.qwen35_35b(), "0.28.0", True),
     ],
 )
 def test_states_are_cached_by_default_later_than_tokens(arch, version, expected):

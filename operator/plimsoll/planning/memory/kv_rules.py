@@ -21,7 +21,8 @@ from plimsoll.planning.settings import EngineSettings, Speculation
 
 WINDOWS_FREED: Final = Version(0, 9, 2)
 """Before, layers with a window kept every token, as if they had none."""
-STATES_CACHED_BY_DEFAULT: Final = Version(0, 26)
+STATES_CACHED_BY_DEFAULT: Final = Version(0, 28)
+"""Before, 0.27.1 too, models with states had prefix caching for the asking only."""
 SETTLED_LATE: Final = Version(0, 26)
 """From here windows keep blocks for every batch in flight, of which asynchronous scheduling has two."""
 PREFILL_CHECKPOINTS: Final = Version(0, 33)
