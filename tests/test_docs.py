@@ -1,13 +1,21 @@
 """Examples in the docs are read by the program that they are about."""
 
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import yaml
 
+from plimsoll.cli.main import cli
 from plimsoll.facts.snapshot import read_snapshot
 
 DOCS = Path(__file__).parents[1] / "docs"
+PAGES = (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md")))
+COMMAND = re.compile(r"(?:^(?:\$ )?|`|kubectl )plimsoll +([a-z]+[^`\n]*)", re.MULTILINE)
+ENDS = ("--", "|", ">", "&", "&&", ";")
+"""What follows is not the program's own."""
 
 
 def test_the_fleet_file_of_the_docs_is_one_with_a_pool_for_each_of_its_kinds():
@@ -19,9 +27,32 @@ def test_the_fleet_file_of_the_docs_is_one_with_a_pool_for_each_of_its_kinds():
 
 
 def test_links_between_pages_lead_somewhere():
-    pages = [DOCS.parent / "README.md", *DOCS.rglob("*.md")]
     links = [
-        (page, link) for page in pages for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+        (page, link) for page in PAGES for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
     ]
     assert links
     assert [(page.name, link) for page, link in links if not (page.parent / link).exists()] == []
+
+
+def test_command_lines_of_the_docs_ask_for_what_the_program_has():
+    lines = [(page.name, line) for page in PAGES for line in COMMAND.findall(page.read_text())]
+    assert len(lines) > 40
+    unknown = [(page, line, word) for page, line in lines for word in words_unknown(line)]
+    assert unknown == []
+
+
+def words_unknown(line: str) -> Iterator[str]:
+    """The command, or its options, of which the program knows nothing; brackets only say what may be left out."""
+    name, *rest = shlex.split(re.sub(r"[\[\]]", "", line), comments=True)
+    command = cli.get_command(click.Context(cli), name)
+    if command is None:
+        yield name
+        return
+    if isinstance(command, click.Group) and rest:
+        command = command.commands[rest.pop(0)]
+    options = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+    for word in rest:
+        if word in ENDS:
+            return
+        if re.match("--?[a-z]", word) and word.partition("=")[0] not in options:
+            yield word

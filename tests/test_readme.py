@@ -46,10 +46,3 @@ def test_every_path_in_the_readme_exists():
     paths = re.findall(r"`((?:operator|examples|crds|docs|benchmarks|tests)[\w/.-]*)`", README.read_text())
     assert len(paths) >= 8
     assert [path for path in paths if not (README.parent / path).exists()] == []
-
-
-def test_every_command_in_the_readme_is_known():
-    from plimsoll.cli.main import COMMANDS  # noqa: PLC0415
-
-    named = re.findall(r"plimsoll ([a-z]+) ", README.read_text())
-    assert [name for name in named if name not in COMMANDS] == []
