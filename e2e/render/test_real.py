@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,8 +13,9 @@ from typing import Any, Final
 import pytest
 
 import models
-from asking import Engine
+from asking import Engine, Users
 from cluster import Cluster
+from cluster.api import Object
 from cluster.images import VLLM_CPU, Recipe
 from common import eventually
 from plimsoll import names
@@ -130,9 +133,51 @@ def test_a_rendered_pod_serves_by_its_name_and_ends_no_answer_that_has_begun(
         assert whole.is_set()
 
 
-def test_a_rendered_group_finds_itself_and_serves_from_its_leader(
+KILL_WORKER: Final = """
+import contextlib, os, pathlib, signal
+for folder in pathlib.Path("/proc").glob("[0-9]*"):
+    with contextlib.suppress(OSError):  # of a process that ended meanwhile
+        if b"Worker" in (folder / "cmdline").read_bytes() and int(folder.name) != os.getpid():  # this one says so as well
+            os.kill(int(folder.name), signal.SIGKILL)
+            print(folder.name)
+"""
+
+
+def test_a_rendered_group_serves_from_its_leader_and_comes_back_as_one_when_a_worker_is_killed(
     space: Namespace, admin: OperatorConfig
 ) -> None:
-    with started(space, admin, "group", GROUP) as (engine, _):
+    with started(space, admin, "group", GROUP) as (engine, leader):
         assert engine.answers(60)
+        (member,) = {one["metadata"]["name"] for one in pods_of(space)} - {leader}
+        before = {one["metadata"]["uid"] for one in pods_of(space)}
+        with Users(engine, "tiny", 200, count=2) as users:
+            assert eventually(lambda: users.whole > 0), users.failed
+            assert users.failed == []
+            command = ("exec", f"--namespace={space.name}", member, "--", "python3", "-c", KILL_WORKER)
+            killed = space.cluster.kubectl(*command)
+            assert killed.stdout.strip(), killed.stderr
+        told = {name: last_words(space, name) for name in (leader, member)}
+        assert told[member]["word"] == "WorkerLost", told
+        assert told[leader]["word"] == "MemberLost", told
+        assert "rank 1 of this replica ended: WorkerLost" in told[leader]["message"], told
+        space.ready(leader, START_SECONDS)
+        assert engine.answers(START_SECONDS)
         assert len(engine.complete("tiny", "once", 8)) > 0
+        assert {one["metadata"]["uid"] for one in pods_of(space)} == before, "in the pods that it had"
+
+
+def pods_of(space: Namespace) -> list[Object]:
+    return space.cluster.api.items(f"/api/v1/namespaces/{space.name}/pods")
+
+
+def last_words(space: Namespace, pod: str) -> dict[str, Any]:
+    """Why a pod's container ended, once it did."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        (engine,) = space.pod(pod)["status"]["containerStatuses"]
+        ended = engine["lastState"].get("terminated") or engine["state"].get("terminated")
+        if ended is not None:
+            said: dict[str, Any] = json.loads(ended["message"])
+            return said
+        assert time.monotonic() < deadline, engine
+        time.sleep(0.2)
