@@ -14,10 +14,10 @@ import pytest
 from cluster.api import Object
 from common import eventually
 from plimsoll import names
+from turns.crashes import DIES
 from turns.draining import drained
 from turns.running import Desk, Operator
 
-DIES = {"e2e.plimsoll.dev/dies": "exit", "e2e.plimsoll.dev/back-off": "1s"}
 SLOW = {"e2e.plimsoll.dev/starts-after": "20s"}
 STRANGE = "strange-shape"
 ROUTES = "gateway.networking.k8s.io/v1/httproutes"

@@ -16,6 +16,7 @@ import pytest
 
 from cluster.api import Object
 from common import eventually
+from turns.crashes import DIES
 from turns.running import Desk
 
 PODS = "requests.nvidia.com/gpu"
@@ -172,6 +173,64 @@ def test_an_image_that_cannot_be_pulled_is_told_by_the_plugin_with_its_cure(desk
     assert ran.returncode == 2, ran.stderr
     assert "error Pod" in ran.stdout
     assert "cure: check engine.image" in ran.stdout
+
+
+SICK: dict[str, tuple[Object, Object, str, str]] = {
+    # what is wrong with a node: (its labels, its status, reason, part of the cure)
+    "nobody-labelled-it": ({}, {"allocatable": {"nvidia.com/gpu": "8"}}, "MissingLabel", "feature discovery"),
+    "without-a-driver": (
+        {"feature.node.kubernetes.io/pci-0302_10de.present": "true"}, {"allocatable": {}}, "NoDriver", "GPU operator",
+    ),
+    "under-pressure": (
+        {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+        {
+            "allocatable": {"nvidia.com/gpu": "8"},
+            "conditions": [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "True"}],
+        },
+        "DiskPressure", "kubectl describe node under-pressure",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SICK)
+def test_a_node_that_keeps_models_away_is_told_with_its_cure(desk: Desk, name: str) -> None:
+    labels, status, reason, cure = SICK[name]
+    body = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": status,
+    }
+    desk.cluster.api.create("/api/v1/nodes", body)
+    try:
+        told = [one for one in doctor(desk)[1] if one["about"] == f"Node {name}" and one["reason"] == reason]
+    finally:
+        desk.cluster.api.delete(f"/api/v1/nodes/{name}")
+    assert [cure in one["remedy"] for one in told] == [True]
+
+
+def test_a_hub_that_pods_cannot_reach_is_told_with_its_cure(desk: Desk) -> None:
+    said = "Failed to resolve 'huggingface.co' ([Errno -3] Temporary failure in name resolution)"
+    desk.apply(podAnnotations={**DIES, "e2e.plimsoll.dev/message": said})
+    assert desk.says("Ready", "False", "StartFailed")
+    assert eventually(lambda: "let the pods reach the hub" in desk.message("Ready"))
+    (told,) = [one for one in doctor(desk, "chat")[1] if one["reason"] == "HubUnreachable"]
+    assert "NetworkPolicy, DNS" in told["remedy"]
+
+
+def test_a_taint_that_keeps_pods_away_is_told_with_its_cure(desk: Desk) -> None:
+    """It comes once all is planned, and pods that are there stay; the next one finds no node."""
+    desk.apply(replicas=1)
+    assert desk.says("Ready", "True", "Serving")
+    desk.cluster.kubectl("taint", "nodes", "--all", "team=other:NoSchedule")
+    try:
+        desk.cluster.kubectl("-n", desk.namespace, "delete", "pods", "--all", "--wait=false")
+        assert desk.says("Ready", "False", "WaitingForGPUs")
+        assert eventually(lambda: "topology.tolerations" in desk.message("Ready"))
+        assert eventually(lambda: any("topology.tolerations" in one["remedy"] for one in doctor(desk)[1]))
+    finally:
+        desk.cluster.kubectl("taint", "nodes", "--all", "team-")
+    assert desk.says("Ready", "True", "Serving")
 
 
 def test_a_name_that_is_not_there_is_no_answer(desk: Desk) -> None:
