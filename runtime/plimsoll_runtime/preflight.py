@@ -116,7 +116,7 @@ def with_argv(need: Need, argv: Sequence[str], environment: Mapping[str, str]) -
     ranks = _ranks(argv)
     on_cpu = "VLLM_CPU_KVCACHE_SPACE" in environment or environment.get("VLLM_TARGET_DEVICE") == "cpu"
     found: dict[str, Any] = {}
-    if need.shared_bytes is None and ranks > 1 and not on_cpu:
+    if need.shared_bytes is None and ranks > 1:
         found["shared_bytes"] = LEAST_SHARED
     if on_cpu:
         asked = environment.get("VLLM_CPU_KVCACHE_SPACE", "")

@@ -68,7 +68,7 @@ RULES = (
     ),
     _rule(
         "SharedMemory",
-        r"insufficient shared memory|unable to open shared memory object|/dev/shm\S* .*No space left"
+        r"insufficient shared memory|Insufficient space in /dev/shm|unable to open shared memory object|/dev/shm\S* .*No space left"
         r"|No space left on device.*/dev/shm|creating shared memory segment|unable to mmap \d+ bytes from file </torch_",
         "the memory that workers share is too small: {line}",
         "a larger memory-backed volume at /dev/shm (spec.podPatches); Kubernetes gives 64 MiB without one",
@@ -325,9 +325,15 @@ RULES = (
     _rule(
         "WorkerLost",
         r"Worker proc (?P<what>\S+) died unexpectedly(?: \(exit code: -(?P<signal>\d+)\))?"
-        r"|Engine core process? (?P<core>\S+) died unexpectedly|EngineDeadError"
         r"|RayWorkerProc rank=\S+ died|ActorDiedError",
         "a worker of the engine was lost: {line}",
         "kubectl logs --previous shows its last lines; look for faults of the GPU and for memory pressure on the node",
+    ),
+    _rule(
+        "WorkerLost",
+        r"Engine core proc(?:ess)? \S+ died unexpectedly|EngineDeadError",
+        "the engine's core process ended{cause}",
+        "kubectl logs --previous shows its last lines; look for faults of the GPU, for memory pressure on the node and for who else"
+        " kills there (kubectl describe pod and node, dmesg)",
     ),
 )

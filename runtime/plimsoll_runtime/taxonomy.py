@@ -30,7 +30,9 @@ _SENDERS: Mapping[int, str] = {
     " (kubectl describe pod and node, dmesg)",
 }
 """What to look for where a process was killed by a signal that leaves no words."""
-_VAGUE = re.compile("Engine core initialization failed|leaked shared_memory|See root cause above")
+_VAGUE = re.compile(
+    "Engine core initialization failed|EngineDeadError|leaked shared_memory|See root cause above"
+)
 
 
 def explained(lines: Sequence[str], phase: str, code: int, *, memory_kills: int = 0) -> Failure:
@@ -86,6 +88,8 @@ def _message(rule: Rule, found: re.Match[str], lines: Sequence[str]) -> str:
     words["fits"] = (
         _suffix("; {} tokens would fit", groups.get("fits")) if "length" in groups else groups.get("fits", "")
     )
+    causes = _errors(lines)
+    words["cause"] = f": {causes[-1]}" if causes else " without a word"
     words["wanted"] = _suffix(" (it asked for another {})", groups.get("wanted"))
     return plain(rule.message.format_map(words))
 

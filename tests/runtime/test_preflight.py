@@ -12,6 +12,7 @@ from plimsoll_runtime import command
 from plimsoll_runtime.nvml import Devices, Gpu, NvmlError, amd_devices, nvidia_devices
 from plimsoll_runtime.preflight import (
     GIB,
+    LEAST_SHARED,
     Need,
     PlanUnreadable,
     Seen,
@@ -242,9 +243,11 @@ def test_workers_that_share_need_shared_memory():
     assert with_argv(Need(), ["vllm", "serve", "m"], {}).shared_bytes is None
 
 
-def test_an_engine_on_cpus_needs_no_gpu_but_its_cache():
-    need = with_argv(Need(), ["vllm", "serve", "m", "-tp", "2"], {"VLLM_CPU_KVCACHE_SPACE": "4"})
+def test_an_engine_on_cpus_needs_no_gpu_but_its_cache_and_what_its_workers_share():
+    need = with_argv(Need(), ["vllm", "serve", "m"], {"VLLM_CPU_KVCACHE_SPACE": "4"})
     assert need == Need(host_bytes=4 * GIB)
+    need = with_argv(Need(), ["vllm", "serve", "m", "-tp", "2"], {"VLLM_CPU_KVCACHE_SPACE": "4"})
+    assert need == Need(host_bytes=4 * GIB, shared_bytes=LEAST_SHARED)
 
 
 def test_the_plan_goes_before_what_words_suggest():

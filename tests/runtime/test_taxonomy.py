@@ -80,6 +80,7 @@ LONG = (
         ("BadCheckpoint", "weights", "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge", "HeaderTooLarge"),
         ("BadCheckpoint", "weights", "AssertionError: Attempted to load weight (torch.Size([512])) into parameter (torch.Size([256]))", "512"),
         ("BadCheckpoint", "weights", "    assert param_data.shape == loaded_weight.shape", "another shape"),
+        ("BadCheckpoint", "weights", "(Worker pid=7) ERROR 11-22 [multiproc_executor.py:953] ValueError: Following weights were not initialized from checkpoint: {'model.layers.3.input_layernorm.weight'}", "input_layernorm"),
         ("BadCheckpoint", "weights", "FileNotFoundError: Weight files referenced in index but missing: {'model-2.safetensors'}", "model-2"),
         ("BadCheckpoint", "config", "OSError: It looks like the config file at '/model/config.json' is not a valid JSON file.", "config.json"),
         ("BadCheckpoint", "config", "OSError: Can't load tokenizer for '/model'. If you were trying to load it from", "tokenizer"),
@@ -89,6 +90,7 @@ LONG = (
         ("BadCheckpoint", "weights", "RuntimeError: Cannot find any model weights with `/model`", "/model"),
         ("DiskFull", "weights", "OSError: [Errno 28] No space left on device: '/cache/hub/blob.incomplete'", "/cache"),
         ("SharedMemory", "engine", "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that dataloader's workers are out of insufficient shared memory", "share"),
+        ("SharedMemory", "engine", "(EngineCore pid=7) ERROR 11-22 [core.py:1510] RuntimeError: Insufficient space in /dev/shm for shared-memory allocation: 160 MiB required, 0 MiB free. Increase", "160 MiB required"),
         ("Nccl", "engine", "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3384, unhandled system error", "NCCL"),
         ("Nccl", "engine", "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect to (a, 29501).", "29501"),
         ("StartTimeout", "weights", "TimeoutError: Timed out waiting for engine core processes to start. This is often caused", "in time"),
@@ -96,6 +98,7 @@ LONG = (
         ("Nccl", "imports", "Exception: No node info found for head node in GCS. Did the head node or gcs start successfully?", "head node"),
         ("PortTaken", "server", "OSError: [Errno 98] Address already in use", "port"),
         ("WorkerLost", "serving", "ERROR 11-21 [multiproc_executor.py:315] Worker proc VllmWorker-0 died unexpectedly (exit code: -9), shutting down executor.", "VllmWorker-0"),
+        ("WorkerLost", "serving", "ERROR 11-22 [core_client.py:600] Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", "core process ended"),
         ("GpuFault", "serving", "torch.AcceleratorError: CUDA error: an illegal memory access was encountered", "illegal memory access"),
         ("HostOutOfMemory", "weights", "RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 6 bytes", "memory ran out"),
     ],
@@ -224,6 +227,23 @@ def test_an_engine_that_a_signal_killed_is_told_with_what_sends_such_a_signal(nu
     failure = explained([worker], "weights", 1)
     assert failure.word == "WorkerLost"
     assert cure in failure.remedy
+
+
+DEAD = "(APIServer pid=7) ERROR 11-22 [async_llm.py:906] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See"
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        ([], "the engine's core process ended without a word"),
+        (["ERROR 11-22 [core.py:9] KeyError: 'x'"], "the engine's core process ended: KeyError: 'x'"),
+    ],
+)
+def test_a_core_that_is_gone_is_told_with_its_last_error_and_not_with_where_to_look_for_one(before, said):
+    failure = explained([*before, DEAD], "serving", 1)
+    assert (failure.word, failure.message) == ("WorkerLost", said)
+    assert "kubectl describe" in failure.remedy
+    assert "EngineDeadError" in failure.evidence[0]
 
 
 def test_what_a_configuration_is_refused_for_is_told_and_not_how_many_errors_it_has():
