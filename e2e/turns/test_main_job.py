@@ -14,6 +14,10 @@ def test_an_applied_resource_serves_and_says_so_in_a_line(desk: Desk) -> None:
     line = desk.cluster.kubectl("-n", desk.namespace, "get", "llm", "--no-headers").stdout.split()
     assert line[:7] == ["chat", "True", "1/1", "hf://Qwen/Qwen3-8B", "H100-SXM-80GB", "tp1", "Serving"]
     assert desk.condition("Reconciling") == desk.condition("Stalled") == ("", "")
+    # Whoever works by handlers of changes leaves a finalizer and what it saw last on each resource.
+    metadata = desk.get()["metadata"]
+    assert not {"finalizers", "annotations"} & metadata.keys()
+    assert {one.get("subresource") for one in metadata["managedFields"]} == {None, "status"}
 
 
 def test_what_serves_is_left_alone_also_by_an_operator_that_starts(operator: Operator, desk: Desk) -> None:
