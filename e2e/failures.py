@@ -288,6 +288,7 @@ CASES: tuple[Case, ...] = (
         word="SharedMemory",
         steps=(mounted("mount -t tmpfs -o size=64k tmpfs /dev/shm"), words("--tensor-parallel-size=2")),
         root=True,
+        in_tests=True,
     ),
     Case(name="less memory than the cache is given", word="HostMemoryTaken", steps=(lambda scene: setattr(scene, "kv_gib", 4096),), in_tests=True),
     Case(name="less free memory than the cache is given", word="NoKvRoom", steps=(lambda scene: setattr(scene, "kv_gib", machine_gib()),)),
