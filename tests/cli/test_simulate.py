@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.running import plimsoll
+from plimsoll.simulate.policies.registry import KINDS
+from tests.cli.running import Ran, plimsoll
 from tests.cli.test_plan import resource
 
 SPEC: Any = {
@@ -45,8 +46,17 @@ def requests(tmp_path: Path) -> str:
     return str(file)
 
 
+def simulated(llm: str, trace: str, *arguments: str) -> Ran:
+    return plimsoll("simulate", "-f", llm, "--fleet", "8xL40S", "--trace", trace, *arguments)
+
+
+def figures(llm: str, trace: str, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(simulated(llm, trace, *arguments, "-o", "json").out)
+    return found
+
+
 def test_text_says_what_was_replayed_what_came_of_it_and_what_it_rests_on(llm: str, rates: str):
-    ran = plimsoll("simulate", "-f", llm, "--fleet", "8xL40S", "--trace", rates)
+    ran = simulated(llm, rates)
     assert (ran.code, ran.err) == (0, "")
     for words in (
         "rates.csv",
@@ -62,60 +72,34 @@ def test_text_says_what_was_replayed_what_came_of_it_and_what_it_rests_on(llm: s
 
 
 def test_json_holds_figures_timelines_and_actions_with_reasons(llm: str, rates: str):
-    asked = (
-        "simulate",
-        "-f",
-        llm,
-        "--fleet",
-        "8xL40S",
-        "--trace",
-        rates,
-        "--routing",
-        "service",
-        "-o",
-        "json",
-    )
-    ran = plimsoll(*asked)
-    data = json.loads(ran.out)
+    data = figures(llm, rates, "--routing", "service")
     assert data["headline"] == "service"
     ours = data["results"][0]
     assert (ours["policy"], ours["routing"]) == ("plimsoll", "service")
     assert ours["figures"]["requests"] == data["trace"]["requests"] > 40_000
     assert ours["timeline"][0]["at"] == 0
     assert all(action["reason"] and action["message"] for action in ours["actions"])
-    assert plimsoll(*asked).out == ran.out
-    assert yaml.safe_load(plimsoll(*asked[:-1], "yaml").out) == data
 
 
-def test_another_seed_is_another_world(llm: str, requests: str):
-    asked = ("simulate", "-f", llm, "--fleet", "8xL40S", "--trace", requests, "-o", "json", "--seed")
-    assert plimsoll(*asked, "1").out != plimsoll(*asked, "2").out
+def test_the_same_seed_is_the_same_world_in_any_form_and_another_one_another(llm: str, requests: str):
+    one = figures(llm, requests, "--seed", "1")
+    assert yaml.safe_load(simulated(llm, requests, "--seed", "1", "-o", "yaml").out) == one
+    assert figures(llm, requests, "--seed", "2") != one
 
 
 def test_all_policies_can_be_asked_for_and_only_some(llm: str, requests: str):
-    asked = (
-        "simulate",
-        "-f",
-        llm,
-        "--fleet",
-        "8xL40S",
-        "--trace",
-        requests,
-        "--routing",
-        "inferencepool",
-        "-o",
-        "json",
-    )
-    policies = [one["policy"] for one in json.loads(plimsoll(*asked, "--policy", "all").out)["results"]]
-    assert len(policies) == 10
-    some = json.loads(plimsoll(*asked, "--policy", "hpa", "--policy", "oracle").out)["results"]
-    assert [one["policy"] for one in some] == ["hpa", "oracle"]
+    def policies(*names: str) -> list[str]:
+        asked = [word for name in names for word in ("--policy", name)]
+        found = figures(llm, requests, "--routing", "inferencepool", *asked)["results"]
+        return [one["policy"] for one in found]
+
+    assert policies("all") == list(KINDS)
+    assert policies("hpa", "oracle") == ["hpa", "oracle"]
 
 
 def test_the_page_is_whole_in_itself(llm: str, rates: str, tmp_path: Path):
     page = tmp_path / "out.html"
-    ran = plimsoll("simulate", "-f", llm, "--fleet", "8xL40S", "--trace", rates, "--html", str(page))
-    assert ran.code == 0
+    assert simulated(llm, rates, "--html", str(page)).code == 0
     text = page.read_text()
     seen: list[str] = []
 
@@ -131,21 +115,19 @@ def test_the_page_is_whole_in_itself(llm: str, rates: str, tmp_path: Path):
 
 
 def test_only_a_part_of_a_trace_is_replayed(llm: str, rates: str):
-    asked = ("simulate", "-f", llm, "--fleet", "8xL40S", "--trace", rates, "-o", "json")
-    part = json.loads(plimsoll(*asked, "--from-day", "0.00694444", "--days", "0.003472222").out)["trace"]
+    part = figures(llm, rates, "--from-day", "0.00694444", "--days", "0.003472222")["trace"]
     assert part["spanS"] == pytest.approx(300, abs=1)
     assert part["meanRps"] == pytest.approx(60, rel=0.1)
 
 
 def test_more_traffic_is_a_factor(llm: str, requests: str):
-    asked = ("simulate", "-f", llm, "--fleet", "8xL40S", "--trace", requests, "-o", "json", "--scale")
-    assert json.loads(plimsoll(*asked, "0.5").out)["trace"]["requests"] == pytest.approx(1000, rel=0.1)
+    assert figures(llm, requests, "--scale", "0.5")["trace"]["requests"] == pytest.approx(1000, rel=0.1)
 
 
 def test_a_plan_that_does_not_fit_is_told_with_its_reason(requests: str, tmp_path: Path):
     file = tmp_path / "big.yaml"
     file.write_text(resource("big", "meta-llama/Llama-3.3-70B-Instruct"))
-    ran = plimsoll("simulate", "-f", str(file), "--fleet", "1xL4", "--trace", requests)
+    ran = simulated(str(file), requests, "--fleet", "1xL4")
     assert ran.code == 2
     assert "default/big" in ran.err
 
@@ -161,8 +143,7 @@ def test_a_plan_that_does_not_fit_is_told_with_its_reason(requests: str, tmp_pat
     ],
 )
 def test_what_is_wrong_is_told(llm: str, requests: str, arguments: tuple[str, ...], said: str):
-    trace = () if "--trace" in arguments else ("--trace", requests)
-    ran = plimsoll("simulate", "-f", llm, "--fleet", "8xL40S", *trace, *arguments)
+    ran = simulated(llm, requests, *arguments)
     assert ran.code == 3
     assert said in ran.err
 
@@ -170,5 +151,5 @@ def test_what_is_wrong_is_told(llm: str, requests: str, arguments: tuple[str, ..
 def test_one_resource_at_a_time(llm: str, requests: str, tmp_path: Path):
     file = tmp_path / "other.yaml"
     file.write_text(resource("other", **SPEC))
-    ran = plimsoll("simulate", "-f", llm, "-f", str(file), "--fleet", "8xL40S", "--trace", requests)
+    ran = simulated(llm, requests, "-f", str(file))
     assert (ran.code, "one is simulated at a time" in ran.err) == (3, True)
