@@ -211,25 +211,17 @@ TIED = (
 )
 """Families whose output head is the embedding unless the config says otherwise."""
 
-WITHOUT_PIPELINE = frozenset(
-    [
-        "gemma3n_text",
-        "zamba2",
-        "mamba2",
-        "mllama_text_model",
-        "phi4mm",
-        "ouro",
-        "bert",
-        "roberta",
-        "xlm-roberta",
-        "camembert",
-        "distilbert",
-        "modernbert",
-        "nomic_bert",
-        "gte",
-        "new",
-        "electra",
-        "mpnet",
-    ]
+WITHOUT_PIPELINE = (
+    frozenset(
+        [
+            "gemma3n_text",
+            "zamba2",
+            "mamba2",
+            "mllama_text_model",
+            "phi4mm",
+            "ouro",
+        ]
+    )
+    | ENCODERS
 )
 """Families that the engine cannot cut into pipeline stages."""
