@@ -97,20 +97,18 @@ def test_an_api_server_that_is_away_and_comes_back_finds_every_pod_as_it_was(
 def test_who_is_asked_to_end_in_the_midst_of_turns_while_no_call_is_answered_ends_and_the_next_one_goes_on(
     lab: Cluster, place: Desk, tmp_path: Path
 ) -> None:
-    with lab.proxy() as proxy:
-        seen_through = proxy.kubeconfig(lab.kubeconfig)
-        args = ("--lease-namespace", place.namespace)
-        with Operator(lab, tmp_path, kubeconfig=seen_through, args=args) as operator:
-            place.apply("kept", topology=SMALL)
-            assert place.says("Ready", "True", "Serving", "kept")
-            with proxy.add(Hang()):
-                place.apply("new", topology=SMALL)
-                assert eventually(lambda: operator.metric("plimsoll_turns_running") > 0), operator.tail()
-                operator.stop()
-            assert "Timeout" not in operator.tail(), "each part ended by itself, before the last resort"
-            operator.start()
-            assert place.says("Ready", "True", "Serving", "new")
-            assert operator.rests()
+    with through(lab, tmp_path) as (operator, proxy):
+        place.apply("kept", topology=SMALL)
+        assert place.says("Ready", "True", "Serving", "kept")
+        with proxy.add(Hang()):
+            place.apply("new", topology=SMALL)
+            assert eventually(lambda: operator.metric("plimsoll_turns_running") > 0), operator.tail()
+            operator.stop()
+        assert "cut off" in operator.tail()
+        assert "Timeout (" not in operator.tail(), "each part ended by itself, before the last resort"
+        operator.start()
+        assert place.says("Ready", "True", "Serving", "new")
+        assert operator.rests()
 
 
 def test_of_two_operators_one_acts_and_the_other_takes_over_when_it_is_killed(
