@@ -18,6 +18,7 @@ from plimsoll.facts.resolve import Resolver
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
+from plimsoll.reconcile import controlling
 from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.direction import Direction
@@ -350,6 +351,26 @@ def test_why_nobody_can_be_asked_is_told() -> None:
     stage.run(control, world, 6)
     (told,) = [one for one in world.directions[KEY].told if one.type == "MetricsAvailable"]
     assert told.message.endswith("900 pods would have to be asked")
+
+
+def test_a_look_that_is_asked_for_does_not_wait_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controlling, "LEAST_PAUSE", 0.0)
+    stage, world, _ = staged()
+    control = Control(world, stage, stage.woken.append, interval_s=100_000.0)
+
+    async def asked_twice() -> None:
+        running = asyncio.create_task(control.run())
+        for looks in (1, 2, 3):
+            while control.ticks < looks:
+                await asyncio.sleep(0.01)
+            control.soon()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    async def within_patience() -> None:
+        await asyncio.wait_for(asked_twice(), 300)
+
+    asyncio.run(within_patience())
 
 
 def test_a_deployment_asleep_is_woken_by_its_annotation() -> None:

@@ -320,9 +320,10 @@ class Life:
         return key in self.resources
 
     def _evaluate(self, key: str) -> None:
-        """An alert is about it: a whole look, also where nothing of it has changed."""
+        """An alert is about it: a whole look, also where nothing of it has changed, and one at its metrics."""
         self.world.looked_at[key] = 0.0
         self.wakes.wake(key)
+        self.control.soon()
 
     def _moved(self) -> None:
         if self._hungry is None:

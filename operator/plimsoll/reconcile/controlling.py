@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -41,6 +42,8 @@ TICKS: Final = {"PrometheusUnreachable": 4.0}
 """Looks without an answer before that is told, where it is more than one."""
 LIMITED_S: Final = 600.0
 """For so long it is still told that scaling is limited: what comes and goes with each tick would be a write each time."""
+LEAST_PAUSE: Final = 0.2
+"""Of the interval, between two looks: turns need the time too, and so does whoever answers."""
 AT_A_TIME: Final = 64
 """Deployments that are looked at before turns get the loop again."""
 TELLS: Final = frozenset({names.METRICS, names.SCALING, names.SLO, names.AUTOTUNE_PAUSED})
@@ -85,6 +88,11 @@ class Control:
         self.seconds = 0.0
         """That all ticks took."""
         self.reachable = True
+        self._asked = asyncio.Event()
+
+    def soon(self) -> None:
+        """Somebody says that there is something to see: the next look does not wait for its time."""
+        self._asked.set()
 
     async def run(self) -> None:
         """Until cancelled; a tick that fails is told and the next one comes."""
@@ -92,13 +100,19 @@ class Control:
         try:
             while True:
                 begun = clock()
+                # What is said while it looks is not seen by this look.
+                self._asked.clear()
                 try:
                     await self.tick()
                 except Exception:
                     LOG.exception("a tick of the control loop failed")
                 took = clock() - begun
                 self.seconds += took
-                await asyncio.sleep(max(0.2 * self._interval_s, self._interval_s - took))
+                least = LEAST_PAUSE * self._interval_s
+                await asyncio.sleep(least)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(max(0.0, self._interval_s - took - least)):
+                        await self._asked.wait()
         finally:
             self._source.close()
 
