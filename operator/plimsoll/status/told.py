@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from plimsoll import names
-from plimsoll.api.conditions import Status, drop_condition, get_condition, set_condition
+from plimsoll.api.conditions import TYPES, Status, drop_condition, get_condition, set_condition
 from plimsoll.api.v1alpha1.status import (
     Condition,
     Endpoint,
@@ -30,15 +30,10 @@ from plimsoll.status.summary import cut, plan_status
 LONGEST_MESSAGE: Final = 2048
 LONGEST_REASON: Final = 1024
 RAMP: Final = "RampRecorded"
-OURS: Final = frozenset({
-    names.READY, names.RECONCILING, names.STALLED, names.FITS, names.PLACED, names.PROGRESSING, names.DEGRADED,
-    names.MODEL_FACTS, names.BETTER_PLAN, names.SCALING, names.SLO,
-    names.AUTOSCALER_CONFLICT,
-})  # fmt: skip
-"""Conditions that a turn decides; those of others stay as they are."""
-
 LIVE: Final = frozenset({names.METRICS, names.AUTOTUNE_PAUSED})
-"""Those that the control loop decides: until it has looked they stay as they are."""
+"""Conditions that the control loop decides: until it has looked they stay as they are."""
+OURS: Final = frozenset(TYPES) - LIVE
+"""Those that a turn decides; what is not in the list of all is somebody else's and stays as it is."""
 
 
 @dataclass(frozen=True, slots=True)
