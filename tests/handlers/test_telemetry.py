@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from plimsoll.facts.gpus import gpu_named
 from plimsoll.facts.inventory import Inventory, Pool
@@ -10,7 +10,7 @@ from plimsoll.handlers import telemetry
 from plimsoll.handlers.health import Metric, exposition
 from plimsoll.handlers.wakes import LONGER, Counts
 from plimsoll.prometheus import own
-from plimsoll.reconcile.books import Books
+from plimsoll.reconcile.books import Books, Figures
 
 
 def page(metrics: Iterable[Metric]) -> list[str]:
@@ -49,6 +49,37 @@ def test_devices_of_a_pool_are_free_held_or_others() -> None:
     )  # fmt: skip
     values = {line.partition('state="')[2]: line for line in page(telemetry.fleet(Inventory(pools=(pool,))))}
     assert sorted(values) == ['free"} 19', 'held"} 4', 'others"} 9']
+
+
+class Counted(Books):
+    """Two deployments, and how often all were looked through."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[tuple[str, Figures]]:
+        self.looks += 1
+        yield "a/chat", Figures(replicas=(("ready", 2), ("wanted", 3)), tensor=4, link="nvlink", devices=12)
+        yield "b/code", Figures(conditions=(("Ready", True),), restarts=1)
+
+
+def test_each_figure_stands_under_its_deployment_and_its_word() -> None:
+    books = Counted()
+    assert page(telemetry.deployments(books)) == [
+        'plimsoll_replicas{llm_namespace="a",llm="chat",state="ready"} 2',
+        'plimsoll_replicas{llm_namespace="a",llm="chat",state="wanted"} 3',
+        'plimsoll_llm_devices{llm_namespace="a",llm="chat"} 12',
+        'plimsoll_tensor_parallel{llm_namespace="a",llm="chat",link="nvlink"} 4',
+        'plimsoll_condition{llm_namespace="b",llm="code",type="Ready"} 1',
+        'plimsoll_engine_restarts_total{llm_namespace="a",llm="chat"} 0',
+        'plimsoll_engine_restarts_total{llm_namespace="b",llm="code"} 1',
+    ]
+    assert books.looks == 1
+
+
+def test_whoever_asks_for_other_metrics_has_no_deployment_looked_at() -> None:
+    books = Counted()
+    told = [one for one in telemetry.deployments(books) if one.name == own.PLANS.name]
+    assert (page(told), books.looks) == ([], 0)
 
 
 def test_every_metric_is_one_of_the_table() -> None:

@@ -6,8 +6,8 @@ Samples are made while the page is written, since there is one for each figure o
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -100,8 +100,7 @@ def deployments(books: Books) -> Iterator[Metric]:
     """Of what turns have decided and seen."""
     yield metric(own.PLANS, sorted(books.plans.items()))
     yield metric(own.DECISIONS, sorted(books.decisions.items()))
-    # Whose figures they are is written out once, and not for each of them: these are nearly all lines of the page.
-    listed = [(_labels(own.LLM, key.split("/", 1)), figures) for key, figures in books]
+    listed = _Listed(books)
     yield _by_word(own.REPLICAS, listed, lambda one: one.replicas)
     yield _single(own.DEVICES, listed, lambda one: one.devices)
     yield _by_word(own.SLO, listed, lambda one: one.slo)
@@ -115,12 +114,23 @@ def deployments(books: Books) -> Iterator[Metric]:
     yield _single(own.RESTARTS, listed, lambda one: one.restarts)
 
 
-Listed = Sequence[tuple[str, Figures]]
-"""Labels of the deployment as they are written, and what is told of it."""
+class _Listed:
+    """Deployments by their labels as these are written: once a page and not for each figure, since they are nearly all of its
+    lines; and never where none of their metrics is asked for."""
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+
+    def __iter__(self) -> Iterator[tuple[str, Figures]]:
+        yield from self._written
+
+    @cached_property
+    def _written(self) -> list[tuple[str, Figures]]:
+        return [(_labels(own.LLM, key.split("/", 1)), figures) for key, figures in self._books]
 
 
 def _by_word(
-    told: Own, listed: Listed, figures_of: Callable[[Figures], Iterable[tuple[str, float]]]
+    told: Own, listed: _Listed, figures_of: Callable[[Figures], Iterable[tuple[str, float]]]
 ) -> Metric:
     """One sample for each word of the last label."""
     label = told.labels[-1]
@@ -132,7 +142,7 @@ def _by_word(
     return Metric(told.name, told.kind, told.text, samples)
 
 
-def _single(told: Own, listed: Listed, figure_of: Callable[[Figures], float | None]) -> Metric:
+def _single(told: Own, listed: _Listed, figure_of: Callable[[Figures], float | None]) -> Metric:
     """One sample for each deployment of which it is known."""
     samples = ((who, value) for who, figures in listed if (value := figure_of(figures)) is not None)
     return Metric(told.name, told.kind, told.text, samples)
