@@ -1,5 +1,7 @@
 """Who grows and who shrinks: the cheapest and the dearest set of a deployment by what a replica carries, the important deployment of a fleet."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.control.fleet import Fleet, decide_fleet
@@ -7,7 +9,7 @@ from plimsoll.control.pools import grown, shrunk
 from plimsoll.control.situation import Role, Room
 from tests.control.situations import NOW, WIDE, known, replicas, serving, signals, situation
 
-BUSY = {"inflight": 60, "waiting": 30, "rate": 6.0, "kv": 0.97}
+BUSY: dict[str, Any] = {"inflight": 60, "waiting": 30, "rate": 6.0, "kv": 0.97}
 
 
 def role(**prices):
@@ -67,7 +69,7 @@ def test_the_last_gpus_go_to_the_more_important_and_among_equals_by_name(one, ot
         situation(signals(2, **BUSY), name="team/one", priority=one),
     ]
     memories = {each.name: known() for each in asked}
-    decided = {}
+    decided: dict[str, int] = {}
     for tick in range(4):
         decisions = decide_fleet(
             now=NOW + 15 * tick, situations=asked, memories=memories, fleet=Fleet(free={"h100": 1.0})
