@@ -40,6 +40,7 @@ class Shelf:
         self.there: dict[Ref, Child] = {}
         self.bodies: dict[Ref, dict[str, Any]] = {}
         self.reads = 0
+        self.at_once = self.most_at_once = 0
 
     def children(self, _: str) -> Mapping[Ref, Child]:
         return self.there
@@ -49,6 +50,11 @@ class Shelf:
 
     async def read(self, ref: Ref) -> Mapping[str, Any]:
         self.reads += 1
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        for _ in range(10):  # rounds of the loop: long enough for whoever asks at the same time
+            await asyncio.sleep(0)
+        self.at_once -= 1
         known = self.there[ref]
         return {
             **self.bodies[ref],
@@ -130,6 +136,18 @@ def test_a_plan_and_sets_of_a_resource_that_had_the_name_before_are_not_its_own(
         here.resources.put(KEY, {"metadata": about})
         assert (asyncio.run(here.kept(KEY)) == Kept(asked="1")) is own
         assert bool(asyncio.run(here.revisions(KEY))) is own
+
+
+def test_the_plan_and_all_sets_are_read_side_by_side() -> None:
+    shelf = Shelf()
+    shelf.there[PLAN], shelf.bodies[PLAN] = child(PLAN), {"data": {"replan": "1"}}
+    revision = frozen(resource())
+    for number, data in enumerate((revision.to_data(), revision.to_data(), {"nobody": "can read this"})):
+        ref = Ref("apps/v1", "ControllerRevision", "team-a", f"chat-{number}")
+        shelf.there[ref], shelf.bodies[ref] = child(ref, uid=f"u{number}"), {"data": data}
+    left, sets = asyncio.run(world(shelf).left(KEY))
+    assert (left.asked, list(sets)) == ("1", ["chat-0", "chat-1"])
+    assert (shelf.most_at_once, shelf.reads) == (4, 4)
 
 
 def test_what_was_just_decided_for_one_is_not_left_of_the_budget_to_another() -> None:

@@ -116,7 +116,7 @@ async def turn(world: World, key: str) -> float | None:
 async def _decide(world: World, key: str, deployment: LLMDeployment) -> tuple[Seen, Decision, Told]:
     """Everything that a decision starts from, and the decision. What must be read comes first, so that the rest is of one
     moment, and only one is made at a time."""
-    kept, revisions = await world.kept(key), await world.revisions(key)
+    kept, revisions = await world.left(key)
     read = await read_models(world, key, deployment, kept.models)
     kept = replace(kept, models=read.kept, asked="" if read.anew else kept.asked)
     await world.read_budget(key)

@@ -215,19 +215,24 @@ class World:
 
     async def revisions(self, key: str) -> dict[str, Revision]:
         """Of all sets that were made and are not gone, by name; those that cannot be read count as absent."""
-        found = {}
-        for ref, child in self.children(key).items():
-            if ref.kind != "ControllerRevision":
-                continue
-            known = self._revisions.get(child.uid)
-            if known is None:
-                try:
-                    known = Revision.read(await self.cluster.read(ref))
-                except RevisionUnreadable:
-                    continue
-                self._remember(child.uid, known)
-            found[ref.name] = known
-        return found
+        made = [(ref, child) for ref, child in self.children(key).items() if ref.kind == "ControllerRevision"]
+        found = await asyncio.gather(*(self._revision(ref, child) for ref, child in made))
+        return {ref.name: one for (ref, _), one in zip(made, found, strict=True) if one is not None}
+
+    async def _revision(self, ref: Ref, child: Child) -> Revision | None:
+        known = self._revisions.get(child.uid)
+        if known is None:
+            try:
+                known = Revision.read(await self.cluster.read(ref))
+            except RevisionUnreadable:
+                return None
+            self._remember(child.uid, known)
+        return known
+
+    async def left(self, key: str) -> tuple[Kept, dict[str, Revision]]:
+        """What the turns before have left in the cluster. Whoever waits for an edit waits for one answer of the API server, and
+        not for one after the other."""
+        return await asyncio.gather(self.kept(key), self.revisions(key))
 
 
 def _spent(kept: Kept) -> tuple[tuple[Claim, int], ...]:
