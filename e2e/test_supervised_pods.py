@@ -163,15 +163,16 @@ def test_a_ramp_at_a_real_engine_teaches_the_next_plan_of_its_model(
     desk: Desk, serving: str, claim: str, tmp_path: Path
 ) -> None:
     served = desk.deployments()
-    few = ("--by=concurrency", "--start=2", "--max=4", "--step-duration=10s")
-    short = ("--input-tokens=128", "--output-tokens=16")
+    few = ("--by=concurrency", "--start=4", "--max=8", "--step-duration=10s")
+    short = ("--input-tokens=128", "--output-tokens=8")
     ran = plimsoll(desk, "ramp", serving, "-n", desk.namespace, "--record", *few, *short, "-o", "json")
     measured = json.loads(ran)
-    assert [one["load"] for one in measured["steps"]][:2] == [2, 4]
+    assert [one["load"] for one in measured["steps"]][:2] == [4, 8]
     for step in measured["steps"]:
         counts = step["result"]["counts"]
         assert counts["ok"] > counts["failed"] == counts["cut"] == counts["refused"] == 0
-        assert step["engine"]["running_max"] >= 1, "the pod's own metrics were read meanwhile"
+    seen = [step["engine"]["running_max"] for step in measured["steps"] if step["engine"]]
+    assert max(seen) >= 1, "the pod's own metrics were read meanwhile"
     assert measured["comparison"]["expected"]["plan"] == f"{desk.namespace}/{serving}"
     told = desk.get(serving)["status"]["ramp"]
     assert told["taken"] is True, told
@@ -182,7 +183,7 @@ def test_a_ramp_at_a_real_engine_teaches_the_next_plan_of_its_model(
 
     # As long as those that were measured; of others less would be believed.
     asked = spec(claim)
-    asked["workload"] |= {"inputTokens": {"p50": 128}, "outputTokens": {"p50": 16}}
+    asked["workload"] |= {"inputTokens": {"p50": 128}, "outputTokens": {"p50": 8}}
     body = {"apiVersion": names.API_VERSION, "kind": names.KIND}
     changed = tmp_path / "changed.json"
     changed.write_text(
