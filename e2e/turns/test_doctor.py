@@ -179,7 +179,7 @@ SICK: dict[str, tuple[Object, Object, str, str]] = {
     # what is wrong with a node: (its labels, its status, reason, part of the cure)
     "nobody-labelled-it": ({}, {"allocatable": {"nvidia.com/gpu": "8"}}, "MissingLabel", "feature discovery"),
     "without-a-driver": (
-        {"feature.node.kubernetes.io/pci-0302_10de.present": "true"}, {"allocatable": {}}, "NoDriver", "GPU operator",
+        {"feature.node.kubernetes.io/pci-0302_10de.present": "true"}, {"allocatable": {}}, "NoDriver", "device plugin",
     ),
     "under-pressure": (
         {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},

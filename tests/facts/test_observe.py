@@ -192,6 +192,14 @@ def test_a_node_without_accelerators_is_a_cpu_pool():
     assert (pool.memory_bytes, pool.host_cpus) == (64 * GIB, 16)
 
 
+def test_a_node_whose_card_nothing_hands_out_is_a_cpu_node_and_named():
+    inventory = observe([cpu_node("c1", {"feature.node.kubernetes.io/pci-0302_10de.present": "true"})], [])
+    (problem,) = inventory.problems
+    assert (problem.node, problem.reason) == ("c1", "NoDriver")
+    assert "install the NVIDIA GPU operator" in problem.message
+    assert only(inventory).resource == "cpu"
+
+
 @pytest.mark.parametrize(
     ("label", "product"),
     [

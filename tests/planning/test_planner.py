@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.presets import built_in_presets
 from plimsoll.facts.gpus import GIB
-from plimsoll.facts.inventory import InventoryProblem, Taint
+from plimsoll.facts.inventory import Taint
 from plimsoll.facts.resolve import ModelUnknown
 from plimsoll.planning.memory.ledger import Verdict
 from plimsoll.planning.plan import Outcome, Plan
@@ -161,12 +161,6 @@ def test_what_does_not_fit_says_what_is_in_the_way(asked, pools, reason, words):
     assert made.outcome is Outcome.DOES_NOT_FIT
     told = finding(made, reason)
     assert words in f"{told.message} {told.value}"
-
-
-def test_nodes_that_could_not_be_read_are_told_where_there_are_no_others():
-    problem = InventoryProblem(node="n1", reason="UnknownProduct", message="nvidia.com/gpu.product is X")
-    made = plan(deployment(), inventory(problems=(problem,)), facts(deployment()))
-    assert "n1: nvidia.com/gpu.product is X" in finding(made, "NoGPUs").message
 
 
 def test_declared_nodes_are_planned_with_before_they_exist():

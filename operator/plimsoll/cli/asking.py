@@ -19,6 +19,7 @@ from plimsoll.cli import inputs
 from plimsoll.cli.errors import BAD_INPUT, DOES_NOT_FIT, FITS, BadInput, note
 from plimsoll.cli.fleets import FleetChoice
 from plimsoll.facts.inventory import Inventory
+from plimsoll.facts.labels import ProblemReason
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.model_codec import ModelCodecError, import_model
 from plimsoll.facts.snapshot import Snapshot
@@ -100,14 +101,15 @@ def exit_code(plans: Iterable[Plan]) -> int:
 
 
 def tell_problems(inventory: Inventory) -> None:
-    """Nodes that planning leaves out; alike ones are told once."""
+    """Nodes of which planning does not count what they may have; alike ones are told once."""
     alike: dict[tuple[str, str], list[str]] = {}
     for problem in inventory.problems:
         alike.setdefault((problem.reason, problem.message), []).append(problem.node)
     lines = []
     for (reason, message), nodes in alike.items():
         which = nodes[0] if len(nodes) == 1 else f"{nodes[0]} and {len(nodes) - 1} more"
-        lines.append(f"left out {which}: {reason}: {message}")
+        counted = "no GPUs counted of" if reason == ProblemReason.NO_DRIVER else "left out"
+        lines.append(f"{counted} {which}: {reason}: {message}")
     more = len(lines) - FEW
     note(lines[:FEW] + ([f"nodes left out for other reasons: {more} more"] if more > 0 else []))
 

@@ -23,6 +23,7 @@ from plimsoll.facts.labels import (
     ProblemReason,
     Reading,
     amd,
+    cards,
     cpu,
     dra,
     gaudi,
@@ -156,7 +157,7 @@ def _devices(
 
 
 def _host(labels: dict[str, str], memory: int) -> tuple[Device | None, tuple[Problem, ...]]:
-    """A host without accelerators; one whose labels claim some that nothing hands out is a problem, not a CPU node."""
+    """A host without accelerators; one whose labels promise some that nothing hands out is a problem, not a CPU node."""
     for label, resource in _PROMISES:
         if labels.get(label):
             message = (
@@ -166,7 +167,7 @@ def _host(labels: dict[str, str], memory: int) -> tuple[Device | None, tuple[Pro
             return None, (Problem(ProblemReason.CONTRADICTORY_LABELS, message),)
     if labels.get(OS, "linux") != "linux":
         return None, ()
-    return cpu.host(labels, size_class(memory)), ()
+    return cpu.host(labels, size_class(memory)), cards.unused(labels)
 
 
 def _taints(taints: Sequence[Mapping[str, Any]]) -> tuple[tuple[Taint, ...], str]:

@@ -2,8 +2,22 @@
 
 from dataclasses import replace
 
+import pytest
+
+from plimsoll.facts.inventory import InventoryProblem
 from plimsoll.planning.plan import Outcome
-from tests.planning.asking import LLAMA_70B, deployment, finding, planned, pool, reasons
+from plimsoll.planning.planner import plan
+from tests.planning.asking import (
+    LLAMA_70B,
+    cpu_pool,
+    deployment,
+    facts,
+    finding,
+    inventory,
+    planned,
+    pool,
+    reasons,
+)
 
 CHAT = {"preset": "chat"}
 
@@ -50,3 +64,10 @@ def test_replicas_that_a_cordoned_node_would_hold_are_helped_by_taking_it_back()
 def test_a_share_that_cannot_hold_a_model_is_not_said_to_lack_room_for_a_pool_of_nothing():
     made = planned(deployment(LLAMA_70B, workload=CHAT), pool("L4-24GB", 4, sharing=4))
     assert "fixed pool" not in finding(made, "DoesNotFit").message
+
+
+@pytest.mark.parametrize("others", [(), (cpu_pool(),)], ids=["no others", "hosts without GPUs"])
+def test_nodes_that_could_not_be_read_are_told_where_no_other_has_gpus(others):
+    problem = InventoryProblem(node="n1", reason="UnknownProduct", message="nvidia.com/gpu.product is X")
+    made = plan(deployment(), inventory(*others, problems=(problem,)), facts(deployment()))
+    assert "n1: nvidia.com/gpu.product is X" in finding(made, "NoGPUs").message

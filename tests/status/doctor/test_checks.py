@@ -68,7 +68,7 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
     ),
     "a card without a driver": (
         {"nodes": (node({"feature.node.kubernetes.io/pci-0302_10de.present": "true"}, gpus=0),)},
-        "NoDriver", "NVIDIA card", "GPU operator",
+        "NoDriver", "an NVIDIA card, but the node offers no nvidia.com/gpu: install the NVIDIA GPU operator", "device plugin",
     ),
     "no accelerators": ({"nodes": (node({}, gpus=0),)}, "NoAccelerators", "only run on CPUs", "nodeClasses"),
     "a cordoned node": ({"nodes": (node(unschedulable=True),)}, "NodeAway", "cordoned", "kubectl uncordon n1"),

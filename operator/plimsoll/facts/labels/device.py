@@ -22,6 +22,8 @@ class ProblemReason(StrEnum):
     CONTRADICTORY_LABELS = "ContradictoryLabels"
     MIXED_DEVICES = "MixedDevices"
     INVALID_VALUE = "InvalidValue"
+    NO_DRIVER = "NoDriver"
+    """Of a node that counts all the same, as one without accelerators."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

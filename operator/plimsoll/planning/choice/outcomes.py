@@ -48,18 +48,21 @@ def no_devices(intent: Intent, inventory: Inventory, products: frozenset[str] | 
         message = "the operator watches namespaces alone and sees no nodes, and the admin's config declares no node classes"
         remedy = "nodeClasses in the admin's config, or an operator that watches the whole cluster"
     elif not inventory.pools:
-        message = "the inventory holds no GPU nodes, present or declared"
-        if inventory.problems:
-            first = inventory.problems[0]
-            message += f"; {counted(len(inventory.problems), 'node')} could not be read, the first: {first.node}: {first.message}"
+        message = f"the inventory holds no GPU nodes, present or declared{_not_counted(inventory)}"
         remedy = "nodes with GPUs and their vendor's labels, or nodeClasses in the admin's config"
     else:
-        message = (
-            f"none of {counted(len(inventory.pools), 'pool')} may be used: {'; '.join(reasons[:MOST_NAMED])}"
-        )
+        message = f"none of {counted(len(inventory.pools), 'pool')} may be used: {'; '.join(reasons[:MOST_NAMED])}{_not_counted(inventory)}"
         ours = [pool for pool in inventory.pools if (pool.gpu.vendor is Vendor.CPU) is intent.on_cpu]
         remedy = f"{_uncordoned(ours)}topology.gpuProducts, topology.nodeSelector, topology.tolerations or topology.cpu"
     return Finding(severity=Severity.ERROR, reason="NoGPUs", message=message, field="topology", remedy=remedy)
+
+
+def _not_counted(inventory: Inventory) -> str:
+    """Nodes that may well have GPUs."""
+    if not inventory.problems:
+        return ""
+    first, many = inventory.problems[0], counted(len({one.node for one in inventory.problems}), "node")
+    return f"; {many} not counted with the GPUs that may be there, the first: {first.node}: {first.message}"
 
 
 def _uncordoned(pools: Sequence[Pool]) -> str:

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from plimsoll import names
 from plimsoll.api.crd import custom_resource_definition
 from plimsoll.facts.examined import Examined, Object
+from plimsoll.facts.labels import ProblemReason
 from plimsoll.facts.nodes import NodeParser
 from plimsoll.facts.shapes import Node
 from plimsoll.kube.times import seconds
-from plimsoll.status.doctor.found import Found, about, conditions, labels, metadata, name_of
+from plimsoll.status.doctor.found import Found, about, conditions, metadata, name_of
 
 STALE_SECONDS: Final = 60.0
 """A holder renews every few seconds; this leaves room for clocks that differ."""
 MOST_NAMES: Final = 3
 PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
-_CARDS: Final = re.compile(
-    r"feature\.node\.kubernetes\.io/pci-(?:(?:0302_|0300_)?(10de)|(?:0380_|1200_)(1002)|1200_(1da3))\.present"
-)
-"""Classes of cards that compute; a display adapter of other vendors is on every mainboard."""
-_VENDORS: Final = {
-    "10de": (
-        "an NVIDIA",
-        "nvidia.com/gpu",
-        "the NVIDIA GPU operator, or driver, container toolkit and device plugin",
-    ),
-    "1002": ("an AMD", "amd.com/gpu", "the AMD GPU operator, or driver and device plugin"),
-    "1da3": ("a Gaudi", "habana.ai/gaudi", "the Gaudi base operator, or driver and device plugin"),
-}
 
 
 def crd(examined: Examined) -> Iterator[Found]:
@@ -84,8 +71,11 @@ def operator(examined: Examined) -> Iterator[Found]:
 def nodes(examined: Examined) -> Iterator[Found]:
     """What labels and allocatable devices contradict or leave out, once for all nodes that say the same."""
     alike: dict[tuple[str, str], list[str]] = {}
+    by_claim = {str((one.get("spec") or {}).get("nodeName")) for one in examined.slices}
     for node in _parsed(examined).values():
         for problem in node.problems:
+            if problem.reason is ProblemReason.NO_DRIVER and node.name in by_claim:
+                continue
             alike.setdefault((str(problem.reason), problem.message), []).append(node.name)
     for (reason, message), nodes_ in sorted(alike.items()):
         yield Found(
@@ -100,33 +90,15 @@ _NODE_REMEDIES: Final = {
     "ContradictoryLabels": "look at the device plugin's pods on them: kubectl get pods -A -o wide",
     "MixedDevices": "one product a node, or label them by hand",
     "InvalidValue": "correct the label or quantity",
+    "NoDriver": "where that is installed, look at the driver's and the device plugin's pods on them: kubectl get pods -A -o wide",
 }
-
-
-def drivers(examined: Examined) -> Iterator[Found]:
-    """Cards on the bus that no driver or device plugin hands out."""
-    parsed = _parsed(examined)
-    silent: dict[str, list[str]] = {}
-    by_claim = {str((one.get("spec") or {}).get("nodeName")) for one in examined.slices}
-    for item in examined.nodes:
-        node = parsed[name_of(item)]
-        card = next((match for key in sorted(labels(item)) if (match := _CARDS.fullmatch(key))), None)
-        if card is not None and not node.reading.devices and not node.problems and node.name not in by_claim:
-            silent.setdefault(next(filter(None, card.groups())), []).append(node.name)
-    for vendor, found in sorted(silent.items()):
-        which, resource, cure = _VENDORS[vendor]
-        yield Found(
-            severity="error", about=f"Node {_some(sorted(found))}", reason="NoDriver",
-            message=f"the PCI bus has {which} card, but the node offers no {resource}",
-            remedy=f"install {cure}",
-        )  # fmt: skip
 
 
 def accelerators(examined: Examined) -> Iterator[Found]:
     """None anywhere, and nothing that would explain it."""
     parsed = _parsed(examined)
     seen = any(node.reading.devices or node.problems for node in parsed.values())
-    if parsed and not seen and not examined.slices and not any(drivers(examined)):
+    if parsed and not seen and not examined.slices:
         yield Found(
             severity="warning", about=f"{len(parsed)} nodes", reason="NoAccelerators",
             message="no node offers an accelerator: models can only run on CPUs here",

@@ -14,7 +14,7 @@ from plimsoll.status.doctor.found import Found
 Check = Callable[[Examined], Iterator[Found]]
 
 CHECKS: Final[tuple[Check, ...]] = (
-    cluster.crd, cluster.operator, cluster.nodes, cluster.drivers, cluster.accelerators, cluster.health,
+    cluster.crd, cluster.operator, cluster.nodes, cluster.accelerators, cluster.health,
     deployments.pods, deployments.mounts, deployments.probes, deployments.refusals, deployments.group_pods,
     namespaces.claims, namespaces.quotas, namespaces.scalers, namespaces.scalers_fail,
 )  # fmt: skip
