@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from plimsoll import names
+from plimsoll.control.scaling import decide
 from plimsoll.control.situation import Bounds, Zero
-from tests.control.situations import known, serving, signals, situation, ticks
+from tests.control.situations import NOW, after, known, serving, signals, situation, ticks
 
 SLOW = {"ttft": 9.0, "inflight": 2, "kv": 0.1, "rate": 0.5}
 
@@ -40,3 +43,21 @@ def test_who_sleeps_is_told_that_nobody_asks_only_where_somebody_said_so(zero, w
     decision = ticks(asleep, 2)
     assert decision.replicas == 0
     assert why in decision.roles[0].message
+
+
+@pytest.mark.parametrize("dark_s", [45, 300, 4000], ids=["three ticks", "five minutes", "asleep for an hour"])
+def test_what_came_before_an_outage_is_not_forecast_after_it(dark_s):
+    """The outage of an hour is one of the operator itself, which looks no more in it."""
+    busy, calm = situation(signals(2, rate=4.0)), situation(signals(2, rate=0.5))
+    dark = situation(replace(busy.roles[0].signals, reachable=False, replicas=()))
+    memory = after(*[busy] * 20, memory=known()).memory
+    now = NOW + 20 * 15
+    for _ in range(dark_s // 15 if dark_s < 600 else 0):
+        memory, now = decide(now=now, situation=dark, memory=memory).memory, now + 15
+    now += dark_s if dark_s >= 600 else 0
+    for _ in range(2):
+        decision = decide(now=now, situation=calm, memory=memory)
+        memory, now = decision.memory, now + 15
+    alone = ticks(calm, 2, memory=known())
+    assert memory.of("serve").load.level == alone.memory.of("serve").load.level == pytest.approx(1.0)
+    assert memory.of("serve").load.trend == 0.0

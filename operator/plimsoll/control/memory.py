@@ -124,13 +124,18 @@ class RoleMemory:
         return self.wishes[0][1] if self.wishes else 0.0
 
     def blinded(self, now: float) -> RoleMemory:
-        """After a time that nobody watched: what was not wished in it is not known to have been too much."""
-        return replace(self, begun=now, wanted=None, wishes=())
+        """After a time that nobody watched: what was not wished in it is not known to have been too much.
+
+        The load of before it says nothing of now, and what was expected for it nobody saw.
+        """
+        load = replace(self.load, at=None, level=0.0, trend=0.0, stepped_at=None, expected=())
+        return replace(self, begun=now, wanted=None, wishes=(), load=load)
 
     def jumped(self, now: float) -> RoleMemory:
         """After a jump of the clock: what was learned stays, what was timed begins anew."""
+        blinded = self.blinded(now)
         return replace(
-            self.blinded(now),
+            blinded,
             over_since=None,
             slow_since=None,
             changed=now,
@@ -143,9 +148,7 @@ class RoleMemory:
             missing_since=None,
             learnt_at=None,
             woken_at=None if self.woken_at is None else now,
-            load=replace(
-                self.load, at=None, stepped_at=None, expected=(), slot=None, slot_sum=0.0, slot_seen=0
-            ),
+            load=replace(blinded.load, slot=None, slot_sum=0.0, slot_seen=0),
         )
 
 
