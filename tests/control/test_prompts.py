@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from plimsoll.control import prompts
 from plimsoll.control.curve import Points
 from plimsoll.control.demand import load_of
-from plimsoll.control.memory import Learnt, Memory
+from plimsoll.control.latencies import Spread
+from plimsoll.control.memory import Learnt, LoadMemory, Memory
 from plimsoll.control.prompts import StepMemory
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals, signals_of
@@ -19,7 +20,18 @@ from plimsoll.control.situation import Slo
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.planning.codec import decode, encode
-from tests.control.situations import CAPACITY, NOW, SLO, known, saying, serving, signals, situation, spread
+from tests.control.situations import (
+    CAPACITY,
+    NOW,
+    SLO,
+    known,
+    saying,
+    serving,
+    signals,
+    situation,
+    spread,
+    ticks,
+)
 
 BUDGET = 2048
 PLANNED = replace(CAPACITY, max_batched_tokens=BUDGET)
@@ -78,7 +90,7 @@ def test_no_first_token_is_promised_and_none_is_held():
 
 
 @given(
-    lumps=st.floats(100, 100_000),
+    lumps=st.floats(0, 100_000),
     more=st.floats(1.01, 10),
     limit=st.floats(0.05, 60),
 )
@@ -90,6 +102,58 @@ def test_lumpier_traffic_and_tighter_limits_leave_more_room(lumps, more, limit):
     assert 0 < share(lumps * more, limit) <= share(lumps, limit) <= prompts.FULL_MOST
     assert share(lumps, limit) <= share(lumps, limit * more)
     assert share(lumps, limit, skew=1.5) == pytest.approx(share(lumps, limit) / 1.5)
+
+
+LENGTHS = (*(digit * 10**power for power in range(5) for digit in (1, 2, 5)), math.inf)
+"""Upper bounds of an engine's buckets."""
+
+
+def drawn(sigma: float, count: int = 100_000) -> list[float]:
+    """Log-normal prompts of 1,000 tokens in the median: two in a hundred are nearly eight times as long at a sigma of one."""
+    chance = random.Random(5)
+    return [1000 * math.exp(chance.gauss(0, sigma)) for _ in range(count)]
+
+
+def full_with(prompts_seen: list[float], *, most: float, limit: float) -> float:
+    counts = tuple(float(sum(each <= bound for each in prompts_seen)) for bound in LENGTHS)
+    seen = Spread.of(Histogram(LENGTHS, counts, sum(prompts_seen)))
+    said = replace(signals(2), live=1, latencies=replace(signals(2).latencies, prompt=seen))
+    lumps = sum(each**2 for each in prompts_seen) / sum(prompts_seen)
+    return prompts.within_limit(StepMemory(lumps=lumps), most, PLANNED, said, limit)
+
+
+@pytest.mark.parametrize(("sigma", "limit"), [(0.3, 1.0), (0.8, 1.5), (0.8, 3.0), (1.0, 3.0), (1.0, 6.0)])
+def test_about_one_first_token_in_a_hundred_is_late_where_prompts_are_of_all_lengths(sigma, limit):
+    """Prompts that come independently of each other queue for one replica, one after the other."""
+    most, lengths, chance = 8000.0, drawn(sigma), random.Random(3)
+    full = full_with(lengths, most=most, limit=limit)
+    assert prompts.FULL_LEAST < full < prompts.FULL_MOST
+    rate, wait, late = full * most / (sum(lengths) / len(lengths)), 0.0, 0
+    for tokens in lengths:
+        late += wait + tokens / most > limit
+        wait = max(0.0, wait + tokens / most - chance.expovariate(rate))
+    assert 0.004 < late / len(lengths) < 0.02
+
+
+def test_a_few_long_prompts_do_not_take_their_time_from_all():
+    few, limit = [600.0] * 980 + [8000.0] * 20, 2.0
+    lumps = sum(each**2 for each in few) / sum(few)
+    as_long = replace(signals(2), live=1, latencies=replace(signals(2).latencies, prompt=spread(8000)))
+    all_long = prompts.within_limit(StepMemory(lumps=lumps), 8000.0, PLANNED, as_long, limit)
+    assert full_with(few, most=8000.0, limit=limit) > 1.2 * all_long
+
+
+def test_more_than_was_foreseen_finds_first_tokens_in_time():
+    promised = Slo(ttft_p99_s=0.6, itl_p99_s=0.1)
+    asked = situation(signals(2), serving(capacity=PLANNED), slo=promised)
+    steady, erratic = (
+        ticks(asked, 2, memory=known(load=LoadMemory(surprise=factor))) for factor in (1.0, 2.0)
+    )
+    memory = erratic.memory.of("serve")
+    holds = load_of(asked.roles[0], memory, now=NOW, credit_s=100, slo=promised).holds
+    assert holds.prompt is not None
+    assert erratic.roles[0].need.forecast == pytest.approx(2.0 * 4.0 / holds.prompt)
+    assert steady.roles[0].need.forecast == pytest.approx(4.0 / holds.prompt)
 
 
 def test_a_minute_shows_lumps_and_the_busiest_replica():

@@ -41,3 +41,9 @@ def test_one_histogram_is_its_own_total_and_several_are_added():
     assert total([one]) is one
     assert total([one, one]) == Histogram(one.bounds, tuple(2 * count for count in one.counts), 2 * one.sum)
     assert total([]) is None
+
+
+def test_what_was_counted_is_told_by_its_shares_in_the_middle_of_buckets():
+    seen = Histogram((10, 20, 50, 100, math.inf), (0, 6, 6, 9, 10))
+    assert seen.shares() == [(0.6, 15.0), (0.3, 75.0), (0.1, 100)]
+    assert Histogram((10, math.inf), (0, 0)).shares() == []

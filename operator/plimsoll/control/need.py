@@ -141,7 +141,9 @@ def _predicted(
     memory = replace(memory, load=load)
     if holds.curve is None:
         return memory, None
-    sure = coming * forecast.surprise(load) / holds.curve.rate(law.forecast_target * holds.least)
+    calm = holds.curve.rate(law.forecast_target * holds.least)
+    # First tokens are to come in time too where more arrives than is foreseen.
+    sure = coming * forecast.surprise(load) / (calm if holds.prompt is None else min(calm, holds.prompt))
     return memory, max(_carrying(coming, holds.least, law.forecast_target, view, law), sure)
 
 

@@ -26,6 +26,8 @@ WAIT_SHARE_LEAST: Final = 0.25
 """Of the limit, that is left for waiting, however long the longest prompts take."""
 FULL_LEAST, FULL_MOST = 0.30, 0.95
 """Bounds of how full steps may be: near the whole of it any error of what was learned is a queue."""
+HALVINGS: Final = 8
+"""Of what lies between these, until what is left says nothing."""
 SPREAD_WEIGHT, SKEW_WEIGHT = 1 / 30, 1 / 15
 """Of the newest minute."""
 SKEW_FIRST, SKEW_MOST = 1.2, 2.0
@@ -77,16 +79,28 @@ def most_tokens(memory: StepMemory, capacity: Capacity) -> float | None:
 def within_limit(
     memory: StepMemory, most: float, capacity: Capacity, signals: Signals, ttft_s: float
 ) -> float:
-    """Share of the most at which the 99th percentile of first tokens still comes in time, on the busiest replica."""
-    longest = signals.latencies.prompt
-    alone = (longest.p99 if longest is not None and longest.trusted else capacity.input_tokens) / most
-    waits = max(WAIT_SHARE_LEAST * ttft_s, ttft_s - alone)
+    """Share of the most at which the 99th percentile of first tokens still comes in time, on the busiest replica.
+
+    Each prompt has the time that its own computing leaves of the limit. Few are among the longest, and few of these meet the
+    longest waits: all prompts taken for as long as the longest would leave replicas half empty. Of prompts that spread over
+    more than a decade somewhat more are late, as waits then have a longer tail than the one that is reckoned with.
+    """
     lumps = LUMPS_FIRST * capacity.input_tokens if memory.lumps is None else memory.lumps
-    full = FULL_MOST
-    for _ in range(4):
-        # The tail of a wait: full x exp(-2 (1 - full) t / variance a second of work), which is to be LATE at most.
-        full = 1 - lumps / most * math.log(max(1.0, full / LATE)) / (2 * waits)
-        full = min(FULL_MOST, max(FULL_LEAST, full))
+    unit = max(1.0, lumps) / most / 2
+    left = [
+        (share, max(WAIT_SHARE_LEAST * ttft_s, ttft_s - tokens / most) / unit)
+        for share, tokens in _prompts(signals, capacity)
+    ]
+
+    def late(full: float) -> float:
+        """The tail of a wait: full x exp(-2 (1 - full) t / variance a second of work)."""
+        return full * sum(share * math.exp((full - 1) * units) for share, units in left)
+
+    full, step = FULL_LEAST, FULL_MOST - FULL_LEAST
+    for _ in range(HALVINGS):
+        step /= 2
+        if late(full + step) <= LATE:
+            full += step
     # The only one there is no busier than the mean one.
     return full if signals.live == 1 else full / memory.skew
 
@@ -117,6 +131,14 @@ def _lengths(signals: Signals, capacity: Capacity) -> tuple[float, float]:
         _fresh(signals) * (capacity.input_tokens if given is None else given),
         capacity.output_tokens if asked is None else asked,
     )
+
+
+def _prompts(signals: Signals, capacity: Capacity) -> list[tuple[float, float]]:
+    """Shares of all prompts, and their lengths: as seen, else as planned."""
+    prompt = signals.latencies.prompt
+    if prompt is None or not prompt.trusted:
+        return [(1.0, capacity.input_tokens)]
+    return [(1.0, prompt.p99)] if prompt.shape is None else prompt.shape.shares()
 
 
 def _fresh(signals: Signals) -> float:

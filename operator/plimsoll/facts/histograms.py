@@ -85,6 +85,16 @@ class Histogram:
         first, last = COARSE[max(0, best - 1)], COARSE[min(len(COARSE) - 1, best + 1)]
         return min(SIGMAS[first : last + 1], key=miss)
 
+    def shares(self) -> list[tuple[float, float]]:
+        """Of what was counted, and the values they have: those in a bucket have its middle."""
+        found, below, lower = [], 0.0, 0.0
+        for upper, count in zip(self.bounds, self.counts, strict=True):
+            if count > below:
+                value = lower if upper == inf else (lower + upper) / 2
+                found.append(((count - below) / self.count, value))
+            below, lower = max(below, count), upper
+        return found
+
     @property
     def worst(self) -> float | None:
         """The upper bound of the highest bucket with anything in it; of an unbounded one, its lower bound."""
