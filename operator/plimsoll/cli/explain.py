@@ -29,10 +29,7 @@ def explain_command(
     *,
     field: str | None,
     files: tuple[str, ...],
-    snapshot_file: str | None,
-    nodes_file: str | None,
-    context: str | None,
-    fleet: str | None,
+    fleet: FleetChoice,
     config_file: str | None,
     online: bool,
     output: str,
@@ -48,8 +45,7 @@ def explain_command(
       plimsoll explain -f llm.yaml --nodes nodes.yaml max_num_seqs
       plimsoll explain -f llm.yaml --fleet 8xH100 memory.utilizationPercent
     """
-    choice = FleetChoice(snapshot_file=snapshot_file, nodes_file=nodes_file, context=context, fleet=fleet)
-    question = asking.ask(files, choice, config_file, online=online)
+    question = asking.ask(files, fleet, config_file, online=online)
     plans = asking.answer(question)
     by_name = {(one.namespace, one.name): one for one in question.deployments}
     found = [

@@ -9,7 +9,8 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from functools import wraps
+from typing import Any, Final, TypeVar, cast
 
 import click
 
@@ -68,7 +69,21 @@ class FleetChoice:
 
 
 def fleet_options(command: Command) -> Command:
-    """The four ways to name a fleet."""
+    """The four ways to name a fleet; the command is given what was chosen, as `fleet`."""
+
+    @wraps(command)
+    def chosen(
+        *,
+        snapshot_file: str | None,
+        nodes_file: str | None,
+        context: str | None,
+        fleet: str | None,
+        **others: Any,
+    ) -> Any:
+        choice = FleetChoice(snapshot_file=snapshot_file, nodes_file=nodes_file, context=context, fleet=fleet)
+        return command(fleet=choice, **others)
+
+    asked = cast("Command", chosen)
     for option in (
         click.option(
             "--fleet",
@@ -97,8 +112,8 @@ def fleet_options(command: Command) -> Command:
             help="What `plimsoll snapshot` wrote, or a fleet file.",
         ),
     ):
-        command = option(command)
-    return command
+        asked = option(asked)
+    return asked
 
 
 def _of_line(text: str) -> Snapshot:

@@ -29,10 +29,7 @@ from plimsoll.planning import codec
 def plan_command(
     *,
     files: tuple[str, ...],
-    snapshot_file: str | None,
-    nodes_file: str | None,
-    context: str | None,
-    fleet: str | None,
+    fleet: FleetChoice,
     config_file: str | None,
     what_ifs: tuple[str, ...],
     everything: bool,
@@ -51,8 +48,7 @@ def plan_command(
       plimsoll plan -f llm.yaml --context --what-if gpu=H200 --what-if context=32768,users=200
       kubectl get nodes -o yaml | plimsoll plan -f llm.yaml --nodes -
     """
-    choice = FleetChoice(snapshot_file=snapshot_file, nodes_file=nodes_file, context=context, fleet=fleet)
-    question = asking.ask(files, choice, config_file, online=online)
+    question = asking.ask(files, fleet, config_file, online=online)
     inventory = question.inventory()
     asking.tell_problems(inventory)
     plans = asking.answer(question, inventory)

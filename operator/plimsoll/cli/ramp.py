@@ -119,10 +119,7 @@ def ramp_command(
     gpu_metrics: str | None,
     plan_file: str | None,
     files: tuple[str, ...],
-    snapshot_file: str | None,
-    nodes_file: str | None,
-    context: str | None,
-    fleet: str | None,
+    fleet: FleetChoice,
     config_file: str | None,
     online: bool,
     name: str | None,
@@ -150,12 +147,13 @@ def ramp_command(
       plimsoll ramp http://localhost:8000 --by concurrency --step-duration 1m --html ramp.html
       plimsoll ramp http://chat.example:8000 -f llm.yaml --snapshot prod.yaml -o json
     """
-    choice = FleetChoice(snapshot_file=snapshot_file, nodes_file=nodes_file, context=context, fleet=fleet)
-    held = _held(plan_file, files, choice, config_file, name, online=online)
-    measured = target(what, url=url, namespace=namespace, context=context or None)
+    held = _held(plan_file, files, fleet, config_file, name, online=online)
+    measured = target(what, url=url, namespace=namespace, context=fleet.context or None)
     held = held or measured.held
     recorder = (
-        recorder_of(measured.deployment, context or None, elsewhere=url is not None) if recorded else None
+        recorder_of(measured.deployment, fleet.context or None, elsewhere=url is not None)
+        if recorded
+        else None
     )
     given, answered = held.lengths if held else (512, 128)
     shape = Workload(

@@ -50,10 +50,7 @@ ALWAYS = (ROUTE, GROUPS)
 def render_command(
     *,
     files: tuple[str, ...],
-    snapshot_file: str | None,
-    nodes_file: str | None,
-    context: str | None,
-    fleet: str | None,
+    fleet: FleetChoice,
     config_file: str | None,
     apis: tuple[str, ...],
     gateway: str | None,
@@ -70,8 +67,7 @@ def render_command(
       plimsoll render -f llm.yaml --fleet 8xH100 --api PodMonitor | kubectl diff -f -
       plimsoll render -f llm.yaml --snapshot prod.yaml --gateway litellm > config.yaml
     """
-    choice = FleetChoice(snapshot_file=snapshot_file, nodes_file=nodes_file, context=context, fleet=fleet)
-    question = asking.ask(files, choice, config_file, online=online)
+    question = asking.ask(files, fleet, config_file, online=online)
     inventory = question.inventory()
     asking.tell_problems(inventory)
     plans = asking.answer(question, inventory)

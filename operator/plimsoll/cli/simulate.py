@@ -103,10 +103,7 @@ def simulate_command(
     *,
     files: tuple[str, ...],
     trace_file: str,
-    snapshot_file: str | None,
-    nodes_file: str | None,
-    context: str | None,
-    fleet: str | None,
+    fleet: FleetChoice,
     config_file: str | None,
     policies: tuple[str, ...],
     routing: str,
@@ -132,9 +129,8 @@ def simulate_command(
       plimsoll simulate -f llm.yaml --snapshot fleet.yaml --trace week.csv.gz --days 2 --scale 0.1 --html out.html
       plimsoll simulate -f llm.yaml --fleet 16xH100 --trace traffic.csv --policy all -o json
     """
-    choice = FleetChoice(snapshot_file=snapshot_file, nodes_file=nodes_file, context=context, fleet=fleet)
     trace = _trace(trace_file)
-    scenario = _scenario(files, choice, config_file, online=online)
+    scenario = _scenario(files, fleet, config_file, online=online)
     world = scenario.world(seed, crashes_per_replica_day=crashes)
     arrivals = _arrivals(trace, scenario, seed=seed, scale=scale, begin_s=from_day * DAY_S, days=days)
     names = list(KINDS) if "all" in policies else [name for name in KINDS if name in (policies or USUAL)]
@@ -174,9 +170,9 @@ def _trace(name: str) -> Trace:
 
 
 def _scenario(
-    files: tuple[str, ...], choice: FleetChoice, config_file: str | None, *, online: bool
+    files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, *, online: bool
 ) -> Scenario:
-    question = asking.ask(files, choice, config_file, online=online)
+    question = asking.ask(files, fleet, config_file, online=online)
     if len(question.deployments) != 1:
         raise BadInput(
             f"{len(question.deployments)} resources are given; one is simulated at a time: name one with -f FILE"
