@@ -1,4 +1,4 @@
-"""Dashboards: of the form that Grafana reads, about metrics that exist, up to date. Whether their queries can be read is e2e's."""
+"""Dashboards: read into Grafana's own model, about metrics that exist, up to date. Whether their queries can be read is e2e's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from plimsoll.alerts.dashboards import DASHBOARDS, dashboard_json
 from plimsoll.alerts.dashboards.panels import WIDTH
@@ -29,6 +32,17 @@ def panels(data: dict[str, Any]) -> list[dict[str, Any]]:
     return [one for one in data["panels"] if one["type"] != "row"]
 
 
+def lost(ours: Any, read: Any, at: str = "") -> list[str]:
+    """Where what was read lacks what we wrote, or says something else."""
+    if isinstance(ours, dict) and isinstance(read, dict):
+        return [path for name in ours for path in lost(ours[name], read.get(name), f"{at}.{name}")]
+    if isinstance(ours, list) and isinstance(read, list) and len(ours) == len(read):
+        return [
+            path for n, pair in enumerate(zip(ours, read, strict=True)) for path in lost(*pair, f"{at}[{n}]")
+        ]
+    return [] if ours == read else [at]
+
+
 def queries(data: dict[str, Any]) -> list[str]:
     return [target["expr"] for one in panels(data) for target in one["targets"]]
 
@@ -45,6 +59,17 @@ def test_it_says_who_it_is_and_which_schema_it_is_of(data: dict[str, Any]) -> No
     }  # fmt: skip
     assert {name: type(data[name]) for name in types} == types
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", data["uid"])
+
+
+@every_dashboard
+def test_grafana_s_own_model_loses_nothing_of_it(data: dict[str, Any]) -> None:
+    register_default_plugins()
+    read = json.loads(JSONEncoder().encode(Dashboard.from_json(data)))
+    assert lost(data, read) == []
+    misspelt = {**data, "panels": [{**data["panels"][-1], "grid_pos": {}}]}
+    assert lost(misspelt, json.loads(JSONEncoder().encode(Dashboard.from_json(misspelt)))) == [
+        ".panels[0].grid_pos"
+    ]
 
 
 @every_dashboard
