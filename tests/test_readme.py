@@ -43,6 +43,8 @@ def test_the_resource_in_the_readme_is_one():
 
 
 def test_every_path_in_the_readme_exists():
-    paths = re.findall(r"`((?:operator|examples|crds|docs|benchmarks|tests|runtime|e2e)[\w/.-]*)`", README.read_text())
+    paths = re.findall(
+        r"`((?:operator|examples|crds|docs|benchmarks|tests|runtime|e2e)[\w/.-]*)`", README.read_text()
+    )
     assert len(paths) >= 8
     assert [path for path in paths if not (README.parent / path).exists()] == []
