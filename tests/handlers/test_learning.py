@@ -35,6 +35,8 @@ class Store:
         self.writes = 0
         self.broken = False
         self.silent = False
+        self.asked = asyncio.Event()
+        """Set when the first write comes; each takes a moment."""
 
     async def read(self) -> Stored:
         if self.silent:
@@ -47,6 +49,8 @@ class Store:
         return Stored(self.seed, "" if self.seed is None else str(self.seed_version))
 
     async def write(self, text: str, version: str) -> str:
+        self.asked.set()
+        await asyncio.sleep(0.5)
         if version != (str(self.version) if self.version else ""):
             raise Conflict(409, {})
         self.text, self.version = text, self.version + 1
@@ -259,6 +263,28 @@ def test_what_was_learned_last_is_written_when_the_process_ends() -> None:
 
     living(store, main)
     assert kept(store) == {"a"}
+
+
+def test_a_process_that_ends_while_it_writes_loses_nothing() -> None:
+    store = Store()
+
+    async def main(measured: Measured, store: Store, _: Any) -> None:
+        teach(measured, entry("a"))
+        await store.asked.wait()
+
+    living(store, main)
+    assert kept(store) == {"a"}
+
+
+def test_what_is_learned_during_a_write_is_written_next() -> None:
+    async def main(measured: Measured, store: Store, _: Any) -> None:
+        teach(measured, entry("a"))
+        await store.asked.wait()
+        teach(measured, entry("b"))
+        await asyncio.sleep(10)
+        assert (kept(store), store.writes) == ({"a", "b"}, 2)
+
+    living(Store(), main)
 
 
 def test_an_api_server_that_is_silent_when_the_process_ends_is_waited_for_for_seconds(

@@ -87,16 +87,16 @@ class Learning:
                 if not last:
                     await asyncio.sleep(LOOK_SECONDS)
             elif self._measured.changed.is_set():
-                self._measured.changed.clear()
                 own = self._measured.own
                 self._version = await self._store.write(export_learned(own), self._version or "")
                 self._measured.kept = own
+                # Only now, as a write may be cut off or refused; and not what was learned while it was under way.
+                if self._measured.own is own:
+                    self._measured.changed.clear()
         except Conflict:
             # Whoever wrote meanwhile is read at the next look.
-            self._measured.changed.set()
             LOG.info("%s was changed by somebody else", names.LEARNED)
         except KubeError as error:
-            self._measured.changed.set()
             LOG.warning("what was learned cannot be kept now: %s", error)
             if not last:
                 await asyncio.sleep(LOOK_SECONDS)
