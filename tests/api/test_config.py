@@ -70,6 +70,12 @@ def test_an_empty_config_trusts_nobody() -> None:
     assert trust.service_accounts == ()
 
 
+def test_a_field_of_an_earlier_release_that_never_meant_anything_keeps_no_operator_from_starting() -> None:
+    written = EXAMPLE.replace("maxNodes: 4,", "maxNodes: 4, spot: true, ephemeralStorage: 1Ti,")
+    assert written != EXAMPLE
+    assert load_config(written) == load_config(EXAMPLE)
+
+
 NODES = {"name": "a", "maxNodes": 1}
 
 

@@ -102,6 +102,7 @@ class ApiModel(BaseModel):
     )
     rules: ClassVar[tuple[Rule, ...]] = ()
     whole: ClassVar[bool] = False  # merged as one value, because its parts mean little apart
+    retired: ClassVar[frozenset[str]] = frozenset()  # of earlier releases, never of effect: passed over
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -114,10 +115,12 @@ class ApiModel(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _null_is_absent(cls, given: Any) -> Any:
+    def _without_what_says_nothing(cls, given: Any) -> Any:
         """Optional means absent: the API server prunes a null before it validates, so reading a file does too."""
-        if isinstance(given, dict) and None in given.values():
-            return {key: value for key, value in given.items() if value is not None}
+        if isinstance(given, dict) and (None in given.values() or not cls.retired.isdisjoint(given)):
+            return {
+                key: value for key, value in given.items() if value is not None and key not in cls.retired
+            }
         return given
 
     @model_validator(mode="after")

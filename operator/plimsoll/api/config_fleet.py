@@ -60,6 +60,7 @@ class NodeClass(ApiModel):
             field="nodesPerNvlinkDomain",
         ),
     )
+    retired: ClassVar[frozenset[str]] = frozenset({"ephemeralStorage", "spot"})
 
     name: LabelName = Field(description="Name of the class.")
     gpu_product: GpuProduct | None = field("GPU, by catalogue name or node label. Absent: CPU nodes.")
