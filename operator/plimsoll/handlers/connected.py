@@ -14,6 +14,7 @@ from plimsoll.facts.capabilities import Capabilities
 from plimsoll.facts.groups import Reservation
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.serving import Serving
+from plimsoll.handlers.ending import ended
 from plimsoll.kube.applier import Applied, Applier
 from plimsoll.kube.child import Child
 from plimsoll.kube.door import Door
@@ -26,7 +27,7 @@ from plimsoll.objects import Bearer, Manifest, Owner, Ref
 from plimsoll.status.told import News
 
 SYNC_SECONDS: Final = 120.0
-"""How long the first lists are waited for; without them a turn would write what is there already."""
+"""How long the first lists are waited for while they show nothing more; without them a turn would write what is there already."""
 
 
 class Connected:
@@ -50,13 +51,23 @@ class Connected:
         self._telling: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Returns when all that there is has been seen once, or raises TimeoutError that names what could not be."""
+        """Returns when all that there is has been seen once, or raises TimeoutError that names what could not be.
+
+        A large cluster and little CPU take their time: to begin again would be to come as far once more, and never to the end.
+        """
+        seeing, before = asyncio.create_task(self.sight.start()), -1
         try:
-            async with asyncio.timeout(SYNC_SECONDS):
-                await self.sight.start()
-        except TimeoutError:
-            unseen = "; ".join(f"{path}: {problem}" for path, problem in self.sight.problems.items())
-            raise TimeoutError(f"the cluster was not seen within {SYNC_SECONDS:.0f} s: {unseen}") from None
+            while not seeing.done():
+                if self.sight.listed == before:
+                    unseen = "; ".join(f"{path}: {problem}" for path, problem in self.sight.problems.items())
+                    raise TimeoutError(
+                        f"nothing more of the cluster was seen for {SYNC_SECONDS:.0f} s: {unseen}"
+                    )
+                before = self.sight.listed
+                await asyncio.wait({seeing}, timeout=SYNC_SECONDS)
+            seeing.result()
+        finally:
+            await ended(seeing)
         self._telling = asyncio.create_task(self.events.run(), name="tell events")
 
     async def stop(self) -> None:

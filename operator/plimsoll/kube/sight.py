@@ -74,6 +74,11 @@ class Sight:
         return self._served.capabilities
 
     @property
+    def listed(self) -> int:
+        """How far the first lists have come, in objects."""
+        return sum(part.listed for part in self._parts)
+
+    @property
     def problems(self) -> Mapping[str, KubeError]:
         """By path, what cannot be seen at present."""
         return {path: problem for part in self._parts for path, problem in part.problems.items()}

@@ -61,6 +61,11 @@ class Watchers:
             await watcher.synced.wait()
 
     @property
+    def listed(self) -> int:
+        """How far all have come with their first lists, in objects."""
+        return sum(watcher.listed for watcher, _ in self._running.values())
+
+    @property
     def problems(self) -> Mapping[str, KubeError]:
         """By path, what cannot be seen at present."""
         found = {watcher.source.path: watcher.problem for watcher, _ in self._running.values()}
@@ -87,6 +92,10 @@ class Watched:
 
     def alive_at(self) -> float:
         return self._watchers.alive_at()
+
+    @property
+    def listed(self) -> int:
+        return self._watchers.listed
 
     @property
     def problems(self) -> Mapping[str, KubeError]:

@@ -71,6 +71,8 @@ class Watcher:
         """Why nothing is seen at present."""
         self.lists = 0
         """Begun so far; more than one is a gap that was closed."""
+        self.listed = 0
+        """The most objects that a list has come to before one was complete: one that begins again shows nothing new at first."""
         self._door = door
         self._sink = sink
         self._pace = pace or Pace()
@@ -143,6 +145,8 @@ class Watcher:
                 # Not held while the next page is on its way.
                 page.items.clear()
                 self.alive_at = self._pace.now()
+                if not self.synced.is_set():
+                    self.listed = max(self.listed, len(keys))
                 await asyncio.sleep(0)
         self._sink.keep_only(keys, as_of=as_of)
         self._newest = int(version)
