@@ -217,7 +217,8 @@ class Control:
         world, known = self._world, self._known.get(key)
         try:
             deployment = LLMDeployment.observed(body)
-            subject = subject_of(deployment, await world.kept(key), world.config, await world.revisions(key))
+            kept, revisions = await world.left(key)
+            subject = subject_of(deployment, kept, world.config, revisions)
         except (ValidationError, KubeError):
             return known
         if subject is None:
