@@ -13,7 +13,19 @@ from plimsoll.control.learning import lead_s, learned, ratio_of
 from plimsoll.control.memory import Learnt, RoleMemory
 from plimsoll.control.need import asked
 from plimsoll.control.prompts import StepMemory
-from tests.control.situations import CAPACITY, NOW, SLO, known, saying, serving, signals, situation, spread
+from plimsoll.control.situation import ReplicaState
+from tests.control.situations import (
+    CAPACITY,
+    NOW,
+    SLO,
+    known,
+    replicas,
+    saying,
+    serving,
+    signals,
+    situation,
+    spread,
+)
 
 LAW = Law()
 
@@ -206,6 +218,23 @@ def test_a_queue_that_is_not_paid_back_asks_for_more_than_its_size():
         for memory in (new, long)
     ]
     assert wanted == [None, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("starting", "up", "more"),
+    [(1, 100, 10.0), (3, 100, 11.25), (0, 100, 11.25), (1, 10_000, 11.25), (1, None, 11.25)],
+    ids=["on its way", "many on their way", "all are there", "it never came", "nobody asked for it"],
+)
+def test_a_latency_waits_for_the_replicas_that_the_last_step_up_asked_for(starting, up, more):
+    # Eight were too few and ten were asked for; with each that comes to be ready a quarter more would be a larger number.
+    queued = signals(9, ttft=8.0, inflight=45, waiting=12, rate=4.0)
+    coming = replicas(starting, ReplicaState.STARTING, age=0, first=9)
+    role = situation(queued, serving(replicas=(*replicas(9), *coming))).roles[0]
+    memory = replace(
+        settled(), since=NOW - 200, owing_since=NOW - 600, up_at=None if up is None else NOW - up
+    )
+    load = load_of(role, memory, now=NOW, credit_s=1000)
+    assert asked(role, memory, load, slo=SLO, now=NOW, law=LAW).need.latency == more
 
 
 def test_a_latency_alone_asks_for_a_quarter_more_at_most():

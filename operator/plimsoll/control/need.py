@@ -56,6 +56,8 @@ def asked(
             latency = ready * min(law.latency_most, pressing)
         elif _unpaid(memory, now, law):
             latency = ready * law.latency_most
+        if latency is not None and _awaited(memory, load, lead=lead, now=now, law=law):
+            latency = min(latency, load.supply.counted)
     told = None
     if lasted and (pressing is None or pressing <= 1):
         told = _lasting(holds.gap_s, slo)
@@ -110,6 +112,15 @@ def _unpaid(memory: RoleMemory, now: float, law: Law) -> bool:
     """
     begun = (memory.owing_since, memory.since)
     return all(at is not None and now - at >= law.payback_s for at in begun)
+
+
+def _awaited(memory: RoleMemory, load: Load, *, lead: float, now: float, law: Law) -> bool:
+    """Replicas of the last step up are on their way: what is slow until they serve says nothing of whether they will do.
+
+    Each that comes to be ready would else make the same share a larger number, asked for before the first was had.
+    """
+    begun, supply = memory.up_at, load.supply
+    return begun is not None and now - begun < law.credit_starts * lead and supply.counted > supply.ready
 
 
 def _slow(memory: RoleMemory, ratio: float | None, now: float) -> RoleMemory:
