@@ -168,12 +168,12 @@ class Supervisor:
             self._heed(event.number, child, now)
         elif isinstance(event, Told):
             self._hear(event, child)
-        elif isinstance(event, Over) and self._drain is None:
+        elif isinstance(event, Over):
             self._end(event.failure, child)
-        elif isinstance(event, Stranded) and self._drain is None and self.said.failure is None:
+        elif isinstance(event, Stranded):
             self._end(explained([event.line], WHILE_SERVING, 1), child)
         lost = None if self._members is None else self._members.lost(now)
-        if lost is not None and self._drain is None and self.said.failure is None:
+        if lost is not None:
             self._end(lost, child)
         if self._drain is not None and child.code is None:
             self._go_on(self._drain, child, now)
@@ -203,10 +203,16 @@ class Supervisor:
             self._end(failure, child)
 
     def _end(self, failure: Failure, child: Child) -> None:
-        """For cause."""
+        """For cause, of which the first is told; none where it was to end anyway. The leader hears it before the engine is gone, as
+        its own has lost a rank by then, and it waits only so long for a better reason than that."""
+        if self._drain is not None or self.said.failure is not None:
+            return
+        failure = scrubbed(failure, self.options.environment)
         tell(f"ends the engine: {failure.message}")
         self.said.fails(failure)
         child.kill_all()
+        if self._companion is not None:
+            self._companion.report(failure, timeout=2.0)
 
     def _go_on(self, drain: Drain, child: Child, now: float) -> None:
         if self._companion is not None:

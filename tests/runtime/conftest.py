@@ -19,6 +19,7 @@ import pytest
 
 from build import build
 from cluster.processes import free_port
+from plimsoll_runtime.child import Child
 from tests.runtime.hub_site import Cdn
 from tests.runtime.registry_site import ModelScopeSite
 from tests.runtime.small_model import shards
@@ -30,6 +31,16 @@ PATIENCE = 90.0
 @pytest.fixture(scope="session")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("runtime") / "plimsoll_runtime.pyz")
+
+
+class Undying(Child):
+    """An engine that the kernel is still taking down, as it does for seconds while GPU memory is given back."""
+
+    def __init__(self) -> None:
+        self.code, self.kills = None, 0
+
+    def kill_all(self) -> None:
+        self.kills += 1
 
 
 class Started:

@@ -24,7 +24,8 @@ from plimsoll_runtime.group import (
 from plimsoll_runtime.said import Said
 from plimsoll_runtime.side import Side
 from plimsoll_runtime.supervisor import Options, Supervisor
-from tests.runtime.conftest import Started
+from plimsoll_runtime.watching import Companion, Over, Stranded
+from tests.runtime.conftest import Started, Undying
 
 WHY = Failure("NoKvRoom", "no room", "more GPUs", ("a line",))
 
@@ -193,6 +194,37 @@ def test_a_member_finds_its_leader_when_names_no_longer_resolve(monkeypatch):
         if member._companion is not None:
             member._companion.end()
             member._companion.join(10)
+        side.close()
+
+
+class Patient(Companion):
+    """On a busy machine."""
+
+    def report(self, failure: Failure | None = None, timeout: float = 60.0) -> Answer | None:
+        return super().report(failure, max(timeout, 60.0))
+
+
+def test_a_member_that_ends_its_engine_says_why_at_once_and_hears_no_other_reason_while_the_engine_dies():
+    said = Said(("vllm", "serve"), 0.0)
+    said.begins(0.0)
+    members = Members(2)
+    side = Side(said, 0, members)
+    place = Place(1, 2, "127.0.0.1", side.port)
+    environment = {"HF_TOKEN": "hf_abcdef"}
+    member = Supervisor(Options(argv=("vllm",), environment=environment, place=place), Said(("vllm",), 0.0))
+    try:
+        assert asked(place, Report(1, member.said.run)).accepted
+        member._companion = Patient(place, said.run, member._events, member.said)
+        line = "Worker proc VllmWorker-1 died unexpectedly (exit code: -9) with hf_abcdef"
+        member._decide(Stranded(line), Undying(), 1.0)
+        lost = members.lost(1.0)
+        assert lost is not None
+        assert "rank 1 of this replica ended: WorkerLost" in lost.message
+        assert "hf_abcdef" not in str(lost)
+        member._decide(Over(Failure("GroupEnded", "this replica is over", "")), Undying(), 2.0)
+        assert member.said.failure is not None
+        assert member.said.failure.word == "WorkerLost"
+    finally:
         side.close()
 
 

@@ -6,10 +6,10 @@ import signal
 import sys
 from pathlib import Path
 
-from plimsoll_runtime.child import Child
 from plimsoll_runtime.drain import Drain
 from plimsoll_runtime.said import Said
 from plimsoll_runtime.supervisor import Options, Supervisor
+from tests.runtime.conftest import Undying
 
 
 def test_an_engine_that_serves_is_told_of_with_what_it_said_and_measured(supervised):
@@ -131,16 +131,6 @@ def test_an_engine_that_does_not_end_is_killed_at_the_end_of_the_grace(supervise
     supervised.send(signal.SIGTERM)
     assert supervised.end() == 128 + signal.SIGKILL
     assert not supervised.message.exists()
-
-
-class Undying(Child):
-    """An engine that the kernel is still taking down, as it does for seconds while GPU memory is given back."""
-
-    def __init__(self) -> None:
-        self.code, self.kills = None, 0
-
-    def kill_all(self) -> None:
-        self.kills += 1
 
 
 def test_the_end_of_the_grace_is_told_once_however_long_the_engine_takes_to_die(capfd):
