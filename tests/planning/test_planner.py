@@ -95,6 +95,12 @@ MIXED = (
             "it knows auto",
         ),
         (
+            deployment("deepseek-ai/DeepSeek-V3.2", memory={"kvCacheDtype": "nvfp4"}),
+            "KvDtypeNotOfLatents",
+            "memory.kvCacheDtype",
+            "write fp8 or, where the engine reads it, nvfp4_ds_mla",
+        ),
+        (
             deployment(speculative={"method": "mtp"}),
             "NoPredictionLayers",
             "speculative.method",

@@ -18,6 +18,8 @@ from plimsoll.planning.placing.placement import PRODUCT_LABELS
 from plimsoll.planning.plan import Finding, Severity
 
 LIKELY: Final = 3
+PACKED_LATENTS: Final = "nvfp4_ds_mla"
+"""The engine's word for latents of 4 bits with their positions in one record."""
 
 
 def check_spec(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterator[Finding]:
@@ -25,7 +27,7 @@ def check_spec(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterat
     yield from _engine(engine)
     yield from _task(intent, model)
     yield from _topology(intent, model)
-    yield from _kv_dtype(intent, engine)
+    yield from _kv_dtype(intent, model, engine)
     yield from _speculation(intent, model)
     yield from _lengths(intent)
     yield from _rope(intent, model)
@@ -187,7 +189,7 @@ def _topology(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
         )
 
 
-def _kv_dtype(intent: Intent, engine: EngineFacts) -> Iterator[Finding]:
+def _kv_dtype(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterator[Finding]:
     asked = intent.spec.memory.kv_cache_dtype
     if asked is None or asked == "auto":
         return
@@ -196,6 +198,14 @@ def _kv_dtype(intent: Intent, engine: EngineFacts) -> Iterator[Finding]:
             "UnknownKvDtype",
             f"memory.kvCacheDtype is {asked!r}, which {engine.name} {engine.version} does not know; it knows "
             f"{', '.join(engine.kv_dtypes)}",
+            "memory.kvCacheDtype",
+            asked,
+        )
+    elif asked.startswith("nvfp4") and asked != PACKED_LATENTS and model.architecture.is_latent:
+        yield _error(
+            "KvDtypeNotOfLatents",
+            f"memory.kvCacheDtype is {asked!r}, but {model.architecture.name} caches latents, which the engine keeps in no "
+            f"such format; write fp8 or, where the engine reads it, {PACKED_LATENTS}",
             "memory.kvCacheDtype",
             asked,
         )
