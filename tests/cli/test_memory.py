@@ -114,6 +114,15 @@ def test_an_older_engine_counts_as_it_did():
     assert old.out != new.out
 
 
+def test_an_engine_that_keeps_states_for_the_asking_only_has_more_room_for_tokens():
+    asked = ("memory", "Qwen/Qwen3-Next-80B-A3B-Instruct", "--gpu", "H200", "--tp", "4", "-o", "json")
+    asking, always = (
+        json.loads(plimsoll(*asked, "--engine-version", version).out)["rows"]
+        for version in ("0.27.1", "0.28.0")
+    )
+    assert tokens(asking[0]) > tokens(always[0])
+
+
 def test_a_model_that_keeps_no_cache_shows_no_tokens_and_no_requests():
     ran = plimsoll("memory", "BAAI/bge-m3", "--gpu", "L4", "--tp", "1,2")
     rows = [line.split() for line in ran.out.splitlines() if line.startswith((" 1", " 2"))]

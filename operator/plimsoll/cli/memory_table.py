@@ -25,6 +25,7 @@ from plimsoll.planning.layouts.rules import (
     first_refusal,
     refusal_on,
 )
+from plimsoll.planning.memory.kv_rules import prefix_caching_by_default
 from plimsoll.planning.memory.ledger import Ledger, Verdict, build_ledger
 from plimsoll.planning.settings import EngineSettings
 
@@ -83,7 +84,7 @@ class Asked:
             max_num_batched_tokens=max(tokens, self.concurrency or 0),
             utilization=case.utilization / 100,
             kv_dtype=parse_kv_dtype(case.kv_dtype),
-            prefix_caching=self.engine.prefix_caching_default,
+            prefix_caching=prefix_caching_by_default(self.model.architecture, self.engine),
         )
         ledger = build_ledger(
             model=self.model, gpu=self.gpu, layout=layout, engine=self.engine, settings=settings
