@@ -112,8 +112,7 @@ class Users:
         while not self._end.is_set():
             try:
                 self._engine.complete(self._model, prompt, self._tokens)
-                self.whole += (
-                    1  # only whether it moves is asked, so one that is lost between threads is no harm
-                )
+                # Only whether it moves is asked, so one that is lost between threads is no harm.
+                self.whole += 1
             except Exception as error:  # noqa: BLE001 - whatever it is, a user saw it
                 self.failed.append(repr(error))
