@@ -45,7 +45,8 @@ def test_its_programs_and_its_folder_last_as_long_as_the_with() -> None:
 def test_where_a_port_was_taken_the_program_is_told_another() -> None:
     with Sleeper(IS_TAKEN, IS_TAKEN, LISTENS) as owner:
         assert owner.address == owner.asked[-1]
-        assert len(owner.asked) == len(set(owner.asked)) == 3
+        assert len(owner.asked) == 3
+        assert len(set(owner.asked)) > 1  # each is drawn, so two of them may be the same
 
 
 @pytest.mark.parametrize(

@@ -112,12 +112,16 @@ def test_what_nobody_can_cancel_is_named_and_ends_with_the_process() -> None:
 import threading
 from plimsoll.handlers import ending
 
+hangs = threading.Event()
+
 def a_thread_that_hangs():
+    hangs.set()
     threading.Event().wait()
 
+threading.Thread(target=a_thread_that_hangs).start()
+hangs.wait()
 ending.LAST_RESORT_SECONDS = 0.2
 ending.end_by_force()
-threading.Thread(target=a_thread_that_hangs).start()
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
