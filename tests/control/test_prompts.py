@@ -3,6 +3,7 @@
 import math
 import random
 from dataclasses import replace
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -133,6 +134,29 @@ def test_about_one_first_token_in_a_hundred_is_late_where_prompts_are_of_all_len
         late += wait + tokens / most > limit
         wait = max(0.0, wait + tokens / most - chance.expovariate(rate))
     assert 0.004 < late / len(lengths) < 0.02
+
+
+@given(
+    counts=st.lists(st.integers(0, 1000), min_size=len(LENGTHS) - 1, max_size=len(LENGTHS) - 1),
+    lumps=st.floats(0, 100_000),
+    limit=st.floats(0.05, 60),
+)
+def test_prompts_of_all_lengths_leave_no_more_room_than_the_longest_and_no_less_than_the_shortest(
+    counts, lumps, limit
+):
+    def full(seen: list[int]) -> float:
+        histogram = Histogram(LENGTHS, tuple(float(one) for one in accumulate((*seen, 0))), 1.0)
+        lengths = replace(signals(2).latencies, prompt=Spread.of(histogram))
+        said = replace(signals(2), latencies=lengths)
+        return prompts.within_limit(StepMemory(lumps=lumps, skew=1.0), 8000.0, PLANNED, said, limit)
+
+    counts[3] += 50  # fewer say nothing, and the plan counts
+    filled = [place for place, count in enumerate(counts) if count]
+    shortest, longest = (
+        [sum(counts) if place == only else 0 for place in range(len(counts))]
+        for only in (filled[0], filled[-1])
+    )
+    assert prompts.FULL_LEAST <= full(longest) <= full(counts) <= full(shortest) <= prompts.FULL_MOST
 
 
 def test_a_few_long_prompts_do_not_take_their_time_from_all():
