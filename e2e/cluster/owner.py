@@ -66,6 +66,7 @@ class Owner(ABC):
             except ClusterFailed as failed:
                 if TAKEN not in str(failed).lower() or attempt == ATTEMPTS:
                     raise
+                self.processes.log(name).unlink()  # what it said of that port is nothing against the next
             else:
                 return address
         raise AssertionError

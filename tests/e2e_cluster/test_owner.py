@@ -10,6 +10,7 @@ from cluster.processes import ClusterFailed
 
 PATIENCE_SECONDS = 60
 IS_TAKEN = "echo 'bind: address already in use'; exit 1"
+NO_FLAG = "echo no such flag; exit 2"
 LISTENS = "echo listening; exec sleep 600"
 
 
@@ -49,21 +50,33 @@ def test_where_a_port_was_taken_the_program_is_told_another() -> None:
         assert len(set(owner.asked)) > 1  # each is drawn, so two of them may be the same
 
 
+class Second(Sleeper):
+    """Beside a program that runs by then."""
+
+    def _start(self) -> None:
+        self.processes.start("first", ["sleep", "600"])
+        self.first = self.processes.pid("first")
+        super()._start()
+
+
 @pytest.mark.parametrize(
-    ("life", "starts"),
+    ("lives", "starts"),
     [
-        pytest.param(
-            "echo no such flag; exit 2", 1, id="what another port would not mend is not tried again"
-        ),
-        pytest.param(IS_TAKEN, ATTEMPTS, id="all ports of the machine are somebody's"),
+        pytest.param((NO_FLAG,), 1, id="what another port would not mend is not tried again"),
+        pytest.param((IS_TAKEN, NO_FLAG), 2, id="nor for what was said of the port before"),
+        pytest.param((IS_TAKEN,), ATTEMPTS, id="all ports of the machine are somebody's"),
     ],
 )
-def test_one_that_never_listens_leaves_no_folder(life: str, starts: int) -> None:
-    owner = Sleeper(life)
+def test_one_that_never_listens_leaves_no_folder_and_nothing_that_was_started_before_it(
+    lives: tuple[str, ...], starts: int
+) -> None:
+    owner = Second(*lives)
     with pytest.raises(ClusterFailed, match="one ended with"), owner:
         pass
     assert len(owner.asked) == starts
     assert not owner.folder.exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(owner.first, 0)
 
 
 def test_what_fails_beside_its_programs_is_told_with_their_logs() -> None:
