@@ -102,7 +102,9 @@ class Transport:
                 found: dict[str, Any] = json.loads(await answer.read())
                 return found
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            raise _unreachable(request, error) from error
+            # A stream keeps its error, and the error's frames keep the stream with all that had come: megabytes, until somebody
+            # looks for garbage.
+            raise _unreachable(request, error) from error.with_traceback(None)
         finally:
             self.calls.end(request.verb, request.path, code, self._pace.now() - began)
 
@@ -127,9 +129,10 @@ class Transport:
                     if answer.connection is not None and answer.connection.transport is not None:
                         answer.connection.transport.abort()
         except aiohttp.SocketTimeoutError as error:
-            raise missed(f"{request.verb} {request.path}: nothing was said for too long") from error
+            words = f"{request.verb} {request.path}: nothing was said for too long"
+            raise missed(words) from error.with_traceback(None)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise _unreachable(request, error) from error
+            raise _unreachable(request, error) from error.with_traceback(None)
         finally:
             self.calls.count[request.verb, resource_in(request.path), code] += 1
 

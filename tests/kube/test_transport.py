@@ -1,0 +1,63 @@
+"""What is left of a call when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from plimsoll.kube.credentials import Access, configuration
+from plimsoll.kube.door import Door
+from plimsoll.kube.errors import Unreachable
+from plimsoll.kube.pace import Pace
+from tests.kube.api_server import kubeconfig
+
+PART = b"HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n" + b"x" * 1000
+
+
+@pytest.fixture(autouse=True)
+def _nobody_looks_for_garbage() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+async def cuts(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Half an answer."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(PART)
+    await writer.drain()
+    writer.close()
+
+
+def broken() -> list[aiohttp.StreamReader]:
+    """Streams that have an error, and are not gone."""
+    return [one for one in gc.get_objects() if isinstance(one, aiohttp.StreamReader) and one.exception()]
+
+
+@pytest.mark.parametrize("watches", [False, True], ids=["a call", "a watch"])
+def test_an_answer_that_was_cut_off_is_held_by_nobody(tmp_path: Path, watches: bool) -> None:
+    async def ask(door: Door) -> None:
+        if not watches:
+            await door.get("/a")
+        async for _ in door.watch("/a", "1"):
+            pass
+
+    async def main() -> None:
+        server = await asyncio.start_server(cuts, "127.0.0.1", 0)
+        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with kubeconfig(tmp_path, address):
+            pace = Pace(chance=lambda: 0.0)
+            async with Door(Access(lambda: configuration(None, None), pace), pace=pace) as door:
+                with pytest.raises(Unreachable):
+                    await ask(door)
+        server.close()
+
+    before = broken()
+    asyncio.run(main())
+    assert [one for one in broken() if one not in before] == []
