@@ -203,7 +203,8 @@ def test_a_change_under_load_fails_no_request_of_a_real_engine(desk: Desk, servi
     (before,) = desk.deployments()
     changed = spec(claim)
     changed["engine"]["maxSequences"] = 64
-    with Users(behind(desk, serving), "tiny", 100, count=3) as users:
+    # So many that one of them is with the set before as long as proxies send somebody to it.
+    with Users(behind(desk, serving), "tiny", 100, count=6) as users:
         desk.apply(serving, **changed)
         settled(desk, before)
         then = users.whole

@@ -138,8 +138,8 @@ import contextlib, os, pathlib, signal
 for folder in pathlib.Path("/proc").glob("[0-9]*"):
     with contextlib.suppress(OSError):  # of a process that ended meanwhile
         if b"Worker" in (folder / "cmdline").read_bytes() and int(folder.name) != os.getpid():  # this one says so as well
+            print(folder.name, flush=True)  # its end may be the container's, and this one's with it
             os.kill(int(folder.name), signal.SIGKILL)
-            print(folder.name)
 """
 
 
@@ -150,18 +150,16 @@ def test_a_rendered_group_serves_from_its_leader_and_comes_back_as_one_when_a_wo
         assert engine.answers(60)
         (member,) = {one["metadata"]["name"] for one in pods_of(space)} - {leader}
         before = {one["metadata"]["uid"] for one in pods_of(space)}
-        with Users(engine, "tiny", 200, count=2) as users:
+        with Users(engine, "tiny", 50, count=2) as users:
             assert eventually(lambda: users.whole > 0), users.failed
             assert users.failed == []
             command = ("exec", f"--namespace={space.name}", member, "--", "python3", "-c", KILL_WORKER)
             killed = space.cluster.kubectl(*command)
             assert killed.stdout.strip(), killed.stderr
         told = {name: last_words(space, name) for name in (leader, member)}
-        # Whoever of them notices first, on a busy machine either, its reason is the other's.
-        assert told[member]["word"] in ("WorkerLost", "GroupEnded"), told
-        assert (
-            told[member]["word"] in told[leader]["message"] or told[leader]["word"] in told[member]["message"]
-        ), told
+        # Either may notice first, and on a busy machine one does not wait until the other has noticed.
+        assert told[member]["word"] == "WorkerLost" or told[leader]["word"] in told[member]["message"], told
+        assert told[leader]["remedy"], told
         space.ready(leader, START_SECONDS)
         assert engine.answers(START_SECONDS)
         assert len(engine.complete("tiny", "once", 8)) > 0

@@ -214,8 +214,12 @@ def test_a_hub_that_pods_cannot_reach_is_told_with_its_cure(desk: Desk) -> None:
     desk.apply(podAnnotations={**DIES, "e2e.plimsoll.dev/message": said})
     assert desk.says("Ready", "False", "StartFailed")
     assert eventually(lambda: "let the pods reach the hub" in desk.message("Ready"))
-    (told,) = [one for one in doctor(desk, "chat")[1] if one["reason"] == "HubUnreachable"]
-    assert "NetworkPolicy, DNS" in told["remedy"]
+
+    def remedies() -> list[str]:
+        return [one["remedy"] for one in doctor(desk, "chat")[1] if one["reason"] == "HubUnreachable"]
+
+    # While it runs once more, nothing is known of why it died.
+    assert eventually(lambda: ["NetworkPolicy, DNS" in one for one in remedies()] == [True]), remedies()
 
 
 def test_a_taint_that_keeps_pods_away_is_told_with_its_cure(desk: Desk) -> None:

@@ -100,12 +100,13 @@ def test_who_is_asked_to_end_in_the_midst_of_turns_while_no_call_is_answered_end
     with through(lab, tmp_path) as (operator, proxy):
         place.apply("kept", topology=SMALL)
         assert place.says("Ready", "True", "Serving", "kept")
-        with proxy.add(Hang()):
+        with proxy.add(Hang()) as hangs:
             place.apply("new", topology=SMALL)
-            assert eventually(lambda: operator.metric("plimsoll_turns_running") > 0), operator.tail()
+            assert eventually(lambda: hangs.hits > 0 and operator.metric("plimsoll_turns_running") > 0)
             operator.stop()
-        assert "cut off" in operator.tail()
-        assert "Timeout (" not in operator.tail(), "each part ended by itself, before the last resort"
+        said = operator.log.read_text()
+        assert "cut off" in said
+        assert "Timeout (" not in said, "each part ended by itself, before the last resort"
         operator.start()
         assert place.says("Ready", "True", "Serving", "new")
         assert operator.rests()
