@@ -1,17 +1,21 @@
 """What holds whatever happens: ten thousand random stories of a few ticks each, drawn by seed."""
 
+import math
 import random
 from dataclasses import replace
 from fractions import Fraction
+from itertools import accumulate
 
 import pytest
 
 from plimsoll.control.decision import Action
 from plimsoll.control.fleet import Fleet, decide_fleet
+from plimsoll.control.latencies import Spread
 from plimsoll.control.memory import Memory
 from plimsoll.control.scaling import decide
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Bounds, Replica, ReplicaState, Role, Room, ServingSet, Situation, Zero
+from plimsoll.facts.histograms import Histogram
 from plimsoll.planning import codec
 from plimsoll.planning.placing.budgets import Limits
 from tests.control.situations import CAPACITY, NOW, SLO, saying
@@ -51,6 +55,12 @@ def drawn_set(rng, name, now):
     )
 
 
+def lengths(rng):
+    """Of few prompts or many, as an engine counts them: also where all are longer than its buckets tell."""
+    counts = accumulate(rng.choice([0, 0, 3, 900]) for _ in range(4))
+    return Spread.of(Histogram((200, 2000, 20_000, math.inf), tuple(map(float, counts)), 1e6))
+
+
 def drawn_signals(rng, now, live):
     spoken = rng.choice([live, live, rng.randint(0, live)])
     figures = {
@@ -73,7 +83,7 @@ def drawn_signals(rng, now, live):
         latencies = type(said.latencies)(
             ttft=quantiles(latency),
             itl=quantiles(latency / 25),
-            prompt=rng.choice([None, quantiles(3000)]),
+            prompt=rng.choice([None, quantiles(3000), lengths(rng)]),
             output=rng.choice([None, quantiles(600)]),
             whole=rng.random() < 0.8,
         )
