@@ -86,6 +86,8 @@ def main() -> int:
     report: dict[str, Any] = {"rungs": []}
     if chosen.kept and chosen.kept.exists():
         report |= json.loads(chosen.kept.read_text())
+    if "loop" not in parts and "ratios" in parts and "argv_after" not in report:
+        parser.error("ratios are of the engines that the loop found: run that first, with the same --kept")
     size = {"users": chosen.users}
     with tempfile.TemporaryDirectory(prefix="plimsoll-retune-") as name:
         try:
