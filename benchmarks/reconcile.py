@@ -1,4 +1,4 @@
-"""What the operator costs on a real API server: from an edit to the first child, bursts, starts, a thousand edits, and rest.
+"""What the operator costs on a real API server: from an edit to the first child, bursts, a thousand edits, hands, rest, and starts.
 
 Everything is measured in one run beside two others on the same control plane: a direct parallel writer of the same objects
 with the same door (what the API server alone costs), and kube-controller-manager's Deployments (the peer that can be
@@ -51,6 +51,7 @@ from reconcile_ground import (  # noqa: E402
     resource,
     spent,
 )
+from reconcile_restored import measure_restored  # noqa: E402
 from reconcile_seed import alone, seed  # noqa: E402
 from turns.running import Operator  # noqa: E402
 
@@ -244,7 +245,9 @@ async def measure_starts(bench: Bench, counts: Iterable[int], there: int) -> int
     return there
 
 
-AMONG: Final = {"single": measure_singles, "edits": measure_edits, "idle": measure_idle}
+AMONG: Final = {
+    "single": measure_singles, "edits": measure_edits, "restored": measure_restored, "idle": measure_idle,
+}  # fmt: skip
 """What is measured with as many resources there as a burst makes."""
 PARTS: Final = ("burst", *AMONG, "start")
 

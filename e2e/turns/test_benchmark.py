@@ -16,4 +16,8 @@ def test_starts_and_rest_write_nothing(whole_lab: Cluster, tmp_path: Path) -> No
     assert {count: one["writes"] for count, one in found["start"].items()} == {"3": 0, "6": 0, "8": 0}
     assert found["idle"]["writes"] == 0
     assert found["burst"]["n"] == 6
-    assert set(found) == {"single", "burst", "start", "edits_1000", "idle", "peer", "machine"}
+    assert found["restored"]["hands"] == 17, (
+        "six kinds are deleted and relabelled, and all but revisions edited"
+    )
+    assert found["restored"]["never"] == []
+    assert set(found) == {"single", "burst", "start", "edits_1000", "restored", "idle", "peer", "machine"}

@@ -81,6 +81,18 @@ def test_a_child_that_is_edited_is_put_back(desk: Desk) -> None:
         *n, "patch", "service", "chat", "--type=merge", "-p", '{"spec":{"ports":[{"port":81}]}}'
     )
     assert eventually(lambda: [one["spec"]["ports"][0]["port"] for one in desk.items("v1/services")] == [80])
+    # Of the two bounds there may be but one: ours cannot be put beside somebody else's.
+    other = '{"spec":{"maxUnavailable":"100%","minAvailable":null}}'
+    desk.cluster.kubectl(*n, "patch", "poddisruptionbudget", "chat", "--type=merge", "-p", other)
+    assert eventually(
+        lambda: (
+            [
+                ("minAvailable" in one["spec"], "maxUnavailable" in one["spec"])
+                for one in desk.items("policy/v1/poddisruptionbudgets")
+            ]
+            == [(True, False)]
+        )
+    )
 
 
 def test_an_object_of_the_same_name_that_is_somebody_elses_is_not_touched(desk: Desk) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from plimsoll import names
-from plimsoll.kube.child import Child, controller_of
+from plimsoll.kube.child import Child, controller_of, written_by_others
 from plimsoll.kube.children import Children
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.errors import Conflict, Invalid, KubeError
@@ -151,11 +151,16 @@ class Applier:
         except Invalid as error:
             if child.clean or _is_another(error):
                 raise
-            # What somebody added (a second port, say) stays beside ours when we apply, and the two may not go together: a
-            # merge patch puts our lists in the place of those that are there.
+            # What somebody added (a second port, a budget's other bound) stays beside ours when we apply, and the two may not
+            # go together: a merge patch puts our lists in the place of those that are there, and takes their fields away.
+            path = path_of(wanted.ref)
+            found = await self._door.get(path, metadata=True)
             content = {key: value for key, value in wanted.body.items() if key != "metadata"}
+            if isinstance(spec := content.get("spec"), dict):
+                theirs = written_by_others(found["metadata"], "spec") - spec.keys()
+                content["spec"] = {**spec, **dict.fromkeys(theirs)}
             over = {**content, "metadata": {"uid": child.uid}}
-            await self._door.patch(path_of(wanted.ref), over, manager=names.MANAGER_CHILDREN)
+            await self._door.patch(path, over, manager=names.MANAGER_CHILDREN)
             await self._send(wanted, uid=child.uid)
 
     async def _make(self, owner: Owner, wanted: Manifest, applied: Applied) -> None:

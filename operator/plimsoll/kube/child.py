@@ -115,12 +115,27 @@ def _mark(metadata: Object, labels: dict[str, str], annotations: dict[str, str])
     return hash((generation, frozenset(labels.items()), kept, owners, "deletionTimestamp" in metadata))
 
 
-def _untouched(metadata: Object) -> bool:
-    """Whether nobody but us, and those who make pods of it, has written to it; writes to its status aside."""
-    return all(
-        one.get("subresource") or one.get("manager") in _SERVANTS
-        for one in metadata.get("managedFields") or ()
+def written_by_others(metadata: Object, part: str) -> frozenset[str]:
+    """Fields of a part of the object, as its spec, that a hand has written."""
+    return frozenset(
+        field.removeprefix("f:")
+        for entry in _others(metadata)
+        for field in (entry.get("fieldsV1") or {}).get(f"f:{part}") or ()
+        if field.startswith("f:")
     )
+
+
+def _untouched(metadata: Object) -> bool:
+    return not _others(metadata)
+
+
+def _others(metadata: Object) -> list[Object]:
+    """What anybody has written but us, and those who make pods of it; writes to its status aside."""
+    return [
+        one
+        for one in metadata.get("managedFields") or ()
+        if not one.get("subresource") and one.get("manager") not in _SERVANTS
+    ]
 
 
 def _workload(kind: Kind, spec: Any, labels: dict[str, str]) -> Workload | None:
