@@ -35,11 +35,11 @@ SPACE: Final = "retune"
 CHAT: Final = "chat"
 FLOOR: Final = 0.05
 """Preemptions for each finished request from which something is done."""
-PATIENCE_SECONDS: Final = 900.0
+PATIENCE_SECONDS: Final = 2400.0
 WINDOWS: Final = {
     "canarySeconds": 24,
     "canaryRequests": 50,
-    "canaryLimitSeconds": 300,
+    "canaryLimitSeconds": 1200,
     "retryAfterSeconds": 1,
     "reverseAfterSeconds": 1,
     "retunesPerDay": 10,
