@@ -6,7 +6,7 @@ Each test is named after the complaint. What a plan shows is in `tests/planning/
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -144,6 +144,31 @@ def test_a_rollout_in_a_full_quota_is_stuck_behind_a_replica_that_stays_gated() 
         most, least = max(most, sum(counts.values())), min(least, sum(counts.values()))
     assert counts == {"old": 0, "new": 3}
     assert (least, most) == (2, 3), "one goes before one comes, and no more than one"
+
+
+@pytest.mark.parametrize("stage", [Stage.GATED, Stage.UNSCHEDULED])
+@pytest.mark.parametrize("pods", [1, 2])
+def test_a_surge_that_found_no_room_holds_the_rollout_after_the_user_wants_none(
+    stage: Stage, pods: int
+) -> None:
+    """Kueue 8769: the strategy is set to `replace` when the rollout is stuck already."""
+    waiting = tuple(
+        PodSeen(name=f"new-0-{rank}", uid=f"new-0-{rank}", stage=stage, group=0, rank=rank)
+        for rank in range(pods)
+    )
+    new = SetSeen(name="new", replicas=1, pods_per_replica=pods, groups=(0,), pods=waiting)
+    old = whole("old", 2)
+    serving = Serving(sets=(replace(old, pods_per_replica=pods, pods=old.pods[:: 3 - pods]), new))
+
+    def numbers(rules: Rules) -> dict[str, int]:
+        return {one.name: one.replicas for one in move([Wanted("new", 2)], serving, rules, 10**6).targets}
+
+    assert numbers(Rules(surge=1)) == {"new": 1, "old": 2}, "who wants a surge waits for its room"
+    assert numbers(Rules(surge=0)) == {"new": 1, "old": 2}, "room that was there a moment ago is no wish"
+    assert numbers(Rules(surge=0, replaces=True)) == {"new": 1, "old": 1}, "an old one makes room for it"
+    placed = tuple(replace(pod, stage=Stage.LOADING, created=10**6, since=10**6) for pod in waiting)
+    serving = Serving(sets=(serving.sets[0], replace(new, pods=placed)))
+    assert numbers(Rules(surge=0, replaces=True)) == {"new": 1, "old": 2}, "one that starts is waited for"
 
 
 def whole(name: str, replicas: int) -> SetSeen:

@@ -127,8 +127,10 @@ def _moving(scene: _Scene) -> Rollout:
     existing = sum(seen.replicas for seen in scene.new)
     old = sum(seen.replicas for seen in scene.old)
     cap, again = _canary_cap(scene)
-    # A surge that is under way goes on as one: its own replica may have taken the room that it was judged by.
-    surge = max(rules.surge, existing + old - total)
+    # A surge that is under way goes on as one: its own replica may have taken the room that it was judged by. One that has found
+    # no room ends where the user has come to want none, or it would be waited for for ever.
+    under_way = existing + old - total - (_without_node(scene.new) if rules.replaces else 0)
+    surge = max(rules.surge, under_way)
     if rules.hold or scene.failures:
         new = min(existing, total)
         left = total - scene.ready
@@ -221,6 +223,16 @@ def _spread_old(old: Sequence[SetSeen], count: int) -> list[Target]:
             )
         )
     return targets
+
+
+def _without_node(sets: Sequence[SetSeen]) -> int:
+    """Replicas of which no pod has found a node."""
+    nowhere = (Stage.UNSCHEDULED, Stage.GATED, Stage.LEAVING)
+    there = 0
+    for seen in sets:
+        placed = [pod for pod in seen.pods if pod.stage not in nowhere]
+        there += len(placed) if seen.pods_per_replica == 1 else len({pod.group for pod in placed})
+    return max(0, sum(seen.replicas for seen in sets) - there)
 
 
 def _living(old: Sequence[SetSeen]) -> int:
