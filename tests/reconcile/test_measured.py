@@ -102,6 +102,16 @@ def test_a_start_from_before_this_process_teaches_only_what_nobody_knows():
     assert empty.own == first.own
 
 
+def test_a_start_in_the_second_in_which_this_process_began_teaches_as_those_after_it_do():
+    seen, decision = turned()
+    first = Measured(reports=Told(u0=report(decision)), began=10.0)
+    first.learn(KEY, seen, decision)
+    after_restart = Measured(reports=Told(u0=report(decision)), began=50.9)  # the pod's moment is told as 50
+    after_restart.know(first.own, NOTHING)
+    after_restart.learn(KEY, seen, decision)
+    assert {one.starts for one in after_restart.own.residuals} == {2}
+
+
 def test_a_model_that_was_not_planned_for_teaches_nothing():
     seen, decision = turned()
     other = replace(seen, facts=replace(seen.facts, model=lookup("Qwen/Qwen3-0.6B")))

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import floor
 from typing import Final, Protocol
 
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
@@ -69,7 +70,7 @@ class Measured:
     def look(self, key: str, serving: Serving) -> None:
         self.reports.look(key, serving)
         last = max((pod.since for seen in serving.sets for pod in seen.pods), default=0.0)
-        if last < self.began:
+        if self._before_us(last):
             self._rests.add(key)
         else:
             self._rests.discard(key)
@@ -125,8 +126,12 @@ class Measured:
             self.changed.set()
         return self.kept.speed(speed.key) == after.speed(speed.key)
 
+    def _before_us(self, moment: float) -> bool:
+        """Whether it was over when this process began. The API tells whole seconds, so what is of its first one may have come after."""
+        return moment < floor(self.began)
+
     def _teach(self, key: str, pod: PodSeen, found: tuple[Residual, ...]) -> None:
-        if pod.since < self.began:
+        if self._before_us(pod.since):
             found = tuple(one for one in found if self.own.find(one.term, one.key) is None)
         if not found:
             return
