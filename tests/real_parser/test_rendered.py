@@ -93,7 +93,7 @@ def test_the_engine_makes_a_whole_configuration_of_what_it_is_told(version, shap
     (folder / "config.json").write_text(json.dumps({**COMMON, **SHAPES[shape]}))
     lines = [
         line
-        for line, mixture in told(version, 4000, template)
+        for line, mixture in told(version, 6000, template)
         if mixture == (shape == "mixture") and is_judged(line)
     ]
     lines = lines[:120]
