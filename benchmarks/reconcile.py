@@ -28,12 +28,12 @@ sys.path.insert(0, str(ROOT / "e2e"))  # programs there find one another by bare
 from cluster import Cluster  # noqa: E402
 from cluster.fleet import read_fleet  # noqa: E402
 from glass import PATIENCE, Glass, at_once, cpu_seconds, peak_mb, percentile, percentiles  # noqa: E402
-from plimsoll import names  # noqa: E402
 from plimsoll.kube.credentials import Access  # noqa: E402
 from plimsoll.kube.door import Door, Object  # noqa: E402
 from plimsoll.kube.errors import KubeError  # noqa: E402
-from plimsoll.kube.kinds import CHILDREN, CONTROLLER_REVISION, DEPLOYMENT, OWNER, Kind  # noqa: E402
+from plimsoll.kube.kinds import CONTROLLER_REVISION, DEPLOYMENT, OWNER, Kind  # noqa: E402
 from reconcile_ground import (  # noqa: E402
+    KINDS,
     MANAGER,
     OBJECTS,
     PLAIN,
@@ -42,9 +42,11 @@ from reconcile_ground import (  # noqa: E402
     Bench,
     Sizes,
     apply,
+    content,
     create,
     glass,
     gone,
+    of_the_first,
     plain_deployment,
     quiet,
     remove,
@@ -76,12 +78,7 @@ async def measure_burst(bench: Bench) -> None:
 
 async def direct_writer(bench: Bench, count: int) -> float:
     """The children of the first resource, under other names and owned by nobody, as often as there were resources."""
-    bodies = []
-    for kind in dict.fromkeys(CHILDREN):
-        if kind.name in OBJECTS:
-            selector = f"{names.LABEL_DEPLOYMENT}=llm-00000"
-            items = bench.cluster.api.items(f"{kind.collection(SPACE)}?labelSelector={selector}")
-            bodies += [(kind, bare(kind, item)) for item in items]
+    bodies = [(kind, bare(kind, item)) for kind in KINDS for item in of_the_first(bench, kind)]
     if len(bodies) != len(OBJECTS):
         raise RuntimeError(f"the first resource has {len(bodies)} children, and {len(OBJECTS)} were expected")
 
@@ -103,11 +100,7 @@ def bare(kind: Kind, item: Object) -> Object:
     """What somebody would have written; under labels that the operator does not look at."""
     metadata = item["metadata"]
     kept = {"name": metadata["name"], "namespace": PLAIN, "annotations": metadata.get("annotations") or {}}
-    body = {key: value for key, value in item.items() if key not in ("metadata", "status")}
-    if kind.name == "Service":
-        spec = {key: value for key, value in body["spec"].items() if not key.startswith("clusterIP")}
-        body["spec"] = spec
-    return {"apiVersion": kind.api_version, "kind": kind.name, **body, "metadata": kept}
+    return {"apiVersion": kind.api_version, "kind": kind.name, **content(item), "metadata": kept}
 
 
 async def deployments(bench: Bench, count: int) -> float:

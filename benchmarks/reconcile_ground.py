@@ -34,6 +34,7 @@ OBJECTS: Final = (
     "ServiceAccount",
 )
 """The children of each resource here."""
+KINDS: Final = tuple(kind for kind in dict.fromkeys(CHILDREN) if kind.name in OBJECTS)
 MANAGER: Final = "benchmark"
 
 
@@ -116,7 +117,22 @@ async def apply(bench: Bench, body: Object) -> Object:
 
 
 def glass(bench: Bench) -> Glass:
-    return Glass(bench.door, SPACE, [kind for kind in dict.fromkeys(CHILDREN) if kind.name in OBJECTS])
+    return Glass(bench.door, SPACE, KINDS)
+
+
+def of_the_first(bench: Bench, kind: Kind) -> list[Object]:
+    """The children of a kind that the first resource has."""
+    selector = f"{names.LABEL_DEPLOYMENT}=llm-00000"
+    return bench.cluster.api.items(f"{kind.collection(SPACE)}?labelSelector={selector}")
+
+
+def content(child: Object) -> Object:
+    """What somebody has written of it beside its metadata: not what the server counts, nor what a Service is given once."""
+    aside = ("apiVersion", "kind", "metadata", "status")
+    kept = {key: value for key, value in child.items() if key not in aside}
+    if isinstance(spec := kept.get("spec"), dict):
+        kept["spec"] = {key: value for key, value in spec.items() if not key.startswith("clusterIP")}
+    return kept
 
 
 async def create(bench: Bench, numbers: range) -> float:

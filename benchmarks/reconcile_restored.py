@@ -13,8 +13,8 @@ from typing import Any, Final
 from glass import percentile
 from plimsoll import names
 from plimsoll.kube.door import Object
-from plimsoll.kube.kinds import CHILDREN, Kind
-from reconcile_ground import OBJECTS, SPACE, Bench, quiet
+from plimsoll.kube.kinds import Kind
+from reconcile_ground import KINDS, SPACE, Bench, content, of_the_first, quiet
 
 OFTEN: Final = 0.02
 """Between two looks, which is the error of each figure."""
@@ -32,9 +32,8 @@ EDITS: Final[dict[str, Any]] = {
 async def measure_restored(bench: Bench) -> None:
     took: dict[str, float] = {}
     never: list[str] = []
-    kinds = [kind for kind in dict.fromkeys(CHILDREN) if kind.name in OBJECTS]
-    for kind in kinds:
-        (child,) = _of_the_first(bench, kind)
+    for kind in KINDS:
+        (child,) = of_the_first(bench, kind)
         hands: dict[str, Object | None] = {
             "deleted": None,
             "relabelled": {"metadata": {"labels": {names.LABEL_DEPLOYMENT: None}}},
@@ -59,12 +58,6 @@ async def measure_restored(bench: Bench) -> None:
     }
 
 
-def _of_the_first(bench: Bench, kind: Kind) -> list[Object]:
-    return bench.cluster.api.items(
-        f"{kind.collection(SPACE)}?labelSelector={names.LABEL_DEPLOYMENT}%3Dllm-00000"
-    )
-
-
 async def _restored(bench: Bench, kind: Kind, child: Object, patch: Object | None) -> float | None:
     """Seconds, or nothing if it lasts for longer than anybody would wait."""
     path = kind.path(SPACE, child["metadata"]["name"])
@@ -76,7 +69,7 @@ async def _restored(bench: Bench, kind: Kind, child: Object, patch: Object | Non
         if _written(changed) == before:
             raise RuntimeError(f"the hand changed nothing of {path}")
     began = time.monotonic()
-    while not any(_written(one) == before for one in _of_the_first(bench, kind)):
+    while not any(_written(one) == before for one in of_the_first(bench, kind)):
         if time.monotonic() - began > LONGEST:
             return None
         await asyncio.sleep(OFTEN)
@@ -84,11 +77,9 @@ async def _restored(bench: Bench, kind: Kind, child: Object, patch: Object | Non
 
 
 def _written(child: Object) -> Object:
-    """What is the operator's of it: not what the server counts, nor what a Service is given once."""
-    metadata = child["metadata"]
-    kept = {key: value for key, value in child.items() if key not in ("metadata", "status", "revision")}
-    if isinstance(spec := kept.get("spec"), dict):
-        kept["spec"] = {key: value for key, value in spec.items() if not key.startswith("clusterIP")}
+    """What is the operator's of it; the number of a revision is counted."""
+    metadata, kept = child["metadata"], content(child)
+    kept.pop("revision", None)
     theirs = ("plimsoll.dev/", "app.kubernetes.io/")
     for field in ("labels", "annotations"):
         found = metadata.get(field) or {}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from plimsoll.facts.failure import Failure
 
@@ -25,6 +26,10 @@ class Stage(StrEnum):
     FAILED = "failed"
     """It waits in a back-off, or ended; `reason` says which."""
     LEAVING = "leaving"
+
+
+NOWHERE: Final = frozenset({Stage.UNSCHEDULED, Stage.GATED})
+"""Stages of a pod that has found no node yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,14 +18,13 @@ from typing import Final
 
 from plimsoll.control.rollout.rules import Rules
 from plimsoll.control.rollout.targets import Rollout, Target
-from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.facts.serving import NOWHERE, PodSeen, Serving, SetSeen, Stage
 
 PLACE_SECONDS: Final = 300.0
 """A cluster autoscaler makes a node in one to three minutes; for longer a drain is not held up by a pod without one."""
 HELD_SECONDS: Final = 4 * 3600.0
 """How long a cordon is taken for the beginning of a drain: a pool whose nodes are cordoned at once and drained one by one takes
 hours, and a replica more for as long as somebody forgets a cordon costs days of GPUs."""
-_NOWHERE: Final = frozenset({Stage.UNSCHEDULED, Stage.GATED})
 _ENOUGH: Final = frozenset({Stage.READY, Stage.LEAVING})
 _ASIDE: Final = frozenset({"Draining", "Canary"})
 """While there are such sets another counts each set's replicas, and one more would be taken for one that moved."""
@@ -137,4 +136,4 @@ def _late(pod: PodSeen, rules: Rules, now: float) -> bool:
 
 def _end(pod: PodSeen, rules: Rules) -> float:
     """Until when it is waited for."""
-    return pod.created + (PLACE_SECONDS if pod.stage in _NOWHERE else PLACE_SECONDS + rules.deadline_seconds)
+    return pod.created + (PLACE_SECONDS if pod.stage in NOWHERE else PLACE_SECONDS + rules.deadline_seconds)

@@ -15,7 +15,7 @@ from plimsoll.control.rollout.groups import let_go, numbers
 from plimsoll.control.rollout.leaving import leave
 from plimsoll.control.rollout.rules import Rules
 from plimsoll.control.rollout.targets import Rollout, State, Target, Wanted
-from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.facts.serving import NOWHERE, PodSeen, Serving, SetSeen, Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,10 +227,9 @@ def _spread_old(old: Sequence[SetSeen], count: int) -> list[Target]:
 
 def _without_node(sets: Sequence[SetSeen]) -> int:
     """Replicas of which no pod has found a node."""
-    nowhere = (Stage.UNSCHEDULED, Stage.GATED, Stage.LEAVING)
     there = 0
     for seen in sets:
-        placed = [pod for pod in seen.pods if pod.stage not in nowhere]
+        placed = [pod for pod in seen.pods if pod.stage not in NOWHERE | {Stage.LEAVING}]
         there += len(placed) if seen.pods_per_replica == 1 else len({pod.group for pod in placed})
     return max(0, sum(seen.replicas for seen in sets) - there)
 
