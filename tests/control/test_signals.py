@@ -138,6 +138,21 @@ def test_histograms_are_summed_and_then_asked():
     assert ttft.worst == 10.0
 
 
+def test_a_histogram_that_knows_no_bound_but_infinity_has_no_quantile_and_not_one_of_zero():
+    said = [
+        PodSample(pod="a", at=t, ttft=histogram(count, bounds=(math.inf,)))
+        for t, count in ((0, 0), (300, 900))
+    ]
+    window = Window().add(0, said[:1]).add(300, said[1:])
+    assert signals_of(window, now=300, live=["a"]).latencies.ttft is None
+    assert histogram(900, bounds=(math.inf,)).worst is None
+
+
+def test_what_lies_above_every_bound_is_told_as_the_largest_one():
+    assert histogram(0, 900, bounds=(2.0, math.inf)).quantile(0.99) == 2.0
+    assert histogram(0, 900, bounds=(2.0, math.inf)).worst == 2.0
+
+
 def test_the_window_forgets_pods_and_minutes():
     window = Window()
     for t in range(0, 1200, 15):

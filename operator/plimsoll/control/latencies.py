@@ -28,9 +28,12 @@ class Spread:
 
     @classmethod
     def of(cls, histogram: Histogram | None) -> Spread | None:
-        if histogram is None or histogram.count <= 0:
+        """None where nobody can tell: nothing was counted, or nothing but that it was below infinity."""
+        if histogram is None:
             return None
-        p50, p95, p99 = (histogram.quantile(share) or 0.0 for share in (0.50, 0.95, 0.99))
+        p50, p95, p99 = (histogram.quantile(share) for share in (0.50, 0.95, 0.99))
+        if p50 is None or p95 is None or p99 is None:
+            return None
         return cls(
             p50=p50,
             p95=p95,

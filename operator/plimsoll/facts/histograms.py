@@ -46,14 +46,14 @@ class Histogram:
         return total((self, other)) or self
 
     def quantile(self, share: float) -> float | None:
-        """None where nothing was counted."""
-        if self.count <= 0:
+        """None where nothing was counted, or no bound tells how much it was: what is only below infinity is no zero."""
+        if self.count <= 0 or len(self.bounds) < 2:
             return None
         rank = share * self.count
         place = min(bisect_left(self.counts, rank), len(self.counts) - 1)
         lower = self.bounds[place - 1] if place else 0.0
         upper = self.bounds[place]
-        if upper == float("inf"):
+        if upper == inf:
             return lower
         below = self.counts[place - 1] if place else 0.0
         inside = self.counts[place] - below
@@ -97,11 +97,13 @@ class Histogram:
 
     @property
     def worst(self) -> float | None:
-        """The upper bound of the highest bucket with anything in it; of an unbounded one, its lower bound."""
+        """The upper bound of the highest bucket with anything in it; of an unbounded one, its lower bound where it has one."""
+        if len(self.bounds) < 2:
+            return None
         for place in range(len(self.counts) - 1, -1, -1):
             if self.counts[place] > (self.counts[place - 1] if place else 0.0):
                 bound = self.bounds[place]
-                return self.bounds[place - 1] if bound == float("inf") and place else bound
+                return self.bounds[place - 1] if bound == inf else bound
         return None
 
     def above(self, bound: float) -> float:
@@ -129,7 +131,7 @@ def _common(parts: list[Histogram]) -> tuple[float, ...]:
     shared = set(parts[0].bounds)
     for part in parts[1:]:
         shared &= set(part.bounds)
-    return tuple(sorted(shared | {float("inf")}))
+    return tuple(sorted(shared | {inf}))
 
 
 def _only(part: Histogram, bounds: tuple[float, ...]) -> Histogram:
