@@ -139,8 +139,47 @@ def case(about: str, change: Mapping[str, str | None], *fires: str) -> Case:
 
 NOTHING_OF_ENGINES: Final = {name: None for name in WELL if name.startswith("vllm:") and POD in name}
 
+IN_SGLANG: Final = {
+    "vllm:kv_cache_usage_perc": "sglang:token_usage",
+    "vllm:num_requests_running": "sglang:num_running_reqs",
+    "vllm:num_requests_waiting": "sglang:num_queue_reqs",
+    "vllm:time_to_first_token_seconds": "sglang:time_to_first_token_seconds",
+    "vllm:inter_token_latency_seconds": "sglang:inter_token_latency_seconds",
+}
+"""What another engine exports of it; nothing else."""
+IN_OLD_VLLM: Final = {
+    **{name: name for name in IN_SGLANG},
+    "vllm:kv_cache_usage_perc": "vllm:gpu_cache_usage_perc",
+    "vllm:inter_token_latency_seconds": "vllm:time_per_output_token_seconds",
+}
+
+
+def said_in(words: Mapping[str, str], series: Mapping[str, str]) -> dict[str, str | None]:
+    """All is well but for these, told by an engine that has other names."""
+    told: dict[str, str | None] = dict(NOTHING_OF_ENGINES)
+    for name, values in {**WELL, **series}.items():
+        for ours, theirs in words.items():
+            if name.startswith(ours) and POD in name:
+                told[name.replace(ours, theirs)] = values
+    return told
+
+
 CASES: Final = (
     Case("all is well"),
+    case("all is well, as SGLang says it", said_in(IN_SGLANG, {})),
+    case("the pool is full, as SGLang says it", said_in(IN_SGLANG, {KV: steady(0.9)}), "KVPressure"),
+    case("the queue grows, as SGLang says it", said_in(IN_SGLANG, {WAITING: rising(2)}), "QueueGrowth"),
+    case(
+        "first tokens are late and gaps long, as SGLang says it",
+        said_in(IN_SGLANG, {**ttft(le_0_5=0, le_3=60, le_10=60, inf=60),
+            **itl(le_0_01=0, le_0_025=3000, le_0_075=3000, le_0_15=6000, le_0_5=6000, inf=6000)}),
+        "TTFTOverSLO", "ITLOverSLO",
+    ),
+    case(
+        "the pool is full and gaps are long, as an old vLLM says it",
+        said_in(IN_OLD_VLLM, {KV: steady(0.9), **itl(le_0_01=0, le_0_025=3000, le_0_075=3000, le_0_15=6000, le_0_5=6000, inf=6000)}),
+        "KVPressure", "ITLOverSLO",
+    ),
     case("the pool is full", {KV: steady(0.9)}, "KVPressure"),
     case("the pool is as full as it may be", {KV: steady(0.85)}),
     case("the pool has been full for four minutes", {KV: since(27, "0.4", "0.9")}),

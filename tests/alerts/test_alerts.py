@@ -14,8 +14,21 @@ from plimsoll.alerts import ALERTS
 from plimsoll.alerts.base import Alert
 from plimsoll.alerts.generate import generated_files
 from plimsoll.alerts.pages import MARK, SECTIONS, alerts_page, runbook
-from plimsoll.alerts.records import RECORDS, WORDS
+from plimsoll.alerts.records import (
+    FINISHED,
+    ITL,
+    KV_USAGE,
+    PREEMPTIONS,
+    PROMPT,
+    RECORDS,
+    RUNNING,
+    TTFT,
+    WAITING,
+    WORDS,
+    Record,
+)
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.facts.engines import bundled_versions, engine_facts, engine_names, engine_profile
 from plimsoll.handlers.alerted import MOST_ALERTS, PATH
 from plimsoll.prometheus import own
 
@@ -98,10 +111,38 @@ def test_every_metric_that_rules_name_is_in_the_vocabulary() -> None:
     )
     exprs = [record.expr for record in RECORDS] + [level.expr for alert in ALERTS for level in alert.levels]
     named = {
-        word for expr in exprs for word in re.findall(r"\b(?:vllm|llm):[a-z0-9_:]+|\bplimsoll_[a-z_]+", expr)
+        word
+        for expr in exprs
+        for word in re.findall(r"\b[a-z]+:[a-z0-9_:]+|\b(?:plimsoll|tgi|trtllm)_[a-z_]+", expr)
     }
     assert named - known == set()
     assert len(named) > 20
+
+
+@pytest.mark.parametrize("engine", engine_names())
+@pytest.mark.parametrize(
+    ("word", "record"),
+    [
+        ("running", RUNNING),
+        ("waiting", WAITING),
+        ("kvUsage", KV_USAGE),
+        ("preemptions", PREEMPTIONS),
+        ("requestSuccess", FINISHED),
+        ("timeToFirstToken", TTFT),
+        ("interToken", ITL),
+        ("promptLength", PROMPT),
+    ],
+)
+def test_what_an_engine_exports_is_recorded_whichever_engine_and_version_it_is(
+    engine: str, word: str, record: Record
+) -> None:
+    versions = [engine_facts(engine, version).metrics for version in bundled_versions(engine)]
+    told = {
+        name
+        for metrics in (engine_profile(engine).metrics, *versions)
+        for name in metrics.get(word, metrics.get("timePerOutputToken", ()) if word == "interToken" else ())
+    }
+    assert [name for name in told if name not in record.expr] == []
 
 
 def _exported() -> set[str]:

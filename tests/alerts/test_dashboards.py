@@ -122,7 +122,9 @@ def test_every_metric_that_it_names_is_in_the_vocabulary(data: dict[str, Any]) -
         *(one["query"]["query"] for one in data["templating"]["list"] if one["type"] == "query"),
     ]
     named = {
-        name for text in asked for name in re.findall(r"\b(?:vllm|llm):[a-z0-9_:]+|\bplimsoll_[a-z_]+", text)
+        name
+        for text in asked
+        for name in re.findall(r"\b[a-z]+:[a-z0-9_:]+|\b(?:plimsoll|tgi|trtllm)_[a-z_]+", text)
     }
     assert named - known == set()
     assert named

@@ -66,6 +66,14 @@ def test_an_engine_that_lacks_a_name_is_not_asked_for_it():
     assert queries(Vocabulary({}), 0) == {}
 
 
+def test_what_stands_in_for_gaps_is_asked_only_of_engines_that_count_none():
+    assert "per_output_token" not in queries(WORDS, 1)["itl"]
+    assert "tgi_request_mean_time_per_token" in queries(vocabulary([engine_profile("tgi").metrics]), 1)["itl"]
+    both = queries(ALL, 1)["itl"]
+    assert "vllm:request_time_per_output_token" not in both
+    assert both.index("sglang:inter_token_latency") < both.index("trtllm_time_per_output_token")
+
+
 def test_rows_become_samples():
     answers = {
         "ages": AGES,

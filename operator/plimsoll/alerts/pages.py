@@ -10,7 +10,7 @@ from typing import Final
 
 from plimsoll.alerts import ALERTS
 from plimsoll.alerts.base import WHO, Alert
-from plimsoll.alerts.records import RECORDS
+from plimsoll.alerts.records import RECORDS, WORDS
 from plimsoll.alerts.thresholds import TABLE
 from plimsoll.prometheus import own
 
@@ -140,7 +140,8 @@ def _alert_rows() -> Iterator[str]:
 def _sources(expr: str) -> str:
     """The metrics and records that an expression names."""
     words = "".join(letter if letter.isalnum() or letter in "_:" else " " for letter in expr).split()
-    found = dict.fromkeys(word for word in words if ":" in word.strip(":") or word.startswith("plimsoll_"))
+    known = tuple(name for names in WORDS.names.values() for name in names)
+    found = dict.fromkeys(word for word in words if word.startswith(("llm:", "plimsoll_", *known)))
     return ", ".join(f"`{word}`" for word in found)
 
 

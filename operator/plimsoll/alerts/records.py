@@ -1,22 +1,32 @@
 """What engines and the operator export, once a resource: recorded by Prometheus, so that alerts read like sentences.
 
 Every record has the labels `namespace` and `llm`. Engines' series are told by their pods' names, which end in the hash of a serving set, so
-that it does not matter who found the pods. All names of metrics come from facts and from the operator's own table; old and new ones count.
+that it does not matter who found the pods. All names of metrics come from facts and from the operator's own table; those of every engine and
+version count that facts know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.facts.engines import engine_facts, listed_versions
+from plimsoll.facts.engines import bundled_versions, engine_facts, engine_names, engine_profile
 from plimsoll.prometheus import own
 from plimsoll.prometheus.own import Own
 from plimsoll.prometheus.queries import LLM_OF_POD
-from plimsoll.prometheus.vocabulary import vocabulary
+from plimsoll.prometheus.vocabulary import HISTOGRAMS, vocabulary
 
-WORDS: Final = vocabulary(engine_facts("vllm", version).metrics for version in listed_versions("vllm"))
+
+def spoken() -> Iterator[Mapping[str, tuple[str, ...]]]:
+    """The words of each engine, and of each of its versions where these are told apart."""
+    for name in engine_names():
+        yield engine_profile(name).metrics
+        for version in bundled_versions(name):
+            yield engine_facts(name, version).metrics
+
+
+WORDS: Final = vocabulary(spoken())
 WINDOW: Final = "5m"
 ERROR: Final = ',finished_reason="error"'
 
@@ -30,10 +40,10 @@ class Record:
         return self.name
 
 
-def series(word: str, form: Callable[[str], str] = "{}".format, *, suffix: str = "", match: str = "") -> str:
+def series(*words: str, form: Callable[[str], str] = "{}".format, suffix: str = "", match: str = "") -> str:
     """Of engines, with the label llm; where a pod exports an old name beside a new one only the new one counts."""
     ours = f'{{pod=~"{LLM_OF_POD}"{match}}}'
-    named = " or on (namespace, pod) ".join(form(f"{name}{suffix}{ours}") for name in WORDS.of(word))
+    named = " or on (namespace, pod) ".join(form(f"{name}{suffix}{ours}") for name in WORDS.of(*words))
     return f'label_replace({named}, "llm", "$1", "pod", "{LLM_OF_POD}")'
 
 
@@ -46,8 +56,10 @@ def increase(text: str) -> str:
     return f"increase({text}[{WINDOW}])"
 
 
-def quantile(share: float, word: str) -> str:
-    buckets = each("sum", series(word, lambda text: f"rate({text}[{WINDOW}])", suffix="_bucket"), "le")
+def quantile(share: float, field: str) -> str:
+    buckets = each(
+        "sum", series(*HISTOGRAMS[field], form=lambda text: f"rate({text}[{WINDOW}])", suffix="_bucket"), "le"
+    )
     return f"histogram_quantile({share:g}, {buckets})"
 
 
@@ -60,22 +72,22 @@ def ours(metric: Own, form: str = "{}") -> str:
 KV_USAGE: Final = Record("llm:kv_usage:avg", each("avg", series("kvUsage")))
 RUNNING: Final = Record("llm:running:sum", each("sum", series("running")))
 WAITING: Final = Record("llm:waiting:sum", each("sum", series("waiting")))
-FINISHED: Final = Record("llm:finished:increase5m", each("sum", series("requestSuccess", increase)))
+FINISHED: Final = Record("llm:finished:increase5m", each("sum", series("requestSuccess", form=increase)))
 FAILED: Final = Record(
     "llm:failed:ratio5m",
-    f"{each('sum', series('requestSuccess', increase, match=ERROR))} / on (namespace, llm) clamp_min({FINISHED}, 1)",
+    f"{each('sum', series('requestSuccess', form=increase, match=ERROR))} / on (namespace, llm) clamp_min({FINISHED}, 1)",
 )
-PREEMPTIONS: Final = Record("llm:preemptions:increase5m", each("sum", series("preemptions", increase)))
+PREEMPTIONS: Final = Record("llm:preemptions:increase5m", each("sum", series("preemptions", form=increase)))
 PREEMPTED: Final = Record(
     "llm:preempted:ratio5m", f"{PREEMPTIONS} / on (namespace, llm) clamp_min({FINISHED}, 1)"
 )
-TTFT: Final = Record("llm:ttft_seconds:p99_5m", quantile(0.99, "timeToFirstToken"))
+TTFT: Final = Record("llm:ttft_seconds:p99_5m", quantile(0.99, "ttft"))
 TTFT_SAMPLES: Final = Record(
-    "llm:ttft:increase5m", each("sum", series("timeToFirstToken", increase, suffix="_count"))
+    "llm:ttft:increase5m", each("sum", series(*HISTOGRAMS["ttft"], form=increase, suffix="_count"))
 )
-ITL: Final = Record("llm:itl_seconds:p99_5m", quantile(0.99, "interToken"))
-ITL_MEDIAN: Final = Record("llm:itl_seconds:p50_5m", quantile(0.5, "interToken"))
-PROMPT: Final = Record("llm:prompt_tokens:p95_5m", quantile(0.95, "promptLength"))
+ITL: Final = Record("llm:itl_seconds:p99_5m", quantile(0.99, "itl"))
+ITL_MEDIAN: Final = Record("llm:itl_seconds:p50_5m", quantile(0.5, "itl"))
+PROMPT: Final = Record("llm:prompt_tokens:p95_5m", quantile(0.95, "prompt_lengths"))
 REPLICAS: Final = Record("llm:replicas:max", ours(own.REPLICAS))
 SLO: Final = Record("llm:slo_seconds:max", ours(own.SLO))
 AVAILABILITY: Final = Record("llm:availability:max", ours(own.AVAILABILITY))

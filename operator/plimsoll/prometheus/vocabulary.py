@@ -22,7 +22,7 @@ HISTOGRAMS: Mapping[str, tuple[str, ...]] = {
     "prompt_lengths": ("promptLength",),
     "output_lengths": ("generationLength",),
 }
-"""Field of a sample to logical names, the best first: a mean for each request stands in for gaps that nobody counts."""
+"""Field of a sample to logical names, the best first: a mean for each request stands in for gaps that an engine does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,14 @@ class Vocabulary:
 
 
 def vocabulary(metrics: Iterable[Mapping[str, tuple[str, ...]]]) -> Vocabulary:
-    """Of the metric names of each engine and version in use, each list with the current name first."""
+    """Of the metric names of each engine and version in use, each list with the current name first.
+
+    What only stands in for something that the engine has as well is left out: histograms are the dear part of every question.
+    """
     lists: dict[str, set[tuple[str, ...]]] = {}
     for each in metrics:
-        for word, exported in each.items():
+        for word in each.keys() - _spare(each):
+            exported = each[word]
             lists.setdefault(word, set()).add(tuple(exported))
     # A version that exports two names says which of them is the better one, so the longest list leads.
     return Vocabulary(
@@ -63,3 +67,8 @@ def vocabulary(metrics: Iterable[Mapping[str, tuple[str, ...]]]) -> Vocabulary:
             for word, found in sorted(lists.items())
         }
     )
+
+
+def _spare(metrics: Mapping[str, tuple[str, ...]]) -> set[str]:
+    listed = ([word for word in words if metrics.get(word)] for words in HISTOGRAMS.values())
+    return {word for there in listed for word in there[1:]}
