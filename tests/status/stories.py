@@ -29,11 +29,20 @@ def story(
     plan: Plan | None = None,
     old: tuple[SetSeen, ...] = (),
     now: float = 0.0,
+    per_replica: int = 1,
     **others,
 ) -> Story:
     one = asked(**(spec or {}))
     plan = plan or planned(one, *(pools or (pool(),)))
-    seen = () if not pods else (SetSeen(name="chat-aaaa", replicas=len(pods), pods=pods),)
+    seen = (
+        ()
+        if not pods
+        else (
+            SetSeen(
+                name="chat-aaaa", replicas=len(pods) // per_replica, pods_per_replica=per_replica, pods=pods
+            ),
+        )
+    )
     serving = Serving(sets=(*old, *seen), scalers=others.pop("scalers", ()))
     rollout = None
     if plan.sets:

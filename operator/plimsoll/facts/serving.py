@@ -99,6 +99,10 @@ class SetSeen:
         """Pods that are asked for and not there."""
         return max(0, self.replicas * self.pods_per_replica - len(self.pods))
 
+    def answers(self, pod: PodSeen) -> bool:
+        """Whether the replica that this pod is of does."""
+        return pod.stage is Stage.READY if self.pods_per_replica == 1 else self.whole(pod.group)
+
     def whole(self, number: int | None) -> bool:
         """Whether the replica of this number has all its pods, and all are ready."""
         ready = sum(pod.stage is Stage.READY for pod in self.pods if pod.group == number)

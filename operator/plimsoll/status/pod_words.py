@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -11,6 +11,9 @@ from plimsoll.facts.failure import Failure
 from plimsoll.facts.serving import PodSeen, Stage
 
 Waits = Literal["gpus", "nodes", "quota", "nothing"]
+UNEXPLAINED: Final = "EngineEnded"
+_HEARSAY: Final = {"MemberLost": 1, "LeaderLost": 1, "GroupEnded": 2, UNEXPLAINED: 3}
+"""Words of pods that ended for another's sake, by how little they know of it; the last was killed before it could say a word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +28,13 @@ class PodWords:
     @property
     def sentence(self) -> str:
         return f"{self.message}; {self.remedy}" if self.remedy else self.message
+
+
+def trouble_of(pods: Iterable[PodSeen]) -> list[PodWords]:
+    """What is wrong with pods, in their order, but who knows before who heard: pods of one replica end together, and only one of them
+    by itself."""
+    words = [found for pod in pods if (found := words_of(pod)) is not None]
+    return sorted(words, key=lambda found: _HEARSAY.get(found.reason, 0))
 
 
 def words_of(pod: PodSeen) -> PodWords | None:
@@ -134,7 +144,7 @@ def _died(pod: PodSeen) -> PodWords:
             remedy=slower_start(pod.late_s),
         )
     known = next(((why, helps) for said, why, helps in _LAST_WORDS if said.search(pod.message)), None)
-    reason, remedy = known or ("EngineEnded", f"kubectl logs {pod.name} --previous says why")
+    reason, remedy = known or (UNEXPLAINED, f"kubectl logs {pod.name} --previous says why")
     code = f" with exit code {pod.exit_code}" if pod.exit_code is not None else ""
     return PodWords(
         reason=reason,

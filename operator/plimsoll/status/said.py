@@ -14,7 +14,7 @@ from plimsoll.planning.plan import Outcome, Severity
 from plimsoll.status.adapters import failed as adapters_failed
 from plimsoll.status.findings import finding_of, lacking_of, sentence
 from plimsoll.status.measured import accuracy_of, progress_of
-from plimsoll.status.pod_words import words_of
+from plimsoll.status.pod_words import trouble_of
 from plimsoll.status.scaler_words import conflict, set_replicas
 from plimsoll.status.standing import GIVEN_UP, ready, reconciling, stalled
 from plimsoll.status.story import Story
@@ -94,7 +94,7 @@ def _progressing(story: Story) -> Iterator[Told]:
 
 
 def _degraded(story: Story) -> Iterator[Told]:
-    dying = next((words for pod in story.pods if pod.restarts and (words := words_of(pod)) is not None), None)
+    dying = next(iter(trouble_of(pod for pod in story.pods if pod.restarts)), None)
     if story.plan is None or story.rollout is None:
         return
     if 0 < story.ready < story.wanted:

@@ -11,7 +11,7 @@ from plimsoll.api.conditions import FAILURES, REASONS
 from plimsoll.control.decision import Told
 from plimsoll.planning.plan import Outcome, Severity
 from plimsoll.status.findings import finding_of, lacking_of, reading_of, sentence
-from plimsoll.status.pod_words import PodWords, words_of
+from plimsoll.status.pod_words import PodWords, trouble_of
 from plimsoll.status.story import Story
 
 MOVING: Final = frozenset({"RollingOut", "Canary"})
@@ -53,8 +53,7 @@ def ready(story: Story) -> Iterator[Told]:
 def _why_not_ready(story: Story) -> tuple[str, str]:
     if story.paused:
         return "Paused", "spec.paused is true"
-    troubled = [words for pod in story.pods if (words := words_of(pod)) is not None]
-    troubled += story.refused
+    troubled = [*trouble_of(story.unserving), *story.refused]
     failed = next((words for words in troubled if words.waits == "nothing"), None)
     if failed is not None:
         return _reason_of(failed), failed.sentence
@@ -128,8 +127,7 @@ def _why_stalled(story: Story) -> _Stalled | None:
     if untrusted is not None and untrusted.severity is Severity.ERROR:
         return _Stalled("NotTrusted", sentence(untrusted))
     if rollout is not None and rollout.reason in GIVEN_UP:
-        words = [words_of(pod) for pod in story.pods]
-        known = next((one for one in words if one is not None and one.reason in FAILURES), None)
+        known = next((one for one in trouble_of(story.pods) if one.reason in FAILURES), None)
         helps = known.remedy if known is not None else "edit the spec"
         reason = known.reason if known is not None else "StartFailed"
         tried = f"{story.safe_retry}, and that failed too: " if story.safe_retry else ""

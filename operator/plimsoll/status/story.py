@@ -103,6 +103,16 @@ class Story:
         return tuple(pod for seen in self.serving.sets for pod in seen.pods if pod.stage is not Stage.LEAVING)
 
     @property
+    def unserving(self) -> tuple[PodSeen, ...]:
+        """Pods of replicas that do not answer."""
+        return tuple(
+            pod
+            for seen in self.serving.sets
+            for pod in seen.pods
+            if pod.stage is not Stage.LEAVING and not seen.answers(pod)
+        )
+
+    @property
     def refused(self) -> tuple[PodWords, ...]:
         """Why pods of sets that should run are not made, one sentence a set."""
         draining = {
