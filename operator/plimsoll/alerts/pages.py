@@ -80,7 +80,8 @@ route:
 ```
 
 An alert makes the operator look at the deployment that it names, at once and whole, and at the metrics without waiting for their interval (never more
-often than five times in one), and that is all that it does: no figure of a message is believed, and what is done follows from what is then seen. What is repeated or resolved wakes nobody. A message without the token, of more than a mebibyte or of more
+often than five times in one, and in a large fleet as much less often as looks are longer: such looks take a fifth of the time at most), and that is all
+that it does: no figure of a message is believed, and what is done follows from what is then seen. What is repeated or resolved wakes nobody. A message without the token, of more than a mebibyte or of more
 than 500 alerts is refused. Where the webhook is off or away, the loop finds the same by its own looks, some seconds later. A pod that waits for the
 Lease does not listen; Alertmanager then tries again and finds the one that does. `plimsoll_alerts_received_total` counts what came.
 """

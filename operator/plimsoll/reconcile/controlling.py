@@ -44,6 +44,8 @@ LIMITED_S: Final = 600.0
 """For so long it is still told that scaling is limited: what comes and goes with each tick would be a write each time."""
 LEAST_PAUSE: Final = 0.2
 """Of the interval, between two looks: turns need the time too, and so does whoever answers."""
+BUSY_MOST: Final = 0.2
+"""Share of all time that looks may take which alerts ask for: a large fleet always has somebody who fires."""
 AT_A_TIME: Final = 64
 """Deployments that are looked at before turns get the loop again."""
 TELLS: Final = frozenset({names.METRICS, names.SCALING, names.SLO, names.AUTOTUNE_PAUSED})
@@ -108,10 +110,10 @@ class Control:
                     LOG.exception("a tick of the control loop failed")
                 took = clock() - begun
                 self.seconds += took
-                least = LEAST_PAUSE * self._interval_s
+                least, most = pauses(took, self._interval_s)
                 await asyncio.sleep(least)
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(max(0.0, self._interval_s - took - least)):
+                    async with asyncio.timeout(most - least):
                         await self._asked.wait()
         finally:
             self._source.close()
@@ -292,6 +294,12 @@ class Control:
             if same and now - known.limited_at < LIMITED_S:
                 told[names.SCALING] = last[names.SCALING]
         return tuple(told[kind] for kind in sorted(told))
+
+
+def pauses(took: float, interval_s: float) -> tuple[float, float]:
+    """Seconds until the next look where somebody asks for it, and where nobody does; `took` is how long this one was."""
+    most = max(LEAST_PAUSE * interval_s, interval_s - took)
+    return min(most, max(LEAST_PAUSE * interval_s, took / BUSY_MOST - took)), most
 
 
 def _as_told(direction: Direction, subject: Subject) -> bool:
