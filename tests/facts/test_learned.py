@@ -10,6 +10,7 @@ from plimsoll.facts.learned import (
     MOST_ENTRIES,
     NOTHING,
     Residual,
+    added,
     export_learned,
     forgotten,
     import_learned,
@@ -150,6 +151,23 @@ def test_own_starts_win_over_a_seed_whatever_the_counts():
     both = merged(own, seed)
     assert both.residual("activation", KEY) == 1
     assert both.residual("graphs", KEY) == 100
+
+
+ALL = st.builds(
+    lambda entries, paces: learned(entries, speeds=paces),
+    st.lists(residuals, max_size=9),
+    st.lists(speeds, max_size=3),
+)
+
+
+@given(ALL, ALL, ALL)
+def test_what_was_learned_since_is_added_and_what_somebody_took_out_stays_out(there, own, since):
+    after = added(there, own, since=since)
+    assert {*own.residuals} - {*since.residuals} <= {*after.residuals}
+    assert {*own.speeds} - {*since.speeds} <= {*after.speeds}
+    assert {*after.residuals} <= {*there.residuals} | {*own.residuals} - {*since.residuals}
+    assert {*after.speeds} <= {*there.speeds} | {*own.speeds} - {*since.speeds}
+    assert added(there, own, since=own) == there
 
 
 def test_only_the_steadiest_entries_are_kept_when_there_are_too_many():

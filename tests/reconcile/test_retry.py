@@ -97,6 +97,17 @@ def test_what_did_not_fit_is_asked_for_in_less(word: str, field: str, setting: s
     assert second.plan.pinning.reason == "SetFailed"
 
 
+def test_a_group_is_asked_for_in_less_whichever_of_its_pods_had_no_room() -> None:
+    seen = asked()
+    first = decide(seen)
+    there = failing(lead(first), "NoKvRoom")
+    leader = replace(there.pods[0], uid="leader", failure=Failure("MemberLost", "rank 1 ended", "see it"))
+    group = replace(there, pods_per_replica=2, pods=(leader, *there.pods))
+    _, second = turned(seen, first, group)
+    assert second.kept.retry is not None
+    assert second.kept.retry.word == "NoKvRoom"
+
+
 def test_it_stands_over_turns_and_a_restart_of_the_operator() -> None:
     seen, first, second = retried()
     names_of = [lead(first), next(name for name in revisions(second) if name != lead(first))]

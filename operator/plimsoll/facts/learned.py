@@ -123,6 +123,18 @@ def merged(own: Learned, seed: Learned) -> Learned:
     return learned([*own.residuals, *strange], speeds=[*own.speeds, *unmeasured])
 
 
+def added(there: Learned, own: Learned, *, since: Learned) -> Learned:
+    """What lies there with what was learned of our own since then, which whoever wrote there could not know of."""
+    lessons = sorted({*own.residuals} - {*since.residuals})
+    speeds = {*own.speeds} - {*since.speeds}
+    if not lessons and not speeds:
+        return there
+    places, keys = {(entry.key, entry.term) for entry in lessons}, {entry.key for entry in speeds}
+    stay = [entry for entry in there.residuals if (entry.key, entry.term) not in places]
+    unmeasured = [entry for entry in there.speeds if entry.key not in keys]
+    return learned([*stay, *lessons], lessons, speeds=[*unmeasured, *speeds])
+
+
 def paced(known: Learned, speed: Speed) -> Learned:
     """What is known with what one more ramp showed, in the place of an older one of the same key."""
     return learned(known.residuals, speeds=[*known.speeds, speed])

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from plimsoll import names
-from plimsoll.facts.learned import NOTHING, Learned, export_learned, import_learned, merged
+from plimsoll.facts.learned import NOTHING, Learned, added, export_learned, import_learned
 from plimsoll.facts.learned_rows import LearnedError
 from plimsoll.handlers.ending import LESSONS_SECONDS
 from plimsoll.kube.engine_reports import EngineReports
@@ -34,10 +34,8 @@ class Learning:
         self._measured = measured
         self._reports = reports
         self._store = store
-        self._read = False
-        """Whether the kept object ever was."""
         self._readable = False
-        """Whether it is now; what is not readable is never written over."""
+        """Whether the kept object is now; what is not readable is never written over."""
         self._version: str | None = None
         self._seed = ""
 
@@ -111,10 +109,9 @@ class Learning:
             there = _learned(stored, names.LEARNED)
             self._version, self._readable = stored.version, there is not None
             if there is not None:
+                # What somebody left is the truth, and our own write may be it, whose answer was lost; neither knows what was learned since.
+                own = added(there, own, since=self._measured.kept)
                 self._measured.kept = there
-                # At first, what was learned since the start is added; later, what a person left is the truth.
-                own = there if self._read else merged(own, there)
-                self._read = True
         if seed.version != self._seed:
             self._seed = seed.version
             there = _learned(seed, names.LEARNED_SEED)

@@ -147,8 +147,9 @@ def _served(seen: Seen) -> tuple[str, ...]:
 
 def _word(there: SetSeen) -> str:
     """Of an engine that is loading again nobody knows yet whether it fails again."""
-    failed = (pod.failure for pod in there.pods if pod.stage is Stage.FAILED)
-    return next((failure.word for failure in failed if failure is not None), "")
+    words = (pod.failure.word for pod in there.pods if pod.stage is Stage.FAILED and pod.failure is not None)
+    # The others of a group only say that it is over.
+    return next((word for word in words if word in RUNGS), "")
 
 
 def _is_fixed(deployment: LLMDeployment, field: str) -> bool:
