@@ -203,3 +203,15 @@ def test_what_the_user_wrote_is_never_changed(
     assert {key: dumped["workload"][key] for key in workload} == workload
     assert {key: dumped["memory"][key] for key in memory} == memory
     assert set(result.sources) <= {path for path in result.sources if result.source_of(path).kind != "open"}
+
+
+def test_one_spec_is_merged_once_however_often_a_turn_asks_and_another_one_for_itself() -> None:
+    asked, admin = spec(workload={"contextTokens": 4096}), config()
+    found = effective(asked, "team-a", admin)
+    assert effective(asked, "team-a", admin) is found
+    equal = effective(spec(workload={"contextTokens": 4096}), "team-a", admin)
+    assert equal == found
+    assert equal is not found
+    other = config(defaults=[{"namespace": "team-b", "spec": {"engine": {"maxSequences": 3}}}])
+    assert effective(asked, "team-b", other).spec.engine.max_sequences == 3
+    assert effective(asked, "team-a", other) == found

@@ -6,6 +6,7 @@ that would break a rule together with stronger ones yields: a preset must never 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -15,9 +16,13 @@ from plimsoll.api.base import ApiModel
 from plimsoll.api.config import OperatorConfig, matching
 from plimsoll.api.presets import find_preset
 from plimsoll.api.problems import model_of, problems_of
+from plimsoll.api.same import Same
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec, ServingSpec
 
 Path = tuple[str, ...]
+
+REMEMBERED: Final = 64
+"""Specs that turns under way ask about, each of them ten times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,12 @@ class Effective:
 
 def effective(spec: LLMDeploymentSpec, namespace: str, config: OperatorConfig) -> Effective:
     """Merge everything that bears on a deployment; raises SpecError when a named preset does not exist."""
+    return _effective(Same(spec), namespace, Same(config))
+
+
+@lru_cache(REMEMBERED)
+def _effective(asked: Same[LLMDeploymentSpec], namespace: str, admin: Same[OperatorConfig]) -> Effective:
+    spec, config = asked.value, admin.value
     merged = spec.to_dict()
     sources = {".".join(path): USER for path, _ in _leaves(merged, LLMDeploymentSpec)}
     current = spec

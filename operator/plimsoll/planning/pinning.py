@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
+from plimsoll.api.same import Same
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.planning import codec
 from plimsoll.planning.memory.ledger import Verdict
@@ -51,6 +53,10 @@ UNREAD: Final[tuple[tuple[str, ...], ...]] = (
 """Fields that move no figure and no choice. Those that pods are made from give new sets all the same, of the plan that stands."""
 
 
+REMEMBERED: Final = 64
+"""Specs that turns under way ask about, each of them several times."""
+
+
 class Event(StrEnum):
     """Why a caller wants a new plan whatever the pinned one says."""
 
@@ -62,20 +68,25 @@ class Event(StrEnum):
 
 def spec_digest(spec: LLMDeploymentSpec) -> str:
     """Of what planning reads, presets and defaults filled in."""
-    data = spec.to_dict()
-    for path in UNREAD:
-        _drop(data, path)
-    if spec.adapters is not None and spec.adapters.runtime_loading:
-        _drop(data, ("adapters", "items"))
-    return codec.digest(data)
+    return _digests(Same(spec))[0]
 
 
 def digest_before(spec: LLMDeploymentSpec) -> str:
     """As the release before made it of the same spec."""
-    data = spec.to_dict()
+    return _digests(Same(spec))[1]
+
+
+@lru_cache(REMEMBERED)
+def _digests(asked: Same[LLMDeploymentSpec]) -> tuple[str, str]:
+    spec = asked.value
+    now, before = spec.to_dict(), spec.to_dict()
+    for path in UNREAD:
+        _drop(now, path)
+    if spec.adapters is not None and spec.adapters.runtime_loading:
+        _drop(now, ("adapters", "items"))
     for path in UNREAD_BEFORE:
-        _drop(data, path)
-    return codec.digest(data)
+        _drop(before, path)
+    return codec.digest(now), codec.digest(before)
 
 
 def replacing(pinned: Plan | None, digest: str, event: Event | None, *, holdable: bool) -> Pinning | None:
