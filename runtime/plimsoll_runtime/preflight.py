@@ -121,7 +121,7 @@ def with_argv(need: Need, argv: Sequence[str], environment: Mapping[str, str]) -
     if on_cpu:
         asked = environment.get("VLLM_CPU_KVCACHE_SPACE", "")
         if need.host_bytes is None and asked.isdecimal():
-            found["host_bytes"] = int(asked) * GIB
+            found["host_bytes"] = int(asked) * GIB * ranks  # each has a cache of its own
         return need._replace(**found)
     if need.gpus is None:
         found["gpus"] = ranks
@@ -132,15 +132,22 @@ def with_argv(need: Need, argv: Sequence[str], environment: Mapping[str, str]) -
 
 def _ranks(argv: Sequence[str]) -> int:
     """In this pod."""
-    tensor = number_of(argv, "--tensor-parallel-size", "-tp") or 1
-    pipeline = number_of(argv, "--pipeline-parallel-size", "-pp") or 1
-    data = number_of(argv, "--data-parallel-size-local", "-dpl")
-    if data is None:
-        data = number_of(argv, "--data-parallel-size", "-dp") or 1
-    nodes = number_of(argv, "--nnodes", "-n") or 1
-    if value_of(argv, "--distributed-executor-backend") == "ray":
+    if "ray" in (
+        value_of(argv, "--distributed-executor-backend"),
+        value_of(argv, "--data-parallel-backend", "-dpb"),
+    ):
         return 1  # the others are where Ray finds them
-    return max(1, tensor * pipeline * data // nodes)
+    one = (number_of(argv, "--tensor-parallel-size", "-tp") or 1) * (
+        number_of(argv, "--pipeline-parallel-size", "-pp") or 1
+    )
+    data = number_of(argv, "--data-parallel-size", "-dp") or 1
+    nodes = number_of(argv, "--nnodes", "-n") or 1
+    if "--data-parallel-external-lb" in argv or value_of(argv, "--data-parallel-rank", "-dpn") is not None:
+        return max(1, one // max(1, nodes // data))  # each of the others is an engine of its own
+    if nodes > 1:
+        return max(1, one * data // nodes)
+    local = number_of(argv, "--data-parallel-size-local", "-dpl")
+    return max(1, one * (data if local is None else local))
 
 
 def _utilization(argv: Sequence[str]) -> float:

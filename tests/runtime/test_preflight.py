@@ -231,6 +231,11 @@ def test_but_not_for_ever():
         ("vllm serve m --tensor-parallel-size 4 --pipeline-parallel-size=2", 8),
         ("vllm serve m -tp 8 --nnodes 2 --node-rank 1", 4),
         ("vllm serve m -dp 16 --data-parallel-size-local 8", 8),
+        ("vllm serve m -dp 16 -dpl 8 --nnodes 2 --node-rank 1", 8),
+        ("vllm serve m -dp 4 -tp 2 --data-parallel-rank 3", 2),
+        ("vllm serve m -dp 2 -tp 16 --nnodes 4 --node-rank 1 --data-parallel-external-lb", 8),
+        ("vllm serve m -dp 8 -tp 2 --nnodes 2 --node-rank 1 --data-parallel-external-lb", 2),
+        ("vllm serve m -dp 16 --data-parallel-backend ray", 1),
         ("vllm serve m -tp 16 --distributed-executor-backend ray", 1),
     ],
 )
@@ -243,11 +248,13 @@ def test_workers_that_share_need_shared_memory():
     assert with_argv(Need(), ["vllm", "serve", "m"], {}).shared_bytes is None
 
 
-def test_an_engine_on_cpus_needs_no_gpu_but_its_cache_and_what_its_workers_share():
+def test_an_engine_on_cpus_needs_no_gpu_but_a_cache_for_each_worker_and_what_they_share():
     need = with_argv(Need(), ["vllm", "serve", "m"], {"VLLM_CPU_KVCACHE_SPACE": "4"})
     assert need == Need(host_bytes=4 * GIB)
     need = with_argv(Need(), ["vllm", "serve", "m", "-tp", "2"], {"VLLM_CPU_KVCACHE_SPACE": "4"})
-    assert need == Need(host_bytes=4 * GIB, shared_bytes=LEAST_SHARED)
+    assert need == Need(host_bytes=8 * GIB, shared_bytes=LEAST_SHARED)
+    need = with_argv(Need(), ["vllm", "serve", "m", "-dp", "3"], {"VLLM_CPU_KVCACHE_SPACE": "4"})
+    assert need == Need(host_bytes=12 * GIB, shared_bytes=LEAST_SHARED)
 
 
 def test_the_plan_goes_before_what_words_suggest():
