@@ -5,6 +5,8 @@ from fractions import Fraction
 
 import pytest
 
+from plimsoll.planning.choice import candidate
+from plimsoll.planning.memory.ledger import build_ledger
 from plimsoll.planning.memory.verdict import CONTEXT_AT_START
 from plimsoll.planning.plan import Outcome
 from tests.planning.asking import SMALL, cpu_pool, deployment, finding, planned, pool
@@ -71,3 +73,38 @@ def test_an_engine_on_cpus_compiles_only_where_somebody_says_that_its_image_can(
     )
     assert planned(asked, cpu_pool()).sets[0].settings.eager is eager
     assert planned(deployment(SMALL, workload=CHAT), pool()).sets[0].settings.eager is False
+
+
+def test_plans_are_the_same_whether_ledgers_are_remembered_or_worked_out_anew(monkeypatch):
+    """Resources that differ in one thing each that a ledger counts, one after the other and back again."""
+    asked = [
+        deployment(SMALL, workload=CHAT, **more)
+        for more in (
+            {},
+            {"memory": {"utilizationPercent": 70}},
+            {"engine": {"maxSequences": 7}},
+            {"engine": {"version": "0.20.0"}},
+            {"memory": {"kvCacheDtype": "fp8"}},
+            {"quantization": {"method": "fp8"}},
+        )
+    ]
+    places = [pool("A10G-24GB", 4, sharing=4), pool("A10G-24GB", 4), pool("H100-SXM-80GB", 8)]
+    found = [planned(one, place) for one in [*asked, *asked] for place in places]
+    monkeypatch.setattr(candidate, "_ledger", candidate._ledger.__wrapped__)
+    assert [planned(one, place) for one in [*asked, *asked] for place in places] == found
+
+
+def test_a_turn_after_another_of_the_same_deployment_works_out_no_ledger_again(monkeypatch):
+    asked, made = deployment(SMALL, workload=CHAT), []
+
+    def count(**given):
+        made.append(given)
+        return build_ledger(**given)
+
+    monkeypatch.setattr(candidate, "build_ledger", count)
+    candidate._ledger.cache_clear()
+    first = planned(asked, pool("H100-SXM-80GB", 8))
+    worked_out = len(made)
+    assert worked_out
+    assert planned(asked, pool("H100-SXM-80GB", 8)) == first
+    assert len(made) == worked_out

@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from plimsoll.api.quantity import format_gib
+from plimsoll.api.same import Same
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.gpus import Gpu
 from plimsoll.facts.inventory import Pool
+from plimsoll.facts.learned import Learned
+from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import explained
@@ -38,6 +43,8 @@ LIKELY: Final = 0.9
 POOL_STEP: Final = 64 * 2**20
 LEAST_SEQUENCES: Final = 8
 """What a start is tried with where the engine's default leaves no cache."""
+LEDGERS: Final = 256
+"""Worked out last. What is free has no part in them, so a turn that follows another of the same deployment finds all of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -207,16 +214,42 @@ def hosts_of(candidate: Candidate) -> tuple[Pool, ...]:
 
 
 def ledger_of(task: Task, slot: Slot, layout: Layout, settings: EngineSettings) -> Ledger:
-    return build_ledger(
+    return _ledger(
         model=task.model,
         gpu=slot.gpu,
         layout=layout,
-        engine=task.engine,
+        engine=Same(task.engine),
         settings=settings,
         device_bytes=slot.hardware.memory_bytes,
-        learned=task.learned,
+        learned=Same(task.learned),
         workload_tokens=min(task.intent.lengths.live, task.context.tokens),
         share=share_on(task, slot),
+    )
+
+
+@lru_cache(LEDGERS)
+def _ledger(
+    *,
+    model: ModelFacts,
+    gpu: Gpu,
+    layout: Layout,
+    engine: Same[EngineFacts],
+    settings: EngineSettings,
+    device_bytes: int,
+    learned: Same[Learned],
+    workload_tokens: int,
+    share: Fraction | None,
+) -> Ledger:
+    return build_ledger(
+        model=model,
+        gpu=gpu,
+        layout=layout,
+        engine=engine.value,
+        settings=settings,
+        device_bytes=device_bytes,
+        learned=learned.value,
+        workload_tokens=workload_tokens,
+        share=share,
     )
 
 
