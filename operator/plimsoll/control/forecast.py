@@ -7,9 +7,9 @@ the factor that one in ten arrivals passed: a steady deployment needs little mar
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, Final
 
+from plimsoll.control.copying import replace
 from plimsoll.control.memory import LoadMemory
 from plimsoll.control.signals import RATE_S, RECENT_S
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
+from plimsoll.control.copying import replace
 from plimsoll.facts.pod_sample import PodSample
 
 PodKey = tuple[str, str]

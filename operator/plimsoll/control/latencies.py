@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from plimsoll.facts.histograms import Histogram, total
@@ -12,7 +13,7 @@ ENOUGH: Final = 50
 """Samples below which a p99 says nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Spread:
     """Quantiles of a time in seconds or a length in tokens."""
 
@@ -47,6 +48,11 @@ class Spread:
     @property
     def trusted(self) -> bool:
         return self.samples >= ENOUGH
+
+    @cached_property
+    def sigma(self) -> float | None:
+        """Of the log-normal distribution that is nearest; None where that is not known. Dear, and the same for several ticks."""
+        return None if self.shape is None else self.shape.sigma
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

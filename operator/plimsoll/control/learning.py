@@ -8,10 +8,10 @@ minutes, and would be those of another number of replicas.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Final
 
 from plimsoll.control import prompts
+from plimsoll.control.copying import replace
 from plimsoll.control.curve import Points, measured, work_of
 from plimsoll.control.demand import Demand, Load, is_queue, work_seen
 from plimsoll.control.law import Law

@@ -7,9 +7,10 @@ a safe one: it knows no start-up times and lets nothing go before a whole window
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
+from plimsoll.control.copying import replace
 from plimsoll.control.curve import NOTHING, Points
 from plimsoll.control.prompts import NOTHING_SEEN, StepMemory
 

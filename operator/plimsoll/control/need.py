@@ -9,10 +9,11 @@ not cure an engine that is slow with few requests; that is said instead.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from plimsoll import names
 from plimsoll.control import forecast
+from plimsoll.control.copying import replace
 from plimsoll.control.decision import Need, Told
 from plimsoll.control.demand import Load
 from plimsoll.control.law import Law

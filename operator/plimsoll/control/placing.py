@@ -8,8 +8,9 @@ number is what serves already: with it one that serves would go.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from plimsoll.control.copying import replace
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Blocked, RoleMemory
 from plimsoll.control.situation import ReplicaState, Role, ServingSet

@@ -10,10 +10,11 @@ of what comes, which is seen as well, and the replica that most connections foun
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final
 
+from plimsoll.control.copying import replace
 from plimsoll.control.curve import NOTHING, Points, curve_of
 from plimsoll.control.signals import LATENCY_S, RATE_S, RECENT_S, Signals
 from plimsoll.control.situation import Capacity

@@ -8,9 +8,10 @@ two samples of a counter can be subtracted. Which replicas are alive, and what t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
+from plimsoll.control.copying import replace
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import COUNTERS, HISTOGRAMS, PodSample
 

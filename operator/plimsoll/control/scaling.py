@@ -7,10 +7,10 @@ how much is needed, then up, down or stay. Each step is a module of its own; thi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from plimsoll.control import bounded, forecast, learning, telling, zero
+from plimsoll.control.copying import replace
 from plimsoll.control.decision import Action, Decision
 from plimsoll.control.demand import Load, load_of
 from plimsoll.control.down import down, regretted, window_s

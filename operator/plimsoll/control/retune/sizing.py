@@ -62,9 +62,8 @@ def live_of(signals: Signals) -> Live | None:
 
 def _sigma(spread: Spread) -> float:
     # Engines' buckets of lengths double and more: a p95 guessed within one was measured to be half as large again.
-    exact = spread.shape.sigma if spread.shape is not None else None
-    if exact is not None:
-        return min(MOST_SIGMA, exact)
+    if spread.sigma is not None:
+        return min(MOST_SIGMA, spread.sigma)
     return min(MOST_SIGMA, math.log(max(1.0, spread.p95 / max(spread.p50, 1.0))) / P95)
 
 
