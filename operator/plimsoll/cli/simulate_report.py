@@ -63,11 +63,11 @@ def about(report: Report) -> Iterator[tuple[str, str]]:
     yield "traffic", traffic
     promised = []
     if scenario.slo.ttft_p99_s is not None:
-        promised.append(f"its first token within {1000 * scenario.slo.ttft_p99_s:,.0f} ms")
+        promised.append(f"requests have their first token within {1000 * scenario.slo.ttft_p99_s:,.0f} ms")
     if scenario.slo.itl_p99_s is not None:
-        promised.append(f"a mean gap between tokens of at most {1000 * scenario.slo.itl_p99_s:,.0f} ms")
+        promised.append(f"gaps between tokens are at most {1000 * scenario.slo.itl_p99_s:,.0f} ms")
     if promised:
-        yield "served", f"well is a request with {' and '.join(promised)}"
+        yield "promised", f"99 of 100 {' and '.join(promised)}"
     yield "planned", f"{short(scenario.requests_per_second)} requests/s a replica; seed {report.world.seed}"
 
 

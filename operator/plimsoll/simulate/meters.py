@@ -92,6 +92,15 @@ class Histogram:
     def count(self) -> int:
         return sum(self.counts)
 
+    def within(self, limit: float) -> float:
+        """How many are at most the limit; a bucket that it cuts is taken to be filled evenly."""
+        inner = self.inner
+        place = bisect_left(inner, limit)
+        if place == len(inner):
+            return float(sum(self.counts[:place]))
+        below = inner[place - 1] if place else 0.0
+        return sum(self.counts[:place]) + self.counts[place] * (limit - below) / (inner[place] - below)
+
     def quantile(self, share: float) -> float | None:
         """The upper edge of the bucket that holds the quantile; None where nothing was counted."""
         count = self.count

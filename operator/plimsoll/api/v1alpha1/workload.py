@@ -101,7 +101,7 @@ class SLO(ApiModel):
         "99 of 100 requests see their first token within this many milliseconds."
     )
     itl_p99_ms: Milliseconds | None = field(
-        "99 of 100 gaps between tokens are at most this many milliseconds."
+        "99 of 100 gaps between tokens, of all answers together, are at most this many milliseconds."
     )
     availability_percent: (
         Annotated[str, Field(max_length=8, pattern=r"^[0-9]{1,3}(\.[0-9]{1,4})?$")] | None
