@@ -15,6 +15,7 @@ from tests.render.cases import GIB, KINDS, entry
 
 NVIDIA = [gpu for gpu in all_gpus() if gpu.vendor is Vendor.NVIDIA]
 CACHE = {"writable": [CACHES]}
+H100 = {"product": "H100", "capability": "9.0"}
 AS_DRIVERS_SAY = ("NVIDIA-", "Tesla-")
 """Labels of NVIDIA's feature discovery are the driver's own names with dashes for spaces."""
 
@@ -31,19 +32,20 @@ def words_of(chosen):
     return json.dumps(told_in(frozen(resource(), chosen=chosen).leader))
 
 
-def judged(chosen, *names, total=80 * GIB) -> list[Failure]:
+def judged(chosen, *names, total=80 * GIB, capability=None) -> list[Failure]:
     """By the supervisor, in a container that sees GPUs of these names."""
     need = need_of(json.loads(words_of(chosen)))
-    return misfits(need, Seen(devices=Devices(tuple(Gpu(name, total, total) for name in names))))
+    gpus = tuple(Gpu(name, total, total, capability=capability) for name in names)
+    return misfits(need, Seen(devices=Devices(gpus)))
 
 
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
-        ("one-gpu", {"gpus": 1, "product": "H100", "gpuBytes": 80 * GIB, **CACHE}),
-        ("claim", {"gpus": 2, "product": "H100", "gpuBytes": 80 * GIB, **CACHE}),
-        ("group", {"gpus": 4, "product": "H100", "gpuBytes": 80 * GIB, **CACHE}),
-        ("group-by-ray", {"gpus": 4, "product": "H100", "gpuBytes": 80 * GIB, **CACHE}),
+        ("one-gpu", {"gpus": 1, **H100, "gpuBytes": 80 * GIB, **CACHE}),
+        ("claim", {"gpus": 2, **H100, "gpuBytes": 80 * GIB, **CACHE}),
+        ("group", {"gpus": 4, **H100, "gpuBytes": 80 * GIB, **CACHE}),
+        ("group-by-ray", {"gpus": 4, **H100, "gpuBytes": 80 * GIB, **CACHE}),
         ("group-in-one-fabric", {"gpus": 4, "product": "GB200", "gpuBytes": 80 * GIB, **CACHE}),
         ("amd", {"gpus": 1, "gpuBytes": 80 * GIB, **CACHE}),
         ("mig", {"gpus": 1, "product": "H100", **CACHE}),
@@ -94,6 +96,12 @@ def test_a_product_whose_driver_shows_less_memory_than_the_catalogue_passes_and_
     ]
     for total in smaller:
         assert [one.word for one in judged(chosen, model, total=total)] == ["WrongGpu"]
+
+
+def test_an_older_generation_of_the_same_number_ends_the_start_with_a_word():
+    seen = judged(entry(gpu="RTX-PRO-6000"), "NVIDIA RTX 6000 Ada Generation", capability=(8, 9))
+    assert [one.word for one in seen] == ["GpuTooOld"]
+    assert judged(entry(gpu="RTX-6000-Ada"), "NVIDIA RTX 6000 Ada Generation", capability=(8, 9)) == []
 
 
 def test_fewer_gpus_than_planned_end_the_start_with_a_word():

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from plimsoll.api.problems import Problem, SpecError, show
 from plimsoll.engines.command import Member
-from plimsoll.facts.gpus import Vendor
+from plimsoll.facts.gpus import Vendor, all_gpus
 from plimsoll.planning.plan import PlanSet
 from plimsoll.render.patching import ENGINE
 from plimsoll.render.start import (
@@ -74,13 +74,17 @@ def plan_words(chosen: PlanSet, pod: dict[str, Any]) -> tuple[str, ...]:
     """What the plan counts on, for a supervisor that looks before anything is loaded. Only what is certain on every machine: a
     product by its model alone, as drivers and clouds write the rest of its name in their own ways, and no memory of a part of a
     device, which drivers round in theirs. Kernels are compiled on every GPU, so their cache has to be written, unless whoever
-    brought it says that it is read-only."""
+    brought it says that it is read-only. No room on disks: a volume that has the model already, or a part of it, needs less than
+    an empty one, and whoever fetches knows how much."""
     hardware = chosen.hardware
     if hardware.vendor == Vendor.CPU:
         return ()
     told: dict[str, Any] = {"gpus": chosen.resources.devices}
     if hardware.vendor == Vendor.NVIDIA and (model := _MODEL.search(hardware.gpu)):
         told["product"] = model[0]
+        # Of generations that share their number, as RTX 6000 Ada and RTX PRO 6000 do.
+        if compute := [gpu.compute for gpu in all_gpus() if gpu.name in (hardware.gpu, hardware.card)]:
+            told["capability"] = compute[0]
     if hardware.partition is None and hardware.sharing == 1:
         told["gpuBytes"] = hardware.memory_bytes
     if _is_writable(CACHES, pod):
