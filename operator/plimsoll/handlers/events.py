@@ -12,11 +12,11 @@ from typing import Any, Final
 import kopf
 
 from plimsoll import names
+from plimsoll.kube.door import WHOLE_PAGE
 
 IDLE_SECONDS: Final = 0.1
 """A worker of kopf's keeps its last object for so long. At a start objects come by thousands a second: 3,000 of them take 10 MB so,
 and 61 with a whole second; a new worker, should the next event come later, costs nothing that can be measured."""
-PAGE: Final = 500
 
 Seen = Callable[[str, str, Mapping[str, Any] | None], None]
 """Is told a resource by namespace/name and uid: its object, or None when it is gone. Events of one come in their order; those of
@@ -77,7 +77,7 @@ def settings_of(namespaces: Collection[str]) -> kopf.OperatorSettings:
     settings.persistence.diffbase_storage = _NoDiffs()
     settings.scanning.disabled = bool(namespaces)
     settings.queueing.idle_timeout = IDLE_SECONDS
-    settings.watching.chunk_size = PAGE
+    settings.watching.chunk_size = WHOLE_PAGE
     settings.watching.server_timeout = 300
     settings.watching.connect_timeout = 5
     settings.networking.request_timeout = 20

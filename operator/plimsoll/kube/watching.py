@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from plimsoll.kube.door import PAGE, Door, Object
+from plimsoll.kube.door import PAGE, WHOLE_PAGE, Door, Object
 from plimsoll.kube.errors import Gone, KubeError, Refused, Silent, Unreachable
 from plimsoll.kube.pace import Pace
 
@@ -27,10 +27,6 @@ RELIST_SECONDS: Final = 75.0
 RELIST_SHARE: Final = 200.0
 """Now and then all is listed again, should a change have been lost on the way: a small collection about once a minute, a
 large one so seldom that it costs half a percent of the time; 10,000 objects by their metadata take half a second."""
-
-
-WHOLE_PAGE: Final = 100
-"""Of objects that are read whole: 500 Deployments take 26 MB for a moment, and nobody else gets a word in while they are read."""
 
 
 class Sink(Protocol):
