@@ -47,7 +47,7 @@ NODES = [
 ]
 PODS = [
     secretive(pod("b", deployment="chat")),
-    secretive(pod("a", requests={"cpu": "250m", "memory": "1Gi"})),
+    secretive(pod("a", requests={"cpu": "250m", "memory": "1Gi", "ephemeral-storage": "30Gi"})),
     secretive(pod("done", phase="Succeeded")),
     pod("claimer", on="n3", requests={}, deployment="code"),
 ]

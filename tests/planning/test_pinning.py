@@ -89,6 +89,14 @@ def test_an_event_replaces_the_plan_but_hardware_is_lost_only_where_nothing_coul
     assert (again.pinning.kept, again.pinning.reason) == (kept, reason)
 
 
+def test_a_disk_that_others_fill_is_no_lost_hardware():
+    full = pool(nodes=1, host_disk_bytes=2**40, host_free_disk_bytes=0)
+    again = planned(deployment(workload=CHAT), full, pinned=pinned_plan(), event=Event.LOST_HARDWARE)
+    assert again.pinning is not None
+    assert again.pinning.kept
+    assert "HardwareGone" not in reasons(again)
+
+
 def retuned(first, field, value):
     """The plan with a setting changed, as a retune that was found good leaves it."""
     (chosen,) = first.sets

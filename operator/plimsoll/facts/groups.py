@@ -100,16 +100,20 @@ class Group:
         held: Counter[str] = Counter()
         most_cpu: int | None = None
         most_memory: int | None = None
+        disk, free_disk = _Most(), _Most()
         for node, offer in self._members.values():
             used = self._taken(usage, node, offer, held, without)
             if node.away:
                 away[node.away] += 1
                 continue
             free[max(0, device.count - used)] += 1
-            cpu, memory = usage.host(node.name, without)
+            cpu, memory, asked = usage.host(node.name, without)
             if most_memory is None or node.memory_bytes - memory > most_memory:
                 most_memory = max(0, node.memory_bytes - memory)
             most_cpu = max(most_cpu or 0, node.cpu_millis - cpu)
+            disk.see(node.disk_bytes)
+            if used < device.count:
+                free_disk.see(None if node.disk_bytes is None else max(0, node.disk_bytes - asked))
         return Pool(
             key=self.key,
             gpu=device.gpu,
@@ -138,6 +142,8 @@ class Group:
             held=dict(sorted(held.items())),
             host_free_memory_bytes=most_memory if place.host_memory_bytes else None,
             host_free_cpu_millis=most_cpu if place.host_cpus else None,
+            host_disk_bytes=disk.known,
+            host_free_disk_bytes=free_disk.known,
             notes=device.notes,
         )
 
@@ -167,6 +173,26 @@ class Group:
                 shared &= node.pairs
             self._shared = shared
         return self._shared
+
+
+class _Most:
+    """The largest of some amounts, as long as each of them is known."""
+
+    __slots__ = ("_largest", "_unknown")
+
+    def __init__(self) -> None:
+        self._largest: int | None = None
+        self._unknown = False
+
+    def see(self, amount: int | None) -> None:
+        if amount is None:
+            self._unknown = True
+        elif self._largest is None or amount > self._largest:
+            self._largest = amount
+
+    @property
+    def known(self) -> int | None:
+        return None if self._unknown else self._largest
 
 
 def _counts(free: Mapping[int, int]) -> dict[int, int]:

@@ -71,6 +71,10 @@ class Pool:
     host_free_memory_bytes: int | None = None
     """On the node of most: memory that no pod has asked for."""
     host_free_cpu_millis: int | None = None
+    host_disk_bytes: int | None = None
+    """On the node of most: local disk that pods may ask for; None where a node does not say."""
+    host_free_disk_bytes: int | None = None
+    """On the node of most among those with free devices: local disk that no pod has asked for; None where it is not known."""
     notes: tuple[str, ...] = ()
     """What a reader of this pool should be told, e.g. a memory label believed against the catalogue."""
 

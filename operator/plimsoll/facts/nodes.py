@@ -32,6 +32,7 @@ from plimsoll.facts.labels import (
     read_node,
 )
 from plimsoll.facts.node_classes import BadNodeClass, class_of, linked
+from plimsoll.facts.pods import DISK
 from plimsoll.facts.shapes import Node, Offer, Place, Shape, size_class
 
 ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
@@ -69,7 +70,7 @@ class NodeParser:
         metadata, spec, status = (node.get(part) or {} for part in ("metadata", "spec", "status"))
         labels: dict[str, str] = {key: str(value) for key, value in (metadata.get("labels") or {}).items()}
         one = class_of(labels, tuple(self._classes.values()))
-        memory, cores, reading = self._read(labels, status.get("allocatable") or {}, one)
+        memory, cores, disk, reading = self._read(labels, status.get("allocatable") or {}, one)
         taints, leaving = _taints(spec.get("taints") or ())
         place = Place(
             zone=next((labels[key] for key in ZONE if labels.get(key)), None),
@@ -92,6 +93,7 @@ class NodeParser:
             away=leaving or _away(metadata, spec, status),
             cpu_millis=cores,
             memory_bytes=memory,
+            disk_bytes=disk,
             cordoned_at=_cordoned_at(spec),
         )
         return self.with_slices(parsed, slices)
@@ -108,15 +110,16 @@ class NodeParser:
 
     def _read(
         self, labels: Mapping[str, str], allocatable: Mapping[str, Any], one: NodeClass | None
-    ) -> tuple[int, int, Reading]:
-        """Memory, millicores, and what the labels say of the devices."""
+    ) -> tuple[int, int, int | None, Reading]:
+        """Memory, millicores, local disk, and what the labels say of the devices."""
         try:
             memory = whole(allocatable.get("memory", 0))
             cores = millicores(allocatable.get("cpu", 0))
+            disk = whole(allocatable[DISK]) if DISK in allocatable else None
             extended = {name: whole(value) for name, value in allocatable.items() if "/" in name}
         except ValueError as error:
             bad = Problem(ProblemReason.INVALID_VALUE, f"status.allocatable: {error}")
-            return 0, 0, Reading(problems=(bad,))
+            return 0, 0, None, Reading(problems=(bad,))
         product = one.gpu_product if one else None
         telling = tuple(sorted(item for item in labels.items() if item[0].startswith(DEVICE_LABELS)))
         pins = tuple(sorted(one.labels.items())) if one else ()
@@ -126,7 +129,7 @@ class NodeParser:
                 labels=dict(telling), allocatable=extended, declared_product=product, declared_pins=pins
             )
             _shared(self._readings, key, read_node(facts))
-        return memory, cores, self._readings[key]
+        return memory, cores, disk, self._readings[key]
 
 
 def _shared(known: dict[Any, T], key: object, value: T) -> T:

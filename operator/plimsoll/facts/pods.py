@@ -14,6 +14,7 @@ from typing import Any
 from plimsoll.facts.amounts import millicores, whole
 from plimsoll.names import LABEL_DEPLOYMENT
 
+DISK = "ephemeral-storage"
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -28,6 +29,7 @@ class PodUse:
     """Extended resources, sorted by name."""
     cpu_millis: int
     memory_bytes: int
+    disk_bytes: int = 0
     deployment: str | None = None
     """namespace/name of the deployment of ours that the pod belongs to."""
 
@@ -47,6 +49,7 @@ def parse_pod(pod: Mapping[str, Any]) -> PodUse | None:
         devices=tuple(sorted((name, count) for name, count in total.items() if "/" in name and count)),
         cpu_millis=total.get("cpu", 0),
         memory_bytes=total.get("memory", 0),
+        disk_bytes=total.get(DISK, 0),
         deployment=f"{namespace}/{owner}" if owner else None,
     )
 

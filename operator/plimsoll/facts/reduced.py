@@ -11,7 +11,7 @@ from typing import Any
 from plimsoll import names
 from plimsoll.api.problems import Problem, SpecError, show
 from plimsoll.facts.labels.dra import DRIVERS, claimed, parse_slice
-from plimsoll.facts.pods import parse_pod
+from plimsoll.facts.pods import DISK, parse_pod
 
 Object = Mapping[str, Any]
 
@@ -46,6 +46,8 @@ def pod(item: Object) -> dict[str, Any] | None:
         requests["cpu"] = f"{use.cpu_millis}m"
     if use.memory_bytes:
         requests["memory"] = str(use.memory_bytes)
+    if use.disk_bytes:
+        requests[DISK] = str(use.disk_bytes)
     kept = _some(metadata, ("name", "namespace"))
     owner = (metadata.get("labels") or {}).get(names.LABEL_DEPLOYMENT)
     if owner:

@@ -93,6 +93,8 @@ class Node:
     away: str
     cpu_millis: int
     memory_bytes: int
+    disk_bytes: int | None
+    """Local disk that pods may ask for; None where the node does not say."""
     cordoned_at: float | None = None
     """In seconds since the epoch; None where it is not, or nobody says since when."""
 

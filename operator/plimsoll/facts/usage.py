@@ -23,6 +23,7 @@ class _Use:
     pods: int = 0
     cpu_millis: int = 0
     memory_bytes: int = 0
+    disk_bytes: int = 0
     devices: dict[str, int] = field(default_factory=dict)
 
 
@@ -80,13 +81,13 @@ class Usage:
             use.devices.get(resource, 0) for owner, use in uses.items() if not owner or owner not in without
         )
 
-    def host(self, node: str, without: Collection[str] = ()) -> tuple[int, int]:
-        """Millicores and bytes of memory that pods have asked for on a node."""
-        cpu = memory = 0
+    def host(self, node: str, without: Collection[str] = ()) -> tuple[int, int, int]:
+        """Millicores, bytes of memory and of local disk that pods have asked for on a node."""
+        cpu = memory = disk = 0
         for owner, use in self._uses.get(node, {}).items():
             if not owner or owner not in without:
-                cpu, memory = cpu + use.cpu_millis, memory + use.memory_bytes
-        return cpu, memory
+                cpu, memory, disk = cpu + use.cpu_millis, memory + use.memory_bytes, disk + use.disk_bytes
+        return cpu, memory, disk
 
     def held(self, node: str, resource: str) -> Iterator[tuple[str, int]]:
         """Devices of a resource by each deployment of ours."""
@@ -112,6 +113,7 @@ class Usage:
         total.pods += sign
         total.cpu_millis += sign * use.cpu_millis
         total.memory_bytes += sign * use.memory_bytes
+        total.disk_bytes += sign * use.disk_bytes
         for resource, count in use.devices:
             total.devices[resource] = total.devices.get(resource, 0) + sign * count
         if not total.pods:

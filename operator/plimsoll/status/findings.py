@@ -7,7 +7,7 @@ from typing import Final
 from plimsoll.planning.plan import Finding, Outcome, Plan
 
 LACKING: Final = frozenset(
-    {"NoGPUs", "NoFreeGPUs", "BudgetExhausted", "Outranked", "NoHostMemory", "HardwareGone"}
+    {"NoGPUs", "NoFreeGPUs", "BudgetExhausted", "Outranked", "NoHostMemory", "NoHostDisk", "HardwareGone"}
 )
 
 

@@ -46,6 +46,36 @@ def test_gpus_under_hosts_that_are_too_small_are_said_to_be():
     assert "no node with H100-SXM-80GB gives more than 1.0 GiB" in finding(made, "NoHostMemory").message
 
 
+FULL = {"host_disk_bytes": 2**40, "host_free_disk_bytes": 5 * 2**30}
+
+
+def test_gpus_beside_disks_that_are_full_are_said_to_be_and_a_volume_or_another_pool_cures_it():
+    asked = deployment(workload=CHAT)
+    made = planned(asked, pool(**FULL))
+    told = finding(made, "NoHostDisk")
+    assert made.outcome is Outcome.SHORT
+    assert "of local disk, and no node with free H100-SXM-80GB has more than 5.0 GiB" in told.message
+    assert "storage.weights" in (told.remedy or "")
+    volume = deployment(workload=CHAT, storage={"weights": {"claim": {"name": "weights"}}})
+    other = pool(key="other", host_disk_bytes=2**40, host_free_disk_bytes=2**39)
+    for cured in (planned(volume, pool(**FULL)), planned(asked, pool(**FULL), other)):
+        assert (cured.outcome, "NoHostDisk" in reasons(cured)) == (Outcome.FITS, False)
+    assert [one.pool for one in cured.sets[0].placements] == ["other"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"host_disk_bytes": None, "host_free_disk_bytes": None},
+        {"held": {"team-a/chat": 8}},
+        {"declared_nodes": 1},
+    ],
+    ids=["not known", "its own pods are there", "a node may be made"],
+)
+def test_a_full_disk_is_no_reason_where(more):
+    assert "NoHostDisk" not in reasons(planned(deployment(workload=CHAT), pool(**{**FULL, **more})))
+
+
 def test_a_pool_whose_nodes_take_nothing_new_is_said_to_be_so():
     made = planned(deployment(workload=CHAT), pool(free={}, unavailable={"cordoned": 2}))
     told = finding(made, "NoGPUs")

@@ -81,7 +81,7 @@ def build_set(task: Task, candidate: Candidate, replicas: int, concurrency: int,
         meets_slo=attains(task.intent, performance) if has_target and performance is not None else None,
         cost=cost_of(hardware, candidate.devices, replicas, performance, generates=task.intent.generates),
         values=(*candidate.values, why, _layout_value(candidate)),
-        placements=spread(hosts_of(candidate), candidate.shape, candidate.layout, replicas, owner),
+        placements=spread(hosts_of(candidate, owner), candidate.shape, candidate.layout, replicas, owner),
     )
 
 

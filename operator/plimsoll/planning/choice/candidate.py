@@ -30,7 +30,7 @@ from plimsoll.planning.memory.learned_key import speed_key
 from plimsoll.planning.memory.ledger import Capacity, Ledger, Verdict, build_ledger
 from plimsoll.planning.memory.verdict import CONTEXT_AT_START
 from plimsoll.planning.placing.budgets import Claim
-from plimsoll.planning.placing.placement import Slot, room
+from plimsoll.planning.placing.placement import Slot, holds_pod, room
 from plimsoll.planning.plan import Origin, PodResources, Value
 from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.settle.derive import UTILIZATION, base_settings, share_on
@@ -200,17 +200,12 @@ def _free_at_start(slot: Slot, ledger: Ledger, settings: EngineSettings) -> tupl
 
 
 def room_for(candidate: Candidate, owner: str) -> int:
-    """Replicas that find devices, on hosts that have the memory for their pods."""
-    return sum(room(pool, candidate.shape, candidate.layout, owner) for pool in hosts_of(candidate))
+    """Replicas that find devices, on hosts that have the memory and the disk for their pods."""
+    return sum(room(pool, candidate.shape, candidate.layout, owner) for pool in hosts_of(candidate, owner))
 
 
-def hosts_of(candidate: Candidate) -> tuple[Pool, ...]:
-    need = candidate.resources.memory_bytes
-    return tuple(
-        pool
-        for pool in candidate.slot.pools
-        if pool.host_memory_bytes is None or pool.host_memory_bytes >= need
-    )
+def hosts_of(candidate: Candidate, owner: str) -> tuple[Pool, ...]:
+    return tuple(pool for pool in candidate.slot.pools if holds_pod(pool, candidate.resources, owner))
 
 
 def ledger_of(task: Task, slot: Slot, layout: Layout, settings: EngineSettings) -> Ledger:

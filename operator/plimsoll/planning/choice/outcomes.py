@@ -14,12 +14,12 @@ from plimsoll.planning.ask.values import counted
 from plimsoll.planning.choice.cheapest import Chosen, Demand
 from plimsoll.planning.choice.weighing import Weighed
 from plimsoll.planning.placing.budgets import claim_of
-from plimsoll.planning.placing.placement import Slot, refusal, room, room_when_empty, same_devices
+from plimsoll.planning.placing.placement import Slot, has_memory, refusal, room, room_when_empty, same_devices
 from plimsoll.planning.plan import Finding, Outcome, PlanSet, Severity
 
 MOST_NAMED: Final = 3
 OF_SETS: Final = frozenset(
-    {"NoGPUs", "NoFreeGPUs", "NoHostMemory", "BudgetExhausted", "SpansNodes", "NodeDeclared"}
+    {"NoGPUs", "NoFreeGPUs", "NoHostMemory", "NoHostDisk", "BudgetExhausted", "SpansNodes", "NodeDeclared"}
 )
 """Reasons that speak of the sets of one plan."""
 
@@ -101,20 +101,29 @@ def no_room(shown: PlanSet, pools: Sequence[Pool], wanted: int, placed: int, own
 
 
 def no_host(shown: PlanSet, slots: Sequence[Slot]) -> Finding:
-    """Devices are there, but under hosts that are too small for the pod."""
-    need = shown.resources.memory_bytes
-    largest = max(
-        pool.host_memory_bytes or 0
-        for slot in slots
-        if same_devices(slot.hardware, shown.hardware)
-        for pool in slot.pools
-    )
+    """Devices are there, but on hosts that are too small for the pod."""
+    asked = shown.resources
+    pools = [pool for slot in slots if same_devices(slot.hardware, shown.hardware) for pool in slot.pools]
+    large = [pool for pool in pools if has_memory(pool, asked)]
+    if large:
+        free = max(pool.host_free_disk_bytes or 0 for pool in large)
+        return Finding(
+            severity=Severity.WARNING,
+            reason="NoHostDisk",
+            message=(
+                f"a pod of {shown.layout} needs {format_gib(asked.disk_bytes)} of local disk, and no node with free "
+                f"{shown.hardware} has more than {format_gib(free)} of ephemeral-storage left"
+            ),
+            field="storage",
+            remedy="nodes with more disk, or a volume for the weights: storage.weights.claim or storage.weights.claimTemplate",
+        )
+    largest = max(pool.host_memory_bytes or 0 for pool in pools)
     return Finding(
         severity=Severity.WARNING,
         reason="NoHostMemory",
         message=(
-            f"a pod of {shown.layout} needs {format_gib(need)} of host memory, and no node with {shown.hardware} gives "
-            f"more than {format_gib(largest)}"
+            f"a pod of {shown.layout} needs {format_gib(asked.memory_bytes)} of host memory, and no node with {shown.hardware} "
+            f"gives more than {format_gib(largest)}"
         ),
         field="topology",
         remedy="nodes with more memory, a smaller memory.kvOffload or memory.cpuOffload, or other GPUs",

@@ -7,7 +7,17 @@ from dataclasses import replace
 
 from plimsoll.facts.inventory import Pool
 from plimsoll.planning.layouts.layout import Shape
-from plimsoll.planning.placing.placement import Slot, room, room_when_empty, same_devices, spread, take
+from plimsoll.planning.placing.placement import (
+    Slot,
+    has_disk,
+    has_memory,
+    holds_pod,
+    room,
+    room_when_empty,
+    same_devices,
+    spread,
+    take,
+)
 from plimsoll.planning.plan import Placement, PlanSet
 
 
@@ -58,15 +68,22 @@ class Ground:
 
     def could_hold(self, chosen: PlanSet) -> bool:
         """Whether one replica would find devices if nothing else ran there."""
-        return any(room_when_empty(pool, chosen.shape, chosen.layout) for pool in self.hosts(chosen))
+        asked = chosen.resources
+        return any(
+            room_when_empty(pool, chosen.shape, chosen.layout)
+            for pool in self._alike(chosen)
+            if has_memory(pool, asked) and has_disk(pool, asked)
+        )
 
     def hosts(self, chosen: PlanSet) -> list[Pool]:
-        """Pools of the set's devices whose hosts have the memory for a pod."""
-        need = chosen.resources.memory_bytes
-        pools = [
+        """Pools of the set's devices whose hosts have the memory and the disk for a pod."""
+        return [pool for pool in self._alike(chosen) if holds_pod(pool, chosen.resources, self.owner)]
+
+    def _alike(self, chosen: PlanSet) -> list[Pool]:
+        """Pools of the set's devices."""
+        return [
             self.pools[pool.key]
             for slot in self.slots
             if same_devices(slot.hardware, chosen.hardware)
             for pool in slot.pools
         ]
-        return [pool for pool in pools if pool.host_memory_bytes is None or pool.host_memory_bytes >= need]

@@ -17,7 +17,7 @@ from plimsoll.facts.gpus import Gpu, Vendor
 from plimsoll.facts.inventory import Pool, Taint
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.layouts.rules import Site
-from plimsoll.planning.plan import Hardware, Placement
+from plimsoll.planning.plan import Hardware, Placement, PodResources
 
 PRODUCT_LABELS: Final = (
     "nvidia.com/gpu.product",
@@ -187,6 +187,24 @@ def room(pool: Pool, shape: Shape, layout: Layout, owner: str = "") -> int:
 def room_when_empty(pool: Pool, shape: Shape, layout: Layout) -> int:
     """Replicas that a pool would hold if nothing else ran there."""
     return _count(pool, shape, layout, {pool.devices_per_node: pool.nodes + pool.declared_nodes})
+
+
+def holds_pod(pool: Pool, asked: PodResources, owner: str) -> bool:
+    """Whether the pool's hosts have the memory and the disk that a pod asks for, as far as they say; where the owner's pods are, theirs
+    are there already."""
+    if not has_memory(pool, asked) or not has_disk(pool, asked):
+        return False
+    free = pool.host_free_disk_bytes
+    return free is None or free >= asked.disk_bytes or pool.declared_nodes > 0 or pool.held.get(owner, 0) > 0
+
+
+def has_memory(pool: Pool, asked: PodResources) -> bool:
+    return pool.host_memory_bytes is None or pool.host_memory_bytes >= asked.memory_bytes
+
+
+def has_disk(pool: Pool, asked: PodResources) -> bool:
+    """Whether a node's disk would do if nothing else had asked for any."""
+    return pool.host_disk_bytes is None or pool.host_disk_bytes >= asked.disk_bytes
 
 
 def take(free: Mapping[int, int], shape: Shape, replicas: int) -> dict[int, int]:
