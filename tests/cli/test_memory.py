@@ -164,3 +164,14 @@ def test_a_cache_that_the_engine_has_no_kernels_for_is_no_row_that_fits():
     assert "nvfp4: cache-format: a cache of NVFP4 needs" in " ".join(ran.out.split())
     assert plimsoll(*asked, "B200", "--kv-dtype", "nvfp4", "--engine-version", "0.28.0").code == 0
     assert plimsoll(*asked, "H100", "--kv-dtype", "nvfp4", "--engine-version", "0.33.0").code == 0
+
+
+def test_latents_of_four_bits_have_a_format_of_their_own_and_a_row_of_no_other():
+    asked = ("memory", "deepseek-ai/DeepSeek-V3.2", "--gpu", "B200", "--tp", "8")
+    plain = plimsoll(*asked, "--kv-dtype", "nvfp4", "-o", "json")
+    assert plain.code == 2
+    assert "kept as nvfp4_ds_mla only" in plain.out
+    assert plimsoll(*asked, "--kv-dtype", "nvfp4_ds_mla").code == 0
+    swept = plimsoll(*asked, "--sweep", "kv-dtype", "-o", "json")
+    assert '"nvfp4_ds_mla"' in swept.out
+    assert '"nvfp4"' not in swept.out

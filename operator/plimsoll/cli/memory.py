@@ -17,10 +17,11 @@ from plimsoll.cli import drawing, inputs
 from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput
 from plimsoll.cli.memory_table import Asked, Case, Row, table_text
 from plimsoll.cli.output import output_option, print_data
+from plimsoll.facts.architecture import Architecture
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.planning import codec
-from plimsoll.planning.ask.features import parse_kv_dtype
+from plimsoll.planning.ask.features import latents_refuse, parse_kv_dtype
 from plimsoll.planning.memory.ledger import Verdict
 
 UTILIZATIONS: Final = (80, 85, 88, 90, 92, 94, 96, 98)
@@ -103,7 +104,7 @@ def memory_command(
         kv_dtype=kv_dtype,
     )
     question = Asked(model=facts, gpu=gpu, engine=engine, concurrency=concurrency)
-    rows = [question.row(case) for case in _cases(start, _sizes(tensors), sweep, ceiling, engine)]
+    rows = [question.row(case) for case in _cases(start, _sizes(tensors), sweep, facts.architecture, engine)]
     if output == "text":
         drawing.show(table_text(question, rows, sweep))
     else:
@@ -121,7 +122,7 @@ def _sizes(texts: Iterable[str]) -> tuple[int, ...]:
 
 
 def _cases(
-    start: Case, tensors: tuple[int, ...], sweep: str | None, ceiling: int, engine: EngineFacts
+    start: Case, tensors: tuple[int, ...], sweep: str | None, architecture: Architecture, engine: EngineFacts
 ) -> list[Case]:
     """The rows in order: one group for each tensor size, and in it the values of what is swept."""
     if sweep is None or sweep == "tp":
@@ -130,17 +131,18 @@ def _cases(
     if sweep == "utilization":
         return [replace(case, utilization=percent) for case in sized for percent in UTILIZATIONS]
     if sweep == "context":
+        ceiling = architecture.max_positions
         lengths = [2048 << step for step in range(20) if 2048 << step < ceiling]
         return [replace(case, context=length) for case in sized for length in (*lengths, ceiling)]
-    return [replace(case, kv_dtype=kind) for case in sized for kind in _kinds(engine)]
+    return [replace(case, kv_dtype=kind) for case in sized for kind in _kinds(engine, architecture)]
 
 
-def _kinds(engine: EngineFacts) -> list[str]:
+def _kinds(engine: EngineFacts, architecture: Architecture) -> list[str]:
     """One spelling of each size that a cache entry can have: many of the engine's names differ only in kernels."""
     sizes = {
         parsed.bits: kind
         for kind in reversed(engine.kv_dtypes)
-        if (parsed := parse_kv_dtype(kind)) is not None
+        if (parsed := parse_kv_dtype(kind)) is not None and not latents_refuse(kind, architecture)
     }
     return ["auto", *(sizes[bits] for bits in sorted(sizes, reverse=True) if bits < Dtype.BFLOAT16.bits)]
 

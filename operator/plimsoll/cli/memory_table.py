@@ -15,7 +15,7 @@ from plimsoll.cli.ledgers import cache_report, memory_report
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu
 from plimsoll.facts.model import ModelFacts
-from plimsoll.planning.ask.features import parse_kv_dtype
+from plimsoll.planning.ask.features import PACKED_LATENTS, latents_refuse, parse_kv_dtype
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.layouts.rules import (
     FORMAT_RULES,
@@ -70,6 +70,8 @@ class Asked:
         )
         site = Site(gpu=self.gpu, devices_per_node=case.tensor, devices=case.tensor)
         refused = first_refusal(layout, question) or refusal_on(layout, question, site, FORMAT_RULES)
+        if refused is None and latents_refuse(case.kv_dtype, self.model.architecture):
+            refused = "cache-format", f"in 4 bits latents are kept as {PACKED_LATENTS} only"
         if refused is not None:
             return Row(case=case, refused=refused, ledger=None)
         tokens, sequences = self.engine.batch_defaults(

@@ -11,15 +11,13 @@ from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import UnknownGpu, gpu_named
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.model import ModelFacts
-from plimsoll.planning.ask.features import parse_kv_dtype
+from plimsoll.planning.ask.features import PACKED_LATENTS, latents_refuse, parse_kv_dtype
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.placing.budgets import budget_of
 from plimsoll.planning.placing.placement import PRODUCT_LABELS
 from plimsoll.planning.plan import Finding, Severity
 
 LIKELY: Final = 3
-PACKED_LATENTS: Final = "nvfp4_ds_mla"
-"""The engine's word for latents of 4 bits with their positions in one record."""
 
 
 def check_spec(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterator[Finding]:
@@ -201,7 +199,7 @@ def _kv_dtype(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterato
             "memory.kvCacheDtype",
             asked,
         )
-    elif asked.startswith("nvfp4") and asked != PACKED_LATENTS and model.architecture.is_latent:
+    elif latents_refuse(asked, model.architecture):
         yield _error(
             "KvDtypeNotOfLatents",
             f"memory.kvCacheDtype is {asked!r}, but {model.architecture.name} caches latents, which the engine keeps in no "

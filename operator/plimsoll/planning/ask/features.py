@@ -14,6 +14,8 @@ from plimsoll.planning.plan import Origin, Value
 from plimsoll.planning.settings import LoraSlots, RopeScaling, Speculation
 
 FIELD: Final = "memory.kvCacheDtype"
+PACKED_LATENTS: Final = "nvfp4_ds_mla"
+"""The engine's word for latents of 4 bits with their positions in one record."""
 MOST_SLOTS: Final = 8
 GUESSES: Final = {"ngram": 4, "draft": 4, "eagle": 3, "eagle3": 3, "mtp": 1}
 """Tokens guessed at a time where the user leaves it open."""
@@ -50,6 +52,11 @@ def parse_kv_dtype(word: str) -> Dtype | None:
         "float16": Dtype.FLOAT16,
     }
     return plain.get(word)
+
+
+def latents_refuse(word: str, architecture: Architecture) -> bool:
+    """Whether latents are kept in no such format: of those in 4 bits the engine has one that is made for them."""
+    return word.startswith("nvfp4") and word != PACKED_LATENTS and architecture.is_latent
 
 
 def lora_slots(spec: LLMDeploymentSpec) -> LoraSlots | None:
