@@ -34,7 +34,7 @@ def read(**changes):
 
 def test_a_start_is_read_whole():
     assert read() == Report(
-        state="serving", phase="warmup", start_seconds=42, weights_bytes=1000, activation_bytes=200, graphs_bytes=50,
+        state="serving", phase="warmup", start_seconds=42, weights_bytes=1000,
         kv_bytes=4096, kv_tokens=64, blocks=4, block_size=16, cold=True,
     )  # fmt: skip
     assert read().serves

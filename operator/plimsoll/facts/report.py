@@ -65,8 +65,6 @@ class Report:
     start_seconds: int | None = None
     """All phases of the start together."""
     weights_bytes: int | None = None
-    activation_bytes: int | None = None
-    graphs_bytes: int | None = None
     kv_bytes: int | None = None
     kv_tokens: int | None = None
     blocks: int | None = None
@@ -95,8 +93,6 @@ def read_report(text: bytes) -> Report:
         fetching=_fetching(_mapping(data.get("progress"))),
         start_seconds=_seconds(data.get("phases")),
         weights_bytes=_count(measured.get("weightsBytes"), _MOST_BYTES),
-        activation_bytes=_count(measured.get("activationBytes"), _MOST_BYTES),
-        graphs_bytes=_count(measured.get("graphsBytes"), _MOST_BYTES),
         kv_bytes=_count(measured.get("kvBytes"), _MOST_BYTES),
         kv_tokens=_count(measured.get("kvTokens"), _MOST_TOKENS),
         blocks=_count(measured.get("blocks"), _MOST_TOKENS),
