@@ -9,9 +9,11 @@ from typing import Any, cast
 import pytest
 
 from plimsoll.api.config import OperatorConfig
+from plimsoll.api.v1alpha1.deployment import ObjectMeta
+from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.handlers.connected import SYNC_SECONDS, Connected
 from plimsoll.kube.door import Door, Object, Page
-from plimsoll.kube.errors import Unreachable
+from plimsoll.kube.errors import Conflict, Unreachable, refusal
 from tests.kube import virtual
 
 PAGES = 9
@@ -65,3 +67,51 @@ def test_a_cluster_of_which_no_more_can_be_seen_is_given_up_and_what_is_missing_
         await here.stop()
 
     virtual.run(main())
+
+
+ABOUT = ObjectMeta(name="chat", namespace="team-a", uid="u1")
+
+
+class Refusing(Slow):
+    """A door that answers each write of a status so."""
+
+    def __init__(self, status: int, body: dict[str, Any]) -> None:
+        super().__init__()
+        self._answer = refusal(status, body)
+
+    async def apply(self, *_: Any, **__: Any) -> Object:
+        raise self._answer
+
+
+def told(door: Refusing) -> bool:
+    seen = {"metadata": {"resourceVersion": "1"}}
+    return asyncio.run(connected(door).tell(ABOUT, LLMDeploymentStatus(observed_generation=1), seen))
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (404, {"reason": "NotFound"}),
+        (
+            409,
+            {
+                "reason": "Conflict",
+                "message": "uid mismatch: the provided object specified uid u1, and no existing object was found",
+            },
+        ),
+        (422, {"reason": "Invalid", "details": {"causes": [{"field": "metadata.uid"}]}}),
+    ],
+)
+def test_the_status_of_a_resource_that_is_gone_or_another_one_by_now_is_told_to_nobody(
+    status: int, body: dict[str, Any]
+) -> None:
+    assert not told(Refusing(status, body))
+
+
+def test_a_status_that_lost_a_race_with_another_write_is_no_sign_that_the_resource_is_gone() -> None:
+    raced = {
+        "reason": "Conflict",
+        "message": 'Operation cannot be fulfilled on llmdeployments "chat": the object has been modified',
+    }
+    with pytest.raises(Conflict):
+        told(Refusing(409, raced))

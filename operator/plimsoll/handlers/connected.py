@@ -18,7 +18,7 @@ from plimsoll.handlers.ending import ended
 from plimsoll.kube.applier import Applied, Applier
 from plimsoll.kube.child import Child
 from plimsoll.kube.door import Door
-from plimsoll.kube.errors import Conflict, NotFound
+from plimsoll.kube.errors import NotFound, Refused, is_another
 from plimsoll.kube.events import Event, Events
 from plimsoll.kube.kinds import path_of
 from plimsoll.kube.sight import Sight
@@ -111,7 +111,9 @@ class Connected:
         """False where it is gone, or another one has its name by now."""
         try:
             await self._status.write(_owner(about), status.to_dict(), dict(seen))
-        except (NotFound, Conflict):
+        except Refused as error:
+            if not (isinstance(error, NotFound) or is_another(error)):
+                raise
             self.forget(about.uid or "")
             return False
         return True

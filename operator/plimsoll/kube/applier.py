@@ -17,7 +17,7 @@ from plimsoll import names
 from plimsoll.kube.child import Child, controller_of, written_by_others
 from plimsoll.kube.children import Children
 from plimsoll.kube.door import Door, Object
-from plimsoll.kube.errors import Conflict, Invalid, KubeError
+from plimsoll.kube.errors import Conflict, Invalid, KubeError, NotFound, is_another
 from plimsoll.kube.kinds import WORKLOADS, kind_of, path_of
 from plimsoll.objects import Manifest, Owner, Ref
 
@@ -139,7 +139,7 @@ class Applier:
                 await self._change(wanted, child)
                 applied.written.append(ref)
         except KubeError as error:
-            if _is_another(error):
+            if is_another(error):
                 # The index is behind: what tells it of the change wakes the owner.
                 applied.waiting.append(ref)
             else:
@@ -149,7 +149,7 @@ class Applier:
         try:
             await self._send(wanted, uid=child.uid)
         except Invalid as error:
-            if child.clean or _is_another(error):
+            if child.clean or is_another(error):
                 raise
             # What somebody added (a second port, a budget's other bound) stays beside ours when we apply, and the two may not
             # go together: a merge patch puts our lists in the place of those that are there, and takes their fields away.
@@ -169,7 +169,12 @@ class Applier:
             await self._send(wanted, resourceVersion=NO_VERSION)
         except Conflict:
             # It is there, though the index does not have it: ours whose labels were taken away, or somebody else's.
-            found = await self._door.get(path_of(ref), metadata=True)
+            try:
+                found = await self._door.get(path_of(ref), metadata=True)
+            except NotFound:
+                # It went in between, or it was a quota whose count another write has changed: the next turn makes it.
+                applied.waiting.append(ref)
+                return
             metadata = found["metadata"]
             if "deletionTimestamp" in metadata:
                 applied.waiting.append(ref)
@@ -235,13 +240,6 @@ def _step(ref: Ref) -> int:
     if ref.kind in _ROUTES:
         return 0
     return 1 if ref.kind in _WORKLOADS else 2
-
-
-def _is_another(error: KubeError) -> bool:
-    """Whether the child that was meant is no longer there, or another object has its name by now."""
-    if isinstance(error, Invalid):
-        return any(cause.get("field") == "metadata.uid" for cause in error.causes)
-    return isinstance(error, Conflict) and "uid mismatch" in error.message
 
 
 def _ours(owner: Owner, metadata: Object) -> bool:

@@ -83,3 +83,10 @@ def refusal(status: int, body: Mapping[str, Any], *, retry_after: float | None =
     if status >= 500 and _UNDECLARED in str(body.get("message")):
         kind = Invalid
     return kind(status, body, retry_after=retry_after)
+
+
+def is_another(error: KubeError) -> bool:
+    """Whether the object that was meant by its uid is no longer there, or another one has its name by now."""
+    if isinstance(error, Invalid):
+        return any(cause.get("field") == "metadata.uid" for cause in error.causes)
+    return isinstance(error, Conflict) and "uid mismatch" in error.message
