@@ -10,7 +10,9 @@ import pytest
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, RampStatus
+from plimsoll.facts.gpus import Gpu, UnknownGpu
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.reconcile import books
 from plimsoll.reconcile.books import OTHER, Books, Figures
 from plimsoll.status.told import News, ramp_news
 
@@ -87,6 +89,23 @@ def test_what_joins_the_gpus_of_a_layer_is_told_by_the_catalogue(gpu: str, layou
     assert plan is not None
     status = STATUS.model_copy(update={"plan": plan.model_copy(update={"gpu": gpu, "layout": layout})})
     assert noted(status).link == link
+
+
+def test_names_like_that_of_a_gpu_that_nobody_knows_are_looked_for_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That takes six times as long as all the rest of a turn with nothing to do, and a fleet has thousands of these."""
+    asked = []
+
+    def unknown(name: str) -> Gpu:
+        asked.append(name)
+        raise UnknownGpu(name, ())
+
+    monkeypatch.setattr(books, "gpu_named", unknown)
+    plan = {"digest": "d", "layout": "tp2", "gpu": "Nobody-Knows-1GB, one node"}
+    status = LLMDeploymentStatus.model_validate({"plan": plan})
+    assert [(found.tensor, found.link) for found in (noted(status), noted(status))] == [(2, "unknown")] * 2
+    assert asked == ["Nobody-Knows-1GB"]
 
 
 def test_the_promise_is_the_effective_one() -> None:

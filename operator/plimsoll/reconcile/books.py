@@ -17,7 +17,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
-from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, PlanStatus
+from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.facts.gpus import LinkKind, UnknownGpu, gpu_named
 from plimsoll.facts.serving import Serving, Stage
 from plimsoll.planning.plan import Plan
@@ -154,7 +154,7 @@ def _figures(status: LLMDeploymentStatus, serving: Serving, slo: Promise, restar
     devices = None
     if plan is not None and plan.gpus_per_replica is not None and counted is not None:
         devices = plan.gpus_per_replica * (counted.wanted or 0)
-    tensor, link = (None, "") if plan is None else _joined(plan)
+    tensor, link = (None, "") if plan is None else _joined(plan.layout or "", plan.gpu or "")
     measured = None if status.accuracy is None else status.accuracy.kv_tokens_measured
     return Figures(
         replicas=replicas,
@@ -184,14 +184,16 @@ def _seconds(**milliseconds: int | None) -> tuple[tuple[str, float], ...]:
     return tuple((name, value / 1000) for name, value in sorted(milliseconds.items()) if value is not None)
 
 
-def _joined(plan: PlanStatus) -> tuple[int | None, str]:
-    """GPUs over which a layer is cut, and what joins them; a fabric that is too small for all of them does not."""
-    found = re.match(r"tp(\d+)", plan.layout or "")
+@lru_cache(1024)
+def _joined(layout: str, gpu: str) -> tuple[int | None, str]:
+    """GPUs over which a layer is cut, and what joins them; a fabric that is too small for all of them does not. Each turn asks,
+    and of a GPU that is not in the catalogue the ones with names like it would be looked for each time."""
+    found = re.match(r"tp(\d+)", layout)
     if found is None:
         return None, ""
     tensor = int(found[1])
     try:
-        link = gpu_named((plan.gpu or "").split(", ")[0]).link
+        link = gpu_named(gpu.partition(", ")[0]).link
     except UnknownGpu:
         return tensor, "unknown"
     within = tensor <= link.domain or link.kind in (LinkKind.PCIE, LinkKind.HOST)
