@@ -8,7 +8,8 @@ import pytest
 
 from plimsoll.control.rollout import Rules, move
 from plimsoll.control.rollout.beside import Beside, move_beside
-from plimsoll.control.rollout.leaving import HELD_SECONDS, PLACE_SECONDS, leave
+from plimsoll.control.rollout.leaving import HELD_SECONDS, leave
+from plimsoll.control.rollout.rules import PLACE_SECONDS
 from plimsoll.control.rollout.targets import Rollout, Wanted
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 

@@ -16,12 +16,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from plimsoll.control.rollout.rules import Rules
+from plimsoll.control.rollout.rules import PLACE_SECONDS, Rules
 from plimsoll.control.rollout.targets import Rollout, Target
 from plimsoll.facts.serving import NOWHERE, PodSeen, Serving, SetSeen, Stage
 
-PLACE_SECONDS: Final = 300.0
-"""A cluster autoscaler makes a node in one to three minutes; for longer a drain is not held up by a pod without one."""
 HELD_SECONDS: Final = 4 * 3600.0
 """How long a cordon is taken for the beginning of a drain: a pool whose nodes are cordoned at once and drained one by one takes
 hours, and a replica more for as long as somebody forgets a cordon costs days of GPUs."""

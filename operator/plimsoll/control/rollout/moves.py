@@ -13,7 +13,7 @@ from math import ceil
 from plimsoll.control.rollout.failing import failure, look_again
 from plimsoll.control.rollout.groups import let_go, numbers
 from plimsoll.control.rollout.leaving import leave
-from plimsoll.control.rollout.rules import Rules
+from plimsoll.control.rollout.rules import PLACE_SECONDS, Rules
 from plimsoll.control.rollout.targets import Rollout, State, Target, Wanted
 from plimsoll.facts.serving import NOWHERE, PodSeen, Serving, SetSeen, Stage
 
@@ -58,9 +58,12 @@ def move(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float) -
 
 def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float) -> Rollout:
     ours = {one.name for one in wanted}
-    old = [seen for seen in serving.sets if seen.name not in ours and (seen.replicas or seen.pods)]
+    others = [seen for seen in serving.sets if seen.name not in ours]
+    old = [seen for seen in others if seen.replicas or seen.pods]
+    # Where the last replica went first, there is something to go back to until the plan has served.
+    spent = [seen for seen in others if seen not in old and not seen.failed]
     unproven = None
-    if old:
+    if old or spent:
         serving, unproven = _proven(serving, ours, rules.proven_seconds, now)
     failures = {
         one.name: why
@@ -76,13 +79,17 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
         rules=rules,
         now=now,
     )
-    refuge = [seen for seen in scene.old if not seen.failed]
+    if scene.ready or not scene.total or not rules.automatic:
+        spent = []
+    refuge = [seen for seen in scene.old if not seen.failed] or spent
     if failures and refuge and rules.automatic:
         return _back(scene, refuge)
-    if scene.old:
-        moving = _moving(scene)
-        return replace(moving, look_again_seconds=_soonest(moving.look_again_seconds, unproven))
-    return _settling(scene)
+    rollout = _moving(scene) if scene.old else _settling(scene)
+    return replace(
+        rollout,
+        targets=(*rollout.targets, *(Target(name=one.name, replicas=0, state="Draining") for one in spent)),
+        look_again_seconds=_soonest(rollout.look_again_seconds, unproven),
+    )
 
 
 def _proven(serving: Serving, ours: Set[str], seconds: int, now: float) -> tuple[Serving, float | None]:
@@ -127,10 +134,10 @@ def _moving(scene: _Scene) -> Rollout:
     existing = sum(seen.replicas for seen in scene.new)
     old = sum(seen.replicas for seen in scene.old)
     cap, again = _canary_cap(scene)
-    # A surge that is under way goes on as one: its own replica may have taken the room that it was judged by. One that has found
-    # no room ends where the user has come to want none, or it would be waited for for ever.
-    under_way = existing + old - total - (_without_node(scene.new) if rules.replaces else 0)
-    surge = max(rules.surge, under_way)
+    # A surge that is under way goes on as one: its own replica may have taken the room that it was judged by. One that finds no
+    # room ends where the user does not ask for it, or it would be waited for for ever.
+    nowhere, until = _without_room(scene)
+    surge = max(0, max(rules.surge, existing + old - total) - nowhere)
     if rules.hold or scene.failures:
         new = min(existing, total)
         left = total - scene.ready
@@ -151,7 +158,7 @@ def _moving(scene: _Scene) -> Rollout:
         targets=(*_spread_new(scene, new, canary=cap < total), *_spread_old(scene.old, left)),
         reason=reason,
         message=message,
-        look_again_seconds=_soonest(again, _late(scene)),
+        look_again_seconds=_soonest(again, until, _late(scene)),
     )
 
 
@@ -160,7 +167,8 @@ def _back(scene: _Scene, refuge: Sequence[SetSeen]) -> Rollout:
     lead, *others = sorted(refuge, key=lambda seen: (-seen.ready, seen.created))
     left, shares = scene.total, []
     for seen in others:
-        shares.append((seen, min(seen.replicas, max(0, left - lead.replicas))))
+        beyond = min(seen.replicas, max(0, left - lead.replicas))
+        shares.append((seen, max(beyond, min(seen.ready, max(0, left - lead.ready)))))
         left -= shares[-1][1]
     return Rollout(
         targets=(
@@ -209,29 +217,44 @@ def _spread_new(scene: _Scene, count: int, *, canary: bool) -> list[Target]:
 
 
 def _spread_old(old: Sequence[SetSeen], count: int) -> list[Target]:
-    """What is left of the old sets; those that serve most keep most."""
-    targets, left = [], count
-    for seen in sorted(old, key=lambda seen: (bool(seen.failed), -seen.ready, seen.created)):
-        given = min(seen.replicas, left)
-        left -= given
-        targets.append(
-            Target(
-                name=seen.name,
-                replicas=given,
-                state="Failed" if seen.failed else "Draining",
-                reason=seen.failed,
-            )
+    """What is left of the old sets: replicas that serve before those that do not, and of those that serve most the most."""
+    ordered = sorted(old, key=lambda seen: (bool(seen.failed), -seen.ready, seen.created))
+    given, left = dict.fromkeys((seen.name for seen in ordered), 0), count
+    for serving in (True, False):
+        for seen in ordered:
+            most = min(seen.ready, seen.replicas) if serving else seen.replicas
+            more = min(most - given[seen.name], left)
+            given[seen.name] += more
+            left -= more
+    return [
+        Target(
+            name=seen.name,
+            replicas=given[seen.name],
+            state="Failed" if seen.failed else "Draining",
+            reason=seen.failed,
         )
-    return targets
+        for seen in ordered
+    ]
 
 
-def _without_node(sets: Sequence[SetSeen]) -> int:
-    """Replicas of which no pod has found a node."""
-    there = 0
-    for seen in sets:
+def _without_room(scene: _Scene) -> tuple[int, float | None]:
+    """New replicas that an old one must go for, since they find no room; and in how many seconds there may be more of them.
+
+    Who wants a surge waits for its room, and who wants none for none of it. Where it is left to the room that there is, it was
+    judged wrongly where a quota refuses pods, or where they have waited for a node for too long.
+    """
+    rules, found, waits = scene.rules, 0, list[float]()
+    for seen in scene.new:
         placed = [pod for pod in seen.pods if pod.stage not in NOWHERE | {Stage.LEAVING}]
-        there += len(placed) if seen.pods_per_replica == 1 else len({pod.group for pod in placed})
-    return max(0, sum(seen.replicas for seen in sets) - there)
+        there = len(placed) if seen.pods_per_replica == 1 else len({pod.group for pod in placed})
+        lacking = max(0, seen.replicas - there)
+        if rules.by_room and not seen.refused:
+            left = [pod.created + PLACE_SECONDS - scene.now for pod in seen.pods if pod.stage in NOWHERE]
+            waits += [one for one in left if one > 0]
+            lacking = min(lacking, sum(one <= 0 for one in left))
+        if rules.replaces or rules.by_room:
+            found += lacking
+    return found, min(waits, default=None)
 
 
 def _living(old: Sequence[SetSeen]) -> int:

@@ -10,6 +10,8 @@ from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 HOLD_SECONDS: Final = 600
 PROVEN_SECONDS: Final = 10
 """An engine that dies of its first requests was ready before."""
+PLACE_SECONDS: Final = 300.0
+"""A cluster autoscaler makes a node in one to three minutes; for longer nobody waits for a pod without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +22,8 @@ class Rules:
     """Replicas that may be missing at a time where nothing may surge."""
     replaces: bool = False
     """Whether it is the user who wants none to surge."""
+    by_room: bool = False
+    """Whether the user leaves it to the room that there is."""
     percents: tuple[int, ...] = ()
     """Shares of the replicas on the new sets at each step of a canary."""
     hold_seconds: int = HOLD_SECONDS
@@ -45,6 +49,7 @@ def rules_of(spec: LLMDeploymentSpec, *, room: int | None, deadline_seconds: int
     return Rules(
         surge=surge,
         replaces=asked.strategy == "replace",
+        by_room=asked.strategy is None,
         percents=() if canary is None else canary.percents,
         hold_seconds=hold,
         hold=asked.hold is True,
