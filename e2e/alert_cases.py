@@ -282,7 +282,7 @@ def tests(rules: str) -> dict[str, Any]:
     return {
         "rule_files": [rules],
         "evaluation_interval": "1m",
-        "group_eval_order": ["plimsoll.records", "plimsoll.alerts"],
+        "group_eval_order": ["plimsoll.records", "plimsoll.latencies", "plimsoll.alerts"],
         "tests": [
             {
                 "name": one.about,
@@ -331,7 +331,7 @@ def found(rules: str, queries: Sequence[str]) -> dict[str, Any]:
     return {
         "rule_files": [rules],
         "evaluation_interval": "1m",
-        "group_eval_order": ["plimsoll.records", "plimsoll.alerts"],
+        "group_eval_order": ["plimsoll.records", "plimsoll.latencies", "plimsoll.alerts"],
         "tests": [
             {
                 "interval": "1m",

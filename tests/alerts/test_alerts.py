@@ -27,6 +27,7 @@ from plimsoll.alerts.records import (
     WORDS,
     Record,
 )
+from plimsoll.alerts.rules import rules
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.engines import bundled_versions, engine_facts, engine_names, engine_profile
 from plimsoll.handlers.alerted import MOST_ALERTS, PATH
@@ -143,6 +144,34 @@ def test_what_an_engine_exports_is_recorded_whichever_engine_and_version_it_is(
         for name in metrics.get(word, metrics.get("timePerOutputToken", ()) if word == "interToken" else ())
     }
     assert [name for name in told if name not in record.expr] == []
+
+
+def test_what_is_made_of_all_buckets_of_all_replicas_is_worked_out_once_a_minute() -> None:
+    groups = {group["name"]: group for group in rules()["groups"]}
+    assert groups["plimsoll.latencies"]["interval"] == "1m"
+    often = [
+        rule["expr"]
+        for group in groups.values()
+        if "interval" not in group
+        for rule in group["rules"]
+        if "_bucket{" in rule["expr"]
+    ]
+    assert often == []
+
+
+def test_every_record_is_worked_out_after_those_that_it_is_told_in() -> None:
+    names = {record.name for record in RECORDS}
+    recorded = [
+        [rule for rule in group["rules"] if "record" in rule]
+        for group in rules()["groups"]
+        if "record" in group["rules"][0]
+    ]
+    for group in recorded:
+        there: set[str] = set()
+        for rule in group:
+            assert {name for name in names if name in rule["expr"]} <= there
+            there.add(rule["record"])
+    assert sorted(rule["record"] for group in recorded for rule in group) == sorted(names)
 
 
 def _exported() -> set[str]:

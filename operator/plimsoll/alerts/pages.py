@@ -38,7 +38,8 @@ Latency is held against the resource's own `spec.slo`. Everything else stands in
 |---|---|---|
 """
 _RECORDS_HEAD: Final = """
-What they are told in is recorded first, one series a resource; dashboards and alerts of your own may use it:
+What they are told in is recorded first, one series a resource; dashboards and alerts of your own may use it. Quantiles are worked out once a minute,
+the rest as often as your Prometheus works out rules:
 
 | record | of |
 |---|---|

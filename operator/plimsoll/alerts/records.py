@@ -19,10 +19,10 @@ from plimsoll.prometheus.vocabulary import HISTOGRAMS, vocabulary
 
 
 def spoken() -> Iterator[Mapping[str, tuple[str, ...]]]:
-    """The words of each engine, and of each of its versions where these are told apart."""
-    for name in engine_names():
+    """The words of each engine, and of each of its versions where these are told apart: first those that most pods speak."""
+    for name in sorted(engine_names(), key=lambda name: not engine_profile(name).plans):
         yield engine_profile(name).metrics
-        for version in bundled_versions(name):
+        for version in reversed(bundled_versions(name)):
             yield engine_facts(name, version).metrics
 
 
@@ -35,6 +35,8 @@ ERROR: Final = ',finished_reason="error"'
 class Record:
     name: str
     expr: str
+    dear: bool = False
+    """Made of every bucket of every replica, of minutes together: worked out once in one."""
 
     def __str__(self) -> str:
         return self.name
@@ -43,7 +45,10 @@ class Record:
 def series(*words: str, form: Callable[[str], str] = "{}".format, suffix: str = "", match: str = "") -> str:
     """Of engines, with the label llm; where a pod exports an old name beside a new one only the new one counts."""
     ours = f'{{pod=~"{LLM_OF_POD}"{match}}}'
-    named = " or on (namespace, pod) ".join(form(f"{name}{suffix}{ours}") for name in WORDS.of(*words))
+    *better, named = (form(f"{name}{suffix}{ours}") for name in WORDS.of(*words))
+    for one in reversed(better):
+        # Nested, each series is held against the others' but once: every `or` looks at all of its left side.
+        named = f"{one} or on (namespace, pod) ({named})"
     return f'label_replace({named}, "llm", "$1", "pod", "{LLM_OF_POD}")'
 
 
@@ -81,13 +86,13 @@ PREEMPTIONS: Final = Record("llm:preemptions:increase5m", each("sum", series("pr
 PREEMPTED: Final = Record(
     "llm:preempted:ratio5m", f"{PREEMPTIONS} / on (namespace, llm) clamp_min({FINISHED}, 1)"
 )
-TTFT: Final = Record("llm:ttft_seconds:p99_5m", quantile(0.99, "ttft"))
+TTFT: Final = Record("llm:ttft_seconds:p99_5m", quantile(0.99, "ttft"), dear=True)
 TTFT_SAMPLES: Final = Record(
     "llm:ttft:increase5m", each("sum", series(*HISTOGRAMS["ttft"], form=increase, suffix="_count"))
 )
-ITL: Final = Record("llm:itl_seconds:p99_5m", quantile(0.99, "itl"))
-ITL_MEDIAN: Final = Record("llm:itl_seconds:p50_5m", quantile(0.5, "itl"))
-PROMPT: Final = Record("llm:prompt_tokens:p95_5m", quantile(0.95, "prompt_lengths"))
+ITL: Final = Record("llm:itl_seconds:p99_5m", quantile(0.99, "itl"), dear=True)
+ITL_MEDIAN: Final = Record("llm:itl_seconds:p50_5m", quantile(0.5, "itl"), dear=True)
+PROMPT: Final = Record("llm:prompt_tokens:p95_5m", quantile(0.95, "prompt_lengths"), dear=True)
 REPLICAS: Final = Record("llm:replicas:max", ours(own.REPLICAS))
 SLO: Final = Record("llm:slo_seconds:max", ours(own.SLO))
 AVAILABILITY: Final = Record("llm:availability:max", ours(own.AVAILABILITY))

@@ -47,21 +47,20 @@ class Vocabulary:
 
 
 def vocabulary(metrics: Iterable[Mapping[str, tuple[str, ...]]]) -> Vocabulary:
-    """Of the metric names of each engine and version in use, each list with the current name first.
+    """Of the metric names of each engine and version in use, each list with the current name first; those that come first lead.
 
     What only stands in for something that the engine has as well is left out: histograms are the dear part of every question.
     """
-    lists: dict[str, set[tuple[str, ...]]] = {}
+    lists: dict[str, dict[tuple[str, ...], None]] = {}
     for each in metrics:
         for word in each.keys() - _spare(each):
-            exported = each[word]
-            lists.setdefault(word, set()).add(tuple(exported))
+            lists.setdefault(word, {})[tuple(each[word])] = None
     # A version that exports two names says which of them is the better one, so the longest list leads.
     return Vocabulary(
         {
             word: tuple(
                 dict.fromkeys(
-                    name for names in sorted(found, key=lambda names: (-len(names), names)) for name in names
+                    name for names in sorted(found, key=lambda names: -len(names)) for name in names
                 )
             )
             for word, found in sorted(lists.items())
