@@ -87,7 +87,6 @@ class Revision:
 
     def manifest(self, owner: Owner, *, failed: str = "") -> Manifest:
         """`failed` is why the set was given up, written down so that it is not started again."""
-        data = self.to_data()
         said = {names.ANNOTATION_FAILED: failed, names.ANNOTATION_ADMINS_IMAGE: self.admins_image}
         return owned(
             "controllerrevision",
@@ -96,8 +95,8 @@ class Revision:
             name=self.name,
             labels=self.set_labels,
             annotations={key: value for key, value in said.items() if value},
-            images=tuple(images_of(data)),
-            data=data,
+            images=tuple(images_of([self.leader, self.worker])),
+            data=self.to_data(),
         )
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil
 from typing import Final
 
@@ -109,7 +110,9 @@ def _cache(task: Task, gpu: Gpu, shown: PlanSet) -> Iterator[Advice]:
     )
 
 
+@lru_cache(64)
 def quantized(model: ModelFacts, quantization: Quantization) -> ModelFacts:
+    """The bytes of a model follow from its architecture alone, layer by layer; each plan asks what other formats would take."""
     architecture = replace(model.architecture, quantization=quantization)
     return replace(model, architecture=architecture, weights=weights_from_architecture(architecture))
 
