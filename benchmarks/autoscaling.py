@@ -9,6 +9,7 @@ Traces are files (see `plimsoll simulate --help` for their form); without any, t
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import statistics
@@ -21,6 +22,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
+import plimsoll
 from autoscaling_cells import SYNTHETIC, Cell, Size, scored, trace_of, tuned
 from plimsoll.simulate.compare import GOAL_PCT
 from plimsoll.simulate.policies.registry import KINDS, SWEPT
@@ -119,11 +121,23 @@ def _teller(quiet: bool) -> Callable[[int, int, float], None]:
     return tell
 
 
+def program() -> str:
+    """A digest of all that rows follow from: those of another law, or of another world, are never taken for ours."""
+    rooms = (
+        Path(plimsoll.__file__).parent / room for room in ("api", "control", "facts", "planning", "simulate")
+    )
+    files = [Path(__file__).with_name("autoscaling_cells.py")]
+    files += sorted(
+        file for room in rooms for file in room.rglob("*") if file.suffix in (".py", ".yaml", ".json")
+    )
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
 class Kept:
-    """What was worked out, a line each in a file, so that a run that was stopped goes on where it was."""
+    """What was worked out, a line each in a file, so that a run that was stopped goes on where it was, if it is the same program."""
 
     def __init__(self, path: Path | None, size: str) -> None:
-        self.path, self.size = path, size
+        self.path, self.size = path, f"{size} by {program()}"
         self.known: dict[tuple[str, ...], Any] = {}
         if path is not None and path.exists():
             for line in path.read_text("utf-8").splitlines():

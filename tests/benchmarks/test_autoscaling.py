@@ -1,10 +1,12 @@
 """The comparison's own arithmetic, and one small cell scored from end to end without any file."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import autoscaling
+import plimsoll
 from autoscaling_cells import SYNTHETIC, Cell, Size, scenario_for, scored, stage_of
 from plimsoll.simulate.router import Routing
 
@@ -106,3 +108,25 @@ def test_a_cell_is_scored_in_the_form_that_is_promised():
     }  # fmt: skip
     assert all(promised <= set(one) for one in rows)
     assert rows[2]["parameter"] == 0.4
+
+
+def test_a_run_goes_on_from_what_the_same_program_worked_out_and_from_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = autoscaling.Kept(tmp_path / "kept", "size")
+    kept.add(("scored", "cell"), [1, 2])
+    assert autoscaling.Kept(tmp_path / "kept", "size")[("scored", "cell")] == [1, 2]
+    assert ("scored", "cell") not in autoscaling.Kept(tmp_path / "kept", "another size")
+    monkeypatch.setattr(autoscaling, "program", lambda: "another law")
+    assert ("scored", "cell") not in autoscaling.Kept(tmp_path / "kept", "size")
+
+
+def test_a_law_that_is_edited_is_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    law = tmp_path / "control" / "law.py"
+    law.parent.mkdir()
+    law.write_text("target = 0.8")
+    monkeypatch.setattr(plimsoll, "__file__", str(tmp_path / "__init__.py"))
+    before = autoscaling.program()
+    assert autoscaling.program() == before
+    law.write_text("target = 0.7")
+    assert autoscaling.program() != before
