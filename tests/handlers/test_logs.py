@@ -16,6 +16,7 @@ from plimsoll.__main__ import JsonLines
 from plimsoll.handlers.life import Life, Options
 from tests.kube.api_server import TOKEN, kubeconfig
 
+PATIENCE_SECONDS = 600.0
 ANSWERS = (
     b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n{}",
     b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n",
@@ -72,10 +73,12 @@ def test_whatever_the_api_server_answers_no_line_holds_the_operators_token(
             with kubeconfig(tmp_path, address):
                 life = Life(Options(port=None, offline=True, lease_namespace="team", identity="a"))
                 running = asyncio.create_task(life.run())
-                while "cannot be renewed" not in caplog.text and not running.done():
-                    await asyncio.sleep(0.05)
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    while "cannot be renewed" not in caplog.text and not running.done():
+                        await asyncio.sleep(0.05)
                 life.stop()
                 await running
 
     asyncio.run(main())
+    assert "cannot be renewed" in caplog.text
     assert TOKEN not in "\n".join(map(JsonLines().format, caplog.records))
