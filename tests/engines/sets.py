@@ -1,5 +1,7 @@
 """A plan's set with overrides: only what an engine is told from matters here."""
 
+from typing import Any
+
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.load import Load
 from plimsoll.planning.memory.ledger import Ledger, OomRisk, Verdict
@@ -9,8 +11,8 @@ from plimsoll.planning.settings import EngineSettings
 GIB = 2**30
 
 
-def settings(**others):
-    defaults = {
+def settings(**others: Any) -> EngineSettings:
+    defaults: dict[str, Any] = {
         "max_model_len": 8192,
         "max_num_seqs": 64,
         "max_num_batched_tokens": 8192,
@@ -19,7 +21,7 @@ def settings(**others):
     return EngineSettings(**{**defaults, **others})
 
 
-def chosen(*, layout=None, vendor="nvidia", **flags):
+def chosen(*, layout: Layout | None = None, vendor: str = "nvidia", **flags: Any) -> PlanSet:
     return PlanSet(
         digest="0123456789abcdef",
         hardware=Hardware(
