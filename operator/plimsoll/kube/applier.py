@@ -203,7 +203,7 @@ class Applier:
         unwanted = sorted(
             ref
             for ref, child in have.items()
-            if ref not in wanted and child.owner_uid == owner.uid and not child.leaving
+            if ref not in wanted and not child.leaving and _ends(owner, child)
         )
         for step in range(3):
             now = [ref for ref in unwanted if _step(ref) == step]
@@ -233,6 +233,13 @@ def _differs(owner: Owner, wanted: Manifest, child: Child | None) -> bool:
         or child.hash != digest
         or child.owner_uid != owner.uid
     )
+
+
+def _ends(owner: Owner, child: Child) -> bool:
+    """Whether it is the owner's to end: its own, or of a set whose owner was taken away, as by a deletion that leaves orphans. Their
+    pods hold GPUs, and nobody else looks after them."""
+    left = not (child.owner_uid or child.holder) and child.set and child.hash
+    return child.owner_uid == owner.uid or bool(left)
 
 
 def _step(ref: Ref) -> int:
