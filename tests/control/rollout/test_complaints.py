@@ -14,6 +14,7 @@ from plimsoll.control.rollout import Rules, move
 from plimsoll.control.rollout.groups import HALF_SECONDS, told
 from plimsoll.control.rollout.targets import Wanted
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from tests.control.rollout import halls
 
 Pod = tuple[int, int]
 """Group and rank."""
@@ -169,6 +170,66 @@ def test_a_surge_that_found_no_room_holds_the_rollout_after_the_user_wants_none(
     placed = tuple(replace(pod, stage=Stage.LOADING, created=10**6, since=10**6) for pod in waiting)
     serving = Serving(sets=(serving.sets[0], replace(new, pods=placed)))
     assert numbers(Rules(surge=0, replaces=True)) == {"new": 1, "old": 2}, "one that starts is waited for"
+
+
+@pytest.mark.parametrize("old", ["broken", "unpulled"])
+@pytest.mark.parametrize(("nodes", "strategy"), [(3, ""), (4, ""), (4, "surge"), (3, "replace"), (9, "")])
+def test_old_replicas_that_do_not_serve_block_the_edit_that_would_mend_them(
+    nodes: int, strategy: str, old: str
+) -> None:
+    """Kthena 743: with a wrong image as many were unavailable as may be, and so none was ever replaced."""
+    hall = halls.Hall(nodes, wanted=old, strategy=strategy)
+    hall.run(20)
+    assert (hall.ready, hall.asked) == (0, {old: 3})
+    hall.wanted = "mended"
+    assert hall.run(80, lambda rollout: rollout.settled).settled
+    assert (hall.ready, hall.asked) == (3, {"mended": 3})
+
+
+@pytest.mark.parametrize("wanted", [1, 2, 5, 8])
+@pytest.mark.parametrize("strategy", ["", "surge", "replace"])
+def test_an_edit_of_numbers_and_pods_at_once_makes_pods_of_the_old_kind_that_go_at_once(
+    strategy: str, wanted: int
+) -> None:
+    """Kthena 1795: the new numbers were given to what was outdated first, whose pods were made and taken away."""
+    hall = halls.Hall(9, strategy=strategy)
+    hall.run(20, lambda rollout: rollout.settled)
+    hall.wanted, hall.replicas = "new", wanted
+    olds = []
+    while not hall.turn().settled:
+        olds.append(hall.asked.get("old", 0))
+        hall.pass_time()
+    assert olds == sorted(olds, reverse=True)
+    assert max(olds) <= 3
+    assert hall.made == 3 + wanted, "each is made once"
+
+
+def test_the_old_pod_is_gone_and_nothing_comes_after_it() -> None:
+    """Kthena 372: of one replica the old pod was deleted, and that was all."""
+    hall = halls.Hall(1, replicas=1)
+    hall.run(20, lambda rollout: rollout.settled)
+    hall.wanted = "new"
+    assert hall.run(20, lambda rollout: rollout.settled).settled
+    assert (hall.ready, hall.asked["new"]) == (1, 1)
+
+
+def test_a_group_that_fails_is_made_again_and_again() -> None:
+    """LeaderWorkerSet PR 877 and 1048: thirty times in 90 seconds, each time with a new back-off. Here its pods stay, whose restarts
+    the kubelet makes seldom, and the third end is told."""
+    group, told_at = whole("a", 1), []
+    for ends in range(12):
+        pods = tuple(
+            replace(pod, stage=Stage.FAILED, restarts=ends, reason="CrashLoopBackOff") for pod in group.pods
+        )
+        rollout = move(
+            [Wanted("a", 1)], Serving(sets=(replace(group, pods=pods),)), RULES, HALF_SECONDS * ends
+        )
+        (target,) = rollout.targets
+        assert target.groups == (0,), "the group is never made anew"
+        if target.state == "Failed":
+            told_at.append(ends)
+    assert told_at == list(range(3, 12))
+    assert "ended 11 times" in rollout.message
 
 
 def whole(name: str, replicas: int) -> SetSeen:
