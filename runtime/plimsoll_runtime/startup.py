@@ -145,6 +145,7 @@ _FIGURES = (
     ),
     _Figure(re.compile("Available KV cache memory: " + _gib("kv")), ("kv",), min),
     _Figure(re.compile("memory reserved for KV Cache is " + _gib("kv")), ("kv",), min),
+    _Figure(re.compile("reserved " + _gib("kv") + " memory for KV Cache as specified"), ("kv",), min),
     _Figure(re.compile(r"Explicitly set \((?P<kv>\d+(?:\.\d+)?)/[\d.]+\) GiB for KV cache"), ("kv",), min),
     _Figure(re.compile(r"KV cache size: (?P<kv_tokens>\d[\d,]*) tokens"), ("kv_tokens",), min),
     _Figure(re.compile(r"# \w+ blocks: (?P<blocks>\d+)"), ("blocks",), min),

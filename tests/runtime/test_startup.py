@@ -74,6 +74,14 @@ def after(*lines: str) -> Startup:
             {"graphs": gib(8.57), "graphs_estimated": gib(33.06)},
         ),
         ("Explicitly set (1.0/23.54) GiB for KV cache on node 0.", {"kv": gib(1)}),
+        # Told by a flag, or kept by a start before this one.
+        (
+            (
+                "Initial free memory 78.62 GiB, reserved 55.08 GiB memory for KV Cache as specified by kv_cache_memory_bytes config"
+                " and skipped memory profiling. This does not respect the gpu_memory_utilization config."
+            ),
+            {"kv": gib(55.08)},
+        ),
         (
             "CPU KV cache size: 262,144 tokens, Maximum concurrency for 4,096 tokens per request: 64.00x",
             {"kv_tokens": 262144},
@@ -132,6 +140,19 @@ def test_the_estimate_for_graphs_is_not_counted_as_activation_too():
             "cold",
         ),
         (["Enforce eager set, disabling torch.compile"], None),
+        # 0.32 on CPUs: what it kept it cannot load, so it compiles again, with the kernels that it finds.
+        (
+            [
+                "(Worker pid=31490) INFO 11-22 17:55:30 [cpu_model_runner.py:87] Warming up model for the compilation...",
+                (
+                    "(Worker pid=31490) WARNING 11-22 17:55:31 [decorators.py:333] [backbone] Compiling model again due to a load failure"
+                    " from /c/torch_aot_compile/c6/rank_0_0/model, reason: 'function' object has no attribute 'finalize_loading'"
+                ),
+                "(Worker pid=31490) INFO 11-22 17:56:01 [decorators.py:743] [backbone] saved AOT compiled function to /c/model",
+                "(Worker pid=31490) INFO 11-22 17:56:04 [monitor.py:91] [backbone] Initial profiling/warmup run took 2.39 s",
+            ],
+            "cold",
+        ),
     ],
 )
 def test_the_compile_cache_is_cold_as_soon_as_one_graph_is_compiled(lines, cache):
