@@ -21,7 +21,7 @@ def settings(**others: Any) -> EngineSettings:
     return EngineSettings(**{**defaults, **others})
 
 
-def chosen(*, layout: Layout | None = None, vendor: str = "nvidia", **flags: Any) -> PlanSet:
+def chosen(*, layout: Any = None, vendor: Any = "nvidia", **flags: Any) -> PlanSet:
     return PlanSet(
         digest="0123456789abcdef",
         hardware=Hardware(
