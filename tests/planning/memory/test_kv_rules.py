@@ -96,6 +96,30 @@ def test_cached_states_sit_at_what_the_prefill_kernel_can_store(gpu, version, ca
 
 
 @pytest.mark.parametrize(
+    ("gpu", "version", "caching", "held"),
+    [
+        ("H100-SXM-80GB", "0.33.0", False, 1),
+        ("H100-SXM-80GB", "0.30.0", True, 2),
+        ("H100-SXM-80GB", "0.33.0", True, 3),
+        ("A100-SXM-80GB", "0.32.0", True, 3),
+    ],
+)
+def test_a_scan_stores_a_state_more_on_every_gpu_and_at_any_token(gpu, version, caching, held):
+    found = plan(known.nemotron3_nano(), gpu=gpu, version=version, prefix_caching=caching)
+    plain = plan(known.nemotron3_nano(), gpu=gpu, version=version)
+    states = {group.spec.state_blocks for group in found.groups if group.spec.kind is CacheKind.STATE}
+    assert (found.block_tokens, states) == (plain.block_tokens, {held})
+
+
+def test_the_engines_own_arithmetic_of_a_scan_beside_attention_is_ours():
+    """Granite 4 H Tiny on 10 GiB, as vLLM 0.33 counts them: 3,280 blocks of 400 tokens, 986,046 tokens at 32,768 a request."""
+    arch = lookup("ibm-granite/granite-4.0-h-tiny").architecture
+    found = plan(arch, prefix_caching=True, max_num_batched_tokens=8192)
+    blocks = found.blocks([10 * GIB + 12_345_678])
+    assert (blocks, found.block_tokens, found.tokens_line(blocks, 32_768)) == (3280, 400, 986_046)
+
+
+@pytest.mark.parametrize(
     ("speculation", "more"),
     [
         (None, 0),

@@ -10,7 +10,15 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from plimsoll.facts.architecture import Architecture, Attention, LatentAttention, LinearAttention, Span
+from plimsoll.facts.architecture import (
+    Architecture,
+    Attention,
+    LatentAttention,
+    LinearAttention,
+    Mamba,
+    Mixer,
+    Span,
+)
 from plimsoll.facts.engine_versions import Version, release
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu, Vendor
@@ -27,6 +35,8 @@ SETTLED_LATE: Final = Version(0, 26)
 """From here windows keep blocks for every batch in flight, of which asynchronous scheduling has two."""
 PREFILL_CHECKPOINTS: Final = Version(0, 33)
 """From here the kernels of newer GPUs store states in the middle of a prefill: at multiples of their chunk, in a block more."""
+SCAN_CHECKPOINTS: Final = Version(0, 32)
+"""From here at the latest the second Mamba's scan does too, on every GPU and at any token."""
 FLASH_LATENT: Final = Version(0, 14)
 """From here Hopper's first choice for latent attention takes blocks of any whole 16 tokens."""
 FLASHINFER_LATENT: Final = Version(0, 16)
@@ -68,11 +78,19 @@ def cache_rules(
 
 
 def _checkpoint_stride(arch: Architecture, gpu: Gpu, version: Version) -> int:
-    """Tokens between states a prefill can store: 64 with a gate a head, 16 with a gate a channel; 0 where it stores none."""
+    """Tokens between states a prefill can store: 64 with a gate a head, 16 with a gate a channel, 1 with a scan; 0 where it stores
+    none."""
+    if version >= SCAN_CHECKPOINTS and any(_is_scan(layer.mixer) for layer in arch.layers):
+        return 1
     mixers = [layer.mixer for layer in arch.layers if isinstance(layer.mixer, LinearAttention)]
     if not mixers or version < PREFILL_CHECKPOINTS or gpu.architecture not in {"hopper", "blackwell"}:
         return 0
     return 16 if mixers[0].split_conv else 64
+
+
+def _is_scan(mixer: Mixer | None) -> bool:
+    """The second Mamba; the first one and short convolutions have other kernels."""
+    return isinstance(mixer, Mamba) and mixer.dt_rank is None and mixer.state_size > 0
 
 
 def _kernel_block(arch: Architecture, gpu: Gpu, version: Version, engine: EngineFacts) -> int:
