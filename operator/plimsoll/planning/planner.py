@@ -110,14 +110,18 @@ def plan(
     fresh = _fresh(reading, reading.task, inventory, bounds, wished or 0)
     holdable = pinned is not None and all(ground.could_hold(chosen) for chosen in pinned.sets)
     why = replacing(pinned, fresh.spec_digest, event, holdable=holdable)
+    unedited = pinned is not None and pinned.spec_digest == fresh.spec_digest
+    if event is Event.LOST_HARDWARE and unedited and not fresh.sets:
+        why = None  # nothing else could hold it either: it waits for what was lost, and what of it serves is no mistake
     if pinned is not None and why is not None and not fresh.sets:
         return _still_served(stays(pinned, fresh.findings), fresh)
     if why is not None or pinned is None:
         made = replace(fresh, pinning=why)
-        same = pinned is not None and pinned.spec_digest == fresh.spec_digest
         # A start that failed says nothing for what was tuned before it, and whoever edits the spec has the last word.
         return (
-            retained(made, pinned) if same and pinned is not None and event is not Event.SET_FAILED else made
+            retained(made, pinned)
+            if unedited and pinned is not None and event is not Event.SET_FAILED
+            else made
         )
     demand = demand_of(reading.task.intent, bounds)
     wanted = wanted_of(pinned, demand, reading.task.intent, wished)
