@@ -180,6 +180,36 @@ def test_more_than_was_foreseen_finds_first_tokens_in_time():
     assert steady.roles[0].need.forecast == pytest.approx(4.0 / holds.prompt)
 
 
+def test_a_promise_that_was_kept_for_hours_leaves_more_room_up_to_a_bound_and_one_that_was_not_the_same_as_a_new_one():
+    def room(late: float) -> float:
+        memory = StepMemory(lumps=4000.0, late=late)
+        return prompts.within_limit(memory, 8000.0, PLANNED, signals(2), 2.0)
+
+    new = room(StepMemory().late)
+    assert new < room(0.7 * prompts.ALLOWED) < room(prompts.ALLOWED / prompts.EASE_MOST) == room(0.0)
+    assert room(0.5) == new
+
+
+@pytest.mark.parametrize(("slow", "risen"), [(0, False), (5, False), (10, True), (1000, True)])
+def test_hours_show_how_many_first_tokens_are_late(slow: int, risen: bool):
+    first = Spread.of(Histogram((0.5, 2.0, math.inf), (600.0, 1000.0 - slow, 1000.0), 400.0))
+    said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=first))
+    new, minute = StepMemory(), StepMemory()
+    for _ in range(1000):
+        minute = prompts.learned(minute, said, settled=False, owing=False, ttft_s=2.0)
+    assert (minute.late > new.late) is risen
+    assert minute.late == pytest.approx(slow / 1000, abs=0.1 * max(new.late, slow / 1000))
+    assert prompts.learned(new, said, settled=False, owing=False).late == new.late
+
+
+def test_too_few_first_tokens_show_nothing():
+    few = Spread.of(Histogram((2.0, math.inf), (0.0, 20.0), 100.0))
+    said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=few))
+    assert prompts.learned(StepMemory(), said, settled=False, owing=False, ttft_s=2.0) == prompts.learned(
+        StepMemory(), said, settled=False, owing=False
+    )
+
+
 def test_a_minute_shows_lumps_and_the_busiest_replica():
     busy, calm = saying(2)
     busy = replace(busy, prompt_tokens=480_000.0, recent_prompt_tokens=135_000.0)

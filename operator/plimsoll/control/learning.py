@@ -102,6 +102,7 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
             role.signals,
             settled=is_settled(memory, now) or _steady(memory, now, LATENCY_S),
             owing=demand.owing,
+            ttft_s=slo.ttft_p99_s,
         )
         known = replace(known, steps=steps)
     if ready > 0 and is_settled(memory, now):
