@@ -65,6 +65,7 @@ def test_text_says_what_was_replayed_what_came_of_it_and_what_it_rests_on(llm: s
         "plimsoll",
         "static_peak",
         "SLO %",
+        "MINUTES BELOW 99%",
     ):
         assert words in ran.out
     assert "left out" in ran.out

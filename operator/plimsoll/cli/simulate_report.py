@@ -18,6 +18,7 @@ from plimsoll.simulate.tally import Action
 HEADS: Final = (
     "POLICY",
     "SLO %",
+    "MINUTES BELOW 99%",
     "GPU-HOURS",
     "REPLICAS",
     "TTFT P50, P99 MS",
@@ -76,6 +77,7 @@ def row(one: Result) -> tuple[str, ...]:
     return (
         one.policy,
         "-" if figures.slo_pct is None else f"{figures.slo_pct:.2f}",
+        "-" if figures.slo_pct is None else f"{figures.minutes_over_slo:,}",
         f"{figures.gpu_hours:,.1f}",
         f"{figures.replicas_mean:.1f} (up to {figures.replicas_most})",
         f"{_ms(figures.ttft_p50_ms)}, {_ms(figures.ttft_p99_ms)}",
