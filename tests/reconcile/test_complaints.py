@@ -119,6 +119,10 @@ def test_a_set_of_a_release_that_did_not_write_down_the_admins_image_is_known_by
     older = {name: replace(one, admins_image="") for name, one in there.revisions.items()}
     again = decide(replace(there, revisions=older, config=offering(HOLES, "manual")))
     assert replicas(again) == replicas(first)
+    both = decide(replace(there, revisions=older, config=offering(CLOSED, "manual")))
+    assert replicas(both) == replicas(first), "nor is it replaced where the name changes with who may"
+    brought = decide(replace(there, revisions=older, config=offering(CLOSED, "operator")))
+    assert set(brought.revisions) > set(first.revisions)
 
 
 @pytest.mark.parametrize(

@@ -80,17 +80,19 @@ def _stands(
 ) -> bool:
     """Whether a set is what would be made now but for who may replace its image: it runs the same one, or nobody may.
 
-    Older releases did not write down how the admin named the image; as long as the name is the same, its digest tells.
+    Older releases did not write down how the admin named the image. As long as the name is the same, its digest tells; and where
+    no mirror stood before it, the image that it runs has the name that it had.
     """
-    bound = "" if image.binding else one.admins_image or image.admins
-    kept = one.admins_image != "" and not rolled_by_operator(spec, config)
-    stays = one.image == image.name or kept
-    return (
-        stays
-        and not image.own
-        and one.entry.digest == chosen.digest
-        and one.digest == identity(spec, chosen, replace(image, binding=bound))
+    if image.own or one.entry.digest != chosen.digest:
+        return False
+    bounds = (
+        ("",) if image.binding else (one.admins_image,) if one.admins_image else (image.admins, one.image)
     )
+    for bound in bounds:
+        if one.digest == identity(spec, chosen, replace(image, binding=bound)):
+            kept = bound != "" and not rolled_by_operator(spec, config)
+            return one.image == image.name or kept
+    return False
 
 
 def freeze(
