@@ -331,6 +331,18 @@ RULES = (
     ),
     _rule(
         "WorkerLost",
+        r"BEGIN (?P<what>\w+)\.(?:out|err) tail \(exit code\(s\)=(?P<ended>\d+|-\d+ \(signal (?P<signal>\d+)\))\)",
+        "a process of Ray ended in this pod: {what}, exit code {ended}",
+        "kubectl logs --previous shows its last lines; look for memory pressure on the node",
+    ),
+    _rule(
+        "WorkerLost",
+        r"Some Ray subprocesses exited unexpectedly",
+        "a process of Ray ended in this pod",
+        "kubectl logs --previous shows which",
+    ),
+    _rule(
+        "WorkerLost",
         r"Engine core proc(?:ess)? \S+ died unexpectedly|EngineDeadError",
         "the engine's core process ended{cause}",
         "kubectl logs --previous shows its last lines; look for faults of the GPU, for memory pressure on the node and for who else"

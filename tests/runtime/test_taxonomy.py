@@ -99,6 +99,8 @@ LONG = (
         ("PortTaken", "server", "OSError: [Errno 98] Address already in use", "port"),
         ("WorkerLost", "serving", "ERROR 11-21 [multiproc_executor.py:315] Worker proc VllmWorker-0 died unexpectedly (exit code: -9), shutting down executor.", "VllmWorker-0"),
         ("WorkerLost", "serving", "ERROR 11-22 [core_client.py:600] Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", "core process ended"),
+        ("WorkerLost", "serving", "2026-11-22 18:06:30,960	ERR scripts.py:118 -- ----- BEGIN raylet.out tail (exit code(s)=-9 (signal 9)) -----", "raylet, exit code -9 (signal 9)"),
+        ("WorkerLost", "serving", "2026-11-22 18:06:30,959	ERR scripts.py:1307 -- Some Ray subprocesses exited unexpectedly:", "a process of Ray ended"),
         ("GpuFault", "serving", "torch.AcceleratorError: CUDA error: an illegal memory access was encountered", "illegal memory access"),
         ("HostOutOfMemory", "weights", "RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 6 bytes", "memory ran out"),
     ],
