@@ -19,7 +19,7 @@ from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
 from plimsoll.reconcile import controlling
-from plimsoll.reconcile.controlling import Control, pauses
+from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.models import Models
@@ -371,23 +371,6 @@ def test_a_look_that_is_asked_for_does_not_wait_for_its_time(monkeypatch: pytest
         await asyncio.wait_for(asked_twice(), 300)
 
     asyncio.run(within_patience())
-
-
-@pytest.mark.parametrize(
-    ("took", "asked", "unasked"),
-    [
-        (0.0, 3.0, 15.0),
-        (0.5, 3.0, 14.5),
-        (1.5, 6.0, 13.5),  # else looks that alerts ask for would take a third of all time
-        (4.0, 11.0, 11.0),
-        (14.0, 3.0, 3.0),
-        (60.0, 3.0, 3.0),
-    ],
-)
-def test_the_longer_a_look_takes_the_longer_the_next_one_waits_that_is_asked_for(
-    took: float, asked: float, unasked: float
-) -> None:
-    assert pauses(took, 15.0) == pytest.approx((asked, unasked))
 
 
 def test_a_deployment_asleep_is_woken_by_its_annotation() -> None:
