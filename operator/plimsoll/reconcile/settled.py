@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Final
 
 from plimsoll import names
 from plimsoll.api.conditions import get_condition
@@ -21,6 +22,8 @@ from plimsoll.render.shared import plan_ref
 from plimsoll.status.scaler_words import conflict
 from plimsoll.status.standing import MOVING
 
+_UNSURE: Final = frozenset({"NotServed", "Applying", "Refused", "NameConflict"})
+
 
 def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: Serving, mark: str) -> bool:
     """The children are as the last turn left them, and the status tells of the pods that are there."""
@@ -32,8 +35,9 @@ def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: S
         return False
     if any(pod.leaves for seen in serving.sets for pod in seen.pods if pod.stage is not Stage.LEAVING):
         return False
-    # Whether a kind is served by now is not cached beside what was made without it.
-    if any(condition.reason == "NotServed" for condition in status.conditions):
+    # Whether a kind is served by now is not cached beside what was made without it; and what could not be written, or whose
+    # answer was lost, may be there by now, while the status says that it is not.
+    if any(condition.reason in _UNSURE for condition in status.conditions):
         return False
     pinned = plan_ref(deployment.namespace, deployment.name)
     plan = children.get(pinned)

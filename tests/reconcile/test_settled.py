@@ -1,0 +1,79 @@
+"""When there is nothing to do, as told from what is cached alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from plimsoll import names
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
+from plimsoll.kube.applier import Applied, Refusal, Taken
+from plimsoll.kube.child import Child, read_child
+from plimsoll.kube.errors import Unreachable, refusal
+from plimsoll.kube.kinds import kind_of
+from plimsoll.objects import Manifest, Ref
+from plimsoll.reconcile.decide import Decision, decide
+from plimsoll.reconcile.seen import Seen
+from plimsoll.reconcile.settled import settled
+from plimsoll.reconcile.turn import _story
+from plimsoll.status.told import told
+from tests.reconcile.test_decide import after, seen
+
+NOW = "2026-11-22T12:00:00Z"
+SERVICE = Ref("v1", "Service", "team-a", "chat")
+
+
+def at_rest() -> tuple[Seen, Decision]:
+    """A deployment that serves, and what its last turn decided."""
+    asked = seen()
+    metadata = asked.deployment.metadata.model_copy(update={"uid": "u1", "generation": 1})
+    asked = replace(asked, deployment=asked.deployment.model_copy(update={"metadata": metadata}))
+    world = after(decide(asked), asked)
+    decision = decide(world)
+    world = after(decision, asked)
+    return world, decide(world)
+
+
+def children(decision: Decision) -> dict[Ref, Child]:
+    """As they are seen once they are written."""
+    found = (_child(one) for one in decision.manifests)
+    return {child.ref: child for child in found}
+
+
+def _child(one: Manifest) -> Child:
+    body = json.loads(json.dumps(one.body))
+    body["metadata"] |= {"uid": one.ref.name, "resourceVersion": "5"}
+    child = read_child(kind_of(one.ref), body, clean=True)
+    assert child is not None
+    return child
+
+
+def after_telling(world: Seen, decision: Decision, applied: Applied) -> LLMDeployment:
+    status = told(_story(world, decision, applied), LLMDeploymentStatus(), NOW)
+    return world.deployment.model_copy(update={"status": status})
+
+
+def test_what_serves_as_it_was_told_is_left_alone() -> None:
+    world, decision = at_rest()
+    deployment = after_telling(world, decision, Applied())
+    assert settled(deployment, children(decision), world.serving, world.mark)
+
+
+@pytest.mark.parametrize(
+    "applied",
+    [
+        Applied(refused=[Refusal(SERVICE, Unreachable("the answer was lost"))]),
+        Applied(refused=[Refusal(SERVICE, refusal(403, {"reason": "Forbidden"}))]),
+        Applied(taken=[Taken(SERVICE, "Helper h")]),
+    ],
+    ids=["lost", "refused", "taken"],
+)
+def test_what_could_not_be_written_is_looked_at_again_though_all_is_there_by_now(applied: Applied) -> None:
+    """The API server does what it is asked also where its answer is lost: then nothing but the status says that something is amiss."""
+    world, decision = at_rest()
+    deployment = after_telling(world, decision, applied)
+    assert {one.type for one in deployment.status.conditions} & {names.RECONCILING, names.STALLED}
+    assert not settled(deployment, children(decision), world.serving, world.mark)
