@@ -24,6 +24,12 @@ def plan(arch, *, gpu="H100-SXM-80GB", version="0.33.0", layout=None, **flags):
     )
 
 
+def listed(name):
+    facts = lookup(name)
+    assert facts is not None
+    return facts.architecture
+
+
 @pytest.mark.parametrize(
     ("gpu", "version", "block"),
     [
@@ -113,10 +119,33 @@ def test_a_scan_stores_a_state_more_on_every_gpu_and_at_any_token(gpu, version, 
 
 def test_the_engines_own_arithmetic_of_a_scan_beside_attention_is_ours():
     """Granite 4 H Tiny on 10 GiB, as vLLM 0.33 counts them: 3,280 blocks of 400 tokens, 986,046 tokens at 32,768 a request."""
-    arch = lookup("ibm-granite/granite-4.0-h-tiny").architecture
+    arch = listed("ibm-granite/granite-4.0-h-tiny")
     found = plan(arch, prefix_caching=True, max_num_batched_tokens=8192)
     blocks = found.blocks([10 * GIB + 12_345_678])
     assert (blocks, found.block_tokens, found.tokens_line(blocks, 32_768)) == (3280, 400, 986_046)
+
+
+@pytest.mark.parametrize(
+    ("name", "blocks", "size", "tokens"),
+    [
+        ("nvidia/DeepSeek-V3.1-NVFP4", 4780, 64, 305_920),
+        ("nvidia/Gemma-4-26B-A4B-NVFP4", 8201, 64, 165_780),
+        ("nvidia/Gemma-4-31B-IT-NVFP4", 2050, 64, 41_440),
+    ],
+)
+def test_caches_in_8_bits_have_blocks_of_their_own_on_hopper_by_the_engines_own_arithmetic(
+    name, blocks, size, tokens
+):
+    """The engine chooses and counts them without a GPU, at 10 GiB and 32,768 tokens a request."""
+    found = plan(listed(name), prefix_caching=True, max_num_batched_tokens=8192)
+    held = found.blocks([10 * GIB + 12_345_678])
+    assert (held, found.block_tokens, found.tokens_line(held, 32_768)) == (blocks, size, tokens)
+
+
+def test_models_of_nothing_but_states_have_no_prefix_caching_by_default():
+    engine = engine_facts("vllm", "0.33.0")
+    assert not prefix_caching_by_default(listed("tiiuae/falcon-mamba-7b-instruct"), engine)
+    assert prefix_caching_by_default(known.nemotron3_nano(), engine)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from plimsoll.facts.architecture import (
     Mixer,
     Span,
 )
+from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version, release
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu, Vendor
@@ -38,8 +39,12 @@ PREFILL_CHECKPOINTS: Final = Version(0, 33)
 SCAN_CHECKPOINTS: Final = Version(0, 32)
 """From here at the latest the second Mamba's scan does too, on every GPU and at any token."""
 FLASH_LATENT: Final = Version(0, 14)
-"""From here Hopper's first choice for latent attention takes blocks of any whole 16 tokens."""
+"""From here Hopper's first choice for latent attention takes blocks of any whole 16 tokens; of 8 bits it reads none."""
 FLASHINFER_LATENT: Final = Version(0, 16)
+WIDE_HEADS_IN_TILES: Final = Version(0, 32)
+"""From here at the latest Hopper reads heads of 512 from a cache of 8 bits in tiles of 64 tokens."""
+WIDEST: Final = 512
+TILE: Final = 64
 
 
 def version_of(engine: EngineFacts) -> Version:
@@ -51,9 +56,10 @@ _known: Final = cache(release)
 
 
 def prefix_caching_by_default(arch: Architecture, engine: EngineFacts) -> bool:
-    """Models with states got prefix caching by default later than the others."""
+    """Models with states got prefix caching by default later than the others; those of nothing but states have none."""
     if arch.is_hybrid:
-        return version_of(engine) >= STATES_CACHED_BY_DEFAULT
+        attends = any(isinstance(layer.mixer, Attention | LatentAttention) for layer, _ in arch.kinds)
+        return attends and version_of(engine) >= STATES_CACHED_BY_DEFAULT
     return engine.prefix_caching_default
 
 
@@ -66,7 +72,8 @@ def cache_rules(
         batches = 2 if layout.pipeline == 1 else layout.pipeline + 1
     stride = _checkpoint_stride(arch, gpu, version) if settings.prefix_caching else 0
     return CacheRules(
-        block_tokens=settings.block_size or _kernel_block(arch, gpu, version, engine),
+        block_tokens=settings.block_size
+        or _kernel_block(arch, gpu, version, engine, cache_dtype(arch, settings.kv_dtype)),
         state_cached=settings.prefix_caching and arch.is_hybrid,
         state_stride=max(1, stride),
         state_checkpoints=1 if stride else 0,
@@ -88,20 +95,31 @@ def _checkpoint_stride(arch: Architecture, gpu: Gpu, version: Version) -> int:
     return 16 if mixers[0].split_conv else 64
 
 
+def _has_widest(arch: Architecture) -> bool:
+    return any(
+        isinstance(layer.mixer, Attention) and layer.mixer.head_dim == WIDEST for layer, _ in arch.kinds
+    )
+
+
 def _is_scan(mixer: Mixer | None) -> bool:
     """The second Mamba; the first one and short convolutions have other kernels."""
     return isinstance(mixer, Mamba) and mixer.dt_rank is None and mixer.state_size > 0
 
 
-def _kernel_block(arch: Architecture, gpu: Gpu, version: Version, engine: EngineFacts) -> int:
-    """Latent attention has kernels of its own, with block sizes of their own."""
+def _kernel_block(arch: Architecture, gpu: Gpu, version: Version, engine: EngineFacts, dtype: Dtype) -> int:
+    """Latent attention has kernels of its own, with block sizes of their own; so have the widest heads in 8 bits on Hopper."""
     mixers = [layer.mixer for layer in arch.layers if isinstance(layer.mixer, LatentAttention)]
-    if not mixers or gpu.vendor is not Vendor.NVIDIA:
+    if gpu.vendor is not Vendor.NVIDIA:
         return engine.default_block_size
+    if not mixers:
+        wide = version >= WIDE_HEADS_IN_TILES and gpu.architecture == "hopper" and dtype is Dtype.FP8
+        return (
+            max(engine.default_block_size, TILE) if wide and _has_widest(arch) else engine.default_block_size
+        )
     if any(mixer.indexer is not None for mixer in mixers):
         return 64
     if gpu.architecture == "hopper":
-        return 64 if version < FLASH_LATENT else 16
+        return 64 if version < FLASH_LATENT or dtype is Dtype.FP8 else 16
     if gpu.architecture == "blackwell" and gpu.compute.startswith("10"):
         return 128 if version < FLASHINFER_LATENT else 64
     return engine.default_block_size
