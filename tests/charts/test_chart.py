@@ -8,7 +8,9 @@ import pytest
 import yaml
 
 from charts.generate import CHART, described, generated
+from plimsoll import __version__
 from plimsoll.api.config import OperatorConfig
+from plimsoll.api.crd import crd_yaml
 from plimsoll.kube.kinds import CHILDREN, NODE, OWNER, POD
 from plimsoll.kube.rbac import PATH, rbac_yaml, rules, webhook_rules
 from plimsoll.render.routing import OPERATOR
@@ -21,6 +23,20 @@ GOLDEN = sorted((ROOT / "tests/charts/golden").glob("*.yaml"))
 def test_a_file_made_from_the_values_is_up_to_date(file: str) -> None:
     made = {path.name: text for path, text in generated().items()}
     assert (CHART / file).read_text() == made[file], "run `make generate`"
+
+
+def test_the_operators_image_is_months_behind_the_fields_of_the_crd() -> None:
+    """production-stack 842: fields that the CRD let in waited for an image that could read them. Here a chart is of one release: its
+    CRD is made from the code that reads it, and its image is that code's, unless who installs it names another."""
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+    assert (CHART / "files/crd.yaml").read_text() == crd_yaml()
+    image = yaml.safe_load((CHART / "values.yaml").read_text())["image"]
+    assert (image["tag"], image["digest"]) == ("", "")
+    rendered = yaml.safe_load_all((ROOT / "tests/charts/golden/default.yaml").read_text())
+    (operator,) = (one for one in rendered if one and one["kind"] == "Deployment")
+    (container,) = operator["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == f"{image['repository']}:{__version__}"
 
 
 def test_the_rights_in_the_chart_are_up_to_date() -> None:

@@ -122,6 +122,7 @@ def test_a_replica_is_placed_in_part_into_an_nvlink_clique_that_is_full(
     assert made.replicas == sum(placed.values())
     if made.replicas < 2:
         assert made.outcome is Outcome.SHORT
+        assert "all 2 of a replica nodes of one NVLink domain" in finding(made, "NoFreeGPUs").message
 
 
 def test_ranks_that_share_every_layer_are_placed_without_looking_at_nvlink() -> None:

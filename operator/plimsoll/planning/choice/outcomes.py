@@ -81,9 +81,12 @@ def no_room(shown: PlanSet, pools: Sequence[Pool], wanted: int, placed: int, own
         )
         others = f"; held by {', '.join(holders[:MOST_NAMED])}" if holders else ""
         reason = "NoFreeGPUs"
+        # Ranks that share every layer speak to one another over NVLink alone.
+        joined = shown.layout.tensor > shown.shape.devices
+        together = f", and all {shown.shape.pods} of a replica nodes of one NVLink domain" if joined else ""
         message = (
             f"{found} free GPUs: {free:,} {shown.hardware} are free, each pod of {shown.layout} needs {shown.shape.devices} on one node"
-            f"{others}"
+            f"{together}{others}"
         )
         remedy = "free those GPUs, a higher priority, or fewer replicas"
     else:
