@@ -201,6 +201,15 @@ def test_lost_hardware_is_waited_for_where_nothing_else_could_hold_it_and_what_s
     assert found.outcome is Outcome.DOES_NOT_FIT, "an edit that leads nowhere is told as such"
 
 
+def test_more_replicas_than_before_of_what_has_no_node_any_more_are_told_to_lack_it():
+    """Found by a storm: the sentence about hosts that are too small looked for the largest of none."""
+    asked = deployment(workload=CHAT, replicas=3)
+    again = planned(asked, pool("L40S-48GB", 4, free={0: 2}), pinned=pinned_plan())
+    assert again.outcome is Outcome.SHORT
+    assert "HardwareGone" in reasons(again)
+    assert "NoHostMemory" not in reasons(again)
+
+
 def test_lost_hardware_is_a_new_plan_on_what_is_left():
     again = planned(
         deployment(workload=CHAT), pool("L40S-48GB", 4), pinned=pinned_plan(), event=Event.LOST_HARDWARE

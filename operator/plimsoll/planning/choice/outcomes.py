@@ -104,9 +104,11 @@ def no_room(shown: PlanSet, pools: Sequence[Pool], wanted: int, placed: int, own
 
 
 def no_host(shown: PlanSet, slots: Sequence[Slot]) -> Finding:
-    """Devices are there, but on hosts that are too small for the pod."""
+    """Devices are there, but on hosts that are too small for the pod; or those of a pinned set are there no more."""
     asked = shown.resources
     pools = [pool for slot in slots if same_devices(slot.hardware, shown.hardware) for pool in slot.pools]
+    if not pools:
+        return gone(shown)
     large = [pool for pool in pools if has_memory(pool, asked)]
     if large:
         free = max(pool.host_free_disk_bytes or 0 for pool in large)
