@@ -85,6 +85,9 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
     if failures and refuge and rules.automatic:
         return _back(scene, refuge)
     rollout = _moving(scene) if scene.old else _settling(scene)
+    if spent and rollout.reason == "RolledOut":
+        told = f"0 of {scene.total} replicas are on the new set, 0 on the old"
+        rollout = replace(rollout, reason="RollingOut", message=told)
     return replace(
         rollout,
         targets=(*rollout.targets, *(Target(name=one.name, replicas=0, state="Draining") for one in spent)),
