@@ -14,6 +14,7 @@ from tests.facts.known_models import known
         ("google/gemma-4-26B-A4B", 560, 280, False),
         ("mistralai/Mistral-Small-3.1-24B-Instruct-2503", 439, 3_025, False),
         ("meta-llama/Llama-4-Scout-17B-16E-Instruct", 870, 17 * 144, True),
+        ("HuggingFaceTB/SmolVLM2-2.2B-Instruct", 434, 729, True),
         ("Qwen/Qwen3-32B", None, None, None),
     ],
 )

@@ -79,7 +79,7 @@ _GATED = frozenset({"gemma4_vision", "pixtral", "aimv2"})
 # Families whose config names an encoder without its sizes: width, layers, inner width.
 _NAMED = {"phi3_v": (1024, 24, 4096), "phi4mm": (1152, 27, 4304), "molmo": (1024, 23, 4096)}
 # Encoders whose matrices the engine cuts over ranks in every version known here; of others each rank holds a copy.
-_SHARDED = ("qwen", "llava", "llama4", "kimi_k25", "gemma3", "glm4v", "intern")
+_SHARDED = ("qwen", "llava", "llama4", "kimi_k25", "gemma3", "glm4v", "intern", "smolvlm", "idefics3")
 
 
 def _unstated(outer: Fields, text: int, assumed: list[str]) -> VisionEncoder | None:
@@ -137,6 +137,8 @@ def _merge(outer: Fields, inner: Fields) -> int:
 
 def _projector(outer: Fields, inner: Fields, hidden: int, text: int, merge: int) -> int:
     """What turns patches into tokens. Deep stacks (Qwen3-VL) have one more of the same for each level."""
+    if outer.model_type.startswith(("idefics3", "smolvlm")):  # one matrix from squares of patches
+        return hidden * (outer.integer("scale_factor", least=1) or 2) ** 2 * text
     if outer.model_type.startswith(("gemma3", "gemma4", "paligemma")):
         return hidden * text
     if outer.model_type in {"mistral3", "pixtral"}:
