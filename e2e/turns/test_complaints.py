@@ -7,12 +7,13 @@ under topology, status and trust, rollout, and GitOps.
 from __future__ import annotations
 
 import json
+import shlex
 import time
 
 import pytest
 
 from cluster.api import Object
-from common import eventually
+from common import ROOT, eventually
 from plimsoll import names
 from turns.crashes import DIES
 from turns.draining import drained
@@ -159,6 +160,33 @@ def test_reverting_mid_rollout_deletes_the_serving_generation(desk: Desk) -> Non
     assert desk.says("Ready", "True", "Serving")
     assert eventually(lambda: desk.deployments() == {old: 1})
     assert serving <= {one["metadata"]["uid"] for one in desk.pods()}
+
+
+def test_no_guide_says_how_to_change_what_serves_and_how_to_go_back(desk: Desk) -> None:
+    """Dynamo 14085: fields were listed, and no procedure. Here the guide's own commands are run, one after the other."""
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    before = desk.deployments()
+    guide = (ROOT / "docs/operator.md").read_text().partition("## A change, and the way back")[2]
+    commands = guide.partition("```sh\n")[2].partition("```")[0].splitlines()
+    seen = set[str]()
+    for command in commands:
+        kubectl, *words = shlex.split(command, comments=True)
+        done = desk.cluster.kubectl("-n", desk.namespace, *words)
+        assert (kubectl, done.returncode) == ("kubectl", 0), done.stderr
+        seen |= set(desk.deployments())
+    assert len(seen) == 2, "it changed on the way"
+    assert eventually(lambda: desk.deployments() == before)
+
+
+def test_the_old_pod_is_gone_and_nothing_comes_after_it(desk: Desk) -> None:
+    """Kthena 372: of one replica that is replaced the old pod was deleted, which woke nobody."""
+    desk.apply(rollout={"strategy": "replace"})
+    assert desk.says("Ready", "True", "Serving")
+    (old,) = desk.deployments()
+    desk.apply(rollout={"strategy": "replace"}, podAnnotations={"edit": "2"})
+    assert eventually(lambda: len(desk.deployments()) == 1 and old not in desk.deployments())
+    assert desk.says("Ready", "True", "Serving")
 
 
 def test_new_pods_are_duplicated_during_a_rollout(desk: Desk) -> None:
