@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cluster import Cluster
 from common import eventually
+from plimsoll import names
 from turns.crashes import LARGE, WIDE
 from turns.draining import drained
 from turns.running import Desk, Operator
@@ -61,6 +62,26 @@ def test_a_node_under_a_group_is_drained_by_a_further_group(
             assert drained(place, node) >= 2, "the pods of one whole group answer all the while"
         finally:
             lab.kubectl("uncordon", node)
+        assert place.says("Progressing", "True", "RolledOut")
+        assert place.says("Ready", "True", "Serving")
+        assert eventually(lambda: len(place.pods()) == 2)
+
+
+def test_groups_that_a_deletion_has_orphaned_in_the_midst_of_a_rollout_end_with_the_next_one_of_the_name(
+    lab: Cluster, place: Desk, tmp_path: Path
+) -> None:
+    """Found by a storm: nobody ended the set that was not wanted any more, and its pods held two nodes for ever."""
+    slow = {"e2e.plimsoll.dev/starts-after": "10m"}
+    with Operator(lab, tmp_path):
+        place.apply(model=LARGE, topology=WIDE)
+        assert place.says("Ready", "True", "Serving")
+        place.apply(model=LARGE, topology=WIDE, podAnnotations=slow)
+        assert eventually(lambda: len(place.pods()) == 4)
+        lab.api.delete(f"{place.path()}?propagationPolicy=Orphan")
+        # It is there until the garbage collector has let its children go.
+        assert eventually(lambda: place.items(f"{names.API_VERSION}/{names.PLURAL}") == [])
+        place.apply(model=LARGE, topology=WIDE)
+        assert eventually(lambda: len(place.items("apps/v1/statefulsets")) == 2)
         assert place.says("Progressing", "True", "RolledOut")
         assert place.says("Ready", "True", "Serving")
         assert eventually(lambda: len(place.pods()) == 2)
