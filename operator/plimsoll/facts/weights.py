@@ -190,7 +190,8 @@ def _linear(mixer: LinearAttention, hidden: int) -> tuple[int, int, int]:
 
 
 def ffn_parameters(ffn: Ffn | None, hidden: int) -> tuple[int, int, int, int]:
-    """Parameters of the dense part, the shared experts, the routed experts, and the router."""
+    """Parameters of the dense part, the shared experts, the routed experts, and of the router with what brings tokens to a narrower
+    width and back: every rank holds both whole, and in full."""
     match ffn:
         case DenseFfn():
             return (3 if ffn.gated else 2) * hidden * ffn.intermediate, 0, 0, 0
@@ -200,9 +201,9 @@ def ffn_parameters(ffn: Ffn | None, hidden: int) -> tuple[int, int, int, int]:
             around = 2 * hidden * ffn.latent if ffn.latent else 0
             return (
                 0,
-                matrices * hidden * ffn.shared_intermediate + around,
+                matrices * hidden * ffn.shared_intermediate,
                 ffn.experts * matrices * width * ffn.intermediate,
-                ffn.experts * (hidden + 1),
+                ffn.experts * (hidden + 1) + around,
             )
     return 0, 0, 0, 0
 

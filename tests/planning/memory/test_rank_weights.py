@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from plimsoll.facts.architecture import MoeFfn, Quantization
 from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.models import lookup
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.memory.rank_weights import rank_weight_bytes
 from tests.planning import architectures as known
@@ -33,6 +34,13 @@ ARCHITECTURES = [
 )
 def test_a_rank_holds_what_logs_say_it_loaded(arch, layout, gib):
     assert rank_weight_bytes(model(arch), layout).largest / GIB == pytest.approx(gib, rel=0.005)
+
+
+def test_every_rank_holds_the_way_to_narrow_experts_and_back_whole():
+    """Of Nemotron 3 Ultra the engine's own classes make 140,538,433,728 bytes a rank of eight."""
+    facts = lookup("nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16")
+    assert facts is not None
+    assert rank_weight_bytes(facts, Layout(tensor=8)).largest == pytest.approx(140_538_433_728, rel=0.001)
 
 
 def test_one_rank_holds_the_whole_checkpoint():
