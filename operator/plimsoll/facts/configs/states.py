@@ -21,7 +21,9 @@ def state_mixer(fields: Fields, hidden: int, kind: str, dtype: Dtype) -> Mixer:
 
 
 def _state_dtype(fields: Fields, default: Dtype) -> Dtype:
-    return fields.dtype("mamba_ssm_cache_dtype", "mamba_ssm_dtype") or default
+    """As the config says; where it does not, the engine keeps this one family's states in full precision."""
+    stated = fields.dtype("mamba_ssm_cache_dtype", "mamba_ssm_dtype")
+    return stated or (Dtype.FLOAT32 if fields.model_type == "nemotron_h" else default)
 
 
 def _mamba(fields: Fields, hidden: int, dtype: Dtype) -> Mamba:
