@@ -14,6 +14,11 @@ from cluster import Cluster
 from cluster.fleet import read_fleet
 from cluster.remains import Footprint
 from common import eventually, is_ready, killed_owner
+from plimsoll import names
+from plimsoll.facts.examined import Examined
+from plimsoll.kube.pod_seen import pod_seen
+from plimsoll.status.doctor.deployments import probes
+from plimsoll.status.pod_words import words_of
 from real import Namespace, python_pod, service
 
 pytestmark = pytest.mark.real_node
@@ -33,6 +38,11 @@ for _ in range(100):  # a pod is ready a moment before every node's proxy knows
         print(error, file=sys.stderr)
         time.sleep(0.2)
 """
+SLOW: Final = python_pod(
+    "slow",
+    *("-c", "import time; time.sleep(3600)"),
+    startupProbe={"tcpSocket": {"port": 8000}, "periodSeconds": 2, "failureThreshold": 3},
+)
 OWNER: Final = """
 import json, time
 from cluster import Cluster
@@ -52,6 +62,29 @@ def test_a_pod_answers_by_name_on_every_node(real_namespace: Namespace, node: st
     url = f"http://{host.format(real_namespace.name)}/hostname"
     real_namespace.create_all(python_pod("client", "-c", FETCH, url, node=node))
     assert real_namespace.said("client").strip().endswith("server")
+
+
+def test_a_start_that_its_probe_ends_is_told_by_what_a_kubelet_leaves(real_namespace: Namespace) -> None:
+    """For a condition by the pod alone, since events go; for `plimsoll doctor` by the event."""
+    (engine,) = SLOW["spec"]["containers"]
+    again = {"restartPolicy": "Always", "containers": [{**engine, "name": "engine"}]}
+    metadata = {**SLOW["metadata"], "labels": {names.LABEL_DEPLOYMENT: "chat"}}
+    real_namespace.create_all({**SLOW, "metadata": metadata, "spec": {**SLOW["spec"], **again}})
+    assert eventually(lambda: pod_seen(real_namespace.pod("slow")).late_s > 0)
+    ended = real_namespace.pod("slow")
+    said = words_of(pod_seen(ended))
+    assert said is not None
+    assert (said.reason, pod_seen(ended).late_s) == ("ProbeTooShort", 6)
+    assert "after 6 s, before it had loaded its model" in said.message
+    assert "spec.rollout.deadlineSeconds" in said.remedy
+    asked = {"metadata": {"name": "chat", "namespace": real_namespace.name}}
+
+    def found() -> list[str]:
+        events = real_namespace.cluster.api.items(f"/api/v1/namespaces/{real_namespace.name}/events")
+        seen = Examined(now=0.0, deployments=(asked,), pods=(ended,), events=tuple(events))
+        return [one.reason for one in probes(seen)]
+
+    assert eventually(lambda: found() == ["ProbeTooShort"])
 
 
 def test_the_host_reaches_pods_and_services(real_namespace: Namespace) -> None:
