@@ -324,12 +324,6 @@ def test_devices_by_claim_are_free_until_a_claim_has_them():
     assert dict(only(observe([bare], pods, slices)).free) == {2: 1}
 
 
-def test_a_card_that_plugin_and_driver_both_offer_is_counted_once():
-    slices = [resource_slice([dra_gpu(f"gpu-{i}") for i in range(8)])]
-    pool = only(observe([node()], [], slices))
-    assert (pool.via_dra, pool.devices_per_node) == (False, 8)
-
-
 def test_a_slice_may_come_before_or_after_its_node_and_go_again():
     bare, item = node(devices={}), resource_slice([dra_gpu("gpu-0")])
     early, late = fleet_of([bare], [], [item]), fleet_of([bare], [])

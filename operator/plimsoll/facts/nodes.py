@@ -146,10 +146,14 @@ def _devices(
     problems += node.reading.problems
     found = [dra.Claimable(device, ()) for device in node.reading.devices]
     labels = dict(zip(node.keys, node.values, strict=True))
-    # A card that both a device plugin and a driver for claims hand out is one card; the plugin's count is taken.
-    plugged = {device.gpu.vendor for device in node.reading.devices}
+    # A card that both a device plugin and a driver for claims hand out is one card; the plugin's count is taken. Where labels hide
+    # what the plugin's are none counts: which of them pods hold is not known either.
     fabric = labels.get(nvidia.CLIQUE)
-    found += (dra.with_fabric(kind, fabric) for kind in by_claim if kind.device.gpu.vendor not in plugged)
+    found += (
+        dra.with_fabric(kind, fabric)
+        for kind in by_claim
+        if kind.device.gpu.vendor not in node.reading.plugged
+    )
     if not found and not problems:
         device, problems = _host(labels, node.memory_bytes)
         found = [dra.Claimable(device, ())] if device else []

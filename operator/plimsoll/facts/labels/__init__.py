@@ -5,6 +5,9 @@ A new vendor is one file with a `read` and one line in `READERS`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.labels import amd, gaudi, intel, nvidia
 from plimsoll.facts.labels.device import Device, NodeFacts, Problem, ProblemReason, Reading
 
@@ -36,12 +39,21 @@ DEVICE_LABELS = (
 )
 """Starts of all label keys that a reader looks at; the others cannot change a reading."""
 
-READERS = (nvidia.read, amd.read, intel.read, gaudi.read)
+READERS = {
+    Vendor.NVIDIA: (nvidia.read, "nvidia.com/"),
+    Vendor.AMD: (amd.read, "amd.com/"),
+    Vendor.INTEL: (intel.read, "gpu.intel.com/"),
+    Vendor.HABANA: (gaudi.read, "habana.ai/"),
+}
+"""With the domain of what the vendor's device plugin lets pods request."""
 
 
 def read_node(node: NodeFacts) -> Reading:
-    """Every device that any vendor's reader finds on the node, and every problem."""
+    """Every device that any vendor's reader finds on the node, every problem, and whose plugins hand out anything at all."""
     result = Reading()
-    for reader in READERS:
-        result += reader(node)
+    for vendor, (read, domain) in READERS.items():
+        found = read(node)
+        offers = any(count > 0 and name.startswith(domain) for name, count in node.allocatable.items())
+        plugged = found.devices or (found.problems and offers)
+        result += replace(found, plugged=frozenset({vendor})) if plugged else found
     return result

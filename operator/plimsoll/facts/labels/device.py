@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from plimsoll.facts.gpus import Gpu
+from plimsoll.facts.gpus import Gpu, Vendor
 
 Pair = tuple[str, str]
 """A label's key and value."""
@@ -71,9 +71,13 @@ class Problem:
 class Reading:
     devices: tuple[Device, ...] = ()
     problems: tuple[Problem, ...] = ()
+    plugged: frozenset[Vendor] = frozenset()
+    """Vendors whose cards a device plugin hands out, whether its node's labels can be read or not."""
 
     def __add__(self, other: Reading) -> Reading:
-        return Reading(self.devices + other.devices, self.problems + other.problems)
+        return Reading(
+            self.devices + other.devices, self.problems + other.problems, self.plugged | other.plugged
+        )
 
 
 def problem(reason: ProblemReason, message: str) -> Reading:
