@@ -7,10 +7,11 @@ from typing import Any, cast
 import pytest
 
 from plimsoll import names
+from plimsoll.facts.serving import Serving
 from plimsoll.kube.child import read_child
 from plimsoll.kube.children import Children
 from plimsoll.kube.door import Door
-from plimsoll.kube.kinds import DEPLOYMENT
+from plimsoll.kube.kinds import CONTROLLER_REVISION, DEPLOYMENT, Kind
 from plimsoll.kube.refusals import Refusals
 from plimsoll.kube.scalers import Scalers
 from plimsoll.kube.serving import Pods, serving
@@ -41,18 +42,22 @@ def pod(made: str) -> Object:
     return {"metadata": about, "spec": {"nodeName": "n"}, "status": {"conditions": [ready]}}
 
 
-def counted(there: Object | None, pod_made: str, bearer: Bearer | None) -> tuple[int, int]:
-    """Sets and ready replicas that are seen."""
+def seen_of(there: Object | None, kind: Kind, shown: Object, bearer: Bearer | None) -> Serving:
     door = cast("Door", None)
     children, pods = Children(door, lambda _: None), Pods(door, lambda _: None)
     if there is not None:
-        child = read_child(DEPLOYMENT, there)
+        child = read_child(kind, there)
         assert child is not None
         children.seen(child, as_of=None, first=False)
-    pods.put(pod(pod_made))
-    seen = serving(
+    pods.put(shown)
+    return serving(
         KEY, children, pods, Scalers(door, lambda _: None), Refusals(door, lambda _: None), bearer=bearer
     )
+
+
+def counted(there: Object | None, pod_made: str, bearer: Bearer | None) -> tuple[int, int]:
+    """Sets and ready replicas that are seen."""
+    seen = seen_of(there, DEPLOYMENT, pod(pod_made), bearer)
     return len(seen.sets), sum(one.ready for one in seen.sets)
 
 
@@ -80,3 +85,20 @@ def test_only_what_the_resource_of_today_made_serves_it(
     there: Object | None, pod_made: str, bearer: Bearer | None, expected: tuple[int, int]
 ) -> None:
     assert counted(there, pod_made, bearer) == expected
+
+
+@pytest.mark.parametrize(
+    ("about", "expected"),
+    [
+        pytest.param({}, 1, id="what serves stays"),
+        pytest.param({"deletionTimestamp": LAST}, 0, id="what leaves does not"),
+        pytest.param({"labels": {**LABELS, names.LABEL_GROUP: "0"}}, 0, id="a group has its own objects"),
+    ],
+)
+def test_a_set_whose_deployment_is_not_seen_has_the_replicas_that_serve(about: Object, expected: int) -> None:
+    """As one whose labels a hand has taken away in the midst of a rollout: taken for none, they would go before others serve."""
+    revision = {**workload("now", LATER), "data": {}}
+    there = pod(LAST)
+    there["metadata"] |= about
+    (seen,) = seen_of(revision, CONTROLLER_REVISION, there, NOW).sets
+    assert seen.replicas == expected

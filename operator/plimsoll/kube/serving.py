@@ -13,7 +13,7 @@ from typing import Final
 
 from plimsoll import names
 from plimsoll.facts.fleet import Fleet
-from plimsoll.facts.serving import PodSeen, Serving, SetSeen
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.child import Child
 from plimsoll.kube.children import Children, Wake
 from plimsoll.kube.door import Door, Object
@@ -189,7 +189,8 @@ def _own(pods: tuple[PodSeen, ...], bearer: Bearer | None, made: Iterable[Child]
 
 def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...], refusals: Refusals) -> SetSeen:
     groups: dict[int, int] = {}
-    replicas, each = 0, 1
+    # While its Deployment is not seen, as one whose labels a hand has taken away, what serves is not to go for it.
+    replicas, each = sum(pod.group is None and pod.stage is Stage.READY for pod in pods), 1
     for child in made:
         if child.workload is None:
             continue

@@ -173,3 +173,12 @@ def test_a_quota_that_refuses_a_surge_is_as_full_as_nodes_are() -> None:
     refused = SetSeen(name="new", replicas=1, refused="exceeded quota: gpus")
     assert numbers(Wanted("new", 2), Rules(by_room=True), old, refused) == {"new": 1, "old": 1}
     assert numbers(Wanted("new", 2), Rules(), old, refused) == {"new": 1, "old": 2}, "who wants it waits"
+
+
+def test_a_refusal_that_is_over_takes_nothing_that_serves() -> None:
+    """It is told for a moment longer, while the pod that was made by then looks for a node."""
+    old = shown("old", Stage.READY, Stage.READY)
+    for stage in (Stage.UNSCHEDULED, Stage.LOADING):
+        made = PodSeen(name="n", uid="n", stage=stage, created=10**6, since=10**6)
+        new = SetSeen(name="new", replicas=1, refused="exceeded quota: gpus", pods=(made,))
+        assert numbers(Wanted("new", 2), Rules(by_room=True), old, new) == {"new": 1, "old": 2}

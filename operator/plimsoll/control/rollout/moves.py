@@ -251,10 +251,11 @@ def _without_room(scene: _Scene) -> tuple[int, float | None]:
         placed = [pod for pod in seen.pods if pod.stage not in NOWHERE | {Stage.LEAVING}]
         there = len(placed) if seen.pods_per_replica == 1 else len({pod.group for pod in placed})
         lacking = max(0, seen.replicas - there)
-        if rules.by_room and not seen.refused:
+        if rules.by_room:
             left = [pod.created + PLACE_SECONDS - scene.now for pod in seen.pods if pod.stage in NOWHERE]
             waits += [one for one in left if one > 0]
-            lacking = min(lacking, sum(one <= 0 for one in left))
+            # A refusal is told for a moment longer than it lasts: a pod that is there was not refused.
+            lacking = min(lacking, sum(one <= 0 for one in left) + (seen.missing if seen.refused else 0))
         if rules.replaces or rules.by_room:
             found += lacking
     return found, min(waits, default=None)
