@@ -2,7 +2,7 @@
 
 from plimsoll.facts.gpus import GIB
 from plimsoll.facts.observe import observe
-from tests.facts.cluster import node, pod
+from tests.facts.cluster import cpu_node, node, pod
 
 
 def only(inventory):
@@ -29,6 +29,13 @@ def test_the_emptiest_disk_among_nodes_with_free_devices_tells_how_much_a_pod_ma
 def test_a_disk_that_one_node_does_not_tell_of_is_not_known_and_never_taken_as_none():
     pool = only(observe([on_disk(node("n1"), 900), node("n2")], []))
     assert (pool.host_disk_bytes, pool.host_free_disk_bytes) == (None, None)
+
+
+def test_what_is_left_of_a_disk_is_not_known_on_hosts_whose_pods_hold_no_devices():
+    """The deployment's own pods fill it as others' do, and an edit of the only replica would wait for itself."""
+    own = pod("own", on="c1", requests={"cpu": "8", "ephemeral-storage": "60Gi"}, deployment="chat")
+    pool = only(observe([on_disk(cpu_node("c1"), 100)], [own]))
+    assert (pool.host_disk_bytes, pool.host_free_disk_bytes) == (100 * GIB, None)
 
 
 def test_disks_divide_no_pool_and_change_no_key():

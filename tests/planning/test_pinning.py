@@ -97,6 +97,16 @@ def test_a_disk_that_others_fill_is_no_lost_hardware():
     assert "HardwareGone" not in reasons(again)
 
 
+def test_a_disk_that_is_smaller_than_planned_is_no_lost_hardware_where_its_pods_serve():
+    """A patch of the pods, or a policy of the cluster's, asks for less; another node with more disk moves nobody."""
+    serves = pool(nodes=1, host_disk_bytes=2**30, host_free_disk_bytes=0, held={"team-a/chat": 8})
+    large = pool(key="large", host_disk_bytes=2**40, host_free_disk_bytes=2**40, price_per_hour="9")
+    again = planned(deployment(workload=CHAT), serves, large, pinned=pinned_plan(), event=Event.LOST_HARDWARE)
+    assert again.pinning is not None
+    assert again.pinning.kept
+    assert "HardwareGone" not in reasons(again)
+
+
 def retuned(first, field, value):
     """The plan with a setting changed, as a retune that was found good leaves it."""
     (chosen,) = first.sets

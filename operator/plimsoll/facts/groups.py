@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.inventory import Pool
 from plimsoll.facts.shapes import Node, Offer, Pair, Shape
 from plimsoll.facts.usage import Usage
@@ -101,6 +102,8 @@ class Group:
         most_cpu: int | None = None
         most_memory: int | None = None
         disk, free_disk = _Most(), _Most()
+        # Pods on CPUs hold no devices, so nothing would tell a disk that a deployment's own pods fill from one that others do.
+        blurred = device.gpu.vendor is Vendor.CPU
         for node, offer in self._members.values():
             used = self._taken(usage, node, offer, held, without)
             if node.away:
@@ -113,7 +116,7 @@ class Group:
             most_cpu = max(most_cpu or 0, node.cpu_millis - cpu)
             disk.see(node.disk_bytes)
             if used < device.count:
-                free_disk.see(None if node.disk_bytes is None else max(0, node.disk_bytes - asked))
+                free_disk.see(None if blurred or node.disk_bytes is None else max(0, node.disk_bytes - asked))
         return Pool(
             key=self.key,
             gpu=device.gpu,

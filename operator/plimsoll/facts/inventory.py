@@ -74,7 +74,8 @@ class Pool:
     host_disk_bytes: int | None = None
     """On the node of most: local disk that pods may ask for; None where a node does not say."""
     host_free_disk_bytes: int | None = None
-    """On the node of most among those with free devices: local disk that no pod has asked for; None where it is not known."""
+    """On the node of most among those with free devices: local disk that no pod has asked for; None where it is not known, as on
+    hosts without accelerators, whose pools do not say whose pods are there."""
     notes: tuple[str, ...] = ()
     """What a reader of this pool should be told, e.g. a memory label believed against the catalogue."""
 

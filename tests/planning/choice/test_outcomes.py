@@ -63,6 +63,12 @@ def test_gpus_beside_disks_that_are_full_are_said_to_be_and_a_volume_or_another_
     assert [one.pool for one in cured.sets[0].placements] == ["other"]
 
 
+def test_disks_that_are_too_small_whatever_is_free_are_said_to_be():
+    small = pool(host_disk_bytes=5 * 2**30, host_free_disk_bytes=None, free={0: 2})
+    told = finding(planned(deployment(workload=CHAT), small), "NoHostDisk").message
+    assert told.endswith("of local disk, and no node with H100-SXM-80GB has more than 5.0 GiB")
+
+
 @pytest.mark.parametrize(
     "more",
     [

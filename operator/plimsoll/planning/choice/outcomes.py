@@ -111,14 +111,16 @@ def no_host(shown: PlanSet, slots: Sequence[Slot]) -> Finding:
         return gone(shown)
     large = [pool for pool in pools if has_memory(pool, asked)]
     if large:
-        free = max(pool.host_free_disk_bytes or 0 for pool in large)
+        free = [pool.host_free_disk_bytes for pool in large if pool.host_free_disk_bytes is not None]
+        most = (
+            f"no node with free {shown.hardware} has more than {format_gib(max(free))} of ephemeral-storage left"
+            if free
+            else f"no node with {shown.hardware} has more than {format_gib(max(pool.host_disk_bytes or 0 for pool in large))}"
+        )
         return Finding(
             severity=Severity.WARNING,
             reason="NoHostDisk",
-            message=(
-                f"a pod of {shown.layout} needs {format_gib(asked.disk_bytes)} of local disk, and no node with free "
-                f"{shown.hardware} has more than {format_gib(free)} of ephemeral-storage left"
-            ),
+            message=f"a pod of {shown.layout} needs {format_gib(asked.disk_bytes)} of local disk, and {most}",
             field="storage",
             remedy="nodes with more disk, or a volume for the weights: storage.weights.claim or storage.weights.claimTemplate",
         )

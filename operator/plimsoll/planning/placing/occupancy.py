@@ -72,18 +72,16 @@ class Ground:
         return any(
             room_when_empty(pool, chosen.shape, chosen.layout)
             for pool in self._alike(chosen)
-            if has_memory(pool, asked) and has_disk(pool, asked)
+            if has_memory(pool, asked) and has_disk(pool, asked, self.owner)
         )
 
     def hosts(self, chosen: PlanSet) -> list[Pool]:
-        """Pools of the set's devices whose hosts have the memory and the disk for a pod."""
-        return [pool for pool in self._alike(chosen) if holds_pod(pool, chosen.resources, self.owner)]
+        """Pools of the set's devices, as they are by now, whose hosts have the memory and the disk for a pod."""
+        alike = [self.pools[pool.key] for pool in self._alike(chosen)]
+        return [pool for pool in alike if holds_pod(pool, chosen.resources, self.owner)]
 
     def _alike(self, chosen: PlanSet) -> list[Pool]:
-        """Pools of the set's devices."""
+        """Pools of the set's devices, as they were before any set took them up."""
         return [
-            self.pools[pool.key]
-            for slot in self.slots
-            if same_devices(slot.hardware, chosen.hardware)
-            for pool in slot.pools
+            pool for slot in self.slots if same_devices(slot.hardware, chosen.hardware) for pool in slot.pools
         ]

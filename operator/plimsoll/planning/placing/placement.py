@@ -190,21 +190,25 @@ def room_when_empty(pool: Pool, shape: Shape, layout: Layout) -> int:
 
 
 def holds_pod(pool: Pool, asked: PodResources, owner: str) -> bool:
-    """Whether the pool's hosts have the memory and the disk that a pod asks for, as far as they say; where the owner's pods are, theirs
-    are there already."""
-    if not has_memory(pool, asked) or not has_disk(pool, asked):
+    """Whether the pool's hosts have the memory and the disk that a pod asks for, as far as they say."""
+    if not has_memory(pool, asked) or not has_disk(pool, asked, owner):
         return False
     free = pool.host_free_disk_bytes
-    return free is None or free >= asked.disk_bytes or pool.declared_nodes > 0 or pool.held.get(owner, 0) > 0
+    return free is None or free >= asked.disk_bytes or pool.declared_nodes > 0 or _serves(pool, owner)
 
 
 def has_memory(pool: Pool, asked: PodResources) -> bool:
     return pool.host_memory_bytes is None or pool.host_memory_bytes >= asked.memory_bytes
 
 
-def has_disk(pool: Pool, asked: PodResources) -> bool:
-    """Whether a node's disk would do if nothing else had asked for any."""
-    return pool.host_disk_bytes is None or pool.host_disk_bytes >= asked.disk_bytes
+def has_disk(pool: Pool, asked: PodResources, owner: str) -> bool:
+    """Whether a node's disk would do if nothing else had asked for any. Where the owner's pods are it did: a patch of theirs, or a policy
+    of the cluster's, may ask for less than the plan says."""
+    return pool.host_disk_bytes is None or pool.host_disk_bytes >= asked.disk_bytes or _serves(pool, owner)
+
+
+def _serves(pool: Pool, owner: str) -> bool:
+    return pool.held.get(owner, 0) > 0
 
 
 def take(free: Mapping[int, int], shape: Shape, replicas: int) -> dict[int, int]:
