@@ -9,6 +9,7 @@ from plimsoll.facts.learned import (
     MOST_BYTES,
     MOST_ENTRIES,
     NOTHING,
+    Learned,
     Residual,
     added,
     export_learned,
@@ -160,10 +161,21 @@ ALL = st.builds(
 )
 
 
+def place(entry: Residual) -> tuple[LearnedKey, str]:
+    return entry.key, entry.term
+
+
+def places(value: Learned) -> set[tuple[LearnedKey, str]]:
+    return {place(entry) for entry in value.residuals}
+
+
 @given(ALL, ALL, ALL)
 def test_what_was_learned_since_is_added_and_what_somebody_took_out_stays_out(there, own, since):
     after = added(there, own, since=since)
-    assert {*own.residuals} - {*since.residuals} <= {*after.residuals}
+    out = places(since) - places(there)
+    fresh = {*own.residuals} - {*since.residuals}
+    assert {entry for entry in fresh if place(entry) not in out} <= {*after.residuals}
+    assert not places(after) & out
     assert {*own.speeds} - {*since.speeds} <= {*after.speeds}
     assert {*after.residuals} <= {*there.residuals} | {*own.residuals} - {*since.residuals}
     assert {*after.speeds} <= {*there.speeds} | {*own.speeds} - {*since.speeds}

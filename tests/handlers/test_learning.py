@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -311,6 +312,17 @@ def test_what_is_learned_just_before_a_person_s_hand_is_not_taken_out_with_what_
         store.edit(learned([entry("b")]))
         await asyncio.sleep(300)
         assert kept(store) == {"b", "c"}
+
+    living(Store(learned([entry("a"), entry("b")])), main)
+
+
+def test_an_entry_that_a_person_takes_out_while_it_is_learned_on_stays_out() -> None:
+    async def main(measured: Measured, store: Store, _: Any) -> None:
+        teach(measured, replace(entry("a"), bytes=200, starts=2))
+        store.edit(learned([entry("b")]))
+        await asyncio.sleep(300)
+        assert kept(store) == {"b"}
+        assert {one.key.model for one in measured.own.residuals} == {"b"}
 
     living(Store(learned([entry("a"), entry("b")])), main)
 

@@ -124,8 +124,13 @@ def merged(own: Learned, seed: Learned) -> Learned:
 
 
 def added(there: Learned, own: Learned, *, since: Learned) -> Learned:
-    """What lies there with what was learned of our own since then, which whoever wrote there could not know of."""
-    lessons = sorted({*own.residuals} - {*since.residuals})
+    """What lies there with what was learned of our own since then, which whoever wrote there could not know of. One more start of an
+    entry that was taken out there does not bring it back: it is of one piece with all that was taken out."""
+    here = {(entry.key, entry.term) for entry in there.residuals}
+    out = {(entry.key, entry.term) for entry in since.residuals} - here
+    lessons = sorted(
+        entry for entry in {*own.residuals} - {*since.residuals} if (entry.key, entry.term) not in out
+    )
     speeds = {*own.speeds} - {*since.speeds}
     if not lessons and not speeds:
         return there
