@@ -1,5 +1,7 @@
-"""Every policy on the same traces, models, GPUs and seeds: who is served within the limits, and what it costs.
+"""Every policy on the same traces, models, GPUs and seeds: how far the limits are kept, and what it costs.
 
+SLO attainment is the smaller of two shares, as a resource promises them: of all requests, those whose first token came in time
+(one that never came is late), and of all gaps between tokens, of all answers together, those within their limit.
 Baselines run with the setting that was cheapest on another trace (settings are printed), a constant number and the oracle
 with what hindsight says. Equal GPU-hours: each baseline is swept over its main parameter, and its attainment at our
 GPU-hours is read between its points. The world is drawn around the planner's belief by seed; policies see scrapes only.

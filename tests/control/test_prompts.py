@@ -202,6 +202,20 @@ def test_hours_show_how_many_first_tokens_are_late(slow: int, risen: bool):
     assert prompts.learned(new, said, settled=False, owing=False).late == new.late
 
 
+@pytest.mark.parametrize("late", [0.0, 0.5])
+def test_hours_within_one_limit_say_nothing_of_another_one(late: float):
+    first = Spread.of(Histogram((1.0, 2.0, math.inf), (1000.0, 1000.0, 1000.0), 400.0))
+    said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=first))
+    before = StepMemory(late=late, late_after_s=2.0)
+    same, other, new = (
+        prompts.learned(memory, said, settled=False, owing=False, ttft_s=limit)
+        for memory, limit in ((before, 2.0), (before, 1.0), (StepMemory(), 1.0))
+    )
+    assert same.late == pytest.approx(late, rel=0.01)
+    assert other == new
+    assert decode(StepMemory, encode(other)) == other
+
+
 def test_too_few_first_tokens_show_nothing():
     few = Spread.of(Histogram((2.0, math.inf), (0.0, 20.0), 100.0))
     said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=few))

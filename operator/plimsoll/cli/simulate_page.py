@@ -1,7 +1,7 @@
 """A simulation as one HTML page.
 
 The table of all policies, then for each of the headline's router four timelines over the same axis: replicas, cache, queue,
-and who was served well. Each action is a mark that tells its reason.
+and how far the limits were kept. Each action is a mark that tells its reason.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def _charts(one: Result) -> Iterator[Chart]:
         served = tuple((at, 100 * share) for at, share in one.outcome.served)
         low = min(90.0, *(10 * int(share / 10) for _, share in served)) if served else 0.0
         yield Chart(
-            title="Served within the limits, % of those who arrived",
-            lines=(Line("served", "a", served),),
+            title="Within the limits, %: of first tokens or of gaps between tokens, whichever is less",
+            lines=(Line("within", "a", served),),
             low=low,
             top=100.0,
             target=99.0,

@@ -52,6 +52,8 @@ class StepMemory:
     """Tokens: the variance of what comes to a replica, over its mean."""
     late: float = ALLOWED
     """Share of first tokens that were late in the last hours."""
+    late_after_s: float | None = None
+    """The limit that these were held against: what another one found says nothing of it."""
     skew: float = SKEW_FIRST
     """Tokens of the busiest replica, as a share of the mean one's."""
 
@@ -65,7 +67,8 @@ def learned(
 ) -> StepMemory:
     """With what a minute showed."""
     if ttft_s is not None and (late := _late(signals, ttft_s)) is not None:
-        memory = replace(memory, late=memory.late + HOURS_WEIGHT * (late - memory.late))
+        before = memory.late if memory.late_after_s == ttft_s else ALLOWED
+        memory = replace(memory, late=before + HOURS_WEIGHT * (late - before), late_after_s=ttft_s)
     if settled and (point := _point(signals)) is not None:
         memory = replace(memory, points=memory.points.faded().add(*point))
     if owing:
