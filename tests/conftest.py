@@ -10,12 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
-# No deadline: a slow machine is not a failing test.
-settings.register_profile("steady", derandomize=True, database=None, deadline=None)
+# No deadline, nor one for what is drawn: a slow machine is not a failing test.
+settings.register_profile(
+    "steady",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.register_profile("explore", max_examples=2000, deadline=None)
 settings.load_profile("steady")
 

@@ -25,7 +25,7 @@ def fleet() -> Iterator[Fleet]:
 
 def page(fleet: Fleet, name: str) -> str:
     target = fleet.target("team", name)
-    with urllib.request.urlopen(f"http://{target.address}{target.path}", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://{target.address}{target.path}", timeout=90) as answer:
         return str(answer.read().decode())
 
 
@@ -108,6 +108,6 @@ def test_each_pod_answers_at_its_own_address(fleet: Fleet):
     url = fleet.add("team", "a")
     asked = json.dumps({"prompt": "one two three", "max_tokens": 3}).encode()
     request = urllib.request.Request(f"{url}/v1/completions", asked, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=90) as answer:
         assert json.load(answer)["usage"] == {"prompt_tokens": 4, "total_tokens": 7, "completion_tokens": 3}
     assert sample(fleet, "a").finished == 1

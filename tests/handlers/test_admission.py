@@ -35,6 +35,13 @@ from tests.planning.asking import inventory, pool
 from tests.reconcile.test_known_models import CLAIM, kept
 
 
+@pytest.fixture(autouse=True)
+def _a_busy_machine_is_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds that an API server waits may pass here before the first plan is made: what it needs is read and compiled then."""
+    monkeypatch.setattr(room, "ANSWER_SECONDS", 600.0)
+    monkeypatch.setattr(room, "MODEL_SECONDS", 600.0)
+
+
 class Models:
     """`slow` never answers; what lies on a claim is nothing that the operator reads."""
 

@@ -29,6 +29,7 @@ from plimsoll_runtime.failure import Failure
 from plimsoll_runtime.group import Members, Report, report_of
 from plimsoll_runtime.said import SERVING, Said
 from plimsoll_runtime.sources.trouble import FetchFailed
+from tests.runtime.conftest import PATIENCE
 from tests.runtime.hub_site import TOKEN as HUB_TOKEN
 from tests.runtime.hub_site import Cdn, HubSite, Repository
 from tests.runtime.lora_engine import an_adapter, item, listed, lora_engine
@@ -75,7 +76,7 @@ class Kept:
 
     def until(self, states):
         """While something is fetched beside."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while self.step(0.0) != states:
             assert time.monotonic() < deadline, self.told
             time.sleep(0.005)
@@ -235,7 +236,7 @@ def test_what_is_not_here_is_fetched_beside_all_else_and_loaded_from_where_it_ca
     def fetch(wanted, into, told):
         told("1 of 2 MiB")
         began.set()
-        go_on.wait(30)
+        go_on.wait(PATIENCE)
         return an_adapter(into / "commit")
 
     with lora_engine() as engine:
@@ -243,7 +244,7 @@ def test_what_is_not_here_is_fetched_beside_all_else_and_loaded_from_where_it_ca
         kept.serve()
         kept.declare(item("far"), item("near", an_adapter(tmp_path / "near")))
         kept.step()
-        assert began.wait(30)
+        assert began.wait(PATIENCE)
         assert kept.step() == {"far": "Fetching", "near": "Loaded"}
         assert kept.message("far") == "1 of 2 MiB"
         go_on.set()
@@ -274,7 +275,7 @@ def test_a_fetch_of_what_is_not_declared_any_more_changes_nothing(tmp_path):
     go_on = threading.Event()
 
     def fetch(wanted, into, told):
-        go_on.wait(30)
+        go_on.wait(PATIENCE)
         return an_adapter(into)
 
     with lora_engine() as engine:
@@ -354,7 +355,7 @@ def test_the_supervisor_keeps_adapters_of_the_engine_that_it_started(supervised,
     file.write_bytes(listed(item("one", tmp_path / "nowhere")))
     supervised.engine(own=(f"--adapters={file}", f"--adapters-into={tmp_path / 'into'}"))
     supervised.until_said("adapter one: NotMounted")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while not (told := supervised.facts()["adapters"]):
         assert time.monotonic() < deadline
     assert (told[0]["name"], told[0]["state"], told[0]["word"]) == ("one", "Failed", "NotMounted")

@@ -17,7 +17,7 @@ from plimsoll_runtime.bringing import Wish, Words, bring, missing, wish_of
 from plimsoll_runtime.complete import incomplete
 from plimsoll_runtime.said import FETCHING, Said
 from plimsoll_runtime.sources.trouble import FetchFailed
-from tests.runtime.conftest import ENGINE, Started
+from tests.runtime.conftest import ENGINE, PATIENCE, Started
 from tests.runtime.hub_site import Cdn, HubSite, Repository
 from tests.runtime.small_model import NAME, safetensors, shards
 
@@ -77,7 +77,7 @@ def test_a_supervisor_that_is_killed_while_it_fetches_leaves_what_the_next_goes_
                 sys.executable, str(ENGINE), *words, own=(f"--fetch=hf://{NAME}",), environment=environment
             )
             if life == "first":
-                assert cdn.holding.wait(30)
+                assert cdn.holding.wait(PATIENCE)
                 while (one.facts()["progress"] or {"bytes": 0})["bytes"] < 300_000:
                     assert one.process is not None
                 while not any(
@@ -100,7 +100,7 @@ def test_a_supervisor_that_is_to_end_while_it_fetches_does_so(supervised, hub, c
     cdn.hold = threading.Event()
     start(supervised, hub, f"hf://{NAME}")
     supervised.until("fetching")
-    assert cdn.holding.wait(30)
+    assert cdn.holding.wait(PATIENCE)
     supervised.send(signal.SIGTERM)
     assert supervised.end() == 0
     assert not supervised.message.exists()
