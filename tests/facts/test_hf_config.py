@@ -142,7 +142,7 @@ def test_tying_defaults_by_family(model_type, tied):
         ("Qwen/Qwen2.5-7B-Instruct", {"full": 28}),
         ("XiaomiMiMo/MiMo-V2-Flash", {"full": 9, "sliding": 39}),
         ("CohereLabs/c4ai-command-r7b-12-2024", {"full": 8, "sliding": 24}),
-        ("microsoft/Phi-3-mini-128k-instruct", {"full": 32}),
+        ("microsoft/Phi-3-mini-128k-instruct", {"sliding": 32}),
         ("nvidia/Llama-3_3-Nemotron-Super-49B-v1", {"full": 49}),
     ],
 )
@@ -205,6 +205,26 @@ def test_sparse_latent_attention_has_an_indexer_where_it_does_not_share_one():
     )
     shared = [m for m in mixers(arch_of("zai-org/GLM-5.3"), LatentAttention) if m.indexer is None]
     assert 0 < len(shared) < 78
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"index_topk_pattern": "FFFSSSFS"},
+        {"indexer_types": ["full"] * 3 + ["shared"] * 3 + ["full", "shared"]},
+        {"index_topk_freq": 4, "index_skip_topk_offset": 3},
+    ],
+)
+def test_a_config_says_in_three_ways_which_layers_read_what_others_picked(said):
+    sparse = {**catalogue_config("deepseek-ai/DeepSeek-V3.2"), "num_hidden_layers": 8, **said}
+    layers = mixers(parsed(sparse), LatentAttention)
+    assert [m.indexer is None for m in layers] == [False] * 3 + [True] * 3 + [False, True]
+
+
+def test_a_window_wider_than_the_context_still_makes_sliding_layers_as_the_engine_counts_them():
+    """The engine keeps one block more for such a request: of 82,000 tokens of Phi-4-mini it says 81,959."""
+    layers = mixers(arch_of("microsoft/Phi-4-mini-instruct"), Attention)
+    assert {(m.span, m.window) for m in layers} == {(Span.SLIDING, 262_144)}
 
 
 def test_compressed_layers_carry_their_ratio():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.facts.architecture import MoeFfn, Quantization
+from plimsoll.facts.architecture import Mamba, MoeFfn, Quantization
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.models import lookup
 from plimsoll.planning.layouts.layout import Layout
@@ -57,6 +57,19 @@ def test_key_value_heads_stop_shrinking_where_ranks_outnumber_them():
     keys_and_values = 94 * 4096 * 4 * 128 * 2 * 2
     others = four.largest - keys_and_values / 4
     assert eight.largest - keys_and_values / 4 == pytest.approx(others / 2, rel=0.01)
+
+
+def test_every_rank_holds_the_only_group_of_a_state_space_mixer():
+    """On four ranks the engine makes four groups of one, so that each has as much as where there were four."""
+
+    def on_a_rank(groups: int, ranks: int) -> int:
+        mixer = Mamba(
+            heads=64, head_dim=64, groups=groups, state_size=128, conv_kernel=4, state_dtype=Dtype.FLOAT32
+        )
+        return rank_weight_bytes(model(known.architecture([mixer] * 8)), Layout(tensor=ranks)).largest
+
+    assert on_a_rank(1, 4) == pytest.approx(on_a_rank(4, 4), rel=1e-4)
+    assert on_a_rank(1, 1) < on_a_rank(4, 1)
 
 
 def test_experts_are_cut_over_data_parallel_ranks_and_attention_is_not():

@@ -39,12 +39,10 @@ def layer_kinds(fields: Fields, count: int) -> tuple[str, ...]:
 
 
 def window(fields: Fields) -> int | None:
-    """The sliding window in force; a window at least as wide as the context hides nothing."""
+    """The sliding window in force; one wider than the context hides nothing, yet the engine groups and counts its layers as sliding."""
     if fields.flag("use_sliding_window") is False:
         return None
-    width = fields.integer("sliding_window", "sliding_window_size", "local_attention")
-    most = fields.integer("max_position_embeddings")
-    return None if not width or (most is not None and width >= most) else width
+    return fields.integer("sliding_window", "sliding_window_size", "local_attention") or None
 
 
 def _checked(fields: Fields, kinds: Sequence[str], count: int) -> tuple[str, ...]:

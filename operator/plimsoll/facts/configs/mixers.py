@@ -160,8 +160,7 @@ def _expanded(fields: Fields) -> Attention:
 
 def _indexer(fields: Fields, layer: int) -> Indexer | None:
     top_k = fields.integer("index_topk", least=1)
-    kinds = fields.sequence("indexer_types")
-    if top_k is None or (kinds is not None and layer < len(kinds) and kinds[layer] == "shared"):
+    if top_k is None or _reads_others_picks(fields, layer):
         return None
     return Indexer(
         heads=fields.required("index_n_heads"),
@@ -169,6 +168,20 @@ def _indexer(fields: Fields, layer: int) -> Indexer | None:
         top_k=top_k,
         pool=fields.integer("index_kpool", least=1) or 1,
     )
+
+
+def _reads_others_picks(fields: Fields, layer: int) -> bool:
+    """True where a layer attends to what the scorer of an earlier one picked, and so has none: by letters (S), by a kind for each
+    layer, or by every how many layers there is one, counted from the last that surely has its own."""
+    letters = fields.text("index_topk_pattern")
+    if letters is not None:
+        return letters[layer : layer + 1] == "S"
+    kinds = fields.sequence("indexer_types")
+    if kinds is not None:
+        return layer < len(kinds) and kinds[layer] == "shared"
+    every = fields.integer("index_topk_freq", least=1) or 1
+    own = fields.integer("index_skip_topk_offset", least=0)
+    return max(layer + 1 - (2 if own is None else own), 0) % every != 0
 
 
 def _block_indexer(fields: Fields, layer: int) -> Indexer | None:

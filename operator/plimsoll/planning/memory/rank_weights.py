@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import accumulate
 from math import ceil
 
-from plimsoll.facts.architecture import Architecture, Attention, Layer, MoeFfn
+from plimsoll.facts.architecture import Architecture, Attention, Layer, Mamba, MoeFfn
 from plimsoll.facts.model import ModelFacts, WeightBytes
 from plimsoll.facts.weights import ffn_parameters, mixer_parameters
 from plimsoll.planning.layouts.layout import Layout
@@ -136,13 +136,19 @@ def _measured(layer: Layer, arch: Architecture, layout: Layout) -> _Layer:
 
 
 def _attention_share(layer: Layer, hidden: int, cut: int, ranks: int) -> float:
-    """1/ranks, but a rank holds at least one key-value head whole."""
-    mixer = layer.mixer
-    if not isinstance(mixer, Attention) or mixer.shares_cache or mixer.kv_heads >= ranks or not cut:
+    """1/ranks, but a rank holds at least one key-value head, or one group of a state-space mixer, whole."""
+    match layer.mixer:
+        case Attention(shares_cache=False) as mixer:
+            vectors = mixer.head_dim + (0 if mixer.values_are_keys else mixer.v_head_dim)
+            alike, each = mixer.kv_heads, hidden * vectors
+        case Mamba(dt_rank=None) as mixer:
+            alike, each = mixer.groups, hidden * 2 * mixer.state_size
+        case _:
+            return 1 / ranks
+    if alike >= ranks or not cut:
         return 1 / ranks
-    vectors = mixer.head_dim + (0 if mixer.values_are_keys else mixer.v_head_dim)
-    keyed = hidden * mixer.kv_heads * vectors / cut
-    return (1 - keyed) / ranks + keyed / mixer.kv_heads
+    repeated = alike * each / cut
+    return (1 - repeated) / ranks + (repeated / alike if alike else 0.0)
 
 
 def _vocabulary_share(vocab: int, ranks: int) -> float:
