@@ -75,7 +75,7 @@ class Case:
             "kv_cache_dtype": self.kv,
         }
         return {
-            "config": _whole(catalogue_config(self.name)),
+            "config": _whole(catalogue_config(self.name), self.model),
             "gpu": {
                 "compute": [int(major), int(minor)],
                 "name": self.gpu.name,
@@ -88,16 +88,38 @@ class Case:
         }
 
 
-def _whole(config: Mapping[str, object]) -> dict[str, object]:
-    """The catalogue keeps what an architecture is read from. Published configs also say how activations are scaled, and that there is
-    no window where there is none: left out, the library that reads them would take a default."""
+def _whole(config: Mapping[str, object], model: ModelFacts) -> dict[str, object]:
+    """The catalogue keeps what an architecture is read from, in few words. Published configs also say how activations are scaled,
+    and that there is no window or no narrow way for queries where there is none (left out, the library that reads them would take
+    a default); they name every module that a pattern of ours means, and what every ModelOpt checkpoint leaves alone."""
     whole = {"sliding_window": None, **config}
+    if "kv_lora_rank" in config:
+        whole = {"q_lora_rank": None, **whole}
     if isinstance(text := whole.get("text_config"), Mapping):
         whole["text_config"] = {"sliding_window": None, **text}
+    kinds = whole.get("indexer_types")
+    if isinstance(kinds, list):
+        whole["index_topk_pattern"] = "".join("S" if kind == "shared" else "F" for kind in kinds)
     quantization = whole.get("quantization_config")
-    if isinstance(quantization, Mapping) and quantization.get("quant_method") == "fp8":
+    if not isinstance(quantization, Mapping):
+        return whole
+    if quantization.get("quant_method") == "fp8":
         whole["quantization_config"] = {"activation_scheme": "dynamic", **quantization}
+    elif isinstance(named := quantization.get("quantized_layers"), Mapping):
+        whole["quantization_config"] = {**quantization, "quantized_layers": _each(named, model)}
+    elif "quant_algo" in quantization and not {"ignore", "exclude_modules"} & set(quantization):
+        whole["quantization_config"] = {**quantization, "ignore": ["lm_head", "*latent_proj*"]}
     return whole
+
+
+def _each(named: Mapping[str, object], model: ModelFacts) -> dict[str, object]:
+    """The first expert of each layer stands for all of them: the engine asks no other."""
+    found = {}
+    for pattern, stored in named.items():
+        for layer in range(len(model.architecture.layers)) if "layers.*" in pattern else (0,):
+            name = pattern.replace("layers.*", f"layers.{layer}").replace("experts.*", "experts.0")
+            found[name.rstrip("*")] = stored
+    return found
 
 
 def distinct(names: Iterable[str]) -> Iterator[tuple[str, ModelFacts]]:
