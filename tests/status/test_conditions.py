@@ -169,6 +169,23 @@ def test_a_start_that_takes_longer_than_its_probe_is_told_with_the_field_that_cu
     assert "spec.rollout.deadlineSeconds" in ready.message
 
 
+@pytest.mark.parametrize(
+    ("found", "serves"),
+    [
+        (story(pod()), True),
+        (story(pod(Stage.LOADING), old=(OLD,)), True),
+        (story(spec={"replicas": 0}), True),
+        (story(pod(Stage.LOADING)), False),
+        (story(UNSCHEDULED), False),
+    ],
+)
+def test_where_no_replica_serves_nothing_is_told_of_what_does(found: Story, serves: bool) -> None:
+    said = get_condition(told(found, LLMDeploymentStatus(), NOW).conditions, names.DEGRADED)
+    assert said is not None
+    assert (said.status, said.reason) == ("False", "Healthy")
+    assert ("what serves" in said.message) == serves
+
+
 def test_replicas_are_counted_by_what_they_wait_for() -> None:
     status = told(story(UNSCHEDULED, pod(number=1), spec={"replicas": 2}), LLMDeploymentStatus(), NOW)
     found = status.replica_status

@@ -109,7 +109,9 @@ def _degraded(story: Story) -> Iterator[Told]:
     elif story.unserved:
         yield Told(names.DEGRADED, "True", "NotServed", "; ".join(map(str, story.unserved)))
     else:
-        yield Told(names.DEGRADED, "False", "Healthy", "nothing is missing of what serves")
+        serves = bool(story.ready) or not story.wanted
+        message = "nothing is missing of what serves" if serves else "no replica serves, as Ready says"
+        yield Told(names.DEGRADED, "False", "Healthy", message)
 
 
 def _model_facts(story: Story) -> Iterator[Told]:
