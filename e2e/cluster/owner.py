@@ -6,11 +6,12 @@ import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Final, Self
 
-from cluster.processes import ClusterFailed, Processes, free_port
+from cluster.processes import ClusterFailed, Processes, claimed_port
 
 ATTEMPTS: Final = 5
 TAKEN: Final = "address already in use"
@@ -23,8 +24,11 @@ class Owner(ABC):
     """In the name of its folder."""
     folder: Path
     processes: Processes
+    _claims: ExitStack
+    """On ports: or who is asked whether it is ready may be somebody else's, who drew the same one and came first."""
 
     def __enter__(self) -> Self:
+        self._claims = ExitStack()
         self.folder = Path(tempfile.mkdtemp(prefix=f"plimsoll-{self.called}-"))
         self.processes = Processes(self.folder)
         try:
@@ -43,6 +47,7 @@ class Owner(ABC):
     def stop(self) -> None:
         """End its programs and clear the folder."""
         self.processes.stop()
+        self._claims.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @abstractmethod
@@ -59,7 +64,9 @@ class Owner(ABC):
     ) -> str:
         """The address where the program listens now. It cannot share a port with a holder, so the port may be gone: then another."""
         for attempt in range(1, ATTEMPTS + 1):
-            address = f"127.0.0.1:{free_port()}"
+            port, claim = claimed_port()
+            self._claims.enter_context(claim)
+            address = f"127.0.0.1:{port}"
             self.processes.start(name, [program, *args(address)])
             try:
                 self.processes.wait(name, lambda: is_ready(address), seconds)  # noqa: B023 - awaited here

@@ -220,11 +220,24 @@ class Ports:
 def free_port() -> int:
     """For a program that shares none. Below those that the system gives to whoever connects or asks for any, so that nobody is given
     it before the program listens, nor while it is started again."""
+    port, claim = claimed_port()
+    claim.close()
+    return port
+
+
+def claimed_port() -> tuple[int, socket.socket]:
+    """And what keeps it from all others who ask here, as long as that is open: the same number of datagrams, which no program uses."""
     while True:
         port = _PORTS.randrange(20_000, 32_000)
-        with socket.socket() as one, suppress(OSError):
-            one.bind(("127.0.0.1", port))
-            return port
+        claim = socket.socket(type=socket.SOCK_DGRAM)
+        try:
+            claim.bind(("127.0.0.1", port))
+            with socket.socket() as one:
+                one.bind(("127.0.0.1", port))
+        except OSError:
+            claim.close()
+        else:
+            return port, claim
 
 
 def _is_stopped(pid: int) -> bool:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from cluster import processes
 from cluster.owner import ATTEMPTS, Owner
-from cluster.processes import ClusterFailed
+from cluster.processes import ClusterFailed, free_port
 
 PATIENCE_SECONDS = 60
 IS_TAKEN = "echo 'bind: address already in use'; exit 1"
@@ -46,8 +47,21 @@ def test_its_programs_and_its_folder_last_as_long_as_the_with() -> None:
 def test_where_a_port_was_taken_the_program_is_told_another() -> None:
     with Sleeper(IS_TAKEN, IS_TAKEN, LISTENS) as owner:
         assert owner.address == owner.asked[-1]
-        assert len(owner.asked) == 3
-        assert len(set(owner.asked)) > 1  # each is drawn, so two of them may be the same
+        assert len(set(owner.asked)) == 3
+
+
+def test_a_port_is_nobody_else_s_while_its_owner_lives_whoever_draws_it() -> None:
+    state = processes._PORTS.getstate()
+    try:
+        with Sleeper(LISTENS) as owner:
+            processes._PORTS.setstate(state)
+            other = free_port()
+            assert owner.address != f"127.0.0.1:{other}"
+            processes._PORTS.setstate(state)
+            with Sleeper(LISTENS) as second:
+                assert owner.address != second.address
+    finally:
+        processes._PORTS.setstate(state)
 
 
 class Second(Sleeper):
