@@ -1,5 +1,7 @@
 """What becomes of a pinned plan when no node that is there or declared could hold it any more."""
 
+from dataclasses import replace
+
 from plimsoll.planning.pinning import Event
 from plimsoll.planning.plan import Outcome
 from tests.planning.asking import deployment, planned, pool, reasons
@@ -35,3 +37,11 @@ def test_lost_hardware_is_a_new_plan_on_what_is_left():
     assert again.pinning is not None
     assert again.pinning.reason == "LostHardware"
     assert again.sets[0].hardware.gpu == "L40S-48GB"
+
+
+def test_a_plan_that_never_had_a_set_waits_for_no_hardware_of_its_own():
+    nothing = replace(pinned_plan(), sets=())
+    again = planned(
+        deployment(workload=CHAT), pool("H100-SXM-80GB", nodes=0), pinned=nothing, event=Event.LOST_HARDWARE
+    )
+    assert again.outcome is Outcome.DOES_NOT_FIT

@@ -111,7 +111,7 @@ def plan(
     holdable = pinned is not None and all(ground.could_hold(chosen) for chosen in pinned.sets)
     why = replacing(pinned, fresh.spec_digest, event, holdable=holdable)
     unedited = pinned is not None and pinned.spec_digest == fresh.spec_digest
-    if event is Event.LOST_HARDWARE and unedited and not fresh.sets:
+    if why is not None and why.reason == Event.LOST_HARDWARE and unedited and not fresh.sets:
         why = None  # nothing else could hold it either: it waits for what was lost, and what of it serves is no mistake
     if pinned is not None and why is not None and not fresh.sets:
         return _still_served(stays(pinned, fresh.findings), fresh)
