@@ -12,11 +12,18 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.kube import engine_reports
 from plimsoll.kube.engine_reports import EngineReports
 from plimsoll.kube.pace import Pace
 
 KEY = "team/chat"
 Answer = Callable[[], bytes]
+
+
+@pytest.fixture(autouse=True)
+def _no_pod_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine; those that do not answer hang up."""
+    monkeypatch.setattr(engine_reports, "ANSWER_SECONDS", 600.0)
 
 
 def told(state: str = "serving", **measured: int) -> bytes:
