@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plimsoll_runtime.address import number_of, value_of
+from plimsoll_runtime.address import has, number_of, value_of
 from plimsoll_runtime.failure import FULL_DISK, Failure
 from plimsoll_runtime.nvml import Devices
 
@@ -142,7 +142,7 @@ def _ranks(argv: Sequence[str]) -> int:
     )
     data = number_of(argv, "--data-parallel-size", "-dp") or 1
     nodes = number_of(argv, "--nnodes", "-n") or 1
-    if "--data-parallel-external-lb" in argv or value_of(argv, "--data-parallel-rank", "-dpn") is not None:
+    if has(argv, "--data-parallel-external-lb") or value_of(argv, "--data-parallel-rank", "-dpn") is not None:
         return max(1, one // max(1, nodes // data))  # each of the others is an engine of its own
     if nodes > 1:
         return max(1, one * data // nodes)

@@ -185,6 +185,12 @@ RULES = (
         "check the pod's GPU request and the device plugin: kubectl describe node",
     ),
     _rule(
+        "TooFewGpus",
+        r"Current node has no (?P<what>\w+) available\.",
+        "Ray finds no {what} in this pod",
+        "check the pod's GPU request and the device plugin: kubectl describe node",
+    ),
+    _rule(
         "Nccl",
         r"NCCL error|ncclUnhandledCudaError|ncclSystemError|ncclRemoteError|ncclInternalError|NCCL WARN .*(?:error|fail)"
         r"|Watchdog caught collective operation timeout|DistNetworkError|client socket has timed out"
@@ -315,6 +321,20 @@ RULES = (
         r"The current node timed out during startup",
         "Ray gave itself up: its own processes were not there in time",
         "more cores for the pods, or a node with less on it: it waits 30 seconds",
+    ),
+    _rule(
+        "StartTimeout",
+        r"No node info found matching attributes|Failed to connect to Ray cluster",
+        "the engine finds no node of Ray in its own pod: {line}",
+        "kubectl logs --previous shows what became of Ray there; RAY_ADDRESS and VLLM_HOST_IP are not for spec.engine.env",
+        _START,
+    ),
+    _rule(
+        "StartTimeout",
+        r"Cannot provide a placement group",
+        "the pods of this replica did not bring Ray the GPUs that its engine needs in time: {line}",
+        "kubectl get pods shows which one has not started; let all ports pass between them (NetworkPolicy)",
+        _START,
     ),
     _rule(
         "HostOutOfMemory",

@@ -235,6 +235,7 @@ def test_but_not_for_ever():
         ("vllm serve m -dp 4 -tp 2 --data-parallel-rank 3", 2),
         ("vllm serve m -dp 2 -tp 16 --nnodes 4 --node-rank 1 --data-parallel-external-lb", 8),
         ("vllm serve m -dp 8 -tp 2 --nnodes 2 --node-rank 1 --data-parallel-external-lb", 2),
+        ("vllm serve m -dp 8 -tp 2 --nnodes 2 --node-rank 1 --data_parallel_external_lb", 2),
         ("vllm serve m -dp 16 --data-parallel-backend ray", 1),
         ("vllm serve m -tp 16 --distributed-executor-backend ray", 1),
     ],
