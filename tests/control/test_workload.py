@@ -50,6 +50,19 @@ def test_a_peak_is_remembered_for_days():
     assert status_of(seen).requests_per_second in {"20", "19.998"}
 
 
+def test_status_has_all_that_was_seen_of_traffic_and_leaves_out_what_nobody_tells():
+    telling = replace(said(), replicas=saying(2, prefix_queries=1000.0, prefix_hits=250.0))
+    told = status_of(observe(Observed(), telling, NOW, burstiness=4.26))
+    assert (told.input_tokens, told.output_tokens) == (
+        TokenPercentiles(p50=500, p95=900, p99=1000),
+        TokenPercentiles(p50=150, p95=270, p99=300),
+    )
+    assert (told.shared_prefix_percent, told.concurrency) == (25, 40)
+    assert (told.requests_per_second, told.burstiness) == ("4", "4.3")
+    silent = status_of(observe(Observed(), Signals(at=NOW, live=2, replicas=()), NOW))
+    assert set(silent.model_dump().values()) == {None}
+
+
 def test_silence_forgets_nothing():
     seen = observe(Observed(), said(), NOW)
     silent = observe(seen, Signals(at=NOW, live=2, replicas=()), NOW + 60)

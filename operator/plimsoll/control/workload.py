@@ -63,7 +63,7 @@ class Observed:
     """Arrivals a second."""
     peak_inflight: float | None = None
     burstiness: float = 1.0
-    """How much more arrivals vary than independent ones, squared."""
+    """Variance of arrivals over that of independent ones."""
 
 
 def observe(before: Observed, signals: Signals, now: float, *, burstiness: float = 1.0) -> Observed:
@@ -98,6 +98,8 @@ def status_of(observed: Observed) -> ObservedWorkload:
         shared_prefix_percent=None if observed.prefix_share is None else round(100 * observed.prefix_share),
         concurrency=None if observed.peak_inflight is None else math.ceil(observed.peak_inflight),
         requests_per_second=_decimal(observed.peak_rate),
+        # Of arrivals that nobody counts nothing is known, not that they are even.
+        burstiness=None if observed.peak_rate is None else _decimal(round(observed.burstiness, 1)),
     )
 
 

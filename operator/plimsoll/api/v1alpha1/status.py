@@ -171,6 +171,9 @@ class ObservedWorkload(ApiModel):
     shared_prefix_percent: Percent | None = field("Share of prompt tokens found in the prefix cache.")
     concurrency: Count | None = field("Requests in flight at the peak.")
     requests_per_second: Decimal | None = field("Arrival rate at the peak.")
+    burstiness: Decimal | None = field(
+        "By how much the variance of arrivals is larger than that of requests that come independently of one another."
+    )
     since: Timestamp | None = field("Begin of the observation.")
 
 
