@@ -112,6 +112,20 @@ def test_who_may_bring_a_newer_image_restarts_what_runs_this_one(before: str, no
     assert (newer > set(first.revisions)) is (now == "operator")
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_upgrade_that_is_forbidden_in_the_midst_of_it_ends_one_way_or_another(turned: bool) -> None:
+    """In whatever order its sets are seen, it goes back."""
+    asked = seen(spec={"replicas": 2}, config=offering(HOLES, "operator"))
+    first = decide(asked)
+    moved = decide(replace(after(first, asked), config=offering(CLOSED, "operator")))
+    there = after(moved, replace(asked, config=offering(CLOSED, "manual")))
+    made = sorted(there.revisions.items(), reverse=turned)
+    assert len(made) == 2
+    back = decide(replace(there, revisions=dict(made))).rollout
+    assert back is not None
+    assert {target.name for target in back.targets if target.planned} == set(first.revisions)
+
+
 def test_a_set_of_a_release_that_did_not_write_down_the_admins_image_is_known_by_its_digest() -> None:
     asked = seen(spec={"replicas": 2}, config=offering(HOLES, "operator"))
     first = decide(asked)

@@ -71,8 +71,13 @@ def set_name(
         before = there.get(names.set_name(deployment.name, identity_before(spec, chosen, image)))
         if before is not None and not reads_adapters(before.leader):
             return before.name
-    stands = (one.name for one in there.values() if _stands(one, spec, chosen, image, config))
-    return next(stands, name)
+    # Of two, in the midst of an upgrade that only the owner may make by now, the one before it: whoever forbids it wants it to end.
+    stands = sorted(
+        (one.image == image.name, one.name)
+        for one in there.values()
+        if _stands(one, spec, chosen, image, config)
+    )
+    return stands[0][1] if stands else name
 
 
 def _stands(
