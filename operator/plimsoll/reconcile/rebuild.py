@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
-from plimsoll.facts.serving import Serving
+from plimsoll.facts.serving import Serving, SetSeen
 from plimsoll.planning.memory.ledger import Verdict
 from plimsoll.planning.pinning import spec_digest
 from plimsoll.planning.placing.cost import rescaled, total_cost
@@ -21,7 +21,11 @@ def rebuilt(
     there = [seen for seen in serving.sets if seen.name in revisions and seen.replicas and not seen.failed]
     if not there:
         return None
-    sets = tuple(rescaled(revisions[seen.name].entry, seen.replicas) for seen in there)
+    # In the midst of a rollout that leaves the plan as it is, two sets are one of the plan.
+    same: dict[str, list[SetSeen]] = {}
+    for one in there:
+        same.setdefault(revisions[one.name].entry.digest, []).append(one)
+    sets = tuple(rescaled(revisions[of[0].name].entry, _replicas(of)) for of in same.values())
     tight = any(chosen.ledger.verdict is Verdict.TIGHT for chosen in sets)
     return Plan(
         schema=SCHEMA,
@@ -34,9 +38,14 @@ def rebuilt(
         engine_version=revisions[there[0].name].engine_version,
         spec_digest=spec_digest(spec),
         outcome=Outcome.TIGHT if tight else Outcome.FITS,
-        replicas_wanted=sum(seen.replicas for seen in there),
+        replicas_wanted=sum(chosen.replicas for chosen in sets),
         replicas_reason="",
         sets=sets,
         choice="rebuilt from the sets that serve, since the ConfigMap with the plan was lost",
         cost=total_cost(sets),
     )
+
+
+def _replicas(sets: Sequence[SetSeen]) -> int:
+    """Of one that others come for: as many as serve by now, and no fewer than one of them was to have; a surge is not counted twice."""
+    return max(sum(one.ready for one in sets), *(one.replicas for one in sets))
