@@ -129,3 +129,49 @@ def test_an_unsafe_default_of_the_admins_is_told_as_theirs():
     assert "the admin's engines.defaultVersion must be at least 0.18.0" in str(problem)
     newer = {"model": MODEL, "engine": {"version": "0.33.0"}}
     assert untrusted(LLMDeploymentSpec.model_validate(newer), "team-a", admin) == ()
+
+
+LISTED: dict[str, Any] = {**ANY_PATCH, "secrets": [{"namespace": "*", "names": ["mine"]}]}
+BRINGS = [
+    pytest.param("/spec/containers/0/env/-", '{"name": "X", "valueFrom": {"secretKeyRef": {"name": "%s", "key": "k"}}}', id="a variable"),
+    pytest.param("/spec/containers/0/env/0/valueFrom/secretKeyRef/name", '"%s"', id="a variable's secret alone"),
+    pytest.param("/spec/containers/0/envFrom", '[{"configMapRef": {"name": "c"}}, {"secretRef": {"name": "%s"}}]', id="all variables of a secret"),
+    pytest.param("/spec/containers/-", '{"name": "x", "envFrom": [{"secretRef": {"name": "%s"}}]}', id="a container more"),
+    pytest.param("/spec/containers", '[{"name": "x", "envFrom": [{"secretRef": {"name": "%s"}}]}]', id="all containers"),
+    pytest.param("/spec/volumes/-", '{"name": "v", "secret": {"secretName": "%s"}}', id="a volume"),
+    pytest.param("/spec/volumes/0/secret/secretName", '"%s"', id="a volume's secret alone"),
+    pytest.param("/spec/volumes/-", '{"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}, {"secret": {"name": "%s"}}]}}', id="a projected volume"),
+    pytest.param("/spec/volumes/-", '{"name": "v", "csi": {"driver": "d", "nodePublishSecretRef": {"name": "%s"}}}', id="a driver's volume"),
+    pytest.param("/spec/volumes/-", '{"name": "v", "rbd": {"secretRef": {"name": "%s"}}}', id="a volume of the network"),
+    pytest.param("/spec/volumes/-", '{"name": "v", "azureFile": {"shareName": "s", "secretName": "%s"}}', id="a share"),
+    pytest.param("/spec/imagePullSecrets", '[{"name": "%s"}]', id="pull secrets"),
+    pytest.param("/spec/imagePullSecrets/-", '{"name": "%s"}', id="a pull secret"),
+    pytest.param("/spec/imagePullSecrets/0/name", '"%s"', id="a pull secret's name"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("op", ["add", "replace"])
+@pytest.mark.parametrize(("path", "value"), BRINGS)
+def test_a_secret_that_a_patch_brings_is_judged_as_any_other(path: str, value: str, op: str) -> None:
+    theirs, mine = patch(path, value % "theirs", op), patch(path, value % "mine", op)
+    spec = LLMDeploymentSpec.model_validate({"model": MODEL, **theirs})
+    assert secrets_of(spec) == (("spec.podPatches[0].value", "theirs"),)
+    assert refused(theirs, LISTED) == ["podPatches[0].value"]
+    assert refused(mine, LISTED) == []
+    assert refused(theirs, ANY_PATCH) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        patch("/spec/containers/0/env/-", '{"name": "secretName", "value": "theirs"}'),
+        patch("/spec/containers/0/envFrom", '[{"configMapRef": {"name": "theirs"}}]'),
+        patch("/spec/volumes/-", '{"name": "secret", "configMap": {"name": "theirs"}}'),
+        patch("/spec/nodeSelector/secretName", '"theirs"'),
+        patch("/metadata/annotations/secretName", '"theirs"'),
+        patch("/spec/volumes/0/secret/secretName", '"theirs"', "test"),
+        patch("/spec/volumes/0/secret/secretName", None, "remove"),
+    ],
+)
+def test_a_patch_that_brings_no_secret_is_not_asked_for_one(said: dict[str, Any]) -> None:
+    assert refused(said, LISTED) == []

@@ -36,6 +36,12 @@ GUARDED_FIELDS: Final = frozenset({
     "procMount", "runtimeClassName", "securityContext", "serviceAccount", "serviceAccountName", "shareProcessNamespace",
 })  # fmt: skip
 
+_NAMES_SECRET: Final = re.compile(
+    r"/spec/imagePullSecrets/[^/]+/name"
+    r"|/spec/(?:(?:c|initC|ephemeralC)ontainers|volumes)/.+/(?:secretName|(?:secret|secretKeyRef|\w*[sS]ecretRef)/name)"
+)
+"""Where a pod names a Secret: to pull images, in variables, and in volumes of every kind."""
+
 
 def untrusted(
     spec: LLMDeploymentSpec, namespace: str, config: OperatorConfig, *, flags: Collection[str] = ()
@@ -166,17 +172,20 @@ def _patches(spec: LLMDeploymentSpec, config: OperatorConfig) -> Iterator[Proble
 
 
 def _touched(patch: PodPatch) -> Iterator[str]:
-    """The patch's own path, and the path of every field inside its value, with the pointer's escapes undone."""
+    """The patch's own path, and the path of every field inside its value."""
+    return (path for path, _ in _fields(patch))
+
+
+def _fields(patch: PodPatch) -> Iterator[tuple[str, Any]]:
+    """What the patch puts where, and every field inside its value, with the pointer's escapes undone."""
     path = "/".join(part.replace("~1", "/").replace("~0", "~") for part in patch.path.split("/"))
-    yield path
-    if patch.value is not None:
-        yield from _inside(json.loads(patch.value), path)
+    yield from _inside(None if patch.value is None else json.loads(patch.value), path)
 
 
-def _inside(value: Any, path: str) -> Iterator[str]:
+def _inside(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    yield path, value
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
-        yield f"{path}/{key}"
         yield from _inside(item, f"{path}/{key}")
 
 
@@ -214,6 +223,13 @@ def secrets_of(spec: LLMDeploymentSpec) -> tuple[tuple[str, str], ...]:
         (f"spec.engine.env[{n}].secret.name", variable.secret.name)
         for n, variable in enumerate(spec.engine.env)
         if variable.secret is not None
+    ]
+    named += [
+        (f"spec.podPatches[{n}].value", name)
+        for n, patch in enumerate(spec.pod_patches)
+        if patch.op in ("add", "replace")
+        for path, name in _fields(patch)
+        if name and _NAMES_SECRET.fullmatch(path)
     ]
     return tuple((field, name) for field, name in named if isinstance(name, str))
 
