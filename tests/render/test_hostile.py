@@ -2,21 +2,25 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll import names
+from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.engines import engine_facts
+from plimsoll.planning.plan import Finding, Plan, Severity
 from plimsoll.planning.settings import LoraSlots, Speculation
-from plimsoll.render.routing import routes
+from plimsoll.render.facts_pod import asked_of, facts_pod
+from plimsoll.render.revision import Workload
 from plimsoll.render.sets import freeze, owner_of, workload
-from plimsoll.render.shared import service_name
+from plimsoll.render.shared import plan_object, surroundings
 from plimsoll.render.start import verbatim
-from tests.render.building import ROUTES, config, plain, resource
+from tests.render.building import ROUTES, config, plain, plan_of, resource
 from tests.render.cases import entry
 from tests.render.hostile import MARK, PAYLOADS, free_fields, text_at, texts, with_text
 
@@ -68,8 +72,14 @@ OTHER = {
 THIRD = {
     "structuredOutput": {"backend": MARK},
     "model": {"source": f"pvc://{MARK}/folder"},
-    "storage": {"weights": {"claimTemplate": {"storageClass": MARK, "accessMode": "ReadWriteOnce"}}},
-}
+    "storage": {
+        "weights": {"claimTemplate": {"storageClass": MARK, "accessMode": "ReadWriteOnce"}},
+        "cache": {"claimTemplate": {"storageClass": MARK, "accessMode": "ReadWriteMany"}},
+    },
+    "adapters": {
+        "runtimeLoading": True, "items": [{"name": MARK, "source": f"hf://org/{MARK}", "revision": MARK}], "tokenSecret": SECRET,
+    },
+}  # fmt: skip
 SPECS = {
     "third": LLMDeploymentSpec.model_validate(plain(THIRD)),
     "full": LLMDeploymentSpec.model_validate(plain(FULL)),
@@ -85,6 +95,18 @@ NUMBERS = re.compile(
 )
 FIXED = ("engine.version", "engine.env.name", "workload.preset", "pod_patches.path")
 """Words that stand for something known, and a path that says where: both are read, and neither is put anywhere."""
+UNPLACED = {
+    "full-topology.gpu_products.0": "chooses the pools; pods get the labels of the pool that was chosen",
+    "full-topology.node_selector.benign0": "chooses the pools as well",
+    "full-adapters.items.0.revision": "adapters that do not come and go are read from their claim, which has no revisions",
+    "full-adapters.token_secret.name": "nothing is fetched for them either",
+    "full-adapters.token_secret.key": "nothing is fetched for them either",
+    "full-model.architecture.config": "is read for the plan, which is made before",
+    "other-scaling.zero.wake.query": "is asked of Prometheus by the operator itself",
+}
+"""Places whose text is by design in no object, with the reason."""
+ABSENT = ("full-networking.service.name",)
+"""An empty text is as none there, and none is the deployment's own name."""
 
 
 def rendered(spec):
@@ -93,12 +115,19 @@ def rendered(spec):
     asked = asked.model_copy(update={"spec": spec})
     revision, owner = freeze(asked, ENTRY, facts=FACTS, config=ADMIN), owner_of(asked)
     objects = [revision.manifest(owner), *workload(revision, owner, 1)]
-    objects += routes(spec, owner, service_name(spec, owner), [revision], ROUTES)
+    grouped = replace(revision, workload=Workload.STATEFUL_SET)
+    objects += [*workload(grouped, owner, 1), *surroundings(asked, [grouped], ADMIN, ROUTES, stay=1)]
+    # Of a draft the rules of a model are asked anew, and refuse here what the schema would have.
+    alone = effective(spec, asked.namespace, ADMIN).spec.model_copy(update={"speculative": None})
+    for one in asked_of(alone, ADMIN).values():
+        objects.append(facts_pod(owner, spec, ADMIN, one, ticket="t", attempt=1))
     text = json.dumps([one.body for one in objects], sort_keys=True)
     text = text.replace(revision.digest, "DIGEST").replace(revision.digest[:8], "DIGEST")
+    text = re.sub(r'\\"id\\": \\"[0-9a-f]+\\"', "ID", text)
     return re.sub(rf'"{re.escape(names.ANNOTATION_HASH)}": "[0-9a-f]+"', '"hash": "."', text)
 
 
+PLAN = plan_of(resource())
 BENIGN = {which: json.loads(rendered(spec)) for which, spec in SPECS.items()}
 
 
@@ -122,8 +151,8 @@ def differences(harmless, found, payload, place=""):
     if harmless == found:
         return []
     if isinstance(harmless, str) and isinstance(found, str) and MARK in harmless:
-        inside = json.dumps(payload)[1:-1]
-        forms = {payload, verbatim(payload), inside, verbatim(inside)}
+        inside = [json.dumps(payload, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)]
+        forms = {form for one in (payload, *inside) for form in (one, verbatim(one))}
         parts = "|".join(sorted(map(re.escape, forms), key=len, reverse=True))
         pattern = f"({parts}|{MARK})".join(map(re.escape, harmless.split(MARK)))
         if re.fullmatch(pattern, found, re.DOTALL):
@@ -141,6 +170,8 @@ def test_hostile_text_stays_the_text_of_its_field(which, path, kind):
     harmless, payload = text_at(SPECS[which], path), PAYLOADS[kind]
     if "/" in payload and f"{which}-{'.'.join(map(str, path))}" in SPLIT:
         pytest.skip("a slash divides here")
+    if not payload and f"{which}-{'.'.join(map(str, path))}" in ABSENT:
+        pytest.skip("no text is no name here")
     if path[0] == "pod_patches":
         payload = json.dumps(payload)[1:-1]
     spec = with_text(SPECS[which], path, harmless.replace(MARK, payload))
@@ -152,6 +183,43 @@ def test_every_place_for_free_text_is_among_those_that_are_tried():
     maps = {place.rpartition(".")[0] for place in tried}
     places = {place for place in free_fields() if not NUMBERS.search(place) and not place.startswith(FIXED)}
     assert sorted(places - tried - maps) == []
+
+
+def test_the_text_of_every_place_is_in_what_is_rendered_but_for_those_listed():
+    other = "another0"
+    nowhere = [
+        f"{which}-{'.'.join(map(str, path))}"
+        for which, path in PLACES
+        if other
+        not in rendered(with_text(SPECS[which], path, text_at(SPECS[which], path).replace(MARK, other)))
+    ]
+    assert sorted(nowhere) == sorted(UNPLACED)
+
+
+def test_objects_of_every_kind_are_among_those_that_are_tried():
+    kinds = {one["kind"] for objects in BENIGN.values() for one in objects}
+    assert kinds >= {
+        "ConfigMap",
+        "ControllerRevision",
+        "Deployment",
+        "HTTPRoute",
+        "Ingress",
+        "NetworkPolicy",
+        "PersistentVolumeClaim",
+        "Pod",
+        "PodDisruptionBudget",
+        "Service",
+        "StatefulSet",
+    }
+
+
+@pytest.mark.parametrize("kind", PAYLOADS)
+def test_hostile_text_in_a_plan_is_read_back_as_it_was_said(kind):
+    said = Finding(severity=Severity.WARNING, reason="X", message=PAYLOADS[kind], value=PAYLOADS[kind])
+    plan = replace(PLAN, choice=PAYLOADS[kind], findings=(said,))
+    body = json.loads(json.dumps(plan_object(owner_of(resource()), plan).body))
+    assert Plan.from_bytes(body["data"][names.PLAN_KEY].encode()) == plan
+    assert set(body["data"]) == {names.PLAN_KEY}
 
 
 def test_a_label_of_ours_among_the_user_s_is_refused():
