@@ -98,6 +98,13 @@ def test_it_prints_byte_for_byte_what_a_turn_applies(snapshot, spec):
     assert UID in ran.out
 
 
+def test_what_the_engine_cannot_be_told_is_said_beside_the_objects(snapshot):
+    file = snapshot(resource(engine={"version": "0.20.2", "maxQueuedRequests": 50}))
+    ran = plimsoll("render", "--snapshot", file)
+    assert ran.code == 0, ran.err
+    assert "the engine is not told --max-num-queued-reqs 50: vllm 0.20.2 has no such flag" in ran.err
+
+
 def test_a_resource_in_a_file_is_taken_for_an_edit_of_the_one_in_the_snapshot(snapshot, tmp_path: Path):
     file = snapshot(resource())
     edited = resource(networking={"service": {"port": 81}})

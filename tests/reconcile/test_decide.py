@@ -373,3 +373,13 @@ def test_the_address_that_is_told_is_the_one_that_its_namespace_s_defaults_make(
     plain, asked = seen(), seen(config=admin)
     assert _story(plain, decide(plain), Applied()).endpoint == "http://chat.team-a.svc"
     assert _story(asked, decide(asked), Applied()).endpoint == "https://chat.team-a.svc:80"
+
+
+def test_what_a_version_of_the_engine_has_no_word_for_is_told() -> None:
+    for version, untold in (("0.20.2", True), ("0.33.0", False)):
+        asked = seen(spec={"engine": {"version": version, "maxQueuedRequests": 50}})
+        said = {one.type: one for one in conditions_of(_story(asked, decide(asked), Applied()))}
+        assert said["Degraded"].status == "False"
+        assert ("the engine was not told --max-num-queued-reqs 50" in said["Degraded"].message) == untold, (
+            said["Degraded"].message
+        )

@@ -186,6 +186,18 @@ def test_where_no_replica_serves_nothing_is_told_of_what_does(found: Story, serv
     assert ("what serves" in said.message) == serves
 
 
+def test_what_the_engine_could_not_be_told_is_told_beside_how_it_serves() -> None:
+    untold = "--max-num-queued-reqs 50: vllm 0.20.2 has no such flag"
+    for said, message in (
+        ((), "nothing is missing of what serves"),
+        ((untold,), f"nothing is missing of what serves; the engine was not told {untold}"),
+    ):
+        found = replace(story(pod()), unsaid=said)
+        degraded = get_condition(told(found, LLMDeploymentStatus(), NOW).conditions, names.DEGRADED)
+        assert degraded is not None
+        assert (degraded.status, degraded.reason, degraded.message) == ("False", "Healthy", message)
+
+
 def test_replicas_are_counted_by_what_they_wait_for() -> None:
     status = told(story(UNSCHEDULED, pod(number=1), spec={"replicas": 2}), LLMDeploymentStatus(), NOW)
     found = status.replica_status

@@ -122,6 +122,8 @@ def rendered(seen: Seen, plan: Plan) -> tuple[Manifest, ...]:
         _tell(decision.plan)
         raise SystemExit(BAD_INPUT)
     note(map(str, decision.unserved))
+    unsaid = dict.fromkeys(one for revision in decision.revisions.values() for one in revision.unsaid)
+    note(f"the engine is not told {one}" for one in unsaid)
     return decision.manifests
 
 

@@ -223,6 +223,7 @@ def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
         live=None if seen.direction is None else seen.direction.told,
         better=decision.better,
         image=None if lead is None else lead.image,
+        unsaid=() if lead is None else lead.unsaid,
     )
 
 

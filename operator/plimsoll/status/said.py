@@ -111,7 +111,8 @@ def _degraded(story: Story) -> Iterator[Told]:
     else:
         serves = bool(story.ready) or not story.wanted
         message = "nothing is missing of what serves" if serves else "no replica serves, as Ready says"
-        yield Told(names.DEGRADED, "False", "Healthy", message)
+        untold = f"; the engine was not told {', '.join(story.unsaid)}" if story.unsaid else ""
+        yield Told(names.DEGRADED, "False", "Healthy", message + untold)
 
 
 def _model_facts(story: Story) -> Iterator[Told]:

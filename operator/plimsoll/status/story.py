@@ -42,6 +42,8 @@ class Story:
     troubles: tuple[Trouble, ...] = ()
     unserved: tuple[Problem, ...] = ()
     """What was asked for whose kind the cluster does not serve."""
+    unsaid: tuple[str, ...] = ()
+    """What was decided but could not be told to this version of the engine, with the reason."""
     endpoint: str | None = None
     """Where the API answers inside the cluster."""
     model_names: tuple[str, ...] = ()
