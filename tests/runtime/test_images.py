@@ -18,6 +18,11 @@ def text_of(name: str) -> str:
     return (IMAGES / name / "Dockerfile").read_text()
 
 
+def environment_of(name: str) -> dict[str, str]:
+    (environment,) = (one.rest for one in instructions(text_of(name)) if one.word == "ENV")
+    return dict(word.split("=", 1) for word in environment.split())
+
+
 def test_all_of_them_are_in_order(capsys):
     assert main() == 0
     said = capsys.readouterr().out
@@ -54,8 +59,7 @@ def test_an_image_for_gpus_starts_the_supervisor_first_and_writes_only_below_its
     assert found[-1].rest.startswith(
         '["python3", "-I", "-S", "/plimsoll/plimsoll_runtime.pyz", "serve", "--"'
     )
-    (environment,) = (one.rest for one in found if one.word == "ENV")
-    values = dict(word.split("=", 1) for word in environment.split())
+    values = environment_of(name)
     assert set(_WRITABLE) <= set(values)
     folders = {values[key] for key in _WRITABLE if key not in ("USER", "LOGNAME")}
     assert all(folder == "/tmp" or folder.startswith("/tmp/") for folder in folders)
@@ -63,11 +67,19 @@ def test_an_image_for_gpus_starts_the_supervisor_first_and_writes_only_below_its
     assert {"title", "description", "version", "licenses"} <= set(re.findall(r"image\.(\w+)=", labels))
 
 
+def test_a_cuda_image_without_a_compiler_of_kernels_lets_the_engine_take_no_sampler_that_needs_one():
+    installed = " ".join(one.rest for one in instructions(text_of("cuda")) if one.word in ("ARG", "RUN"))
+    if not re.search(r"-devel-|cuda-nvcc", installed):
+        assert environment_of("cuda").get("VLLM_USE_FLASHINFER_SAMPLER") == "0"
+
+
 def test_the_images_for_gpus_run_alike():
-    """No Dockerfile can take lines from another; only where an engine's own programs lie is each one's own."""
+    """No Dockerfile can take lines from another; only where an engine's own programs lie, and what CUDA alone has, is each one's own."""
     words = ("ENV", "USER", "EXPOSE", "ENTRYPOINT")
     ends = [[one.rest for one in instructions(text_of(name)) if one.word in words] for name in GPUS]
-    cuda, rocm = ([re.sub(r"^PATH=\S+\s+", "", rest) for rest in end] for end in ends)
+    cuda, rocm = (
+        [re.sub(r"^PATH=\S+\s+|\s+VLLM_USE_FLASHINFER_SAMPLER=\S+", "", rest) for rest in end] for end in ends
+    )
     assert cuda == [rest for rest in rocm if rest != "0:0"]
 
 
