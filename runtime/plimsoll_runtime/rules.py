@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from plimsoll_runtime.startup import PHASES, PROFILE, WARMUP
+from plimsoll_runtime.startup import PHASES, PROFILE, WARMUP, WEIGHTS
 
 _START = frozenset(PHASES)
 """What is wrong with a model shows here; while an engine serves, such words are of an adapter, or of what a request names."""
+_BEFORE_WEIGHTS = frozenset(PHASES[: PHASES.index(WEIGHTS)])
 _LOADING = frozenset(PHASES[: PHASES.index("prepare")])
 _PROFILING = frozenset(PHASES[PHASES.index("prepare") : PHASES.index(PROFILE) + 1])
 _GRAPHS = frozenset(PHASES[PHASES.index(WARMUP) :])
@@ -34,9 +35,7 @@ def _rule(word: str, pattern: str, message: str, remedy: str, phases: frozenset[
 
 
 _NUMBER = r"[\d.,]+"
-_OOM = (
-    r"(?:OutOfMemoryError: )?(?:CUDA|HIP|XPU) out of memory\.(?: Tried to allocate (?P<wanted>[\d.]+ \w+)\.)?"
-)
+_OOM = r"(?:OutOfMemoryError: )?(?:CUDA|HIP|XPU) (?:out of memory\.|error: out of memory)(?: Tried to allocate (?P<wanted>[\d.]+ \w+)\.)?"
 _FLAGS = "correct the plan's engine flags: spec.engine.extraArgs, or spec.engine.version if this release has no such flag"
 _LESS_CONTEXT = "lower spec.workload.contextTokens, or give the model more GPUs or larger ones"
 
@@ -90,6 +89,13 @@ RULES = (
         r"Error in memory profiling",
         "another process gave GPU memory back while this engine measured it",
         "keep other programs off this GPU; a new start may pass",
+    ),
+    _rule(
+        "GpuMemoryTaken",
+        r"(?:CUDA|HIP) error: out of memory",
+        "the GPU's memory ran out before the engine put any weights into it",
+        "end what else uses this GPU (nvidia-smi on the node)",
+        _BEFORE_WEIGHTS,
     ),
     _rule(
         "RequestLongerThanPool",
@@ -167,8 +173,14 @@ RULES = (
     ),
     _rule(
         "Driver",
+        r"system not yet initialized",
+        "the node's GPUs wait for a service of their driver: {line}",
+        "start nvidia-fabricmanager on the node, or choose other nodes by spec.topology.nodeSelector",
+    ),
+    _rule(
+        "Driver",
         r"driver on your system is too old|driver version is insufficient|no CUDA-capable device|Found no NVIDIA driver"
-        r"|Failed to infer device type|libcuda\.so",
+        r"|Failed to infer device type|libcuda\.so|CUDA driver initialization failed",
         "the engine finds no usable GPU driver: {line}",
         "update the node's driver, or choose other nodes by spec.topology.nodeSelector",
     ),
@@ -194,9 +206,9 @@ RULES = (
         "Nccl",
         r"NCCL error|ncclUnhandledCudaError|ncclSystemError|ncclRemoteError|ncclInternalError|NCCL WARN .*(?:error|fail)"
         r"|Watchdog caught collective operation timeout|DistNetworkError|client socket has timed out"
-        r"|No node info found for head node in GCS",
+        r"|No node info found for head node in GCS|Gloo connectFullMesh failed",
         "ranks of this replica cannot speak with one another: {line}",
-        "let all ports pass between pods of a replica (NetworkPolicy), and name the interface by NCCL_SOCKET_IFNAME",
+        "let all ports pass between pods of a replica (NetworkPolicy), and name the interface by NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME",
     ),
     _rule(
         "GatedModel",
@@ -283,6 +295,8 @@ RULES = (
         "MissingLibrary",
         r"(?P<what>lib[\w.+-]+\.so[\w.]*): (?:cannot open shared object file|file too short|invalid ELF header)"
         r"|error while loading shared libraries|'_OpNamespace' '_C\w*' object has no attribute"
+        r"|CUDA error: no kernel image is available|Failed to find C compiler|nvcc: not found|RuntimeError: Could not find nvcc"
+        r"|No such file or directory: '(?:\S*/)?(?:nvcc|ninja)'|Ninja is required to load C\+\+ extensions"
         r"|GLIBC(?:XX)?_[\d.]+' not found|undefined symbol|Failed to import Ray|ModuleNotFoundError: No module named '(?P<module>[^']+)'",
         "the image lacks something that the engine needs: {line}",
         "an image that has it: spec.engine.image",
@@ -298,7 +312,8 @@ RULES = (
         "BadSetting",
         r"must be divisible by tensor parallel size|is greater than the derived max_model_len|validation errors? for \w+Config"
         r"|Unknown (?:quantization method|attention backend|load_?format)|is smaller than max_model_len|Invalid attention backend"
-        r"|Load format \S+ is not supported|supplied chat template|No adapter found for|does not support ray",
+        r"|Load format \S+ is not supported|supplied chat template|No adapter found for|does not support ray"
+        r"|No valid attention backend found",
         "the engine refuses its configuration: {what}",
         _FLAGS,
         _START,
@@ -331,8 +346,8 @@ RULES = (
     ),
     _rule(
         "StartTimeout",
-        r"Cannot provide a placement group",
-        "the pods of this replica did not bring Ray the GPUs that its engine needs in time: {line}",
+        r"Cannot provide a placement group|waiting for clients\. \d+/\d+ clients joined",
+        "not all of this replica came in time, with the GPUs that its engine needs: {line}",
         "kubectl get pods shows which one has not started; let all ports pass between them (NetworkPolicy)",
         _START,
     ),
@@ -341,6 +356,12 @@ RULES = (
         r"Cannot allocate memory|^MemoryError|std::bad_alloc|DefaultCPUAllocator: can't allocate memory",
         "the machine's memory ran out: {line}",
         "a smaller spec.memory.kvOffload or spec.memory.cpuOffload, or a larger memory limit by spec.podPatches",
+    ),
+    _rule(
+        "Hang",
+        r"RPC call to (?P<what>\w+) timed out",
+        "the engine's workers did not end a step ({what}) in the time that it gives them",
+        "it is started again; if that repeats, look for a stuck worker or collective: kubectl logs --previous",
     ),
     _rule(
         "WorkerLost",

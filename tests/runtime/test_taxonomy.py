@@ -105,6 +105,22 @@ LONG = (
         ("WorkerLost", "serving", "ERROR 11-22 [core_client.py:600] Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", "core process ended"),
         ("WorkerLost", "serving", "2026-11-22 18:06:30,960	ERR scripts.py:118 -- ----- BEGIN raylet.out tail (exit code(s)=-9 (signal 9)) -----", "raylet, exit code -9 (signal 9)"),
         ("WorkerLost", "serving", "2026-11-22 18:06:30,959	ERR scripts.py:1307 -- Some Ray subprocesses exited unexpectedly:", "a process of Ray ended"),
+        ("Hang", "serving", "TimeoutError: RPC call to execute_model timed out.", "a step (execute_model)"),
+        ("GpuMemoryTaken", "engine", "torch.AcceleratorError: CUDA error: out of memory", "before the engine put any weights"),
+        ("WeightsDoNotFit", "weights", "torch.AcceleratorError: CUDA error: out of memory", "weights do not fit"),
+        ("CudaOutOfMemory", "serving", "torch.AcceleratorError: CUDA error: out of memory", "requests were answered"),
+        ("WeightsDoNotFit", "engine", OOM, "another 1.96 GiB"),
+        ("StartTimeout", "engine", "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.", "1/2 clients"),
+        ("Nccl", "engine", "RuntimeError: Gloo connectFullMesh failed with [gloo/transport/tcp/pair.cc:144] no error", "connectFullMesh"),
+        ("MissingLibrary", "profile", "torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device", "no kernel image"),
+        ("MissingLibrary", "profile", "RuntimeError: Failed to find C compiler. Please specify via CC environment variable or set triton.knobs.build.impl.", "C compiler"),
+        ("MissingLibrary", "profile", "/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found", "nvcc"),
+        ("MissingLibrary", "profile", "RuntimeError: Could not find nvcc and default cuda_home='/usr/local/cuda' doesn't exist", "nvcc"),
+        ("MissingLibrary", "profile", "FileNotFoundError: [Errno 2] No such file or directory: 'ninja'", "'ninja'"),
+        ("MissingLibrary", "profile", "RuntimeError: Ninja is required to load C++ extensions (pip install ninja to get it)", "Ninja"),
+        ("Driver", "imports", "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized", "wait for a service"),
+        ("Driver", "engine", "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.", "initialization failed"),
+        ("BadSetting", "engine", "ValueError: No valid attention backend found for cuda with AttentionSelectorConfig(head_size=80). Reasons: {", "head_size=80"),
         ("GpuFault", "serving", "torch.AcceleratorError: CUDA error: an illegal memory access was encountered", "illegal memory access"),
         ("HostOutOfMemory", "weights", "RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 6 bytes", "memory ran out"),
     ],
@@ -117,6 +133,18 @@ def test_last_words_become_a_word_a_sentence_and_a_remedy(word, phase, line, sai
         assert failure.remedy
         assert not re.search(r"\{\w+\}", failure.message)
         assert "\n" not in failure.message
+
+
+def test_a_step_that_took_too_long_is_no_lost_worker_and_one_whose_worker_met_a_fault_is_no_hang():
+    late = ["TimeoutError: RPC call to sample_tokens timed out.", DEAD]
+    assert explained(late, "serving", 1).word == "Hang"
+    assert explained([*late, "NCCL error: unhandled system error"], "serving", 1).word == "Nccl"
+
+
+def test_gpus_that_wait_for_their_fabric_are_told_with_the_service_that_they_wait_for():
+    waits = "UserWarning: CUDA initialization: Unexpected error. Error 802: system not yet initialized"
+    told = explained([waits, "RuntimeError: Failed to infer device type"], "imports", 1)
+    assert (told.word, "nvidia-fabricmanager" in told.remedy) == ("Driver", True)
 
 
 def test_what_is_said_of_a_line_leaves_out_who_logged_it_where():
