@@ -153,6 +153,17 @@ def test_only_what_an_edit_newly_names_needs_a_right() -> None:
     )
 
 
+def test_a_secret_that_a_patch_brings_needs_a_right_as_any_other() -> None:
+    brings = {
+        "op": "add",
+        "path": "/spec/containers/0/envFrom",
+        "value": '[{"secretRef": {"name": "theirs"}}]',
+    }
+    asked = deployment(podPatches=[brings])
+    assert newly_named(asked, None) == (Named("spec.podPatches[0].value", "secrets", "theirs"),)
+    assert newly_named(asked, asked) == ()
+
+
 def test_who_has_no_right_to_what_is_named_hears_which_right_it_takes() -> None:
     fleet = inventory(pool())
     made = planned(NAMING, fleet)
