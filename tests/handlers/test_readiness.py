@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -55,3 +56,24 @@ def test_it_is_ready_once_it_can_do_its_part(
         life._hook = cast(Webhook, Hook(None if listens else "the port is taken"))
     missing = life._unready(lease)
     assert missing is None if words is None else words in (missing or "")
+
+
+@dataclass
+class Watches:
+    heard: float
+
+    def alive_at(self) -> float:
+        return self.heard
+
+
+@pytest.mark.parametrize(("others", "own", "oldest"), [(7, 5, 5), (3, 5, 3)])
+def test_a_silent_watch_of_the_deployments_themselves_is_one_of_those_that_liveness_knows(
+    others: float, own: float, oldest: float
+) -> None:
+    life = Life(Options())
+    life._sees = True
+    life.connected, life.missed = (
+        cast(Any, SimpleNamespace(sight=Watches(others))),
+        cast(Any, Watches(own)),
+    )
+    assert life._probe(cast(Any, None), None).alive_at() == oldest

@@ -37,6 +37,7 @@ from plimsoll.kube.door import Door
 from plimsoll.kube.engine_reports import EngineReports
 from plimsoll.kube.learned_store import LearnedStore
 from plimsoll.kube.lease import CALL_SECONDS, Lease
+from plimsoll.kube.missed import Missed
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.rights import Rights
 from plimsoll.prometheus import own
@@ -136,6 +137,9 @@ class Life:
                 identity=options.identity,
                 namespaces=options.namespaces,
             )
+            self.missed = Missed(
+                door, self.resources, self._seen, pace=self.pace, namespaces=options.namespaces
+            )
             self.world = self._world()
             self.learning = self._learning(door)
             self.control = control_of(self.world, self._wake, options.config)
@@ -217,6 +221,7 @@ class Life:
             tasks["turns"] = asyncio.create_task(self.wakes.run())
             tasks["control"] = asyncio.create_task(self.control.run())
             tasks["kopf"] = asyncio.create_task(self._events(load, stop_kopf))
+            self.missed.start()
             if self._alerted is not None:
                 tasks["alerts"] = asyncio.create_task(self._alerted.run(self.options.host))
             settled()
@@ -232,6 +237,7 @@ class Life:
             await ended(tasks.pop("learning", None))
             await ended(tasks.pop("webhook", None))
             await ended(tasks.pop("alerts", None))
+            await self.missed.stop()
             await self.connected.stop()
             if lease is not None:
                 await ended(tasks.pop("lease"))
@@ -341,7 +347,7 @@ class Life:
 
     def _probe(self, door: Door, lease: Lease | None) -> Probe:
         def alive_at() -> float:
-            times = [self.connected.sight.alive_at()] if self._sees else []
+            times = [self.connected.sight.alive_at(), self.missed.alive_at()] if self._sees else []
             if lease is not None:
                 times.append(lease.tried_at)
             return min(times, default=self.pace.now())

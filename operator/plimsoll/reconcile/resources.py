@@ -69,6 +69,15 @@ class Resources:
         packed = self._packed.get(key)
         return None if packed is None else packed.mark
 
+    def version(self, key: str) -> int | None:
+        """That was told last."""
+        packed = self._packed.get(key)
+        return None if packed is None else packed.version
+
+    def versions(self) -> list[tuple[str, str, int]]:
+        """Each with its uid."""
+        return [(key, one.bearer.uid, one.version) for key, one in self._packed.items()]
+
     def get(self, key: str) -> dict[str, Any] | None:
         packed = self._packed.get(key)
         if packed is None:
