@@ -54,6 +54,13 @@ ANNOTATION_TICKET: Final = f"{GROUP}/ticket"
 """On a pod that reads a model: which reading it is."""
 ANNOTATION_ATTEMPT: Final = f"{GROUP}/attempt"
 """On the same: how often that was tried, with this time."""
+ANNOTATION_UNTIL_READY: Final = f"{GROUP}/until-ready"
+"""On a pod that bears STAY only for as long as it loads: the operator takes both off once it is ready."""
+STAY: Final = {
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "karpenter.sh/do-not-disrupt": "true",
+}
+"""Annotations by which a pod asks the nodes' autoscalers not to take its node away."""
 OWNED_PREFIXES: Final = (f"{GROUP}/", "app.kubernetes.io/", "kubernetes.io/", "k8s.io/")
 
 MANAGER_CHILDREN: Final = "plimsoll"

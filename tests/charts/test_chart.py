@@ -65,7 +65,7 @@ def test_every_kind_that_may_be_a_child_may_be_written_and_others_only_be_seen()
     for kind in (NODE, OWNER):
         assert verbs[kind.group, kind.plural] == {"list", "watch"}
     # Pods that read models are made once and never changed.
-    assert verbs[POD.group, POD.plural] == {"create", "delete", "list", "watch"}
+    assert verbs[POD.group, POD.plural] == {"create", "delete", "list", "patch", "watch"}
 
 
 def test_no_rule_has_a_wildcard_and_none_names_secrets_or_a_way_to_more_rights() -> None:

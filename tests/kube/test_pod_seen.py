@@ -347,3 +347,9 @@ def test_the_supervisor_s_port_is_seen_where_there_is_one():
     spec = {"containers": [{"name": "other", "ports": ports}, {"name": "engine", "ports": ports}]}
     assert pod_seen(pod(status(engine(RUNNING)), spec=spec)).runtime_port == 8079
     assert pod_seen(pod(status(engine(RUNNING)))).runtime_port is None
+
+
+def test_a_pod_asks_to_stay_until_it_is_ready_where_it_says_so():
+    assert pod_seen(pod(annotations={names.ANNOTATION_UNTIL_READY: "true"})).until_ready
+    assert not pod_seen(pod(annotations=dict(names.STAY))).until_ready
+    assert not pod_seen(pod(annotations=None)).until_ready

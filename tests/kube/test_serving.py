@@ -7,11 +7,11 @@ from typing import Any, cast
 import pytest
 
 from plimsoll import names
-from plimsoll.facts.serving import Serving
+from plimsoll.facts.serving import Serving, SetSeen
 from plimsoll.kube.child import read_child
 from plimsoll.kube.children import Children
 from plimsoll.kube.door import Door
-from plimsoll.kube.kinds import CONTROLLER_REVISION, DEPLOYMENT, Kind
+from plimsoll.kube.kinds import CONTROLLER_REVISION, DEPLOYMENT, LEADER_WORKER_SET, Kind
 from plimsoll.kube.refusals import Refusals
 from plimsoll.kube.scalers import Scalers
 from plimsoll.kube.serving import Pods, serving
@@ -102,3 +102,31 @@ def test_a_set_whose_deployment_is_not_seen_has_the_replicas_that_serve(about: O
     there["metadata"] |= about
     (seen,) = seen_of(revision, CONTROLLER_REVISION, there, NOW).sets
     assert seen.replicas == expected
+
+
+def test_groups_of_a_leaderworkerset_are_numbered_by_their_pods() -> None:
+    """One object makes them all."""
+    there = workload("now", LATER)
+    there["spec"] = {"replicas": 2, "leaderWorkerTemplate": {"size": 2}}
+    member = pod(LAST)
+    member["metadata"]["labels"] = {
+        **LABELS,
+        "leaderworkerset.sigs.k8s.io/group-index": "1",
+        "leaderworkerset.sigs.k8s.io/worker-index": "0",
+    }
+    (seen,) = seen_of(there, LEADER_WORKER_SET, member, NOW).sets
+    assert (seen.replicas, seen.pods_per_replica, seen.groups, seen.numbers) == (2, 2, (), (1,))
+    (single,) = seen_of(workload("now", LATER), DEPLOYMENT, pod(LAST), NOW).sets
+    assert single.numbers == ()
+
+
+def test_our_own_hand_on_a_pod_wakes_nobody_and_is_seen_all_the_same() -> None:
+    woken: list[str] = []
+    pods = Pods(cast("Door", None), woken.append)
+    bears, free = pod(LAST), pod(LAST)
+    bears["metadata"]["annotations"] = {names.ANNOTATION_UNTIL_READY: "true"}
+    pods.put(bears)
+    assert Serving(sets=(SetSeen(name="a", replicas=1, pods=pods.of(KEY)["0a1b2c3d"]),)).loaded
+    pods.put(free)
+    assert not Serving(sets=(SetSeen(name="a", replicas=1, pods=pods.of(KEY)["0a1b2c3d"]),)).loaded
+    assert woken == [KEY]

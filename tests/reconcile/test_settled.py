@@ -63,6 +63,25 @@ def test_what_serves_as_it_was_told_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("bears", "paused", "rests"),
+    [(True, None, False), (True, True, True), (False, None, True)],
+    ids=["it is to be set free", "nothing is to be touched", "it was"],
+)
+def test_a_pod_that_is_ready_and_still_asks_to_stay_is_work(
+    bears: bool, paused: bool | None, rests: bool
+) -> None:
+    world, decision = at_rest()
+    (there,) = world.serving.sets
+    pods = tuple(replace(pod, until_ready=bears) for pod in there.pods)
+    serving = replace(world.serving, sets=(replace(there, pods=pods),))
+    assert serving.loaded == (pods if bears else ())
+    deployment = after_telling(world, decision, Applied())
+    spec = deployment.spec.model_copy(update={"paused": paused})
+    deployment = deployment.model_copy(update={"spec": spec})
+    assert settled(deployment, children(decision), serving, world.mark) is rests
+
+
+@pytest.mark.parametrize(
     "applied",
     [
         Applied(refused=[Refusal(SERVICE, Unreachable("the answer was lost"))]),

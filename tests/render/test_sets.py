@@ -365,3 +365,35 @@ def test_a_set_that_is_there_keeps_its_pods_when_the_admin_turns_the_supervisor_
     there = frozen(resource(), admin=UNSUPERVISED)
     assert Revision.read(there.manifest(owner_of(resource())).body) == there
     assert frozen(resource()).name == there.name
+
+
+LOADS: Final = {**names.STAY, names.ANNOTATION_UNTIL_READY: "true"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "said", "borne"),
+    [
+        (None, {}, LOADS),
+        (None, {"note": "x"}, {"note": "x", **LOADS}),
+        (None, {"karpenter.sh/do-not-disrupt": "false"}, {"karpenter.sh/do-not-disrupt": "false"}),
+        (GROUP, {}, names.STAY),
+        (GROUP, {"karpenter.sh/do-not-disrupt": "false"}, names.STAY),
+    ],
+    ids=["one that loads", "beside the user's", "the user's word about it", "a group, always", "a group, whatever is said"],
+)  # fmt: skip
+def test_what_loads_or_belongs_to_a_group_asks_the_autoscalers_not_to_disturb_it(entry, said, borne):
+    found = templates(on_set(resource(podAnnotations=said), KINDS["one-gpu"][1] if entry is None else entry))
+    assert found
+    assert all(one["metadata"]["annotations"] == borne for one in found)
+
+
+def test_pods_that_ask_to_stay_for_as_long_as_they_load_make_no_new_set():
+    """So that those of a release before, which do not ask, are left to serve."""
+    asks, asked = frozen(resource()), names.ANNOTATION_UNTIL_READY
+    bare = plain(asks.leader)
+    assert asked in bare["metadata"].pop("annotations")
+    before = replace(asks, leader=bare)
+    assert (before.name, before.set_labels) == (asks.name, asks.set_labels)
+    kept = Revision.read(plain(before.manifest(OWNER).body))
+    (template,) = templates(workload(kept, OWNER, 1))
+    assert asked not in template["metadata"].get("annotations", {})

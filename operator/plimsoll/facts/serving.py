@@ -68,6 +68,8 @@ class PodSeen:
     """Why the engine ended last, where a supervisor said it."""
     runtime_port: int | None = None
     """Where the supervisor tells what it sees; None where there is none."""
+    until_ready: bool = field(default=False, compare=False)
+    """Whether it asks the nodes' autoscalers to stay for as long as it loads. Only we change that, so it is no news."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,15 @@ class SetSeen:
     pods: tuple[PodSeen, ...] = ()
     groups: tuple[int, ...] = ()
     """Numbers of the replicas that have an object of their own."""
+    one_object: bool = False
+    """Whether one object makes all groups of pods (a LeaderWorkerSet): none can be left out, only made anew."""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Of the groups: of those that have an object, or that one object has made pods of."""
+        if not self.one_object:
+            return self.groups
+        return tuple(sorted({pod.group for pod in self.pods if pod.group is not None}))
 
     @property
     def ready(self) -> int:
@@ -119,6 +130,13 @@ class Serving:
     """HorizontalPodAutoscalers and ScaledObjects that target it, as Kind name."""
     scalers_below: tuple[str, ...] = ()
     """The same that target an object of ours in its place."""
+
+    @property
+    def loaded(self) -> tuple[PodSeen, ...]:
+        """Pods that are ready and still ask to stay as if they loaded."""
+        return tuple(
+            pod for seen in self.sets for pod in seen.pods if pod.until_ready and pod.stage is Stage.READY
+        )
 
     def set_named(self, name: str) -> SetSeen | None:
         return next((seen for seen in self.sets if seen.name == name), None)

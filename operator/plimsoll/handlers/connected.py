@@ -13,14 +13,15 @@ from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.facts.capabilities import Capabilities
 from plimsoll.facts.groups import Reservation
 from plimsoll.facts.inventory import Inventory
-from plimsoll.facts.serving import Serving
+from plimsoll.facts.serving import PodSeen, Serving
 from plimsoll.handlers.ending import ended
 from plimsoll.kube.applier import Applied, Applier
 from plimsoll.kube.child import Child
 from plimsoll.kube.door import Door
-from plimsoll.kube.errors import NotFound, Refused, is_another
+from plimsoll.kube.errors import KubeError, NotFound, Refused, is_another
 from plimsoll.kube.events import Event, Events
 from plimsoll.kube.kinds import path_of
+from plimsoll.kube.nudging import set_free, take_away
 from plimsoll.kube.sight import Sight
 from plimsoll.kube.status import StatusWriter
 from plimsoll.objects import Bearer, Manifest, Owner, Ref
@@ -102,6 +103,15 @@ class Connected:
         self, owner: Owner, manifests: Iterable[Manifest], *, prune: bool, spared: frozenset[str]
     ) -> Applied:
         return await self._applier.apply(owner, tuple(manifests), prune=prune, spared=spared)
+
+    async def nudge(
+        self, namespace: str, *, gone: Iterable[PodSeen], loaded: Iterable[PodSeen]
+    ) -> tuple[KubeError, ...]:
+        """Takes pods away, and lets the nodes of others be taken away. Why it could not be done to the rest."""
+        return (
+            *await take_away(self.door, namespace, gone),
+            *await set_free(self.door, namespace, loaded),
+        )
 
     def select(self, selectors: Iterable[Mapping[str, str]]) -> None:
         """Node selectors that resources name: pools are told apart by the labels in them."""

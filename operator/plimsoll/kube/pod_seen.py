@@ -63,6 +63,7 @@ def pod_seen(pod: Object) -> PodSeen:
         late_s=_late_s(spec, status, ended),
         failure=read_failure(ended.get("message") or ""),
         runtime_port=_runtime_port(spec),
+        until_ready=names.ANNOTATION_UNTIL_READY in (metadata.get("annotations") or {}),
     )
 
 

@@ -48,8 +48,9 @@ def rules() -> dict[str, list[Rule]]:
             *_rules([OWNER], SEE),
             _rule(OWNER.group, [f"{OWNER.plural}/status"], ["patch"]),
             *_rules([AUTOSCALER, SCALED_OBJECT, *CLAIMS[:1]], SEE),
-            # Those that read a model which only their owner's Secret or volume opens are made here; all others by workloads.
-            *_rules([POD], ("create", "delete", *SEE)),
+            # Those that read a model which only their owner's Secret or volume opens are made here; all others by workloads. What
+            # asks an autoscaler to leave a pod where it loads is taken off it afterwards.
+            *_rules([POD], ("create", "delete", "patch", *SEE)),
             *_rules([kind for kind in CHILDREN if not kind.lasts], WRITE),
             *_rules([kind for kind in CHILDREN if kind.lasts], [verb for verb in WRITE if verb != "delete"]),
             *_rules([EVENT], ("create", "patch", *SEE)),

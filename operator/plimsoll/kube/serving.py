@@ -17,7 +17,7 @@ from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.child import Child
 from plimsoll.kube.children import Children, Wake
 from plimsoll.kube.door import Door, Object
-from plimsoll.kube.kinds import CONTROLLER_REVISION, DEPLOYMENT, POD, STATEFUL_SET
+from plimsoll.kube.kinds import CONTROLLER_REVISION, DEPLOYMENT, LEADER_WORKER_SET, POD, STATEFUL_SET
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.pod_seen import pod_seen
 from plimsoll.kube.refusals import Refusals
@@ -74,8 +74,9 @@ class Pods(Watched):
         key, seen = item["metadata"]["name"], pod_seen(item)
         self._hears(f"{item['metadata']['namespace']}/{key}", item)
         pods = self._of.setdefault(owner, {}).setdefault(digest, {})
-        if pods.get(key) != seen:
-            pods[key] = seen
+        before = pods.get(key)
+        pods[key] = seen
+        if before != seen:
             self._wake(owner)
 
     def remove(self, item: Object) -> None:
@@ -211,6 +212,7 @@ def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...], refusals:
         refused=next(filter(None, (_refused(child, refusals) for child in made)), ""),
         pods=pods,
         groups=tuple(sorted(groups)),
+        one_object=any(child.ref.kind == LEADER_WORKER_SET.name for child in made),
     )
 
 

@@ -33,6 +33,8 @@ def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: S
     progress = get_condition(status.conditions, names.PROGRESSING)
     if progress is not None and progress.reason in (*MOVING, "Moving"):
         return False
+    if serving.loaded and not deployment.spec.paused:
+        return False
     if any(pod.leaves for seen in serving.sets for pod in seen.pods if pod.stage is not Stage.LEAVING):
         return False
     # Whether a kind is served by now is not cached beside what was made without it; and what could not be written, or whose

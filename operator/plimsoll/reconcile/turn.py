@@ -90,6 +90,7 @@ async def turn(world: World, key: str) -> float | None:
         await _tell(world, deployment, Story(deployment=deployment, plan=None, rollout=None), body)
     seen, decision, read = await _decide(world, key, deployment)
     applied = await _apply(world, deployment, decision)
+    unmoved = await _nudge(world, deployment, seen, decision)
     world.wrote(key, decision.kept, decision.revisions, applied.written)
     if list_ref(owner_of(deployment)) in applied.written:
         world.measured.reports.again(key)
@@ -104,7 +105,7 @@ async def turn(world: World, key: str) -> float | None:
     world.measured.told(key, reports)
     again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), unsteady, patience]
     again.append(read.again_seconds)
-    if unkept or not applied.complete:
+    if unkept or unmoved or not applied.complete:
         again.append(RETRY_SECONDS)
     if key in world.hungry and world.inventory(key) != seen.inventory:
         # The fleet moved while this was decided and written, when nobody knew yet that it waits for that.
@@ -178,6 +179,17 @@ async def _apply(world: World, deployment: LLMDeployment, decision: Decision) ->
             extra={"deployment": owner.key},
         )
     return applied
+
+
+async def _nudge(world: World, deployment: LLMDeployment, seen: Seen, decision: Decision) -> bool:
+    """What no object says that makes pods. Whether some of it could not be done."""
+    if decision.rollout is None or deployment.spec.paused:
+        return False
+    gone = [pod for target in decision.rollout.targets for pod in target.let_go]
+    problems = await world.cluster.nudge(deployment.namespace, gone=gone, loaded=seen.serving.loaded)
+    for problem in problems:
+        LOG.warning("a pod is as it was: %s", problem, extra={"deployment": owner_of(deployment).key})
+    return bool(problems)
 
 
 def _remember(world: World, key: str, seen: Seen, decision: Decision) -> None:

@@ -19,7 +19,7 @@ from plimsoll.facts.capabilities import NONE, Capabilities
 from plimsoll.facts.groups import Reservation
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import Learned
-from plimsoll.facts.serving import Serving
+from plimsoll.facts.serving import PodSeen, Serving
 from plimsoll.kube.applier import Applied
 from plimsoll.kube.child import Child
 from plimsoll.kube.errors import KubeError
@@ -54,6 +54,9 @@ class Cluster(Protocol):
     async def apply(
         self, owner: Owner, manifests: Iterable[Manifest], *, prune: bool, spared: frozenset[str]
     ) -> Applied: ...
+    async def nudge(
+        self, namespace: str, *, gone: Iterable[PodSeen], loaded: Iterable[PodSeen]
+    ) -> tuple[KubeError, ...]: ...
     async def tell(self, about: ObjectMeta, status: LLMDeploymentStatus, seen: Mapping[str, Any]) -> bool: ...
     def announce(self, about: ObjectMeta, news: Iterable[News]) -> None: ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from plimsoll import names
@@ -15,11 +16,16 @@ ZONE: Final = "topology.kubernetes.io/zone"
 FABRIC: Final = "nvidia.com/gpu.clique"
 """Nodes whose GPUs share one NVLink domain."""
 CLAIM: Final = "devices"
-STAY: Final = {
-    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-    "karpenter.sh/do-not-disrupt": "true",
-}
-"""A node's autoscaler that takes one pod of a group takes the whole group."""
+
+
+def undisturbed(annotations: Mapping[str, str], *, grouped: bool) -> dict[str, str]:
+    """A pod's, with what keeps its node. Who takes one pod of a group takes the whole group, so these stay for as long as they
+    are; another bears it while it loads, unless the user has said something about it."""
+    if grouped:
+        return {**annotations, **names.STAY}
+    if annotations.keys() & names.STAY.keys():
+        return dict(annotations)
+    return {**annotations, **names.STAY, names.ANNOTATION_UNTIL_READY: "true"}
 
 
 def resources(chosen: PlanSet) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def pod_template(
     pod = fill(
         "pod",
         labels=_labels(told, leads=leads),
-        annotations={**spec.pod_annotations, **(placing.STAY if grouped else {})},
+        annotations=placing.undisturbed(spec.pod_annotations, grouped=grouped),
         command=start.command,
         args=start.args,
         env=[*whoami, *(one for one in variables if not one["name"].startswith(OURS))],

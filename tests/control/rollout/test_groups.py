@@ -105,3 +105,71 @@ def test_it_is_said_with_the_schedulers_own_words() -> None:
     assert "group 0 has nodes for 1 of its 2 pods" in said
     assert "Insufficient nvidia.com/gpu" in said
     assert told(replace(seen, pods=pods(0, READY, READY))) is None
+
+
+def as_one(*groups: tuple[PodSeen, ...]) -> SetSeen:
+    """The same of a LeaderWorkerSet, which has no object for each group."""
+    return replace(a_set(*groups), groups=(), one_object=True)
+
+
+def born(made: tuple[PodSeen, ...], at: float) -> tuple[PodSeen, ...]:
+    return tuple(replace(pod, created=at, since=at) for pod in made)
+
+
+def taken(seen: SetSeen, now: float) -> list[str]:
+    """Pods that are to go."""
+    target = move([Wanted("a", seen.replicas)], Serving(sets=(seen,)), RULES, now).targets[0]
+    return [pod.name for pod in target.let_go]
+
+
+@pytest.mark.parametrize(
+    ("groups", "half"),
+    [
+        ([pods(0, LOADS, WAITS)], [0]),
+        ([pods(0, WAITS, LOADS)], [0]),
+        ([pods(0, WAITS, WAITS)], []),
+        ([pods(0, READY, READY)], []),
+        ([pods(0, READY, READY), pods(1, WAITS, LOADS), pods(2, LOADS, WAITS)], [1, 2]),
+        # Its workers are still there, and go with the leader that they had.
+        ([pods(0, LEAVES, WAITS, LOADS)], []),
+        ([(born(pods(0, LOADS), 9)[0], *pods(0, LEAVES, WAITS, LOADS)[1:])], []),
+        ([(born(pods(0, WAITS), 9)[0], *born(pods(0, WAITS, LOADS), 9)[1:])], [0]),
+    ],
+)
+def test_a_group_of_a_leaderworkerset_is_told_by_its_pods_alone(
+    groups: list[tuple[PodSeen, ...]], half: list[int]
+) -> None:
+    assert [one.number for one in halves(as_one(*groups))] == half
+
+
+def test_a_half_scheduled_leaderworkerset_is_said_as_any_other() -> None:
+    halfway = pods(0, LOADS, WAITS)
+    assert told(as_one(halfway)) == told(a_set(halfway)) is not None
+
+
+def test_a_group_of_a_leaderworkerset_goes_by_its_leader_and_the_others_have_time_to_take_what_became_free() -> (
+    None
+):
+    two = (pods(0, LOADS, WAITS), pods(1, WAITS, LOADS))
+    assert taken(as_one(*two), HALF_SECONDS - 1) == []
+    assert taken(as_one(*two), HALF_SECONDS) == ["a-1-0"], "the one that lacks least has twice the time"
+    three = (*two, pods(2, LOADS, WAITS))
+    assert taken(as_one(*three), HALF_SECONDS) == ["a-2-0"], "one at a time"
+    again = as_one(*two, born(pods(2, WAITS, WAITS), HALF_SECONDS + 5))
+    assert taken(again, HALF_SECONDS + 60) == []
+    over, left = let_go(again, HALF_SECONDS + 60)
+    assert (over, left) == (frozenset(), 60.0)
+    assert taken(again, 2 * HALF_SECONDS + 5) == ["a-1-0"]
+
+
+def test_what_loads_anew_holds_back_no_release() -> None:
+    now = 2 * HALF_SECONDS
+    assert taken(as_one(pods(0, LOADS, WAITS), born(pods(1, LOADS, LOADS), now - 1)), now) == ["a-0-0"]
+
+
+def test_a_leader_that_leaves_already_is_not_taken_again() -> None:
+    assert taken(as_one(pods(0, LEAVES, WAITS, LOADS)), 9 * HALF_SECONDS) == []
+
+
+def test_no_pod_goes_by_itself_where_its_group_has_objects_of_its_own() -> None:
+    assert taken(a_set(pods(0, LOADS, WAITS), pods(1, WAITS, LOADS)), 9 * HALF_SECONDS) == []

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from plimsoll.control.rollout.groups import let_go, numbers
+from plimsoll.control.rollout.groups import leaders, let_go, numbers
 from plimsoll.control.rollout.moves import move
 from plimsoll.control.rollout.rules import Rules
 from plimsoll.control.rollout.targets import Rollout, Target, Wanted
@@ -49,6 +49,7 @@ def move_beside(
         state="Canary" if count else "Draining",
         planned=True,
         groups=numbers(seen, count, over),
+        let_go=() if seen is None else leaders(seen, over),
     )
     return replace(rollout, targets=(*rollout.targets, target))
 

@@ -3,6 +3,9 @@
 A group is let go when it has waited for too long, and comes again when no other of its set waits. The one that lacks least
 is given twice the time, so that of two groups that each hold what the other lacks one gets it. All of it is told from the
 pods that are seen; nothing is remembered.
+
+Of a LeaderWorkerSet no group can be left out: one is let go by its leader's pod and comes again at once, so that they go one
+at a time, and the others have as long to take what became free.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.facts.serving import SetSeen, Stage
+from plimsoll.facts.serving import PodSeen, SetSeen, Stage
 
 HALF_SECONDS: Final = 120.0
 """A cluster autoscaler makes a node in one to three minutes, but then a group that waits whole gets it as well."""
@@ -33,8 +36,8 @@ class Half:
 def halves(seen: SetSeen) -> tuple[Half, ...]:
     """Those that lack least first."""
     found = []
-    for number in seen.groups:
-        mine = [pod for pod in seen.pods if pod.group == number and pod.stage is not Stage.LEAVING]
+    for number in seen.numbers:
+        mine = _members(seen, number)
         waiting = [pod for pod in mine if pod.stage is Stage.UNSCHEDULED]
         placed = sum(pod.node is not None for pod in mine)
         if waiting and placed:
@@ -51,8 +54,35 @@ def let_go(seen: SetSeen, now: float) -> tuple[frozenset[int], float | None]:
         (half.number, half.since + HALF_SECONDS * (2 if best == 0 else 1) - now)
         for best, half in enumerate(halves(seen))
     ]
-    over = frozenset(number for number, left in ends if left <= 0)
-    return over, min((left for _, left in ends if left > 0), default=None)
+    over = [number for number, left in ends if left <= 0]
+    later = [left for _, left in ends if left > 0]
+    if over and seen.one_object:
+        pause = _newest(seen) + HALF_SECONDS - now
+        over = over[-1:] if pause <= 0 else []
+        later += [pause] if pause > 0 else []
+    return frozenset(over), min(later, default=None)
+
+
+def leaders(seen: SetSeen, over: frozenset[int]) -> tuple[PodSeen, ...]:
+    """Pods with which the groups go, where they have no object of their own that could."""
+    if not seen.one_object:
+        return ()
+    return tuple(pod for number in sorted(over) for pod in _members(seen, number) if pod.rank == 0)
+
+
+def _members(seen: SetSeen, number: int) -> list[PodSeen]:
+    """Those of a group that do not leave. Workers that are older than their leader are of the one before, with which they go."""
+    mine = [pod for pod in seen.pods if pod.group == number and pod.stage is not Stage.LEAVING]
+    if not seen.one_object:
+        return mine
+    leader = next((pod for pod in mine if pod.rank == 0), None)
+    return [] if leader is None else [pod for pod in mine if pod.created >= leader.created]
+
+
+def _newest(seen: SetSeen) -> float:
+    """When the last of those groups began that wait for nodes, whole or in part."""
+    waiting = {pod.group for pod in seen.pods if pod.stage is Stage.UNSCHEDULED}
+    return max(pod.created for pod in seen.pods if pod.group in waiting and pod.rank == 0)
 
 
 def numbers(seen: SetSeen | None, count: int, over: frozenset[int]) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from plimsoll.control.rollout.failing import failure, look_again
-from plimsoll.control.rollout.groups import let_go, numbers
+from plimsoll.control.rollout.groups import leaders, let_go, numbers
 from plimsoll.control.rollout.leaving import leave
 from plimsoll.control.rollout.rules import PLACE_SECONDS, Rules
 from plimsoll.control.rollout.targets import Rollout, State, Target, Wanted
@@ -295,7 +295,8 @@ def _with_groups(rollout: Rollout, serving: Serving, now: float) -> Rollout:
         seen = serving.set_named(target.name)
         over, left = (frozenset[int](), None) if seen is None else let_go(seen, now)
         groups = numbers(seen, target.replicas, over)
-        targets.append(replace(target, groups=groups))
+        gone = () if seen is None else leaders(seen, over)
+        targets.append(replace(target, groups=groups, let_go=gone))
         again.append(left)
     return replace(rollout, targets=tuple(targets), look_again_seconds=_soonest(*again))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from plimsoll.facts.serving import PodSeen
+
 State = Literal["Serving", "Starting", "Canary", "Draining", "Failed"]
 
 
@@ -28,6 +30,8 @@ class Target:
     """How many of them are beyond the wanted number, while others leave their nodes."""
     groups: tuple[int, ...] = ()
     """Numbers of the replicas, where each is an object of its own; fewer than `replicas` while one was let go."""
+    let_go: tuple[PodSeen, ...] = ()
+    """Leaders of groups to be let go, where those have no objects of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
