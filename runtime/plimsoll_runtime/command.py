@@ -15,11 +15,11 @@ from plimsoll_runtime.adapters import Adapters, Engine, key_of, max_rank_of
 from plimsoll_runtime.address import address_of
 from plimsoll_runtime.bringing import Words, bring, missing, wish_of
 from plimsoll_runtime.failure import Failure, unforeseen
-from plimsoll_runtime.group import Members, Place, place_of, place_told
+from plimsoll_runtime.group import UNANSWERED_SECONDS, Members, Place, place_of, place_told
 from plimsoll_runtime.judging import Judgement
 from plimsoll_runtime.lora_base import base_of
 from plimsoll_runtime.nvml import devices
-from plimsoll_runtime.preflight import Need, PlanUnreadable, need_of, see, settled, with_argv
+from plimsoll_runtime.preflight import Need, PlanUnreadable, need_of, see, settled, warnings, with_argv
 from plimsoll_runtime.said import Said
 from plimsoll_runtime.side import Side
 from plimsoll_runtime.sources.trouble import FetchFailed, Stopped
@@ -146,7 +146,7 @@ def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping
         need = with_argv(_plan(told.plan), argv, environment)
     except (OSError, ValueError) as error:
         return _misled(options, said, f"--plan {told.plan}: {error}")
-    options = options._replace(place=place)
+    options = options._replace(place=place, unanswered=need.start_seconds or UNANSWERED_SECONDS)
     members = Members(place.size) if place is not None and place.leads else None
     kept = _adapters(told, argv, environment, said, members)
     try:
@@ -185,6 +185,8 @@ def _run(
     found = _look(need, said, supervisor)
     if found and not supervisor.told_to_end():
         return supervisor.refuse(found[0])
+    if not supervisor.finds_leader():
+        return 0 if said.failure is None else 1
     try:
         supervisor.options = _with_model(options, said, supervisor)
     except FetchFailed as error:
@@ -264,7 +266,10 @@ def _look(need: Need, said: Said, supervisor: Supervisor) -> list[Failure]:
     except Exception as error:  # noqa: BLE001 - what cannot be seen from here is left to the engine
         tell(unforeseen(error, "the look at this machine").message)
         return []
-    said.sees(seen.devices)
+    warned = warnings(need, seen)
+    for warning in warned:
+        tell(f"{warning.word}: {warning.message}. Remedy: {warning.remedy}")
+    said.sees(seen.devices, warned)
     return found
 
 

@@ -59,6 +59,14 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
         for state in ADAPTER_STATES:
             count = sum(1 for one in facts["adapters"] if one["state"] == state)
             yield f'plimsoll_runtime_adapters{{state="{state}"}} {count}'
+    yield from _troubles(facts)
+
+
+def _troubles(facts: Mapping[str, Any]) -> Iterator[str]:
+    if facts["warnings"]:
+        yield from _head("warning", "What is not as the plan counts on, and ends nothing.")
+        for warning in facts["warnings"]:
+            yield f'plimsoll_runtime_warning{{word="{warning["word"]}"}} 1'
     if facts["failure"] is not None:
         yield from _head("failure", "Why the engine ended.")
         yield f'plimsoll_runtime_failure{{word="{facts["failure"]["word"]}"}} 1'

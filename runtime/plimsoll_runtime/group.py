@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from plimsoll_runtime.failure import Failure
 REPORT_SECONDS = 2.0
 SILENT_SECONDS = 20.0
 """Without a word a member is lost: longer than a busy machine keeps a thread waiting, shorter than collectives time out."""
+UNANSWERED_SECONDS = 1800.0
+"""How long a leader that nobody hears of is waited for, where no plan says it: its node may have to come, and its image."""
 MOST_REPORT = 16384
 MOST_ADAPTERS = 256
 
@@ -164,6 +167,64 @@ def ask_leader(place: Place, report: Report, timeout: float = 5.0) -> Answer | N
         return None
     finally:
         connection.close()
+
+
+class Silence(NamedTuple):
+    """Of a leader: that is not heard of, and what that comes from as a rule."""
+
+    how: str
+    remedy: str
+
+
+_WHERE = "kubectl get pods -o wide shows rank 0 and its node"
+
+
+def silence_of(place: Place, timeout: float = 5.0) -> Silence | None:
+    """Why nobody answers at the leader's side port; None where somebody does, whatever the answer is."""
+    connection = http.client.HTTPConnection(place.leader, place.port, timeout=timeout)
+    try:
+        connection.request("GET", "/healthz")
+        connection.getresponse().read()
+    except socket.gaierror as error:
+        how = f"its name cannot be resolved ({error.strerror or error})"
+        return Silence(how, f"rank 0 has no address yet, or the cluster's DNS does not answer here: {_WHERE}")
+    except ConnectionRefusedError:
+        how = f"port {place.port} of it refuses connections"
+        return Silence(
+            how, f"its supervisor does not run yet, or listens at another port (--leader-port): {_WHERE}"
+        )
+    except (OSError, http.client.HTTPException) as error:
+        how = f"port {place.port} of it does not answer ({_short(error)})"
+        return Silence(how, f"a NetworkPolicy or a firewall between the nodes, or its node is gone: {_WHERE}")
+    finally:
+        connection.close()
+    return None
+
+
+def _short(error: BaseException) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+class Wait:
+    """How long a member waits for a leader. A function of what was heard and times."""
+
+    def __init__(self, place: Place, now: float, most: float) -> None:
+        self._place, self._heard, self._most = place, now, most
+
+    def take(self, silence: Silence | None, now: float) -> Failure | None:
+        """Why it waits no longer; one that answers has a deadline of its own."""
+        if silence is None:
+            self._heard = now
+        elif now - self._heard >= self._most:
+            who = f"rank 0 of this replica, {self._place.leader},"
+            message = f"{who} has not answered for {self._most:.0f} seconds: {silence.how}"
+            return Failure("LeaderLost", message, silence.remedy)
+        return None
+
+    def text(self, silence: Silence | None) -> str:
+        """For people who ask what a member does."""
+        how = "it answers, and has no engine yet" if silence is None else silence.how
+        return f"waits for its leader {self._place.leader}: {how}"
 
 
 def report_of(text: bytes) -> Report | None:

@@ -46,6 +46,10 @@ class Need(NamedTuple):
     host_bytes: int | None = None
     disks: tuple[tuple[str, int], ...] = ()
     writable: tuple[str, ...] = ()
+    nvlink: bool | None = None
+    """Whether ranks that share every layer are to reach one another by it."""
+    start_seconds: int | None = None
+    """How long a start may take in all, so for how long another pod of the group is waited for."""
 
 
 class Seen(NamedTuple):
@@ -74,6 +78,8 @@ _FIELDS: Mapping[str, tuple[str, type]] = {
     "hostMemoryBytes": ("host_bytes", int),
     "diskBytes": ("disks", dict),
     "writable": ("writable", list),
+    "nvlink": ("nvlink", bool),
+    "startSeconds": ("start_seconds", int),
 }
 
 
@@ -84,7 +90,7 @@ def need_of(body: Mapping[str, Any]) -> Need:
         value = body.get(name)
         if value is None:
             continue
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
             raise PlanUnreadable(f"{name} is {value!r}; it must be a JSON {kind.__name__}")
         found[field] = value
     if "utilization" in found:
@@ -198,6 +204,18 @@ def misfits(need: Need, seen: Seen) -> list[Failure]:
         )
         found.append(Failure("NotWritable", message, remedy))
     return found
+
+
+def warnings(need: Need, seen: Seen) -> list[Failure]:
+    """What costs speed alone, and so ends nothing."""
+    if not need.nvlink or seen.devices is None or seen.devices.nvlink is not False:
+        return []
+    message = "the plan counts on NVLink between the GPUs of this pod, and not all of them reach one another by it: answers come more slowly than planned"
+    remedy = (
+        "nvidia-smi topo -m in this container shows the links; GPUs of other nodes (spec.topology.nodeSelector), or"
+        " nodeClasses[].interconnect: pcie in the operator's config, so that plans count on what is there"
+    )
+    return [Failure("NoNvlink", message, remedy)]
 
 
 def _gpu_misfits(need: Need, devices: Devices) -> list[Failure]:

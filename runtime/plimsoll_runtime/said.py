@@ -36,10 +36,12 @@ class Said:
         self._failure: Failure | None = None
         self._reading: Reading | None = None
         self._devices: Devices | None = None
+        self._warnings: tuple[Failure, ...] = ()
         self._progress: Progress | None = None
         self._fetched: dict[str, str] = {}
         self._fetch_began: float | None = None
         self._begun = False
+        self._waits: str | None = None
         self._adapters: list[dict[str, object]] | None = None
         self.run = f"{time.time_ns():x}"
         """Of this start, so that members of a group can tell it from another."""
@@ -87,9 +89,14 @@ class Said:
         with self._lock:
             self._reading = reading
 
-    def sees(self, devices: Devices | None) -> None:
+    def sees(self, devices: Devices | None, warnings: Sequence[Failure] = ()) -> None:
         with self._lock:
-            self._devices = devices
+            self._devices, self._warnings = devices, tuple(warnings)
+
+    def waits(self, text: str | None) -> None:
+        """For another pod, in words; None when it waits no longer."""
+        with self._lock:
+            self._waits = text
 
     def fetches(self, progress: Progress | None) -> None:
         """A part of a start."""
@@ -163,12 +170,15 @@ class Said:
                 if reading is None
                 else {"running": reading.running, "waiting": reading.waiting},
                 "devices": None if self._devices is None else self._devices.told(),
+                "warnings": [warning.told() for warning in self._warnings],
                 "failure": None if self._failure is None else self._failure.told(),
                 "adapters": self._adapters,
                 "argv": self._argv,
             }
 
     def _phase_text(self) -> str:
+        if self._waits is not None and self._state in (PREFLIGHT, FETCHING):
+            return self._waits
         if self._state == FETCHING and self._progress is not None:
             return self._progress.text()
         if self._state == FETCHING:

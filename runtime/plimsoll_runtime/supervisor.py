@@ -9,7 +9,7 @@ import queue
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -20,7 +20,17 @@ from plimsoll_runtime.child import Child, adopt_orphans, end_orphans
 from plimsoll_runtime.drain import Drain, Step
 from plimsoll_runtime.failure import Failure, scrubbed
 from plimsoll_runtime.fetching import folder_of
-from plimsoll_runtime.group import REPORT_SECONDS, Members, Place, Report, ask_leader
+from plimsoll_runtime.group import (
+    REPORT_SECONDS,
+    UNANSWERED_SECONDS,
+    Members,
+    Place,
+    Report,
+    Silence,
+    Wait,
+    ask_leader,
+    silence_of,
+)
 from plimsoll_runtime.hang import Hang
 from plimsoll_runtime.log import Log
 from plimsoll_runtime.readings import Reading
@@ -47,6 +57,8 @@ class Options(NamedTuple):
     message: Path | None = None
     """Where the kubelet looks for a container's last words."""
     place: Place | None = None
+    unanswered: float = UNANSWERED_SECONDS
+    """How long nobody may answer where the leader is."""
     wishes: tuple[Wish, ...] = ()
     """Models to fetch first."""
 
@@ -68,7 +80,7 @@ class Supervisor:
         """The exit code: the engine's own, or 1 where it never was or was ended for cause."""
         adopt_orphans()
         if self.told_to_end() or not self._join():
-            return 0
+            return 0 if self.said.failure is None else 1
         try:
             child = Child(self.options.argv, self.options.environment)
         except OSError as error:
@@ -95,20 +107,46 @@ class Supervisor:
         child.bury()
         return self._ended(child.code, log)
 
+    def finds_leader(self) -> bool:
+        """Before a model is brought for a group that nobody leads; False where it waits no longer: told to end, or for cause."""
+        return self._waits_until(lambda place: (not (silence := silence_of(place)), silence))
+
     def _join(self) -> bool:
-        """A member starts its engine when its leader has it; False where it is told to end before."""
+        """A member starts its engine when its leader has it; False as above."""
+        return self._waits_until(self._joined)
+
+    def _joined(self, place: Place) -> tuple[bool, Silence | None]:
+        answer = ask_leader(place, Report(place.rank, self.said.run))
+        if answer is None:
+            return False, silence_of(place)
+        if answer.accepted and answer.failure is None:
+            self._companion = Companion(
+                place._replace(leader=answer.address), answer.run, self._events, self.said
+            )
+            self._companion.start()
+            return True, None
+        return False, None
+
+    def _waits_until(self, met: Callable[[Place], tuple[bool, Silence | None]]) -> bool:
+        """`met` says whether the wait is over, else what the leader's silence is, if it is silent."""
         place = self.options.place
         if place is None or place.leads:
             return True
-        tell(f"rank {place.rank} of {place.size} waits for its leader {place.leader}")
+        wait, told = Wait(place, time.monotonic(), self.options.unanswered), ""
         while True:
-            answer = ask_leader(place, Report(place.rank, self.said.run))
-            if answer is not None and answer.accepted and answer.failure is None:
-                self._companion = Companion(
-                    place._replace(leader=answer.address), answer.run, self._events, self.said
-                )
-                self._companion.start()
+            over, silence = met(place)
+            if over:
+                self.said.waits(None)
                 return True
+            failure = wait.take(silence, time.monotonic())
+            if failure is not None:
+                self._say(failure)
+                return False
+            text = wait.text(silence)
+            if text != told:
+                tell(f"rank {place.rank} of {place.size} {text}")
+            told = text
+            self.said.waits(text)
             try:
                 event = self._events.get(timeout=1.0)
             except queue.Empty:

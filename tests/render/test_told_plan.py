@@ -6,16 +6,20 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.facts.gpus import Vendor, all_gpus
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.render.volumes import CACHES
 from plimsoll_runtime.failure import Failure
 from plimsoll_runtime.nvml import Devices, Gpu
-from plimsoll_runtime.preflight import Seen, misfits, need_of, see
+from plimsoll_runtime.preflight import Seen, misfits, need_of, see, warnings
 from tests.render.building import config, engine_of, frozen, resource
 from tests.render.cases import GIB, KINDS, entry
 
 NVIDIA = [gpu for gpu in all_gpus() if gpu.vendor is Vendor.NVIDIA]
 CACHE = {"writable": [CACHES]}
 H100 = {"product": "H100", "capability": "9.0"}
+LINKED = {"nvlink": True}
+STARTS = {"startSeconds": 1828}
+"""Of a group: reading the weights and all beside, and the image."""
 AS_DRIVERS_SAY = ("NVIDIA-", "Tesla-")
 """Labels of NVIDIA's feature discovery are the driver's own names with dashes for spaces."""
 
@@ -43,10 +47,10 @@ def judged(chosen, *names, total=80 * GIB, capability=None) -> list[Failure]:
     ("kind", "told"),
     [
         ("one-gpu", {"gpus": 1, **H100, "gpuBytes": 80 * GIB, **CACHE}),
-        ("claim", {"gpus": 2, **H100, "gpuBytes": 80 * GIB, **CACHE}),
-        ("group", {"gpus": 4, **H100, "gpuBytes": 80 * GIB, **CACHE}),
-        ("group-by-ray", {"gpus": 4, **H100, "gpuBytes": 80 * GIB, **CACHE}),
-        ("group-in-one-fabric", {"gpus": 4, "product": "GB200", "gpuBytes": 80 * GIB, **CACHE}),
+        ("claim", {"gpus": 2, **H100, "gpuBytes": 80 * GIB, **CACHE, **LINKED}),
+        ("group", {"gpus": 4, **H100, "gpuBytes": 80 * GIB, **CACHE, **LINKED, **STARTS}),
+        ("group-by-ray", {"gpus": 4, **H100, "gpuBytes": 80 * GIB, **CACHE, **LINKED, **STARTS}),
+        ("group-in-one-fabric", {"gpus": 4, "product": "GB200", "gpuBytes": 80 * GIB, **CACHE, **STARTS}),
         ("amd", {"gpus": 1, "gpuBytes": 80 * GIB, **CACHE}),
         ("mig", {"gpus": 1, "product": "H100", **CACHE}),
         ("cpu", None),
@@ -57,6 +61,39 @@ def test_each_pod_s_supervisor_is_told_what_the_plan_counts_on_in_that_pod(kind,
     revision = frozen(resource(**said), chosen=chosen)
     assert told_in(revision.leader) == told
     assert revision.worker is None or told_in(revision.worker) == told
+
+
+def test_pods_of_a_group_on_cpus_are_told_how_long_they_may_wait_for_one_another():
+    group = replace(KINDS["cpu"][1], pods_per_replica=2, layout=Layout(tensor=2))
+    told = told_in(frozen(resource(topology={"cpu": {}}), chosen=group).leader)
+    assert list(told) == ["startSeconds"]
+    assert need_of(told).start_seconds == told["startSeconds"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "admin"),
+    [
+        (entry(devices=1), {}),
+        (entry(devices=2, layout=Layout(data=2)), {}),
+        (entry(devices=2, gpu="L40S-48GB"), {}),
+        (entry(devices=2, partition="3g.40gb"), {}),
+        (entry(devices=2, vendor="amd", gpu="MI300X", resource="amd.com/gpu"), {}),
+        (entry(devices=2), {"nodeClasses": [{"name": "a", "maxNodes": 1, "interconnect": "pcie", "labels": {"a": "b"}, "gpuProduct": "H100-SXM-80GB", "gpusPerNode": 8}]}),
+    ],
+    ids=["one rank", "ranks apart", "no such link", "parts", "another link", "an admin knows better"],
+)  # fmt: skip
+def test_nvlink_is_counted_on_only_where_ranks_share_layers_on_gpus_that_have_it(chosen, admin):
+    told = told_in(frozen(resource(), chosen=chosen, admin=config(**admin)).leader)
+    assert "nvlink" not in told
+
+
+def test_gpus_without_the_links_that_the_plan_counts_on_are_a_warning_and_no_end():
+    need = need_of(json.loads(words_of(entry(devices=2))))
+    gpus = (Gpu("NVIDIA H100 80GB HBM3", 80 * GIB, 80 * GIB, (9, 0)),) * 2
+    for linked, word in ((False, ["NoNvlink"]), (True, []), (None, [])):
+        seen = Seen(devices=Devices(gpus, nvlink=linked))
+        assert [one.word for one in warnings(need, seen)] == word
+        assert misfits(need, seen) == []
 
 
 @pytest.mark.parametrize("gpu", NVIDIA, ids=lambda gpu: gpu.name)

@@ -282,18 +282,6 @@ def test_a_leader_that_fails_takes_its_members_along_with_its_reason(supervised_
     assert "killed by signal 9" in failure["message"]
 
 
-def test_a_member_waits_for_its_leader_before_it_starts_anything(supervised_two):
-    _, member = supervised_two
-    member.engine(
-        "--nnodes=2", "--master-addr=127.0.0.1", "--node-rank=1", "--headless", own=("--leader-port=9",)
-    )
-    member.until_said("waits for its leader")
-    assert member.facts()["state"] == "preflight"
-    member.send(signal.SIGTERM)
-    assert member.end() == 0
-    assert "Application startup complete" not in member.said()
-
-
 def test_a_member_ends_after_its_leader_whose_answers_it_computes(supervised_two):
     leader, member = supervised_two
     leader.requests.write_text("1")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll_runtime import command
+from plimsoll_runtime.exposition import exposition
 from plimsoll_runtime.nvml import Devices, Gpu, NvmlError, amd_devices, nvidia_devices
 from plimsoll_runtime.preflight import (
     GIB,
@@ -271,8 +272,9 @@ def test_a_plan_is_read():
     need = need_of({
         "gpus": 8, "product": "H100", "gpuBytes": 5, "utilizationPermille": 920, "capability": "9.0",
         "sharedMemoryBytes": 6, "hostMemoryBytes": 7, "diskBytes": {"/b": 2, "/a": 1}, "writable": ["/c"], "newer": 1,
+        "nvlink": True, "startSeconds": 9,
     })  # fmt: skip
-    assert need == Need(8, "H100", 5, 0.92, (9, 0), 6, 7, (("/a", 1), ("/b", 2)), ("/c",))
+    assert need == Need(8, "H100", 5, 0.92, (9, 0), 6, 7, (("/a", 1), ("/b", 2)), ("/c",), True, 9)
 
 
 @pytest.mark.parametrize(
@@ -280,6 +282,7 @@ def test_a_plan_is_read():
     [
         ({"gpus": "8"}, "gpus is '8'"),
         ({"gpus": True}, "gpus is True"),
+        ({"nvlink": 1}, "nvlink is 1"),
         ({"capability": "nine"}, "capability is 'nine'"),
         ({"diskBytes": {"/cache": None}}, "diskBytes of /cache is None"),
     ],
@@ -344,6 +347,18 @@ def test_a_plan_that_is_none_is_an_error_of_the_command_line(supervised, tmp_pat
     assert supervised.failure()["word"] == "BadSetting"
     assert supervised.failure()["message"].startswith(f"--plan {said}: ")
     assert why in supervised.failure()["message"]
+
+
+def test_links_that_are_missing_are_told_in_the_log_the_facts_and_the_metrics(monkeypatch, capfd):
+    monkeypatch.setattr(command, "devices", lambda: Devices((H100, H100), nvlink=False))
+    options = Options(("vllm", "serve", "m", "-tp", "2"), {})
+    said = Said(options.argv, 0.0)
+    assert command._look(Need(gpus=2, nvlink=True), said, Supervisor(options, said)) == []
+    facts = said.facts(1.0)
+    assert "NoNvlink" in str(facts["warnings"])
+    assert facts["failure"] is None
+    assert 'plimsoll_runtime_warning{word="NoNvlink"} 1' in exposition(facts)
+    assert "NoNvlink: the plan counts on NVLink" in capfd.readouterr().err
 
 
 def test_a_look_that_fails_itself_ends_no_start(tmp_path: Path, monkeypatch, capfd):

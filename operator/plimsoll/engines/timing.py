@@ -15,6 +15,8 @@ from plimsoll.planning.plan import PlanSet
 
 BESIDE_LOADING_SECONDS: Final = 300
 """Imports, compilation with an empty cache, profiling, graphs: 277 s were published for 35B on one GPU, most of it these."""
+PULL_SECONDS: Final = 1200
+"""Beside the engine's start, before a rollout counts as stuck: an engine's image has some 10 GB."""
 BYTES_PER_SECOND: Final = {"hub": 50_000_000, "volume": 100_000_000, "node": 200_000_000}
 """Half a gigabit line to a hub or store; a shared file system at its base rate; a disk of the node. Slower ones are common
 enough, and for them there is rollout.deadlineSeconds."""

@@ -11,7 +11,7 @@ from plimsoll.api.problems import Problem, SpecError
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.command import PORT, EngineCommand
 from plimsoll.engines.sources import fetched_first
-from plimsoll.engines.timing import drain_seconds
+from plimsoll.engines.timing import PULL_SECONDS, drain_seconds
 from plimsoll.engines.vllm import served_names
 from plimsoll.objects import Owner
 from plimsoll.planning.plan import PlanSet
@@ -103,7 +103,7 @@ def pod_template(
     if not told.config.runtime.enabled:
         return pod
     more = (
-        *plan_words(chosen, pod),
+        *plan_words(chosen, pod, told.config, told.start_seconds + PULL_SECONDS),
         *member_words(engine.member),
         *_brought(spec),
         *adapter_words(spec, told.config),

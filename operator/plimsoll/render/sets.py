@@ -21,7 +21,7 @@ from plimsoll.engines import ENGINES
 from plimsoll.engines.adapters import come_and_go
 from plimsoll.engines.command import Member
 from plimsoll.engines.sources import check_sources
-from plimsoll.engines.timing import drain_seconds, start_seconds
+from plimsoll.engines.timing import PULL_SECONDS, drain_seconds, start_seconds
 from plimsoll.engines.vllm import served_names
 from plimsoll.engines.vllm_groups import data_mode
 from plimsoll.facts.engines import EngineFacts
@@ -38,8 +38,6 @@ from plimsoll.render.revision import Data, Revision, Workload
 from plimsoll.render.templating import images_of
 from plimsoll.render.volumes import TEMPLATE_KEY
 
-PULL_SECONDS: Final = 1200
-"""Beside the engine's start, before a rollout counts as stuck: an engine's image has some 10 GB."""
 LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-key"
 LWS_RANK, LWS_LEADER = "$(LWS_WORKER_INDEX)", "$(LWS_LEADER_ADDRESS)"
 

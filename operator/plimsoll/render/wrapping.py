@@ -10,9 +10,10 @@ import json
 import re
 from typing import Any, Final
 
+from plimsoll.api.config import OperatorConfig
 from plimsoll.api.problems import Problem, SpecError, show
 from plimsoll.engines.command import Member
-from plimsoll.facts.gpus import Vendor, all_gpus
+from plimsoll.facts.gpus import LinkKind, Vendor, all_gpus
 from plimsoll.planning.plan import PlanSet
 from plimsoll.render.patching import ENGINE
 from plimsoll.render.start import (
@@ -70,15 +71,24 @@ def member_words(member: Member | None) -> tuple[str, ...]:
     return "--member", member.rank, str(member.pods), member.leader
 
 
-def plan_words(chosen: PlanSet, pod: dict[str, Any]) -> tuple[str, ...]:
+def plan_words(
+    chosen: PlanSet, pod: dict[str, Any], config: OperatorConfig, start_seconds: int
+) -> tuple[str, ...]:
     """What the plan counts on, for a supervisor that looks before anything is loaded. Only what is certain on every machine: a
     product by its model alone, as drivers and clouds write the rest of its name in their own ways, and no memory of a part of a
     device, which drivers round in theirs. Kernels are compiled on every GPU, so their cache has to be written, unless whoever
     brought it says that it is read-only. No room on disks: a volume that has the model already, or a part of it, needs less than
-    an empty one, and whoever fetches knows how much."""
+    an empty one, and whoever fetches knows how much. How long a start may take, images and all, is for pods that wait for another of theirs."""
+    told: dict[str, Any] = {"startSeconds": start_seconds} if chosen.pods_per_replica > 1 else {}
+    if chosen.hardware.vendor != Vendor.CPU:
+        told |= _of_gpus(chosen, pod)
+    if _counts_on_nvlink(chosen, config):
+        told["nvlink"] = True
+    return ("--plan", json.dumps(told)) if told else ()
+
+
+def _of_gpus(chosen: PlanSet, pod: dict[str, Any]) -> dict[str, Any]:
     hardware = chosen.hardware
-    if hardware.vendor == Vendor.CPU:
-        return ()
     told: dict[str, Any] = {"gpus": chosen.resources.devices}
     if hardware.vendor == Vendor.NVIDIA and (model := _MODEL.search(hardware.gpu)):
         told["product"] = model[0]
@@ -89,7 +99,19 @@ def plan_words(chosen: PlanSet, pod: dict[str, Any]) -> tuple[str, ...]:
         told["gpuBytes"] = hardware.memory_bytes
     if _is_writable(CACHES, pod):
         told["writable"] = [CACHES]
-    return "--plan", json.dumps(told)
+    return told
+
+
+def _counts_on_nvlink(chosen: PlanSet, config: OperatorConfig) -> bool:
+    """Ranks that share every layer, on no more GPUs than NVLink joins of that product. Of which nodes an admin says that theirs are not
+    joined so, is not known of a pod, so then nothing is claimed."""
+    hardware, devices = chosen.hardware, chosen.resources.devices
+    if min(chosen.layout.tensor, devices) < 2 or hardware.partition is not None or hardware.sharing > 1:
+        return False
+    if any(one.interconnect == "pcie" for one in config.node_classes):
+        return False
+    links = [gpu.link for gpu in all_gpus() if gpu.name == hardware.gpu]
+    return any(link.kind is LinkKind.NVLINK and devices <= link.domain for link in links)
 
 
 def _is_writable(folder: str, pod: dict[str, Any]) -> bool:
