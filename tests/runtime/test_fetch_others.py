@@ -1,4 +1,4 @@
-"""Models from a registry and from ModelScope; and how those that share a folder take turns."""
+"""Models from a registry; how those that share a folder take turns, and which proxy is asked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from tests.runtime.registry_site import (
     MANIFEST,
     PASSWORD,
     USER,
-    ModelScopeSite,
     RegistrySite,
     archive,
 )
@@ -282,34 +281,6 @@ def encoded(text: str) -> str:
 )
 def test_credentials_of_a_registry(told, basic):
     assert basic_of(told, "r.io") == basic
-
-
-def scope(site: ModelScopeSite, into: Path, revision: str | None = None, **environment: str) -> Fetched:
-    given = {"MODELSCOPE_DOMAIN": site.url, **environment}
-    return fetch("modelscope://acme/tiny", revision, into, Listener(), given, patience=QUICK)
-
-
-def test_a_model_of_modelscope(modelscope, tmp_path):
-    modelscope.once.append(cut_once("repo", 100))
-    found = scope(modelscope, tmp_path)
-    assert files_of(found.path) == WANTED
-    count = len(modelscope.asked)
-    assert scope(modelscope, tmp_path) == found
-    assert len(modelscope.asked) == count
-    assert scope(modelscope, tmp_path, "v1") == found
-
-
-@pytest.mark.parametrize(
-    ("revision", "token", "word"),
-    [("v9", "", "ModelNotFound"), (None, "right", "GatedModel"), (None, "", "BadCheckpoint")],
-)
-def test_what_modelscope_refuses_is_told_in_words(modelscope, tmp_path, revision, token, word):
-    modelscope.token = token
-    if word == "BadCheckpoint":
-        modelscope.wrong["config.json"] = bytes(len(modelscope.files["config.json"]))
-    with pytest.raises(FetchFailed) as caught:
-        scope(modelscope, tmp_path, revision, MODELSCOPE_API_TOKEN="wrong")
-    assert caught.value.failure.word == word
 
 
 def test_a_place_is_taken_by_one(tmp_path):

@@ -33,6 +33,9 @@ MOST_HOPS = 6
 MOST_TEXT = 64 << 20
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
 _NO_SUCH_RANGE = 416
+_PROXY_REFUSES = 407
+_TUNNEL_REFUSED = f"Tunnel connection failed: {_PROXY_REFUSES}"
+"""As the library says it, which keeps the answer to itself."""
 _ELSEWHERE = (301, 302, 303, 307, 308)
 _AGENT = f"plimsoll-runtime/{VERSION}"
 NOTHING: Mapping[str, str] = {}
@@ -189,10 +192,15 @@ class Web:
             ) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             connection.close()
+            if proxy is not None and str(error).startswith(_TUNNEL_REFUSED):
+                raise _unknown_to(proxy) from error
             raise Transient(f"{url.hostname} cannot be reached: {_short(error)}") from error
         except BaseException:
             connection.close()
             raise
+        if proxy is not None and response.status == _PROXY_REFUSES:
+            connection.close()
+            raise _unknown_to(proxy)
         return Answer(connection, response, sock, url.geturl(), passed), inside
 
     def _connection(self, url: SplitResult, proxy: Proxy | None) -> http.client.HTTPConnection:
@@ -207,6 +215,18 @@ class Web:
         connection = http.client.HTTPSConnection(proxy.host, proxy.port, timeout=timeout, context=self._tls)
         connection.set_tunnel(host, url.port or 443, headers=dict(proxy.headers))
         return connection
+
+
+def _unknown_to(proxy: Proxy) -> Exception:
+    """Asked again it would answer the same."""
+    message = (
+        f"the proxy {proxy.host}:{proxy.port} does not know who asks, or does not let them ({_PROXY_REFUSES})"
+    )
+    remedy = (
+        "HTTP_PROXY and HTTPS_PROXY with USER:PASSWORD@ before the proxy's host, in spec.engine.env out of a Secret, or"
+        " network of the operator's config"
+    )
+    return failed("Download", message, remedy)
 
 
 def trusted(environment: Mapping[str, str]) -> ssl.SSLContext:
