@@ -73,6 +73,17 @@ def test_a_groups_start_is_counted_from_its_last_node_to_its_last_pod() -> None:
     assert (found.scheduled, found.since) == (21.0, 101.0)
 
 
+def test_ends_of_all_engines_of_a_replica_are_the_replicas() -> None:
+    seen = SetSeen(
+        name="a",
+        replicas=1,
+        pods_per_replica=2,
+        pods=(pod("g-0", group=0, restarts=1), pod("g-1", group=0, rank=1, restarts=2)),
+    )
+    (found,) = replicas_of(seen, node_coming=False)
+    assert found.restarts == 3
+
+
 @pytest.mark.parametrize("gone", [{"ended": True, "reason": "Evicted"}, {"reason": "NodeLost"}], ids=str)
 def test_a_pod_that_was_evicted_or_whose_node_is_silent_is_no_replica_that_fails(
     gone: dict[str, Any],

@@ -39,6 +39,8 @@ class Replica:
     created: float
     scheduled: float | None = None
     """When it got its GPUs: starting up is counted from then."""
+    restarts: int = 0
+    """Times that an engine of it has ended and was started again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +150,8 @@ class Situation:
     up_window_s: float = 30.0
     down_window_s: float | None = None
     busy: str | None = None
-    """A rollout, a retune or a firing alert, in words: nothing is taken away meanwhile."""
+    """A rollout or a retune, in words: nothing is taken away meanwhile. Nor is it while an alert fires, which is nothing that is
+    told: what it fires on is in the signals."""
     other_writer: str | None = None
     """Another autoscaler that targets the same object, by name."""
 

@@ -116,16 +116,23 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         has_watermark="--watermark" in subject.engine.flags,
         restarts=tick.config.restarts,
         spec=spec,
+        wants_more=role.over_since is not None,
         more_replicas=more and not limited and ground.replicas > 0,
         free_replicas=ground.replicas,
         start_s=lead_s(role, Role(sets=(serving,), signals=signals), tick.law),
         data=data,
         busy=busy_of(subject, case.serving),
         scaled_at=role.up_at,
+        scaled=wish is not None and wish != _asked_before(case),
         fleet_gpus=tick.grounds.gpus,
         fleet_retuning=sum(gpus for key, gpus in retuning.items() if key != subject.key),
         cleared_at=None if cleared is None or not cleared.at else cleared.at,
     )
+
+
+def _asked_before(case: Case) -> int:
+    before = case.record.replicas
+    return case.subject.replicas if before is None else before
 
 
 def _of(planned: Planned, serving: Serving, tick: Tick) -> ServingSet:

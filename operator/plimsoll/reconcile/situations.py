@@ -97,6 +97,7 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
         since=max(pod.since for pod in pods),
         created=min(pod.created for pod in pods),
         scheduled=None if None in scheduled else max(at for at in scheduled if at is not None),
+        restarts=sum(pod.restarts for pod in pods),
     )
 
 

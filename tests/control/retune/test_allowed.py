@@ -84,3 +84,22 @@ def test_a_calm_pool_gives_nothing_back_that_was_taken_for_the_gaps_between_toke
 def test_each_budget_and_window_can_hold_a_retune_back(changed, reason):
     no = refusal(replace(World().scene(), **changed), RetuneMemory())
     assert (no.reason if no else None) == reason
+
+
+@pytest.mark.parametrize(
+    ("replicas", "free", "used", "reason"),
+    [
+        (3, 0, 0, None),
+        (3, 0, 1, "BudgetSpent"),
+        (4, 0, 0, "BudgetSpent"),
+        (8, 0, 0, "BudgetSpent"),
+        (2, 0, 2, None),
+        (8, 1, 6, None),  # with a further one before each that goes, none is a restart
+    ],
+)
+def test_where_none_can_come_first_the_whole_way_and_back_has_to_fit_into_the_days_restarts(
+    replicas, free, used, reason
+):
+    world = World(replicas=replicas, free=free)
+    no = refusal(world.scene(), RetuneMemory(restarts=(world.now - 60,) * used))
+    assert (no.reason if no else None) == reason

@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.api.config import Restarts
 from plimsoll.control.retune import Consent, Knobs, Phase, RetuneMemory, advance, effect_of
-from tests.control.retune.world import GOOD, OLD, Behaviour, World
+from tests.control.retune.world import GOOD, OLD, START_S, TICK, Behaviour, World
 
 HOUR = 3600.0
 ALL = ["Idle", "Planned", "Canary", "Judging", "Rolling", "Verifying", "Done"]
@@ -226,10 +226,104 @@ def test_one_replica_with_a_free_gpu_is_judged_beside_the_old_one():
     assert world.memory.past[0].outcome is Phase.DONE
 
 
-def test_more_replicas_come_before_a_restart():
-    world = World(more_replicas=True).run(HOUR)
+@pytest.mark.parametrize(
+    ("wanted", "to_be_had", "why"),
+    [
+        (True, True, "more replicas"),
+        (True, False, ""),  # at scaling.max, or without a GPU
+        (False, True, ""),  # the load asks for no more: they would never come
+        (False, False, ""),
+    ],
+)
+def test_more_replicas_come_before_a_restart_where_the_load_asks_for_them_and_they_can_be_had(
+    wanted, to_be_had, why
+):
+    world = World(wants_more=wanted, more_replicas=to_be_had).run(300)
+    assert (world.memory.step is None) is bool(why)
+    assert why in world.why_not
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_after_a_step_up_a_restart_waits_until_it_has_shown_what_it_cures(room):
+    world = World(more_replicas=room, scaled_at=World().now)
+    world.run(START_S + 300 - 60)
     assert world.memory.step is None
-    assert "more replicas" in world.why_not
+    assert "just now" in world.why_not
+    world.run(120)
+    assert world.memory.step is not None
+
+
+def test_in_a_tick_that_moves_replicas_no_retune_begins_and_none_takes_a_further_one():
+    world = World(scaled=True).run(HOUR)
+    assert (world.memory.step, world.asked) == (None, None)
+    assert "at this tick" in world.why_not
+    world.scaled = False
+    while world.memory.step is None or world.memory.step.phase is not Phase.ROLLING:
+        world.tick()
+    rolled, world.scaled = world.memory.step.rolled, True
+    world.run(HOUR)
+    assert world.memory.step is not None
+    assert world.memory.step.rolled == rolled
+    world.change = BAD["out of memory"]
+    world.run(120)
+    assert world.memory.past[0].outcome is Phase.FAILED, "the way back waits for nothing"
+
+
+@pytest.mark.parametrize("phase", ["Canary", "Judging", "Rolling", "Verifying"])
+def test_an_engine_that_ends_with_the_change_and_serves_again_at_once_is_undone_at_once(phase):
+    world = World()
+    while world.memory.step is None or world.memory.step.phase.value != phase:
+        world.tick()
+    world.died = 1
+    world.run(2 * TICK)
+    assert any(event.reason == "RetuneRollingBack" for event in world.events)
+    world.run(2 * TICK)
+    (past,) = world.memory.past
+    assert past.outcome is Phase.FAILED
+    assert "ended" in past.reason
+    assert world.at_old_settings
+
+
+def moved(world):
+    return len(world.memory.restarts)
+
+
+def test_restarts_without_a_surge_are_counted_there_and_back():
+    world = World(replicas=3, free=0)
+    while world.memory.step is None or world.memory.step.rolled < 2:
+        world.tick()
+    assert moved(world) == 2
+    world.change = BAD["slower tokens"]
+    world.run(HOUR)
+    assert world.memory.past[0].outcome is Phase.FAILED
+    assert moved(world) == 4
+
+
+@pytest.mark.parametrize("more", [2, -1])
+def test_replicas_that_came_or_went_during_the_roll_are_verified_with_the_change_from_the_first_moment(more):
+    world = judging(World(replicas=3))
+    world.replicas += more
+    while world.memory.step is None or world.memory.step.phase is not Phase.VERIFYING:
+        world.tick()
+    effect = effect_of(world.memory)
+    assert effect is not None
+    assert effect.replicas == world.replicas
+
+
+def test_a_roll_that_the_days_restarts_do_not_suffice_for_does_not_begin():
+    world = World(replicas=8, free=0).run(3 * HOUR)
+    assert (world.memory.step, moved(world)) == (None, 0)
+    assert "16 restarts" in world.why_not
+    assert "6 are allowed" in world.why_not
+
+
+def test_a_roll_that_has_become_larger_than_the_days_restarts_goes_back_within_them():
+    world = judging(World(replicas=3, free=0))
+    world.replicas = 8
+    world.run(3 * HOUR)
+    assert world.memory.past[0].outcome is Phase.FAILED
+    assert "restarts" in world.memory.past[0].reason
+    assert 2 <= moved(world) <= 6
 
 
 def test_a_symptom_must_last():

@@ -74,7 +74,12 @@ class World:
     spec: str = "spec-1"
     knobs: Knobs = Knobs(max_sequences=32)  # noqa: RUF009 - frozen
     planned: dict[str, str] = field(default_factory=dict)
+    wants_more: bool = False
     more_replicas: bool = False
+    scaled_at: float | None = None
+    scaled: bool = False
+    died: int = 0
+    """Times that the first replica with the change ended and came back at once."""
     now: float = NOW
     stored: Any = None
     asked: Effect | None = None
@@ -157,7 +162,10 @@ class World:
             planned=self.planned,
             restarts=self.rules,
             spec=self.spec,
+            wants_more=self.wants_more,
             more_replicas=self.more_replicas,
+            scaled_at=self.scaled_at,
+            scaled=self.scaled,
             free_replicas=self.free,
             start_s=START_S,
             fleet_gpus=100,
@@ -176,7 +184,8 @@ class World:
         if not self.change.starts and self.now - since > START_S:
             return _replica(f"new-{place}", ReplicaState.FAILED, since)
         ready = self.now - since >= START_S
-        return _replica(f"new-{place}", ReplicaState.READY if ready else ReplicaState.STARTING, since)
+        state = ReplicaState.READY if ready else ReplicaState.STARTING
+        return replace(_replica(f"new-{place}", state, since), restarts=0 if place else self.died)
 
     @property
     def at_old_settings(self) -> bool:

@@ -53,12 +53,28 @@ def _room(scene: Scene, memory: RetuneMemory) -> Refusal | None:
             "the only replica would have to restart: it needs a free GPU for a second one, or "
             "spec.tuning.allowDisruption",
         )
-    used = sum(1 for at in memory.restarts if scene.now - at < DAY_S)
-    most = scene.restarts.restarts_per_day
-    # There and, should it not be good, back again: a canary at least.
-    if used + 2 > most:
-        return Refusal("BudgetSpent", f"{used} restarts today, and {most} are allowed")
+    # Each of them there and, should it show at the last one that it is not good, back again.
+    whole = 2 * scene.serving.present
+    if whole > restarts_left(scene, memory):
+        return Refusal(
+            "BudgetSpent",
+            f"all replicas there and, if need be, back are {whole} restarts, {spent_of(scene, memory)}",
+        )
     return None
+
+
+def restarts_left(scene: Scene, memory: RetuneMemory) -> int:
+    return scene.restarts.restarts_per_day - _restarts(scene, memory)
+
+
+def spent_of(scene: Scene, memory: RetuneMemory) -> str:
+    """For sentences."""
+    made, most = _restarts(scene, memory), scene.restarts.restarts_per_day
+    return f"{made} were made in the last day, and {most} are allowed"
+
+
+def _restarts(scene: Scene, memory: RetuneMemory) -> int:
+    return sum(1 for at in memory.restarts if scene.now - at < DAY_S)
 
 
 def _traffic(scene: Scene) -> Refusal | None:

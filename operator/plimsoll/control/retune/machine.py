@@ -13,6 +13,7 @@ from typing import Final
 
 from plimsoll import names
 from plimsoll.control.decision import Told
+from plimsoll.control.retune.allowed import restarts_left, spent_of
 from plimsoll.control.retune.beginning import idle
 from plimsoll.control.retune.figures import NOTHING, figures_of
 from plimsoll.control.retune.judging import Answer, Verdict, comparable, judge
@@ -38,7 +39,15 @@ def advance(scene: Scene, memory: RetuneMemory) -> Turned:
         turned = _dropped(scene, memory, memory.step)
     else:
         turned = _going(scene, memory, memory.step)
+    if scene.scaled and _takes_one(memory.step, turned.memory.step):
+        # One action a tick; the same is asked at the next one. A way back waits for nothing.
+        turned = Turned(memory=memory, why_not="the number of replicas is changed at this tick")
     return replace(turned, told=(paused(turned.memory), *turned.told))
+
+
+def _takes_one(before: Step | None, after: Step | None) -> bool:
+    """Whether a retune begins, or goes on to a further replica."""
+    return after is not None and (before is None or after.rolled > before.rolled)
 
 
 def _kept(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
@@ -77,8 +86,11 @@ def _broken(scene: Scene) -> str | None:
         return "spec.tuning.mode was set to off"
     if scene.changed is None:
         return None
-    failed = scene.changed.count(ReplicaState.FAILED)
-    return f"{failed} replicas with the change do not start or crash" if failed else None
+    if failed := scene.changed.count(ReplicaState.FAILED):
+        return f"{failed} replicas with the change do not start or crash"
+    # They were made for the change, so whatever ended with them ended with it, however soon it served again.
+    ended = sum(replica.restarts for replica in scene.changed.replicas)
+    return f"engines with the change ended and were started again, {ended} times" if ended else None
 
 
 def _canary(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
@@ -86,7 +98,7 @@ def _canary(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         return _ended(
             scene, memory, step, Phase.FAILED, "metrics went away before anything was touched", tried=False
         )
-    memory = _restarted(scene, memory, step)
+    memory = _restarted(scene, memory, step, 1)
     start = max(START_LEAST_S, STARTS * scene.start_s)
     return _to(memory, step, Phase.CANARY, scene, deadline=start, rolled=1)
 
@@ -108,11 +120,7 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     verdict = _verdict(scene, step) if scene.data else Verdict(Answer.OPEN, "metrics are missing")
     step = replace(step, said=step.said if step.starved and not enough else verdict.why)
     if enough and verdict.answer is Answer.GOOD:
-        whole = _total(scene, step)
-        if step.rolled >= whole:
-            return _to(memory, step, Phase.VERIFYING, scene, deadline=_verify_s(scene) * 2, rolled=whole)
-        memory = _restarted(scene, memory, step)
-        return _to(memory, step, Phase.ROLLING, scene, deadline=_roll_s(scene), rolled=step.rolled + 1)
+        return _further(scene, memory, step)
     if enough and verdict.answer is Answer.BAD:
         return _back(scene, memory, step, verdict.why)
     if scene.now > step.deadline:
@@ -150,11 +158,21 @@ def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     verdict = _verdict(scene, step)
     if scene.data and verdict.answer is Answer.BAD:
         return _back(scene, memory, step, verdict.why)
-    whole = _total(scene, step)
-    if step.rolled >= whole:
+    return _further(scene, memory, step)
+
+
+def _further(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
+    """To one more replica with the change, or to the last look where all have it."""
+    rolled, whole = step.rolled + 1, _total(scene, step)
+    if rolled > whole:
+        # All that there are now, not those of when it began: any that came since would go back to the old settings for a moment.
+        step = replace(step, replicas=whole)
         return _to(memory, step, Phase.VERIFYING, scene, deadline=_verify_s(scene) * 2, rolled=whole)
-    memory = _restarted(scene, memory, step)
-    return _to(memory, step, Phase.ROLLING, scene, deadline=_roll_s(scene), rolled=step.rolled + 1)
+    # The whole was asked for before it began, but replicas may have come since: the way back of all has to stay within the day's.
+    if not step.surge and 1 + rolled > restarts_left(scene, memory):
+        return _back(scene, memory, step, f"too few restarts are left for all: {spent_of(scene, memory)}")
+    memory = _restarted(scene, memory, step, 1)
+    return _to(memory, step, Phase.ROLLING, scene, deadline=_roll_s(scene), rolled=rolled)
 
 
 def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
@@ -220,8 +238,8 @@ def _verify_s(scene: Scene) -> float:
     return VERIFY_SHARE * scene.restarts.canary_seconds
 
 
-def _restarted(scene: Scene, memory: RetuneMemory, step: Step) -> RetuneMemory:
-    return memory if step.surge else replace(memory, restarts=(*memory.restarts, scene.now))
+def _restarted(scene: Scene, memory: RetuneMemory, step: Step, count: int) -> RetuneMemory:
+    return memory if step.surge else replace(memory, restarts=(*memory.restarts, *[scene.now] * count))
 
 
 def _to(
@@ -251,7 +269,7 @@ def _to(
 
 
 def _back(scene: Scene, memory: RetuneMemory, step: Step, why: str, *, starved: bool = False) -> Turned:
-    memory = _restarted(scene, memory, step)
+    memory = _restarted(scene, memory, step, step.rolled)
     after = replace(step, phase=Phase.ROLLING_BACK, since=scene.now, rolled=0, said=why, starved=starved)
     message = f"{step.setting} goes back to {step.before}: {why}"
     return Turned(

@@ -101,6 +101,8 @@ class Scene:
     restarts: Restarts = field(default_factory=Restarts)
     spec: str = ""
     """Digest of the spec."""
+    wants_more: bool = False
+    """The load asks for more replicas now."""
     more_replicas: bool = False
     """There is room for more, within scaling.max and the fleet."""
     free_replicas: int = 0
@@ -110,9 +112,11 @@ class Scene:
     data: bool = True
     """The data gate is open."""
     busy: str | None = None
-    """Something else moves replicas: a rollout, a scale-up on its way."""
+    """Something else moves replicas: a rollout."""
     scaled_at: float | None = None
     """When replicas were last added."""
+    scaled: bool = False
+    """Their number is changed at this very tick."""
     fleet_gpus: float = 0.0
     fleet_retuning: float = 0.0
     """GPUs of the fleet whose sets are in a retune now, this one's aside."""

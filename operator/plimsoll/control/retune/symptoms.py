@@ -77,8 +77,8 @@ def scaling_first(scene: Scene, symptom: Symptom) -> str | None:
     if running is not None and running < 4:
         # A few huge requests fill a replica: beside more replicas each of them would be as crowded.
         return None
-    if scene.more_replicas:
-        return "more replicas may come, and cure it without a restart"
+    if scene.wants_more and scene.more_replicas:
+        return "more replicas are wanted and can be had, and cure it without a restart"
     if scene.scaled_at is not None and scene.now - scene.scaled_at < scene.start_s + AFTER_SCALING_S:
         return "replicas were added just now"
     return None
