@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from plimsoll.alerts.thresholds import KV_FULL, PREEMPTED_WARN, QUEUE_LEAST, QUEUE_SHARE
 from plimsoll.api.v1alpha1.scaling import Scaling
 from plimsoll.control.decision import Action
 from plimsoll.control.down import regretted
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.scaling import LAW
-from tests.control.situations import NOW, known, signals, situation, ticks
+from plimsoll.control.situation import ReplicaState
+from tests.control.situations import NOW, known, replicas, serving, signals, situation, ticks
 
 WINDOW_S = 450.0
 
@@ -66,3 +68,33 @@ def test_a_step_down_is_regretted_where_what_went_was_wanted_again_within_a_wind
 ):
     memory = RoleMemory(down_at=NOW - away_s, up_at=NOW - 9000, regret=before)
     assert regretted(memory, NOW, WINDOW_S, LAW).regret == after
+
+
+ALERTS = {
+    "KVPressure": {"kv": 0.9},
+    "Preemption": {"preemptions": 4.0},
+    "QueueGrowth": {"waiting": 12.0, "inflight_mean": 5.0},
+    "TTFTOverSLO": {"ttft": 2.5},
+    "ITLOverSLO": {"itl": 0.15},
+}
+"""What each alert about the load fires on, beside a load that fewer replicas would carry."""
+
+
+@pytest.mark.parametrize("name", ALERTS)
+@pytest.mark.parametrize("state", [ReplicaState.READY, ReplicaState.STARTING])
+def test_nothing_is_taken_away_during_an_alert_not_even_what_does_not_serve_yet(name, state):
+    wished = known(ready=3, wishes=((NOW - 100, 1.0),))
+    there = serving(4, replicas=(*replicas(3), *replicas(1, state, first=3)))
+    quiet = situation(signals(3, live=there.ready, inflight=5, rate=0.7), there)
+    loud = situation(signals(3, live=there.ready, inflight=5, rate=0.7, **ALERTS[name]), there)
+    assert ticks(quiet, 1, memory=wished).replicas < 4
+    assert ticks(loud, 1, memory=wished).replicas == 4
+
+
+def test_an_alert_and_the_law_hold_the_same_numbers_against_the_load():
+    assert (
+        KV_FULL.value,
+        QUEUE_LEAST.value,
+        QUEUE_SHARE.value,
+        PREEMPTED_WARN.value,
+    ) == (LAW.alert_kv, LAW.alert_waiting, LAW.alert_queue, LAW.healthy_preempted)

@@ -14,7 +14,7 @@ from plimsoll.control.law import Law
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.need import Asked, replicas
 from plimsoll.control.pools import shrunk
-from plimsoll.control.situation import ReplicaState, Role, Situation
+from plimsoll.control.situation import ReplicaState, Situation
 from plimsoll.control.turn import Turn
 
 
@@ -61,7 +61,9 @@ def down(turn: Turn, asked: Asked, load: Load) -> Down:
         return Down(replicas=turn.told, why_not=wanted if there > least else f"{least} is the least")
     fewer = shrunk(role, load.weight, count, least).replicas
     after = min(load.supply.ready, sum(fewer[name] * load.weight[name] for name in fewer))
-    objection = _timing(turn, asked.memory, window) or _calm(role, asked, load, after=after, law=law)
+    objection = (
+        _timing(turn, asked.memory, window) or _alarm(turn) or _calm(asked, load, after=after, law=law)
+    )
     return Down(replicas=turn.told if objection else fewer, why_not=objection)
 
 
@@ -78,7 +80,27 @@ def _timing(turn: Turn, memory: RoleMemory, window: float) -> str | None:
     return None
 
 
-def _calm(role: Role, asked: Asked, load: Load, *, after: float, law: Law) -> str | None:
+def _alarm(turn: Turn) -> str | None:
+    """What an alert about the load fires on, in the same figures: whether somebody's Alertmanager is there, and whom it tells,
+    decides nothing. Those that do not serve yet stay too."""
+    signals, slo, law = turn.role.signals, turn.situation.slo, turn.law
+    if (signals.preempted_share or 0.0) > law.healthy_preempted:
+        return "requests are preempted"
+    if (kv := signals.mean("kv_fraction") or 0.0) > law.alert_kv:
+        return f"{kv:.0%} of the pool is in use, above {law.alert_kv:.0%}"
+    waiting, running = signals.sum("waiting") or 0.0, signals.sum("running") or 0.0
+    if waiting > max(law.alert_waiting, law.alert_queue * running):
+        return f"{waiting:.0f} requests wait"
+    for what, seen, limit in (
+        ("of the first token", signals.latencies.ttft, slo.ttft_p99_s),
+        ("between tokens", signals.latencies.itl, slo.itl_p99_s),
+    ):
+        if seen is not None and seen.trusted and limit is not None and seen.p99 > limit:
+            return f"p99 {what} is {seen.p99 * 1000:,.0f} ms, above the {limit * 1000:,.0f} promised"
+    return None
+
+
+def _calm(asked: Asked, load: Load, *, after: float, law: Law) -> str | None:
     """Would those that are left be calm?"""
     if after >= load.supply.ready:
         return None
@@ -95,8 +117,6 @@ def _calm(role: Role, asked: Asked, load: Load, *, after: float, law: Law) -> st
         return f"the {after:g} left would be {share} full, above {law.down_target:.0%}"
     if load.demand.waiting >= max(1.0, after):
         return "requests wait"
-    if (role.signals.preempted_share or 0.0) > law.healthy_preempted:
-        return "requests are preempted"
     if asked.slow is not None and asked.slow > law.down_latency:
         return f"p99 latency is at {asked.slow:.0%} of its limit, above {law.down_latency:.0%}"
     return None

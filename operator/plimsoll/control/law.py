@@ -43,6 +43,11 @@ class Law:
     """By how much the window grows, at most, where replicas that went were soon wanted again."""
     down_latency: float = 0.7
     """Share of a latency limit that must not be passed when something is taken away."""
+    alert_kv: float = 0.85
+    """Share of the pools in use from which an alert says so; where one would fire nothing is taken away."""
+    alert_waiting: float = 8.0
+    alert_queue: float = 0.5
+    """Waiting for each running request, from which a queue of more than so many is one that alerts tell of."""
     slow_s: float = 60.0
     """How long a limit must be passed before more replicas are asked for."""
     slow_most: float = 2.0
