@@ -107,6 +107,20 @@ def test_ours_jumps_on_a_step_and_comes_back():
     assert outcome.points[-1].told < max(point.told for point in outcome.points)
 
 
+def test_a_step_of_six_is_jumped_at_while_single_steps_never_catch_up():
+    """What an autoscaler that adds one replica at a time, and none while one starts, makes of the same minutes."""
+    comparison = Comparison(STAGE)
+    ours, single = (comparison.run(name, usual).outcome for name, usual in (("plimsoll", 0.7), ("wva1", 0.8)))
+    jump = next(action for action in ours.actions if action.at > 900)
+    assert jump.after - jump.before >= 2
+    ups = [action for action in single.actions if action.after > action.before]
+    assert {action.after - action.before for action in ups} == {1}
+    assert ours.figures.slo_pct is not None
+    assert single.figures.slo_pct is not None
+    assert ours.figures.slo_pct > single.figures.slo_pct
+    assert ours.figures.minutes_over_slo < single.figures.minutes_over_slo
+
+
 def test_a_wish_beyond_the_nodes_there_are_waits_for_one():
     hardware = Hardware(ready=1, growing=3, node_s=120.0, devices=2.0)
     outcome = story(Static(3), steady(2.0, 900.0), hardware=hardware)

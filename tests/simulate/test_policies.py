@@ -12,6 +12,7 @@ from plimsoll.simulate.policies.dynamo import Dynamo
 from plimsoll.simulate.policies.knative import Kpa
 from plimsoll.simulate.policies.kubernetes import Hpa, Keda
 from plimsoll.simulate.policies.oracle import Oracle, work_of
+from plimsoll.simulate.policies.reference import Forecast, Reference
 from plimsoll.simulate.policies.registry import KINDS, Stage
 from plimsoll.simulate.policies.wva import Wva1, Wva2
 from tests.simulate.worlds import SCENARIO, SLO, TIMES, steady, world
@@ -153,6 +154,79 @@ def test_dynamo_sets_a_floor_from_arrivals_and_steps_from_latency():
     quick = Dynamo(SLO, requests_per_second=100.0)
     quick.decide(view(15.0, *[latencies(50.0, 0.1, 0.02, 50.0)] * 3))
     assert wish(quick, view(30.0, *[latencies(100.0, 0.1, 0.02, 100.0)] * 3)) == 2
+
+
+def told_by_reference(counts, *, ticks: int = 2, before: int = 0, **changed: Any) -> list[int]:
+    """Its wishes, tick by tick: first of idle replicas, then of such as say `counts`."""
+    policy = Reference(capacity=SCENARIO.capacity, slo=SLO)
+    idle = [{"kv_fraction": 0.0, "running": 0.0, "waiting": 0.0, "kv_tokens": 10_000, "finished": 0.0}]
+    for tick in range(before):
+        policy.decide(view(15.0 * (tick + 1), *idle * len(counts)))
+    begin = 15.0 * (before + 1)
+    return [wish(policy, view(begin + 15.0 * tick, *counts, **changed)) for tick in range(ticks)]
+
+
+@pytest.mark.parametrize(
+    ("used", "pending", "expected"),
+    [
+        ((0.7, 0.7), 0, [2, 2]),
+        ((0.8, 0.8), 0, [2, 3]),  # asked for twice in a row
+        ((0.8, 0.8), 1, [3, 3]),  # the one on its way is counted
+        ((0.9,) * 20, 0, [20, 26]),
+        ((0.95, 0.95), 0, [3, 3]),  # panic asks once
+    ],
+)
+def test_the_reference_jumps_to_what_tokens_ask_for(used, pending: int, expected: list[int]):
+    assert told_by_reference(kv(*used), pending=pending, most=40) == expected
+
+
+def test_the_reference_counts_who_waits_by_the_tokens_they_will_hold():
+    # 10 requests of 300 + 100 / 2 tokens beside 5,000 used: 8,500 of 7,000 that one may hold.
+    one = [{"kv_fraction": 0.5, "running": 10.0, "waiting": 10.0, "kv_tokens": 10_000}]
+    assert told_by_reference(one) == [1, 2]
+
+
+def test_the_reference_at_most_doubles_or_adds_four():
+    one = [{"kv_fraction": 0.9, "running": 10.0, "waiting": 500.0, "kv_tokens": 10_000}]
+    assert told_by_reference(one, ticks=1) == [5]
+
+
+def test_the_reference_asks_for_replicas_where_limits_are_missed_for_a_minute_and_something_is_to_do():
+    def late(tick: int, used: float) -> list[dict[str, Any]]:
+        return [{**latencies(100.0 * tick, 3.0, 0.05, 0.0), "kv_fraction": used, "kv_tokens": 10_000}] * 2
+
+    for used, expected in ((0.6, 4), (0.1, 2)):
+        policy = Reference(capacity=SCENARIO.capacity, slo=SLO)
+        wishes = [wish(policy, view(15.0 * tick, *late(tick, used))) for tick in range(1, 9)]
+        assert (set(wishes[:4]), max(wishes)) == ({2}, expected)
+
+
+def test_the_reference_lets_a_tenth_go_after_a_window_of_twice_its_start_up():
+    idle = kv(*[0.1] * 12)
+    wishes = told_by_reference(idle, ticks=40)
+    assert set(wishes[:23]) == {12}
+    assert min(wishes) == 11
+    alone = told_by_reference(kv(0.1, 0.1), ticks=40)
+    assert min(alone) == 1
+
+
+@pytest.mark.parametrize("changed", [{"silent": 2}, {"pending": 1}], ids=["silent ones", "one on its way"])
+def test_the_reference_lets_nobody_go_of_whom_it_does_not_know_that_it_is_idle(changed: dict[str, int]):
+    here = told_by_reference(kv(0.3, 0.3), ticks=60, **changed)
+    assert min(here) == here[0]
+
+
+def test_the_reference_looks_ahead_by_trend_and_by_the_day_before():
+    rising = Forecast()
+    for tick in range(80):
+        rising.add(15.0 * tick, 1 + tick / 40)
+    assert rising.at(15.0 * 79, 150) > 1 + 80 / 40
+    days = Forecast()
+    for tick in range(2 * 5760 + 1):
+        days.add(15.0 * tick, 9.0 if 2400 <= tick % 5760 < 2700 else 1.0)
+    before_the_rush = 15.0 * (5760 * 2)
+    assert days.at(before_the_rush, 2400 * 15) == 9.0
+    assert days.at(before_the_rush, 1200 * 15) == pytest.approx(1.0, abs=0.01)
 
 
 def test_the_oracle_goes_up_a_start_before_the_load_does():

@@ -13,6 +13,7 @@ from plimsoll.simulate.policies.knative import Kpa
 from plimsoll.simulate.policies.kubernetes import Hpa, Keda
 from plimsoll.simulate.policies.oracle import Oracle, work_of
 from plimsoll.simulate.policies.plimsoll import Plimsoll
+from plimsoll.simulate.policies.reference import Reference
 from plimsoll.simulate.policies.static import Static
 from plimsoll.simulate.policies.wva import Wva1, Wva2
 from plimsoll.simulate.scenario import Scenario
@@ -125,6 +126,15 @@ _KINDS: Final = (
         make=lambda stage, share: Dynamo(stage.scenario.slo, stage.scenario.requests_per_second, share),
     ),
     Kind(
+        name="reference",
+        parameter="target",
+        usual=0.7,
+        tried=(0.85, 0.7, 0.6, 0.5, 0.4, 0.3),
+        make=lambda stage, target: Reference(
+            capacity=stage.scenario.capacity, slo=stage.scenario.slo, target=target
+        ),
+    ),
+    Kind(
         name="oracle",
         parameter="full",
         usual=0.6,
@@ -135,4 +145,4 @@ _KINDS: Final = (
 )
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _KINDS}
 SWEPT: Final = tuple(kind.name for kind in _KINDS if kind.name != "plimsoll" and not kind.hindsight)
-"""Others' ways, whose parameter a benchmark may choose for them."""
+"""Ways beside ours, whose parameter a benchmark may choose for them."""
