@@ -1,5 +1,6 @@
 import pytest
 
+from plimsoll import __version__
 from plimsoll.api.problems import SpecError
 from plimsoll.facts.engines import engine_facts
 from plimsoll.render.images import image_of, mirrored
@@ -62,6 +63,21 @@ def test_a_mirror_takes_the_place_of_the_registry_alone(name, at_mirror):
 def test_pull_secrets_of_both_are_given_once_each():
     admin = config(registry={"pullSecrets": ["admin", "both"]})
     assert image(admin=admin, imagePullSecrets=["both"]).pull_secrets == ("both", "admin")
+
+
+@pytest.mark.parametrize(
+    ("said", "within"),
+    [
+        ({**LISTED, "supervisor": __version__}, ["mine.example/vllm:1"]),
+        ({**LISTED, "supervisor": "9.9.9"}, []),
+        (LISTED, []),
+    ],
+    ids=["of this release", "of another", "of none"],
+)
+def test_a_supervisor_is_in_the_admin_s_own_image_where_it_is_of_this_release(said, within):
+    admin = config(engines={"versions": [said]})
+    made = [image(admin=admin), image(admin=admin, vendor="amd"), image(admin=admin, image="team/own:2")]
+    assert [one.name for one in made if one.supervised] == within
 
 
 @pytest.mark.parametrize(

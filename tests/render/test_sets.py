@@ -1,6 +1,5 @@
 """From an entry of the plan to objects: what is frozen, what is counted, who is told what."""
 
-import json
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,7 +16,6 @@ from plimsoll.planning.memory.ledger import Term
 from plimsoll.render.revision import Revision, RevisionUnreadable, Workload
 from plimsoll.render.sets import freeze, owner_of, set_name, workload
 from tests.render.building import (
-    UNSUPERVISED,
     bodies,
     config,
     engine_of,
@@ -286,85 +284,6 @@ def test_without_the_model_s_facts_its_size_follows_from_the_ledger():
 def test_a_source_that_no_pod_could_come_by_is_a_problem_of_the_spec(said, why):
     with pytest.raises(SpecError, match=why):
         frozen(resource(**said), chosen=entry())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_under_the_supervisor_the_engine_is_told_the_very_words_that_it_is_told_without(kind):
-    said, chosen = KINDS[kind]
-    patches = {"podPatches": {"allow": ["/spec/hostname"]}}
-    admin = config(trust=patches)
-    plain_admin = config(runtime={"enabled": False}, trust=patches)
-    with_it = frozen(resource(**said), chosen=chosen, admin=admin)
-    without = frozen(resource(**said), chosen=chosen, admin=plain_admin)
-    assert with_it.name == without.name
-    for one, other in ((with_it.leader, without.leader), (with_it.worker, without.worker)):
-        if one is None or other is None:
-            assert one is other
-            continue
-        own, bare = engine_of(one), engine_of(other)
-        assert own["command"] == ["python3", "-I", "-S", "/plimsoll/plimsoll_runtime.pyz"]
-        assert own["args"][own["args"].index("--") + 1 :] == [*bare["command"], *bare["args"]]
-        assert {port["name"]: port["containerPort"] for port in own["ports"]}["runtime"] == 8079
-        assert own["image"] == bare["image"]
-        assert [brought["name"] for brought in one["spec"]["initContainers"]] == ["plimsoll"]
-
-
-@pytest.mark.parametrize(
-    ("patch", "command", "init"),
-    [
-        ({"op": "replace", "path": "/spec/containers/0/command", "value": '["numactl", "vllm", "serve"]'}, ["numactl", "vllm", "serve"], []),
-        ({"op": "add", "path": "/spec/initContainers", "value": '[{"name": "own", "image": "own.example/one:1"}]'}, ["vllm", "serve"], ["own"]),
-        ({"op": "replace", "path": "/spec/containers/0/volumeMounts", "value": "[]"}, ["vllm", "serve"], []),
-    ],
-)  # fmt: skip
-def test_patches_meet_the_plain_pod_and_the_supervisor_comes_around_it(patch, command, init):
-    admin = config(
-        registry={"runtimeImage": "own.example/plimsoll:7"},
-        trust={"podPatches": {"allow": ["*", "/spec/initContainers*"]}, "images": ["own.example/*"]},
-    )
-    pod = frozen(resource(podPatches=[patch]), admin=admin).leader["spec"]
-    own = engine_of({"spec": pod})
-    assert own["command"] == ["python3", "-I", "-S", "/plimsoll/plimsoll_runtime.pyz"]
-    after = own["args"][own["args"].index("--") + 1 :]
-    assert after[: len(command)] == command
-    assert [one["name"] for one in pod["initContainers"]] == ["plimsoll", *init]
-    assert own["volumeMounts"][-1]["mountPath"] == "/plimsoll"
-
-
-PATCHED: Final = config(
-    trust={"podPatches": {"allow": ["*", "/spec/initContainers*"]}, "images": ["own.example/*"]},
-)
-
-
-def test_a_container_whose_command_a_patch_has_taken_starts_as_its_image_says():
-    patch = {"op": "remove", "path": "/spec/containers/0/command"}
-    pod = frozen(resource(podPatches=[patch]), admin=PATCHED).leader
-    own = engine_of(pod)
-    assert "command" not in own
-    assert "initContainers" not in pod["spec"]
-    assert [port["name"] for port in own["ports"]] == ["http"]
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "why"),
-    [
-        ("/spec/volumes/-", {"name": "plimsoll", "emptyDir": {}}, "is the volume by which the supervisor comes.*found plimsoll"),
-        ("/spec/initContainers", [{"name": "plimsoll", "image": "own.example/one:1"}], "is the initContainer by which.*found plimsoll"),
-        ("/spec/containers/0/volumeMounts/-", {"name": "tmp", "mountPath": "/plimsoll"}, "is the mountPath by which.*found /plimsoll"),
-        ("/spec/containers/0/args", [1, 2], "leaves no list of words as the engine's args"),
-        ("/spec/containers/0/ports", "none", "leaves no list of objects as ports"),
-    ],
-)  # fmt: skip
-def test_a_patch_that_takes_the_supervisor_s_place_is_a_problem_of_the_spec(path, value, why):
-    patch = {"op": "add", "path": path, "value": json.dumps(value)}
-    with pytest.raises(SpecError, match=why):
-        frozen(resource(podPatches=[patch]), admin=PATCHED)
-
-
-def test_a_set_that_is_there_keeps_its_pods_when_the_admin_turns_the_supervisor_on():
-    there = frozen(resource(), admin=UNSUPERVISED)
-    assert Revision.read(there.manifest(owner_of(resource())).body) == there
-    assert frozen(resource()).name == there.name
 
 
 LOADS: Final = {**names.STAY, names.ANNOTATION_UNTIL_READY: "true"}

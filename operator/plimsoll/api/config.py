@@ -121,6 +121,10 @@ class EngineVersion(ApiModel):
     gaudi_image: ImageName | None = field("Image for Gaudi. None is published.")
     xpu_image: ImageName | None = field("Image for Intel GPUs. None is published.")
     cpu_image: ImageName | None = field("Image for CPUs. Absent: the published one.")
+    supervisor: Release | None = field(
+        "Release of Plimsoll whose supervisor the images named here have in them. Where it is the operator's own, new pods start "
+        "that one; else, and absent, registry.runtimeImage brings it."
+    )
     facts: Annotated[str, Field(min_length=2, max_length=262144)] | None = field(
         "What the image told of its flags, variables and metrics, for a version that this release does not know: the text "
         "of the file that `plimsoll engine describe` writes."

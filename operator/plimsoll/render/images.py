@@ -11,7 +11,14 @@ from plimsoll.api.config import OperatorConfig, Registry
 from plimsoll.api.problems import Problem, SpecError
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.engines import EngineFacts
-from plimsoll.planning.placing.images import ADMIN_FIELDS, ADMIN_NAMES, PUBLISHED, listed, published
+from plimsoll.planning.placing.images import (
+    ADMIN_FIELDS,
+    ADMIN_NAMES,
+    PUBLISHED,
+    listed,
+    published,
+    supervisor_in,
+)
 from plimsoll.planning.plan import PlanSet
 
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
@@ -33,6 +40,8 @@ class Image:
     are the operator's and the admin's matter, and change no set that is there."""
     admins: str = ""
     """As the admin names it for the version, before a mirror takes its registry's place; empty where it is not the admin's."""
+    supervised: bool = False
+    """Whether the admin says that this release's supervisor is in it. Another release's reads other words."""
 
 
 def image_of(spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts, config: OperatorConfig) -> Image:
@@ -53,6 +62,7 @@ def image_of(spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts, confi
         own=False,
         binding=named if named is not None and rolled_by_operator(spec, config) else "",
         admins=named or "",
+        supervised=named is not None and supervisor_in(facts.version, config) == __version__,
     )
 
 

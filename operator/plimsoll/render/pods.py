@@ -108,7 +108,8 @@ def pod_template(
         *_brought(spec),
         *adapter_words(spec, told.config),
     )
-    return wrapped(pod, runtime_image(told.config), drain, more)
+    brings = None if told.image.supervised else runtime_image(told.config)
+    return wrapped(pod, brings, drain, more)
 
 
 def _brought(spec: LLMDeploymentSpec) -> tuple[str, ...]:

@@ -38,17 +38,15 @@ COPIES: Final = ("cp", f"{RUNTIME_FOLDER}/{RUNTIME_FILE}", f"{TARGET}/")
 
 
 def wrapped(
-    pod: dict[str, Any], image: str, drain_seconds: int, more: tuple[str, ...] = ()
+    pod: dict[str, Any], image: str | None, drain_seconds: int, more: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """`image` brings the supervisor, `more` are words for it. The pod is the caller's own and is changed. Raises SpecError where its patches took our place."""
+    """`image` brings the supervisor; none where the engine's has it, at the same place. `more` are words for it. The pod is the
+    caller's own and is changed. Raises SpecError where its patches took our place."""
     spec = pod["spec"]
     engine = next(one for one in spec["containers"] if one["name"] == ENGINE)
     if not engine.get("command"):
         return pod
-    mounts, volumes = _entries(engine, "volumeMounts"), _entries(spec, "volumes")
-    before, ports = _entries(spec, "initContainers"), _entries(engine, "ports")
-    _free("volume", NAME, [one.get("name") for one in volumes])
-    _free("initContainer", NAME, [one.get("name") for one in before])
+    mounts, ports = _entries(engine, "volumeMounts"), _entries(engine, "ports")
     _free("mountPath", RUNTIME_FOLDER, [one.get("mountPath") for one in mounts])
     theirs = Start(command=_words(engine, "command"), args=_words(engine, "args"))
     start = supervised(theirs, drain_seconds, more)
@@ -57,11 +55,20 @@ def wrapped(
     if not any(one.get("name") == RUNTIME_PORT_NAME for one in ports):
         port = {"name": RUNTIME_PORT_NAME, "containerPort": RUNTIME_PORT, "protocol": "TCP"}
         engine["ports"] = [*ports, port]
+    if image is not None:
+        _bring(spec, engine, image)
+    return pod
+
+
+def _bring(spec: dict[str, Any], engine: dict[str, Any], image: str) -> None:
+    mounts, volumes = _entries(engine, "volumeMounts"), _entries(spec, "volumes")
+    before = _entries(spec, "initContainers")
+    _free("volume", NAME, [one.get("name") for one in volumes])
+    _free("initContainer", NAME, [one.get("name") for one in before])
     engine["volumeMounts"] = [*mounts, {"name": NAME, "mountPath": RUNTIME_FOLDER, "readOnly": True}]
     spec["volumes"] = [*volumes, {"name": NAME, "emptyDir": {"sizeLimit": "16Mi"}}]
     brings = fill("supervisor", image=image, copies=COPIES, mounts=[{"name": NAME, "mountPath": TARGET}])
     spec["initContainers"] = [brings, *before]
-    return pod
 
 
 def member_words(member: Member | None) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from plimsoll.api.config import OperatorConfig
+from plimsoll.api.config import EngineVersion, OperatorConfig
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.planning.placing.placement import Slot
@@ -28,11 +28,19 @@ ADMIN_NAMES: Final[Mapping[str, str]] = {"habana": "gaudiImage", "intel": "xpuIm
 
 def listed(version: str, vendor: str, config: OperatorConfig) -> str | None:
     """The admin's image for a version on a vendor's hardware."""
-    for entry in config.engines.versions:
-        if entry.version == version:
-            image: str | None = getattr(entry, ADMIN_FIELDS[vendor])
-            return image
-    return None
+    entry = _entry(version, config)
+    image: str | None = None if entry is None else getattr(entry, ADMIN_FIELDS[vendor])
+    return image
+
+
+def supervisor_in(version: str, config: OperatorConfig) -> str | None:
+    """The release of Plimsoll whose supervisor the admin's images for a version have in them."""
+    entry = _entry(version, config)
+    return None if entry is None else entry.supervisor
+
+
+def _entry(version: str, config: OperatorConfig) -> EngineVersion | None:
+    return next((entry for entry in config.engines.versions if entry.version == version), None)
 
 
 def published(facts: EngineFacts, vendor: str) -> bool:
