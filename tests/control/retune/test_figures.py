@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from plimsoll.control.retune.figures import NOTHING, Figures
+from plimsoll.control.latencies import Latencies, Spread
+from plimsoll.control.retune.figures import NOTHING, Figures, figures_of
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals, signals_of
+from plimsoll.control.situation import Slo
+from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 
 
@@ -104,3 +107,34 @@ def test_silence_is_no_time_in_which_nothing_was_done():
     tally = NOTHING.plus(window, seen(window, 10, "a"))
     assert tally.plus(window, seen(window, 90, "a")) == tally
     assert tally.plus(window, None) == tally
+
+
+def shaped(*counts: float) -> Spread:
+    """Of values up to 1, 2, 4 and beyond."""
+    found = Spread.of(Histogram((1.0, 2.0, 4.0, float("inf")), counts))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("slo", "kept"), [
+    (Slo(ttft_p99_s=2.0), 0.9),
+    (Slo(ttft_p99_s=1.5), 0.9),  # of those between 1 and 2 nobody knows that they are late
+    (Slo(ttft_p99_s=2.0, itl_p99_s=1.0), 0.7),  # who waits for one may be another than who waits for the other
+    (Slo(ttft_p99_s=9.0), 1.0),
+    (Slo(), None),
+])  # fmt: skip
+def test_the_share_that_meets_all_that_is_promised_counts_whoever_is_surely_late_for_any_of_it(slo, kept):
+    latencies = Latencies(ttft=shaped(50, 90, 100, 100), itl=shaped(80, 100, 100, 100))
+    found = figures_of(Signals(at=0, live=1, replicas=(), latencies=latencies), slo).kept
+    assert found == (None if kept is None else pytest.approx(kept))
+
+
+def test_of_a_few_requests_chance_may_have_made_the_longest_answers_and_of_many_it_has_not():
+    few, many = shaped(0, 96, 100, 100), shaped(0, 96_000, 100_000, 100_000)
+    least = [
+        figures_of(Signals(at=0, live=1, replicas=(), latencies=Latencies(e2e=one)), Slo()).e2e_least
+        for one in (few, many)
+    ]
+    assert few.p99 == many.p99 > 3.4
+    assert least[0] == pytest.approx(2.0, abs=0.1)
+    assert least[1] == pytest.approx(few.p99, abs=0.1)

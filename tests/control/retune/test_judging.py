@@ -19,6 +19,9 @@ OLD_FIGURES = Figures(
     itl_p99=0.04,
     gap=4.0,
     e2e_p99=10,
+    e2e_least=10,
+    kept=0.9,
+    samples=1000,
     waiting=5,
 )
 BETTER = replace(OLD_FIGURES, preempted=0.05, gap=1.0)
@@ -41,6 +44,17 @@ PROMISED = Slo(ttft_p99_s=2.0, itl_p99_s=0.1)
         ({"tokens": 480.0}, Answer.GOOD),
         ({"tokens": 470.0}, Answer.BAD),
         ({"tokens": 300.0, "waiting": 0.0}, Answer.GOOD),
+        ({"e2e_p99": 10.5, "e2e_least": 10.5}, Answer.GOOD),
+        ({"e2e_p99": 10.6, "e2e_least": 10.6}, Answer.BAD),
+        ({"e2e_p99": 14.0, "e2e_least": 10.0}, Answer.GOOD),  # of a few requests
+        ({"kept": 0.95}, Answer.GOOD),
+        ({"kept": 0.87}, Answer.GOOD),  # chance makes as much of 1,000
+        ({"kept": 0.85}, Answer.BAD),
+        ({"kept": 0.85, "samples": 50}, Answer.GOOD),
+        (
+            {"kept": None, "e2e_least": None, "ttft_p99": None},
+            Answer.GOOD,
+        ),  # nothing is promised that is not told
     ],
 )
 def test_a_judge_wants_a_gain_and_no_harm(changed, answer):
@@ -77,8 +91,19 @@ def test_what_only_the_others_say_is_unknown_of_the_change_and_not_zero(field, s
         assert judge(symptom, better, both, PROMISED).answer is Answer.GOOD, "an engine may not count them"
 
 
-def test_without_a_promise_the_whole_answer_is_compared_and_not_the_first_token():
+@pytest.mark.parametrize(("before", "after", "answer"), [
+    (1.9, 2.1, Answer.BAD),  # however little it was before
+    (None, 2.1, Answer.BAD),
+    (3.0, 3.2, Answer.GOOD),  # nobody was promised less than was had
+    (3.0, 3.4, Answer.BAD),
+])  # fmt: skip
+def test_first_tokens_that_came_in_time_come_in_time_and_others_no_later_than_before(before, after, answer):
+    old = replace(OLD_FIGURES, ttft_p99=before)
+    assert judge(Symptom.PREEMPTION, replace(BETTER, ttft_p99=after), old, PROMISED).answer is answer
+
+
+def test_without_a_promise_the_first_token_may_come_late_and_the_whole_answer_not():
     later = replace(BETTER, ttft_p99=9.0)
     assert judge(Symptom.PREEMPTION, later, OLD_FIGURES, Slo()).answer is Answer.GOOD
-    slower = replace(BETTER, e2e_p99=12.0)
+    slower = replace(BETTER, e2e_p99=12.0, e2e_least=12.0)
     assert judge(Symptom.PREEMPTION, slower, OLD_FIGURES, Slo()).answer is Answer.BAD

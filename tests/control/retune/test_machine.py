@@ -17,6 +17,7 @@ BAD = {
     "no gain": OLD,
     "no traffic": replace(GOOD, rate=0.0),
     "errors": replace(GOOD, errors=0.05),
+    "longer answers": replace(GOOD, e2e=1.1 * OLD.e2e),
     "less output": replace(GOOD, tokens=0.8 * OLD.tokens, waiting=5),
     "first token beyond what is promised": replace(GOOD, ttft=3.0),
 }

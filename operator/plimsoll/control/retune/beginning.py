@@ -68,7 +68,7 @@ def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, chang
         replicas=scene.serving.present,
         surge=scene.free_replicas > 0,
         spec=scene.spec,
-        baseline=figures_of(scene.signals),
+        baseline=figures_of(scene.signals, scene.slo),
     )
     memory = replace(memory, step=step, since={}, count=memory.count + 1)
     return Turned(memory=memory, events=(Event(reason="RetunePlanned", message=why),))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Final
 
+from plimsoll.control.latencies import Latencies, Spread
 from plimsoll.control.samples import Track, Window
 from plimsoll.control.signals import Signals
+from plimsoll.control.situation import Slo
 from plimsoll.facts.pod_sample import PodSample
 
+CHANCE: Final = 3.0
+"""Standard deviations by which a share of a few requests is another one by chance alone."""
 COUNTED: Final = ("finished", "preemptions", "errors", "generation_tokens")
 
 
@@ -30,6 +36,10 @@ class Figures:
     gap: float | None = None
     """The longest gap between two tokens, as far as buckets tell."""
     e2e_p99: float | None = None
+    e2e_least: float | None = None
+    """What that is at least, whatever chance has made of the requests that were seen."""
+    kept: float | None = None
+    """Share of requests that meet all that is promised: at least so many, as whoever waits for one thing may wait for another."""
     waiting: float | None = None
     """Requests of a replica."""
     samples: float = 0.0
@@ -113,7 +123,7 @@ def _share(counted: float | None, ended: float) -> float | None:
 NOTHING: Final = Tally()
 
 
-def figures_of(signals: Signals) -> Figures:
+def figures_of(signals: Signals, slo: Slo) -> Figures:
     count, latencies = len(signals.replicas), signals.latencies
     finished, errors = signals.rate("finished"), signals.rate("errors")
     tokens = signals.rate("generation_tokens")
@@ -128,6 +138,30 @@ def figures_of(signals: Signals) -> Figures:
         itl_p99=itl.p99 if itl is not None and itl.trusted else None,
         gap=itl.worst if itl is not None and itl.trusted else None,
         e2e_p99=e2e.p99 if e2e is not None and e2e.trusted else None,
+        e2e_least=_least_p99(e2e) if e2e is not None and e2e.trusted else None,
+        kept=_kept(latencies, slo),
         waiting=signals.mean("waiting"),
         samples=ttft.samples if ttft is not None else 0.0,
     )
+
+
+def _least_p99(spread: Spread) -> float | None:
+    if spread.shape is None:
+        return spread.p99
+    return spread.shape.quantile(0.99 - CHANCE * sqrt(0.99 * 0.01 / spread.samples))
+
+
+def _kept(latencies: Latencies, slo: Slo) -> float | None:
+    promised = ((latencies.ttft, slo.ttft_p99_s), (latencies.itl, slo.itl_p99_s))
+    late = [_late(spread, limit) for spread, limit in promised if spread is not None and limit is not None]
+    said = [share for share in late if share is not None]
+    return max(0.0, 1 - sum(said)) if said else None
+
+
+def _late(spread: Spread, limit: float) -> float | None:
+    """Share that is surely beyond the limit: of a bucket that the limit cuts nobody knows which part is."""
+    shape = spread.shape
+    if shape is None or not shape.count:
+        return None
+    place = min(bisect_left(shape.bounds, limit), len(shape.counts) - 1)
+    return 1 - shape.counts[place] / shape.count

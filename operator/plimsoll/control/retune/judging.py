@@ -1,21 +1,24 @@
 """Was the change good? Replicas with it beside replicas without it, in the same minutes, so that the load of the hour judges neither.
 
 A gain must be seen, and nothing that users feel may be worse by more than chance: gaps between tokens, the longest one above
-all, errors, the time of a whole answer. Waiting may move in front of the first token, within what is promised. Output is
-compared only where the changed replica has a queue of its own: one that keeps up is not slower for being given less.
+all, errors, the time of a whole answer, the share of requests that meet all that is promised. Waiting may move in front of the
+first token, within what is promised. Output is compared only where the changed replica has a queue of its own: one that keeps up
+is not slower for being given less.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import sqrt
 from typing import Final
 
-from plimsoll.control.retune.figures import Figures
+from plimsoll.control.retune.figures import CHANCE, Figures
 from plimsoll.control.retune.symptoms import CALM, Symptom
 from plimsoll.control.situation import Slo
 
 WORSE: Final = 1.10
+LONGER: Final = 1.05
 SLOWER: Final = 0.95
 ERRORS: Final = 0.005
 GAIN: Final = 0.5
@@ -65,14 +68,27 @@ def _harm(new: Figures, old: Figures, slo: Slo, gpus: float) -> str | None:
         return f"p99 between tokens is {_ms(new.itl_p99)}, {_ms(old.itl_p99)} without the change"
     if _beyond(new.gap, old.gap, 1.0):
         return f"the longest gap between tokens is {_ms(new.gap)}, {_ms(old.gap)} without the change"
-    if slo.ttft_p99_s is not None:
-        if _beyond(new.ttft_p99, slo.ttft_p99_s, 1.0) and _beyond(new.ttft_p99, old.ttft_p99, WORSE):
-            return f"p99 of the first token is {_ms(new.ttft_p99)}, above the {_ms(slo.ttft_p99_s)} promised"
-    elif _beyond(new.e2e_p99, old.e2e_p99, WORSE):
+    if slo.ttft_p99_s is not None and _beyond(new.ttft_p99, _latest(slo.ttft_p99_s, old.ttft_p99), 1.0):
+        return f"p99 of the first token is {_ms(new.ttft_p99)}, above the {_ms(slo.ttft_p99_s)} promised"
+    if _beyond(new.e2e_least, old.e2e_p99, LONGER):
         return f"p99 of a whole answer is {_ms(new.e2e_p99)}, {_ms(old.e2e_p99)} without the change"
+    if new.kept is not None and old.kept is not None and old.kept - new.kept > _by_chance(new, old):
+        return f"{new.kept:.1%} of requests meet all that is promised, {old.kept:.1%} without the change"
     if new.waiting and new.tokens is not None and old.tokens and new.tokens < SLOWER * old.tokens * gpus:
         return f"{new.tokens:,.0f} tokens/s a replica, {old.tokens:,.0f} without the change"
     return None
+
+
+def _latest(promised: float, before: float | None) -> float:
+    """Where first tokens came too late already, they may come as late."""
+    return promised if before is None or before <= promised else max(promised, WORSE * before)
+
+
+def _by_chance(new: Figures, old: Figures) -> float:
+    """By how much two shares of the same requests differ where the one replica was sent other ones than the other."""
+    mine, theirs = max(1.0, new.samples), max(1.0, old.samples)
+    share = ((new.kept or 0.0) * mine + (old.kept or 0.0) * theirs) / (mine + theirs)
+    return CHANCE * sqrt(share * (1 - share) * (1 / mine + 1 / theirs)) + 1e-9
 
 
 def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:

@@ -201,10 +201,11 @@ def _verdict(scene: Scene, step: Step) -> Verdict:
     """Beside untouched replicas while there are any, else beside what was written down, under a like load."""
     if scene.changed is None or scene.changed_signals is None:
         return Verdict(Answer.OPEN, "no replica with the change is seen")
-    new = figures_of(scene.changed_signals).over(step.new)
+    new = figures_of(scene.changed_signals, scene.slo).over(step.new)
     gpus = scene.changed.gpus / scene.serving.gpus if scene.serving.gpus else 1.0
     if scene.signals.replicas and step.phase is not Phase.VERIFYING:
-        return judge(step.symptom, new, figures_of(scene.signals).over(step.old), scene.slo, gpus=gpus)
+        old = figures_of(scene.signals, scene.slo).over(step.old)
+        return judge(step.symptom, new, old, scene.slo, gpus=gpus)
     if comparable(new, step.baseline):
         return judge(step.symptom, new, step.baseline, scene.slo, gpus=gpus)
     if new.preempted is not None and new.preempted >= max(ACT, 0.5 * (step.baseline.preempted or 0.0)):
