@@ -43,6 +43,17 @@ class Failure(NamedTuple):
         }
 
 
+class Warned(NamedTuple):
+    """What is not as the plan counts on, and ends nothing: so it is the reason of no condition."""
+
+    word: str
+    message: str
+    remedy: str
+
+    def told(self) -> dict[str, str]:
+        return self._asdict()
+
+
 def plain(line: str) -> str:
     """A line of a log as it may stand in a status: no colours, no control characters, no more than people read."""
     clean = _CONTROL.sub("", line).strip()

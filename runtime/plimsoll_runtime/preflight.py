@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from plimsoll_runtime.address import has, number_of, value_of
-from plimsoll_runtime.failure import FULL_DISK, Failure
+from plimsoll_runtime.failure import FULL_DISK, Failure, Warned
 from plimsoll_runtime.nvml import Devices
 
 GIB = 1 << 30
@@ -176,7 +176,7 @@ def misfits(need: Need, seen: Seen) -> list[Failure]:
             Failure(
                 "SharedMemory",
                 f"{SHARED_MEMORY} holds {_mib(seen.shared_bytes)} MiB, and the workers need {_mib(need.shared_bytes)}",
-                "a larger memory-backed volume there (spec.podPatches); Kubernetes gives 64 MiB without one",
+                LARGER_SHARED_MEMORY,
             )
         )
     if need.host_bytes is not None and seen.host_bytes is not None and seen.host_bytes < need.host_bytes:
@@ -191,7 +191,7 @@ def misfits(need: Need, seen: Seen) -> list[Failure]:
         free = seen.disks.get(path)
         if free is not None and free < size:
             message = f"{path} has {_gib(free)} GiB free, and {_gib(size)} are needed"
-            found.append(Failure("DiskFull", message, "a larger spec.storage.weights or spec.storage.cache"))
+            found.append(Failure("DiskFull", message, LARGER_DISK))
     for path, number in sorted(seen.unwritable.items()):
         message = f"{path} cannot be written: {os.strerror(number)}"
         if number in FULL_DISK:
@@ -200,13 +200,13 @@ def misfits(need: Need, seen: Seen) -> list[Failure]:
             )
             continue
         remedy = (
-            "a volume there that the pod's user may write: spec.storage.cache, or fsGroup by spec.podPatches"
+            WRITABLE_FOLDER
         )
         found.append(Failure("NotWritable", message, remedy))
     return found
 
 
-def warnings(need: Need, seen: Seen) -> list[Failure]:
+def warnings(need: Need, seen: Seen) -> list[Warned]:
     """What costs speed alone, and so ends nothing."""
     if not need.nvlink or seen.devices is None or seen.devices.nvlink is not False:
         return []
@@ -215,14 +215,14 @@ def warnings(need: Need, seen: Seen) -> list[Failure]:
         "nvidia-smi topo -m in this container shows the links; GPUs of other nodes (spec.topology.nodeSelector), or"
         " nodeClasses[].interconnect: pcie in the operator's config, so that plans count on what is there"
     )
-    return [Failure("NoNvlink", message, remedy)]
+    return [Warned("NoNvlink", message, remedy)]
 
 
 def _gpu_misfits(need: Need, devices: Devices) -> list[Failure]:
     found, gpus = [], devices.gpus
     if need.gpus is not None and len(gpus) < need.gpus:
         message = f"the plan needs {need.gpus} GPUs, and this container sees {len(gpus)}"
-        remedy = "check the pod's GPU request and the device plugin: kubectl describe node"
+        remedy = ASK_FOR_GPUS
         found.append(Failure("TooFewGpus", message, remedy))
     for place, gpu in enumerate(gpus[: need.gpus]):
         about = f"GPU {place} ({gpu.name})"
@@ -243,7 +243,7 @@ def _gpu_misfits(need: Need, devices: Devices) -> list[Failure]:
                 f"only {_gib(gpu.free)} of {_gib(gpu.total)} GiB of {about} are free, and the engine takes"
                 f" {_gib(round(gpu.total * need.utilization))}"
             )
-            remedy = "end what else uses this GPU (nvidia-smi on the node), or lower spec.memory.utilizationPercent"
+            remedy = FREE_THE_GPU
             found.append(Failure("GpuMemoryTaken", message, remedy))
     return found
 

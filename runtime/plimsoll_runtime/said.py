@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from plimsoll_runtime import SCHEMA, VERSION
 from plimsoll_runtime.address import without_secrets
-from plimsoll_runtime.failure import Failure
+from plimsoll_runtime.failure import Failure, Warned
 from plimsoll_runtime.fetching import Progress
 from plimsoll_runtime.nvml import Devices
 from plimsoll_runtime.readings import Reading
@@ -36,7 +36,7 @@ class Said:
         self._failure: Failure | None = None
         self._reading: Reading | None = None
         self._devices: Devices | None = None
-        self._warnings: tuple[Failure, ...] = ()
+        self._warnings: tuple[Warned, ...] = ()
         self._progress: Progress | None = None
         self._fetched: dict[str, str] = {}
         self._fetch_began: float | None = None
@@ -89,7 +89,7 @@ class Said:
         with self._lock:
             self._reading = reading
 
-    def sees(self, devices: Devices | None, warnings: Sequence[Failure] = ()) -> None:
+    def sees(self, devices: Devices | None, warnings: Sequence[Warned] = ()) -> None:
         with self._lock:
             self._devices, self._warnings = devices, tuple(warnings)
 
