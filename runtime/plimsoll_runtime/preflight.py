@@ -17,6 +17,13 @@ from typing import Any, NamedTuple
 from plimsoll_runtime.address import has, number_of, value_of
 from plimsoll_runtime.failure import FULL_DISK, Failure, Warned
 from plimsoll_runtime.nvml import Devices
+from plimsoll_runtime.remedies import (
+    ASK_FOR_GPUS,
+    FREE_THE_GPU,
+    LARGER_DISK,
+    LARGER_SHARED_MEMORY,
+    WRITABLE_FOLDER,
+)
 
 GIB = 1 << 30
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the container's own mount
@@ -199,10 +206,7 @@ def misfits(need: Need, seen: Seen) -> list[Failure]:
                 Failure("DiskFull", message, "a larger volume there: spec.storage, or spec.podPatches")
             )
             continue
-        remedy = (
-            WRITABLE_FOLDER
-        )
-        found.append(Failure("NotWritable", message, remedy))
+        found.append(Failure("NotWritable", message, WRITABLE_FOLDER))
     return found
 
 
@@ -222,8 +226,7 @@ def _gpu_misfits(need: Need, devices: Devices) -> list[Failure]:
     found, gpus = [], devices.gpus
     if need.gpus is not None and len(gpus) < need.gpus:
         message = f"the plan needs {need.gpus} GPUs, and this container sees {len(gpus)}"
-        remedy = ASK_FOR_GPUS
-        found.append(Failure("TooFewGpus", message, remedy))
+        found.append(Failure("TooFewGpus", message, ASK_FOR_GPUS))
     for place, gpu in enumerate(gpus[: need.gpus]):
         about = f"GPU {place} ({gpu.name})"
         if need.product is not None and not _same(need.product, gpu.name):
@@ -243,8 +246,7 @@ def _gpu_misfits(need: Need, devices: Devices) -> list[Failure]:
                 f"only {_gib(gpu.free)} of {_gib(gpu.total)} GiB of {about} are free, and the engine takes"
                 f" {_gib(round(gpu.total * need.utilization))}"
             )
-            remedy = FREE_THE_GPU
-            found.append(Failure("GpuMemoryTaken", message, remedy))
+            found.append(Failure("GpuMemoryTaken", message, FREE_THE_GPU))
     return found
 
 

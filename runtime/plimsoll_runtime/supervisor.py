@@ -34,7 +34,7 @@ from plimsoll_runtime.group import (
 from plimsoll_runtime.hang import Hang
 from plimsoll_runtime.log import Log
 from plimsoll_runtime.readings import Reading
-from plimsoll_runtime.rules import SERVING as WHILE_SERVING
+from plimsoll_runtime.rules.rule import SERVING as WHILE_SERVING
 from plimsoll_runtime.said import DRAINING, SERVING, Said
 from plimsoll_runtime.taxonomy import explained
 from plimsoll_runtime.watching import ChildEnded, Companion, Event, Over, Signal, Stranded, Told, Watch

@@ -7,7 +7,9 @@ import signal
 from collections.abc import Mapping, Sequence
 
 from plimsoll_runtime.failure import MOST_EVIDENCE, Failure, plain
-from plimsoll_runtime.rules import RULES, SERVING, Rule
+from plimsoll_runtime.remedies import MORE_HOST_MEMORY
+from plimsoll_runtime.rules import RULES
+from plimsoll_runtime.rules.rule import SERVING, Rule
 
 _ROOT = re.compile(
     r"^(?:\([^)]*\) )?(?:[A-Z]+ [\d: -]+\[[^]]*\] )?(?P<said>[\w.]*(?:Error|Exception|Interrupt): .+)"
@@ -41,7 +43,7 @@ def explained(lines: Sequence[str], phase: str, code: int, *, memory_kills: int 
         return Failure(
             "HostOutOfMemory",
             "the kernel killed a process of this container, which was over its memory limit",
-            "a smaller spec.memory.kvOffload or spec.memory.cpuOffload, or a larger memory limit by spec.podPatches",
+            MORE_HOST_MEMORY,
             _last_words(lines),
         )
     for those in _said_and_quoted(lines):

@@ -60,7 +60,7 @@ def test_every_word_of_failure_is_in_the_docs():
         for node in ast.walk(ast.parse(source.read_text()))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id in ("Failure", "_rule")
+        and node.func.id in ("Failure", "Warned", "rule")
         and isinstance(node.args[0], ast.Constant)
     }
     assert {rule.word for rule in RULES} <= literal

@@ -1,0 +1,17 @@
+"""What to do about an end, where more than one way leads to it."""
+
+from __future__ import annotations
+
+ASK_FOR_GPUS = "check the pod's GPU request and the device plugin: kubectl describe node"
+FREE_THE_GPU = "end what else uses this GPU (nvidia-smi on the node), or lower spec.memory.utilizationPercent"
+LARGER_SHARED_MEMORY = (
+    "a larger memory-backed volume at /dev/shm (spec.podPatches); Kubernetes gives 64 MiB without one"
+)
+LARGER_DISK = "a larger spec.storage.weights or spec.storage.cache"
+WRITABLE_FOLDER = (
+    "a volume there that the pod's user may write: spec.storage.cache, or fsGroup by spec.podPatches"
+)
+MORE_HOST_MEMORY = (
+    "a smaller spec.memory.kvOffload or spec.memory.cpuOffload, or a larger memory limit by spec.podPatches"
+)
+FETCH_AGAIN = "fetch the weights again, or correct spec.model.source and spec.model.revision"
