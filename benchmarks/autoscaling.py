@@ -17,15 +17,14 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from itertools import pairwise
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
 import plimsoll
 from autoscaling_cells import SYNTHETIC, Cell, Size, scored, trace_of, tuned
+from autoscaling_figures import MEASURES, OURS, Row, half_width, interval, mean, of_cell, verdict
 from plimsoll.simulate.compare import GOAL_PCT
 from plimsoll.simulate.policies.registry import KINDS, SWEPT
 from plimsoll.simulate.router import Routing
@@ -38,14 +37,8 @@ MODELS = (
     "meta-llama/Llama-3.3-70B-Instruct",
 )
 GPUS = ("H100", "A100-80GB")
-OURS = "plimsoll"
-STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
-"""Two-sided 95% by number of seeds."""
+WIDE = 17
 OF_STATIC_PEAK, OF_ORACLE, AHEAD_ON = 0.75, 1.15, 0.80
-LONG_S = 86400.0
-"""A trace of a day and longer, of which a saving over the static peak is asked."""
-
-Row = dict[str, Any]
 
 
 def main() -> int:
@@ -76,6 +69,9 @@ def main() -> int:
                     "cells": kept,
                     "swept": [row for row in rows if row["swept"]],
                     "verdicts": verdicts,
+                    "intervals": [
+                        one for cell in cells for name in KINDS if (one := interval(cell, kept, name))
+                    ],
                     "tuned": settings,
                     "routing": size.routing,
                     "error": belief_error(),
@@ -214,123 +210,22 @@ def _other(cell: Cell, cells: Sequence[Cell]) -> Cell:
     return Cell(trace=other, model=cell.model, gpu=cell.gpu)
 
 
-# What the figures say
-
-
-def of_cell(cell: Cell, rows: Iterable[Row], policy: str, *, swept: bool = False) -> list[Row]:
-    key = (Path(cell.trace).name, cell.model, cell.gpu, policy)
-    return [
-        row
-        for row in rows
-        if (row["trace"], row["model"], row["gpu"], row["policy"]) == key and (swept or not row["swept"])
-    ]
-
-
-def mean(rows: Sequence[Row], name: str) -> float | None:
-    values = [row[name] for row in rows if row[name] is not None]
-    return statistics.fmean(values) if values else None
-
-
-def half_width(rows: Sequence[Row], name: str) -> float | None:
-    """Of the 95% interval of the mean over seeds; None with a single one."""
-    values = [row[name] for row in rows if row[name] is not None]
-    if len(values) < 2:
-        return None
-    return float(STUDENT.get(len(values), 1.96) * statistics.stdev(values) / sqrt(len(values)))
-
-
-def curve(rows: Sequence[Row]) -> list[tuple[float, float]]:
-    """GPU-hours and attainment by setting, cheapest first, each at least as good as the cheaper ones."""
-    by_setting: dict[float, list[Row]] = {}
-    for row in rows:
-        by_setting.setdefault(row["parameter"], []).append(row)
-    points = sorted(
-        (statistics.fmean(row["gpu_hours"] for row in one), statistics.fmean(row["slo_pct"] for row in one))
-        for one in by_setting.values()
-    )
-    best, rising = 0.0, []
-    for hours, slo in points:
-        best = max(best, slo)
-        rising.append((hours, best))
-    return rising
-
-
-def at_equal_hours(points: Sequence[tuple[float, float]], hours: float) -> float | None:
-    """Attainment between the points; None where the baseline never gets by with so few GPU-hours."""
-    if not points or hours < points[0][0]:
-        return None
-    for (low, low_slo), (high, high_slo) in pairwise(points):
-        if hours <= high:
-            return low_slo + (high_slo - low_slo) * (hours - low) / (high - low) if high > low else high_slo
-    return points[-1][1]
-
-
-def at_ours(tried: Sequence[Row], ours: Sequence[Row]) -> Row:
-    """A baseline's mean attainment, seed by seed at our GPU-hours of that seed, beside ours with the same seeds.
-
-    Only seeds with which it gets by with so few count, and how many those are is said; None where there is none.
-    """
-    found = [
-        (value, one["slo_pct"])
-        for one in ours
-        if (
-            value := at_equal_hours(
-                curve([row for row in tried if row["seed"] == one["seed"]]), one["gpu_hours"]
-            )
-        )
-        is not None
-    ]
-    return {
-        "slo_pct": statistics.fmean(value for value, _ in found) if found else None,
-        "ours_slo_pct": statistics.fmean(value for _, value in found) if found else None,
-        "seeds": len(found),
-    }
-
-
-def verdict(cell: Cell, rows: Sequence[Row], size: Size) -> Row:
-    """How ours stands in one cell against what is aimed at."""
-    ours = of_cell(cell, rows, OURS)
-    said: Row = {"trace": Path(cell.trace).name, "model": cell.model, "gpu": cell.gpu}
-    if not ours:
-        return said
-    said["slo_pct"] = mean(ours, "slo_pct")
-    said["long"] = size.span_s(trace_of(cell.trace)) >= LONG_S
-    hours = mean(ours, "gpu_hours") or 0.0
-    for name in ("static_peak", "oracle"):
-        other = mean(of_cell(cell, rows, name), "gpu_hours")
-        said[f"of_{name}"] = None if not other else round(hours / other, 4)
-    seeds = {row["seed"] for row in rows if row["swept"]}
-    compared = [row for row in ours if row["seed"] in seeds] or ours
-    others: dict[str, Row] = {}
-    for name in ("static_peak", *SWEPT):
-        tried = of_cell(cell, rows, name, swept=True)
-        if tried:
-            others[name] = at_ours(tried, compared)
-    said["baselines_at_equal_gpu_hours"] = {name: one["slo_pct"] for name, one in others.items()}
-    said["seeds_at_equal_gpu_hours"] = {name: one["seeds"] for name, one in others.items()}
-    said["seeds_swept"] = len(compared)
-    # Where no baseline is as cheap there is nothing to be ahead of: what ours saves is told by the GPU-hours.
-    told = [one for one in others.values() if one["seeds"]]
-    said["ahead"] = bool(told) and all(one["ours_slo_pct"] >= one["slo_pct"] for one in told)
-    return said
-
-
 def print_cell(cell: Cell, rows: Sequence[Row], said: Row) -> None:
     print(f"\n{Path(cell.trace).name} · {cell.model} · {cell.gpu}")
-    print(
-        f"  {'policy':12} {'SLO %':>14} {'GPU-hours':>15} {'TTFT p99 ms':>12} {'ITL p99':>8} {'pre/1000':>9} "
-        f"{'actions/d':>10} {'reversals/d':>12}  setting"
-    )
+    if said.get("reachable_pct", 100.0) < 100:
+        print(
+            f"  first tokens of {said['reachable_pct']:.2f}% can be in time; prompts beyond are too long alone"
+        )
+    titles = "".join(f"{title:>{WIDE}}" for title, _ in MEASURES.values())
+    print(f"  {'policy':12}{titles}  setting")
     for name in KINDS:
         listed = of_cell(cell, rows, name)
         if listed:
             settings = ", ".join(sorted({f"{KINDS[name].parameter} {row['parameter']:g}" for row in listed}))
-            print(
-                f"  {name:12} {_pm(listed, 'slo_pct', 2):>14} {_pm(listed, 'gpu_hours', 1):>15} "
-                f"{_pm(listed, 'ttft_p99_ms', 0, short=True):>12} {_pm(listed, 'itl_p99_ms', 0, short=True):>8} "
-                f"{_pm(listed, 'preemptions_per_1000', 1, short=True):>9} {_pm(listed, 'actions_per_day', 1, short=True):>10} "
-                f"{_pm(listed, 'reversals_per_day', 1, short=True):>12}  {settings}"
+            told = "".join(
+                f"{_pm(listed, measure, places):>{WIDE}}" for measure, (_, places) in MEASURES.items()
             )
+            print(f"  {name:12}{told}  {settings}")
     equal = said.get("baselines_at_equal_gpu_hours")
     if equal:
         seeds, of = said["seeds_at_equal_gpu_hours"], said["seeds_swept"]
@@ -342,12 +237,12 @@ def print_cell(cell: Cell, rows: Sequence[Row], said: Row) -> None:
         print(f"  SLO % at our GPU-hours: {at} → {word}")
 
 
-def _pm(rows: Sequence[Row], name: str, places: int, *, short: bool = False) -> str:
+def _pm(rows: Sequence[Row], name: str, places: int) -> str:
     middle = mean(rows, name)
     if middle is None:
         return "-"
     wide = half_width(rows, name)
-    return f"{middle:,.{places}f}" if short or wide is None else f"{middle:,.{places}f} ±{wide:,.{places}f}"
+    return f"{middle:,.{places}f}" if wide is None else f"{middle:,.{places}f} ±{wide:,.{places}f}"
 
 
 def left_out_in(verdicts: Sequence[Row]) -> dict[str, int]:

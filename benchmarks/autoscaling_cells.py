@@ -24,6 +24,7 @@ from plimsoll.facts.models import lookup
 from plimsoll.facts.snapshot import read_snapshot
 from plimsoll.planning.ask.reading import read
 from plimsoll.planning.planner import PlanFacts, plan
+from plimsoll.simulate.alone import beyond_reach
 from plimsoll.simulate.arrivals import P99, Arrivals, draw_arrivals
 from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.policies.oracle import work_of
@@ -186,8 +187,10 @@ def scored(
 
     Of those, only what is needed to read a baseline's attainment at our own GPU-hours: the nearest cheaper and dearer value.
     """
-    comparison = Comparison(stage_of(cell, size, seed), routing=size.routing)
-    rows, ours = [], None
+    stage = stage_of(cell, size, seed)
+    comparison = Comparison(stage, routing=size.routing)
+    rows: list[dict[str, Any]] = []
+    ours = None
     for name in names:
         chosen = comparison.run(name, settings[name]) if name in settings else comparison.best(name)
         rows.append(row_of(cell, seed, chosen, swept=False))
@@ -195,7 +198,9 @@ def scored(
             ours = chosen.outcome.figures.gpu_hours
         elif sweep and ours is not None and name not in {"oracle", "static_mean"}:
             rows += [row_of(cell, seed, one, swept=True) for one in _around(comparison, name, ours)]
-    return rows
+    # Of what is left nobody could keep more.
+    reach = 100 * (1 - beyond_reach(stage.arrivals, stage.world) / max(1, len(stage.arrivals)))
+    return [{**row, "reachable_pct": round(reach, 4)} for row in rows]
 
 
 def _around(comparison: Comparison, name: str, hours: float) -> list[Result]:

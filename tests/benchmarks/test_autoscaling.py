@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import autoscaling
+import autoscaling_figures as figures
 import plimsoll
 from autoscaling_cells import SYNTHETIC, Cell, Size, scenario_for, scored, stage_of
 from plimsoll.simulate.router import Routing
@@ -14,6 +15,7 @@ CELL = Cell(trace=SYNTHETIC[0], model="Qwen/Qwen3-32B", gpu="H100")
 SIZE = Size(replicas=2, days=0.02, routing=Routing.SERVICE)
 
 FIGURES = ("ttft_p99_ms", "itl_p99_ms", "preemptions_per_1000", "actions_per_day", "reversals_per_day")
+MEASURES = {"slo_pct", "gpu_hours", *FIGURES}
 
 
 def row(policy: str, hours: float, slo: float, parameter: float = 1.0, **others: object) -> dict[str, Any]:
@@ -27,26 +29,27 @@ def row(policy: str, hours: float, slo: float, parameter: float = 1.0, **others:
         "parameter": parameter,
         "seed": 1,
         "swept": False,
+        "reachable_pct": 100.0,
         **others,
     }
 
 
 def test_a_curve_rises_with_cost_and_is_read_between_its_points():
-    points = autoscaling.curve(
+    points = figures.curve(
         [row("hpa", 10, 90, 0.7), row("hpa", 20, 98, 0.5), row("hpa", 30, 97, 0.3), row("hpa", 12, 92, 0.7)]
     )
     assert points == [(11, 91), (20, 98), (30, 98)]
-    assert autoscaling.at_equal_hours(points, 15.5) == pytest.approx(94.5)
-    assert autoscaling.at_equal_hours(points, 99) == 98
-    assert autoscaling.at_equal_hours(points, 5) is None
+    assert figures.at_equal_hours(points, 15.5) == pytest.approx(94.5)
+    assert figures.at_equal_hours(points, 99) == 98
+    assert figures.at_equal_hours(points, 5) is None
 
 
 def test_ours_is_ahead_only_where_no_baseline_is_better_at_the_same_cost():
     rows = [row("plimsoll", 15, 99), row("static_peak", 20, 99.2), row("oracle", 14, 99.1)]
     better = [row("wva2", 10, 99, swept=True), row("wva2", 20, 99.5, 2, swept=True)]
     worse = [row("wva2", 10, 90, swept=True), row("wva2", 20, 99.5, 2, swept=True)]
-    assert not autoscaling.verdict(CELL, rows + better, SIZE)["ahead"]
-    said = autoscaling.verdict(CELL, rows + worse, SIZE)
+    assert not figures.verdict(CELL, rows + better, SIZE)["ahead"]
+    said = figures.verdict(CELL, rows + worse, SIZE)
     assert said["ahead"]
     assert (said["of_static_peak"], said["of_oracle"]) == (0.75, pytest.approx(1.0714, abs=1e-3))
 
@@ -59,7 +62,7 @@ def test_a_baseline_is_compared_with_the_seeds_with_which_it_is_as_cheap():
         for seed in range(1, 6)
         for parameter, hours in ((0.8, 99.5), (0.7, 110))
     ]
-    said = autoscaling.verdict(CELL, [*ours, *tried], SIZE)
+    said = figures.verdict(CELL, [*ours, *tried], SIZE)
     assert said["baselines_at_equal_gpu_hours"]["hpa"] == pytest.approx(99.9)
     assert (said["seeds_at_equal_gpu_hours"], said["seeds_swept"]) == ({"hpa": 4}, 5)
     assert not said["ahead"]
@@ -68,13 +71,13 @@ def test_a_baseline_is_compared_with_the_seeds_with_which_it_is_as_cheap():
 def test_ours_is_compared_with_the_same_seeds_as_a_baseline():
     ours = [row("plimsoll", 90, 80, seed=1), row("plimsoll", 100, 99.5, seed=2)]
     tried = [row("hpa", 100, 99, 0.8, seed=seed, swept=True) for seed in (1, 2)]
-    said = autoscaling.verdict(CELL, [*ours, *tried], SIZE)
+    said = figures.verdict(CELL, [*ours, *tried], SIZE)
     assert said["ahead"], "89.75 of both seeds would be behind"
 
 
 def test_a_cell_without_a_baseline_that_is_as_cheap_is_none_in_which_ours_is_ahead(capsys):
     ours = row("plimsoll", 90, 99)
-    said = autoscaling.verdict(CELL, [ours, row("hpa", 100, 99.9, swept=True)], SIZE)
+    said = figures.verdict(CELL, [ours, row("hpa", 100, 99.9, swept=True)], SIZE)
     assert not said["ahead"]
     assert autoscaling.left_out_in([said]) == {"hpa": 1}
     autoscaling.print_cell(CELL, [{**ours, **dict.fromkeys(FIGURES)}], said)
@@ -87,8 +90,39 @@ def test_a_cell_without_a_baseline_that_is_as_cheap_is_none_in_which_ours_is_ahe
 
 def test_intervals_are_wide_with_few_seeds_and_absent_with_one():
     rows = [row("hpa", hours, 99) for hours in (9, 10, 11)]
-    assert autoscaling.half_width(rows, "gpu_hours") == pytest.approx(4.303 / 3**0.5)
-    assert autoscaling.half_width(rows[:1], "gpu_hours") is None
+    assert figures.half_width(rows, "gpu_hours") == pytest.approx(4.303 / 3**0.5)
+    assert figures.half_width(rows[:1], "gpu_hours") is None
+
+
+@pytest.mark.parametrize(
+    ("seeds", "quantile"), [(5, 2.776), (10, 2.262), (11, 2.228), (20, 2.093), (61, 2.0)]
+)
+def test_intervals_are_students_by_however_many_seeds(seeds: int, quantile: float):
+    assert figures.student(seeds) == pytest.approx(quantile, abs=0.005)
+
+
+def test_every_measure_is_told_with_its_interval(capsys):
+    rows = [
+        {**row("plimsoll", 10 + seed, 99 + seed / 10, seed=seed), **dict.fromkeys(FIGURES, 10.0 * seed)}
+        for seed in (1, 2, 3)
+    ]
+    told = figures.interval(CELL, rows, "plimsoll")
+    assert told is not None
+    assert set(told) >= MEASURES
+    assert told["gpu_hours"] == {"mean": 12.0, "half_width": pytest.approx(4.303 / 3**0.5)}
+    assert told["ttft_p99_ms"]["half_width"] == pytest.approx(43.03 / 3**0.5)
+    assert (told["seeds"], figures.interval(CELL, rows, "hpa")) == (3, None)
+    autoscaling.print_cell(CELL, rows, {})
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  plimsoll")]
+    assert line.count("±") == len(MEASURES)
+
+
+def test_what_nobody_can_keep_is_said(capsys):
+    ours = row("plimsoll", 90, 97, reachable_pct=97.5)
+    said = figures.verdict(CELL, [ours, row("hpa", 80, 96, swept=True)], SIZE)
+    assert said["reachable_pct"] == 97.5
+    autoscaling.print_cell(CELL, [{**ours, **dict.fromkeys(FIGURES)}], said)
+    assert "first tokens of 97.50% can be in time" in capsys.readouterr().out
 
 
 def test_a_cell_is_scaled_to_its_size():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.planning import codec
+from plimsoll.simulate.alone import beyond_reach
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.policies.registry import KINDS
@@ -59,6 +60,14 @@ def _scenario_notes(report: Report) -> Sequence[str]:
     if longest:
         notes.append(
             f"{longest:,} prompts are longer than max_model_len {limits.max_model_len:,} and are refused, whatever the policy"
+        )
+    late, asked = beyond_reach(report.arrivals, report.world), len(report.arrivals)
+    if late:
+        cached = ", but for those whose beginning is cached" if report.arrivals.prefixes is not None else ""
+        notes.append(
+            f"{late:,} of {asked:,} prompts are so long that computing them alone takes more than slo.ttftP99Ms allows: no "
+            f"number of replicas would bring their first tokens in time{cached}, so about {100 * (1 - late / asked):.2f}% is "
+            "the most that can be kept"
         )
     hindsight = sorted(
         {one.policy for listed in report.results.values() for one in listed if KINDS[one.policy].hindsight}
