@@ -11,6 +11,7 @@ from plimsoll.status.story import Story
 from tests.planning.asking import deployment, planned, pool
 
 NOW = "2026-01-01T00:00:00Z"
+RULES = Rules()
 
 
 def pod(stage: Stage = Stage.READY, number: int = 0, **others) -> PodSeen:
@@ -30,6 +31,7 @@ def story(
     old: tuple[SetSeen, ...] = (),
     now: float = 0.0,
     per_replica: int = 1,
+    rules: Rules = RULES,
     **others,
 ) -> Story:
     one = asked(**(spec or {}))
@@ -47,5 +49,5 @@ def story(
     rollout = None
     if plan.sets:
         wanted = [Wanted("chat-aaaa", plan.replicas)]
-        rollout = move(wanted, serving, Rules(), now)
+        rollout = move(wanted, serving, rules, now)
     return Story(deployment=one, plan=plan, rollout=rollout, serving=serving, **others)

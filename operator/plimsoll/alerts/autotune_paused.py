@@ -12,7 +12,7 @@ AUTOTUNE_PAUSED: Final = Alert(
     name="AutotunePaused",
     summary=f"Retuning of {WHO} has paused.",
     description=(
-        "Several changes were tried, judged worse and rolled back, or the day's budget is spent. The condition AutotunePaused says which. "
+        "Several changes in a row were tried, judged worse and rolled back, as the condition AutotunePaused says. "
         f"Read status.tuningHistory; then clear it with the annotation {names.ANNOTATION_RESET}, or set spec.tuning.mode: off."
     ),
     levels=(Level("warning", f'{CONDITION}{{type="{names.AUTOTUNE_PAUSED}"}} == 1', "5m"),),

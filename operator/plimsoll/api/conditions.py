@@ -24,9 +24,9 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType({
     names.MODEL_FACTS: "The model's architecture and the bytes of its weights are known.",
     names.BETTER_PLAN: "Another plan would now be better; it is not taken without being asked for.",
     names.METRICS: "Live metrics are there and fresh; without them nothing is scaled down or retuned.",
-    names.SCALING: "Fewer or more replicas are wanted than the bounds or the fleet allow.",
+    names.SCALING: "More replicas are wanted than the bounds or the fleet allow; absent where nothing limits.",
     names.SLO: "The promised latency can be kept with this plan.",
-    names.AUTOSCALER_CONFLICT: "Somebody else also writes the number of replicas.",
+    names.AUTOSCALER_CONFLICT: "Somebody else also writes the number of replicas; absent where nobody does.",
     names.AUTOTUNE_PAUSED: "Retuning failed repeatedly and waits for a person.",
 })  # fmt: skip
 
@@ -110,7 +110,6 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "DoesNotFit": "Even the lower bound does not fit.",
         "Measured": "The engine's own report says so.",
         "UnknownGPU": "A product is not in the catalogue, or a node label is missing.",
-        "ContextInherited": "No context was given, so the model's own limit is used, and it costs memory.",
         "NotPlanned": "Nothing was planned; Stalled says why.",
     },
     names.PLACED: {
@@ -118,7 +117,6 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "NoGPUs": "No node has GPUs that this plan could use.",
         "NoFreeGPUs": "The GPUs are there, but used by others.",
         "BudgetExhausted": "The namespace's GPU budget is used up.",
-        "Outranked": "Deployments of higher priority take the last GPUs.",
         "NodeDeclared": "A declared node class could hold it; a node is being made, or nodes may not be seen.",
         "GroupHalfScheduled": "Some pods of a group have nodes, others have not.",
         "NotPlanned": "Nothing was planned; Stalled says why.",
@@ -163,9 +161,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "QueryRefused": "Prometheus refuses spec.scaling.zero.wake.query.",
     },
     names.SCALING: {
-        "WithinBounds": "Nothing limits.",
         "AtMax": "scaling.max is reached.",
-        "AtMin": "scaling.min is reached.",
         "GPUsUnavailable": "The fleet has no more GPUs for it.",
         "BudgetExhausted": "The namespace's GPU budget is used up.",
         "StartFailed": "Replicas fail to start, so no more are asked for.",
@@ -178,11 +174,9 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     },
     names.AUTOSCALER_CONFLICT: {
         "SeveralWriters": "Two autoscalers write the same number.",
-        "None": "Nobody else writes it.",
     },
     names.AUTOTUNE_PAUSED: {
         "RepeatedFailure": "Three retunes failed; clear it by annotation.",
-        "BudgetSpent": "The day's budget of retunes or restarts is spent.",
         "Active": "Retuning is on.",
     },
 })  # fmt: skip

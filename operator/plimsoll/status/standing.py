@@ -64,11 +64,11 @@ def _why_not_ready(story: Story) -> tuple[str, str]:
         if waits.waits == "quota":
             return "WaitingForQuota", waits.sentence
         return ("WaitingForNodes", made.message) if made is not None else ("WaitingForGPUs", waits.sentence)
-    lacking = lacking_of(story.plan)
-    if lacking is not None and story.rollout is not None and story.rollout.reason not in MOVING:
-        return "WaitingForGPUs", lacking.message
     if story.rollout is not None and story.rollout.reason in MOVING:
         return "RollingOut", story.rollout.message
+    lacking = lacking_of(story.plan)
+    if lacking is not None:
+        return "WaitingForGPUs", sentence(lacking)
     return "Starting", "the rest loads the model"
 
 
@@ -83,6 +83,8 @@ def reconciling(story: Story) -> Iterator[Told]:
         yield Told(names.RECONCILING, "True", "Planning", "a plan is being made")
     elif (reading := reading_of(story.plan)) is not None:
         yield Told(names.RECONCILING, "True", "Planning", reading.message)
+    elif story.rollout is None and (lacking := lacking_of(story.plan)) is not None:
+        yield Told(names.RECONCILING, "True", "Starting", lacking.message)
     elif story.rollout is not None and not (story.rollout.settled and story.on_plan >= story.wanted):
         moving = story.rollout.reason in MOVING
         yield Told(names.RECONCILING, "True", "RollingOut" if moving else "Starting", story.rollout.message)
