@@ -1,6 +1,7 @@
 """Sixteen complaints of users of other autoscalers, each a sentence that must not come true here."""
 
 import dataclasses
+import json
 from fractions import Fraction
 from typing import Any
 
@@ -9,13 +10,20 @@ import pytest
 from plimsoll import names
 from plimsoll.control.decision import Action
 from plimsoll.control.fleet import Fleet, decide_fleet
+from plimsoll.control.learning import is_settled
 from plimsoll.control.memory import Memory
+from plimsoll.control.record import Record
 from plimsoll.control.samples import PodSample, Window
+from plimsoll.control.scaling import LAW, decide
 from plimsoll.control.signals import Signals, signals_of
-from plimsoll.control.situation import Bounds, Replica, ReplicaState, Role, Zero
+from plimsoll.control.situation import Bounds, Replica, ReplicaState, Role, Room, ServingSet, Zero
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning import codec
 from plimsoll.planning.placing.budgets import Limits
-from tests.control.situations import NOW, after, known, replicas, serving, signals, situation, ticks
+from plimsoll.reconcile.situations import live, replicas_of
+from tests.control.driving import Story
+from tests.control.load_model import Cluster
+from tests.control.situations import NOW, after, known, replicas, saying, serving, signals, situation, ticks
 
 BUSY: dict[str, Any] = {"inflight": 60, "waiting": 20, "rate": 8.0, "kv": 0.9}
 IDLE: dict[str, Any] = {"inflight": 0, "rate": 0.0, "kv": 0.0}
@@ -55,10 +63,72 @@ def test_03_two_controllers_never_write_one_number():
     assert told(decision, names.AUTOSCALER_CONFLICT).reason == "SeveralWriters"
 
 
+RANKS = 4
+
+
+def grouped(count: int, last: Stage = Stage.READY) -> SetSeen:
+    """Replicas of four pods each; `last` is how far the last pod of the last one is."""
+    pods = [
+        PodSeen(
+            name=f"group-{group}-{rank}",
+            uid=f"pod-{group:03}" if rank == 0 else f"worker-{group}-{rank}",
+            stage=last if (group, rank) == (count - 1, RANKS - 1) else Stage.READY,
+            group=group,
+            rank=rank,
+            created=NOW - 5100,
+            since=NOW - 5000,
+        )
+        for group in range(count)
+        for rank in range(RANKS)
+    ]
+    return SetSeen(name="set-a", replicas=count, pods_per_replica=RANKS, pods=tuple(pods))
+
+
+def of_groups(seen: SetSeen) -> tuple[ServingSet, Signals]:
+    """As the operator sees them, where every pod of a group has metrics of its own, each as if it had all requests."""
+    window = Window()
+    for step in range(9):
+        at, done = NOW - 120 + 15 * step, 45.0 * step
+        window = window.add(
+            at,
+            [
+                PodSample(
+                    pod=pod.uid,
+                    at=at,
+                    running=30.0,
+                    waiting=0.0,
+                    kv_fraction=0.4,
+                    finished=done,
+                    kv_tokens=100_000,
+                )
+                for pod in seen.pods
+            ],
+        )
+    said = signals_of(window, now=NOW, live=live(Serving(sets=(seen,))).values())
+    return serving(
+        seen.replicas, replicas=replicas_of(seen, node_coming=False), wanted=seen.replicas, gpus=32.0
+    ), said
+
+
 def test_04_a_replica_of_many_pods_is_one_replica():
-    # Only leaders report and only leaders are replicas: three groups of four pods are three, and settled.
-    decision = ticks(situation(signals(3, inflight=30, rate=3.0), serving(3, gpus=32.0)), 5)
-    assert (only(decision).action, decision.replicas) == (Action.HOLD, 3)
+    groups, said = of_groups(grouped(3))
+    assert (groups.ready, said.live, said.coverage, said.inflight) == (3, 3, 1.0, 90.0)
+    settled = ticks(situation(said, groups), 60)
+    assert (only(settled).action, only(settled).reason, settled.replicas) == (Action.HOLD, "Enough", 3)
+    # Twelve pods for three replicas would be in transition for ever, and nothing would be learned of them.
+    assert is_settled(settled.memory.of("serve"), NOW + 15 * 59)
+    # More are asked for in groups, as many as there are GPUs for.
+    crowded, asked = of_groups(grouped(2)), saying(2, **BUSY)
+    full = dataclasses.replace(crowded[1], replicas=asked)
+    room = Room(gpus={"h100": 3 * 32.0})
+    memory = ticks(situation(full, crowded[0]), 1).memory
+    wished = decide(now=NOW + 15, situation=situation(full, crowded[0]), memory=memory, room=room)
+    assert (only(wished).action, wished.replicas) == (Action.UP, 5)
+
+
+def test_04b_a_group_that_is_not_whole_is_on_its_way_and_no_fourth_one():
+    groups, said = of_groups(grouped(4, last=Stage.LOADING))
+    assert (groups.ready, groups.count(ReplicaState.STARTING), said.live) == (3, 1, 3)
 
 
 def test_05_nothing_over_nothing_is_an_idle_deployment_and_its_gpus_are_released():
@@ -134,18 +204,62 @@ def test_08c_after_a_refusal_it_asks_again_later_and_less_often():
     assert twice.memory.of("serve").blocked["set-a"].retry_s == 120.0
 
 
-def test_09_what_runs_is_believed_and_not_what_was_once_written():
-    # Somebody scaled the child from 4 to 2 by hand: the load still asks for 4.
-    decision = ticks(situation(signals(2, inflight=60, rate=8.0, kv=0.5), serving(2, wanted=2)), 3)
-    assert decision.replicas >= 4
+@pytest.mark.parametrize(
+    ("edited", "looks", "action", "left"),
+    [(2, 1, Action.HOLD, 2), (2, 2, Action.UP, 4), (4, 2, Action.HOLD, 4), (6, 1, Action.DOWN, 5)],
+    ids=["scaled down by hand", "and looked at twice", "left alone", "scaled up by hand"],
+)
+def test_09_what_runs_is_believed_and_not_what_was_once_written(
+    edited: int, looks: int, action: Action, left: int
+):
+    """Four were decided, and written down; then somebody scales the child."""
+    total = {"inflight": 120, "rate": 12.0, "kv": 1.6}
+    before = ticks(situation(signals(4, **_each(total, 4))), 40, memory=known(ready=4))
+    assert before.replicas == 4
+    there = situation(signals(edited, **_each(total, edited)), serving(edited, wanted=edited))
+    decision = after(*[there] * looks, memory=before.memory, begin=NOW + 600)
+    assert (only(decision).action, decision.replicas) == (action, left)
 
 
-def test_10_a_restart_forgets_nothing():
-    first = ticks(situation(signals(6, **IDLE), serving(6)), 10)
-    kept = codec.decode(Memory, codec.encode(first.memory))
-    assert kept == first.memory
-    lost = ticks(situation(signals(6, **IDLE), serving(6)), 10, memory=Memory())
-    assert lost.replicas == 6
+def _each(total: dict[str, float], count: int) -> dict[str, Any]:
+    """What each of so many replicas says of one load."""
+    return {name: value / count for name, value in total.items()}
+
+
+def restarted(told: Story) -> Story:
+    """Another process goes on from what was written down; the samples of before are gone with the old one."""
+    kept = codec.decode(Record, json.loads(codec.canonical(Record(memory=told.memory))))
+    assert kept.memory == told.memory
+    told.memory, told.window = kept.read(told.cluster.now).memory, Window()
+    return told
+
+
+def test_10_a_restart_forgets_neither_the_load_nor_what_was_learned():
+    told = Story(Cluster(rate=lambda _: 16, replicas=1, start_s=200)).run(3600)
+    before, replicas_before = told.memory.of("serve"), told.decisions[-1][1].replicas
+    restarted(told).run(1800)
+    after_it = [decision for at, decision in told.decisions if at > 3600]
+    assert replicas_before >= 4
+    assert {each.replicas for each in after_it} == {replicas_before}
+    assert all(each.roles[0].action is Action.HOLD for each in after_it)
+    memory = told.memory.of("serve")
+    assert (memory.starts, before.starts != ()) == (before.starts, True)
+    assert after_it[0].roles[0].need.lead_s == pytest.approx(200, abs=15)
+    assert memory.learnt["set-a"].concurrency == pytest.approx(before.learnt["set-a"].concurrency, rel=0.1)
+
+
+@pytest.mark.parametrize("memory", ["kept", "lost"])
+def test_10b_a_restart_lets_nothing_go_before_it_has_watched_a_whole_window_and_then_does(memory: str):
+    """The load ends with the restart: whoever forgot it would see four idle replicas, and whoever never looked would keep them."""
+    told = Story(Cluster(rate=lambda at: 16 if at < 1800 else 0, replicas=4, start_s=120)).run(1800)
+    there = told.decisions[-1][1].replicas
+    restarted(told)
+    if memory == "lost":
+        told.memory = Memory()
+    told.run(LAW.down_window_s - 15)
+    assert {decision.replicas for at, decision in told.decisions if at > 1800} == {there}
+    told.run(5 * LAW.down_window_s)
+    assert told.decisions[-1][1].replicas == 1
 
 
 def test_11_a_raised_minimum_is_obeyed_at_once():
