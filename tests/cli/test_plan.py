@@ -287,3 +287,26 @@ def test_embeddings_are_told_by_the_answer_and_not_by_the_token():
     compared = plimsoll(*asked, "--what-if", "gpu=H200").out
     assert "requests/s" in compared
     assert "each token" not in compared
+
+
+QUEUES: dict[str, Any] = {"engine": {"version": "0.20.2", "maxQueuedRequests": 50}}
+NEWEST: dict[str, Any] = {"engine": {"maxQueuedRequests": 50}}
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_what_the_engine_s_version_cannot_be_told_is_told_beside_the_plan(output: str, tmp_path: Path):
+    told = "the engine is not told --max-num-queued-reqs 50: vllm 0.20.2 has no such flag"
+    for number, (spec, err) in enumerate(((QUEUES, told), (NEWEST, ""))):
+        file = tmp_path / f"{number}.yaml"
+        file.write_text(resource(**spec))
+        ran = plimsoll("plan", "-f", str(file), "--fleet", "8xH100", "-o", output)
+        assert (ran.code, ran.err.strip().removeprefix("note: ")) == (0, err)
+
+
+def test_of_several_deployments_each_is_told_by_name(tmp_path: Path):
+    file = tmp_path / "two.yaml"
+    file.write_text("\n---\n".join((resource("old", **QUEUES), resource("new"))))
+    ran = plimsoll("plan", "-f", str(file), "--fleet", "8xH100")
+    assert ran.code == 0
+    assert "default/old: the engine is not told --max-num-queued-reqs 50" in ran.err
+    assert "default/new" not in ran.err

@@ -5,10 +5,12 @@ from __future__ import annotations
 import click
 
 from plimsoll.cli import asking, drawing, inputs, whatif
+from plimsoll.cli.errors import note
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.remarks import Style
 from plimsoll.cli.report import fleet_report
+from plimsoll.cli.untold import untold
 from plimsoll.planning import codec
 
 
@@ -65,4 +67,5 @@ def plan_command(
         empty = frozenset(pool.key for pool in inventory.pools if not pool.nodes)
         style = Style(everything=everything, colour=drawing.is_colourful(), currency=currency, empty=empty)
         drawing.show(fleet_report(plans, style))
+    note(untold(question, plans))
     raise SystemExit(asking.exit_code(plans.plans))
