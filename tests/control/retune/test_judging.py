@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll.control.retune.figures import Figures
-from plimsoll.control.retune.judging import Answer, judge
+from plimsoll.control.retune.judging import Answer, comparable, judge
 from plimsoll.control.retune.symptoms import Symptom
 from plimsoll.control.situation import Slo
 
@@ -77,6 +77,18 @@ def test_prompts_cut_less_into_a_replica_that_is_given_less_and_that_proves_noth
     less = replace(quicker, finished=1.0, waiting=0.0)
     verdict = judge(Symptom.CUT_IN, less, OLD_FIGURES, PROMISED)
     assert (verdict.answer, verdict.given_less) == (Answer.OPEN, True)
+
+
+@pytest.mark.parametrize(("finished", "waiting", "same"), [
+    (1.7, 0.0, True),
+    (1.5, 0.0, False),  # fewer ask
+    (1.5, 3.0, True),  # as many ask, and fewer are answered
+    (2.3, 3.0, True),
+    (2.5, 3.0, False),
+    (None, 3.0, False),
+])  # fmt: skip
+def test_a_load_is_another_where_more_or_fewer_ask_and_not_where_fewer_are_answered(finished, waiting, same):
+    assert comparable(replace(OLD_FIGURES, finished=finished, waiting=waiting), OLD_FIGURES) is same
 
 
 @pytest.mark.parametrize("field", ["errors", "preempted"])

@@ -121,7 +121,7 @@ class World:
     def _make(self, effect: Effect | None) -> None:
         if effect is not None and effect.adopt:
             self.planned.setdefault(effect.setting, self.knobs.text(effect.setting))
-            self.knobs = replace(self.knobs, **{KNOBS[effect.setting]: int(effect.value)})
+            self.knobs = self.with_change(effect)
             self.old, self.asked = self.change, None
             self.changed_at.clear()
             return
@@ -132,6 +132,14 @@ class World:
             del self.changed_at[place]
         self.most_changed = max(self.most_changed, self.changed)
 
+    def with_change(self, effect: Effect) -> Knobs:
+        return replace(self.knobs, **{KNOBS[effect.setting]: int(effect.value)})
+
+    def _left(self) -> int:
+        """Replicas without the change."""
+        extra = self.asked is not None and self.asked.surge and self.changed
+        return max(0, self.replicas - self.changed + (1 if extra else 0))
+
     def scene(self) -> Scene:
         changed = ServingSet(
             name="set-b",
@@ -139,8 +147,7 @@ class World:
             capacity=CAPACITY,
             replicas=tuple(map(self._changed, sorted(self.changed_at))),
         )
-        extra = self.asked is not None and self.asked.surge and self.changed
-        left = max(0, self.replicas - self.changed + (1 if extra else 0))
+        left = self._left()
         serving = ServingSet(
             name="set-a",
             pool="a",
@@ -152,9 +159,9 @@ class World:
             name="team/chat",
             knobs=self.knobs,
             serving=serving,
-            signals=said(self.old, left, self.now),
+            signals=self.heard("old", left),
             changed=changed if self.changed_at else None,
-            changed_signals=said(self.change, changed.ready, self.now, "new") if self.changed_at else None,
+            changed_signals=self.heard("new", changed.ready) if self.changed_at else None,
             window=self.window(left, changed.ready),
             slo=self.slo,
             consent=self.consent,
@@ -170,6 +177,9 @@ class World:
             start_s=START_S,
             fleet_gpus=100,
         )
+
+    def heard(self, kind: str, count: int) -> Signals:
+        return said(self.old if kind == "old" else self.change, count, self.now, kind)
 
     def window(self, old: int, new: int) -> Window:
         """Two looks at each replica's counters, which count at one pace from the beginning."""

@@ -55,10 +55,12 @@ def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1
 
 
 def comparable(new: Figures, baseline: Figures) -> bool:
-    """Whether a replica does about as much now as when the baseline was taken: only then do the two compare."""
+    """Whether a replica is asked for about as much now as when the baseline was taken: only then do the two compare. One that does less
+    while requests wait is not asked for less."""
     if not new.finished or not baseline.finished:
         return False
-    return abs(new.finished / baseline.finished - 1) <= LOAD_APART
+    apart = new.finished / baseline.finished - 1
+    return abs(apart) <= LOAD_APART or (apart < 0 and bool(new.waiting))
 
 
 def _harm(new: Figures, old: Figures, slo: Slo, gpus: float) -> str | None:

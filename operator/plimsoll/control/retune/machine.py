@@ -21,6 +21,7 @@ from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import PAST_KEPT, Past, Phase, RetuneMemory, Step
 from plimsoll.control.retune.symptoms import ACT, DAY_S
 from plimsoll.control.retune.turned import Event, Turned
+from plimsoll.control.signals import LATENCY_S
 from plimsoll.control.situation import ReplicaState
 
 ROLL_SHARE: Final = 0.2
@@ -167,7 +168,8 @@ def _further(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if rolled > whole:
         # All that there are now, not those of when it began: any that came since would go back to the old settings for a moment.
         step = replace(step, replicas=whole)
-        return _to(memory, step, Phase.VERIFYING, scene, deadline=_verify_s(scene) * 2, rolled=whole)
+        deadline = max(2 * _verify_s(scene), float(scene.restarts.canary_limit_seconds))
+        return _to(memory, step, Phase.VERIFYING, scene, deadline=deadline, rolled=whole)
     # The whole was asked for before it began, but replicas may have come since: the way back of all has to stay within the day's.
     if not step.surge and 1 + rolled > restarts_left(scene, memory):
         return _back(scene, memory, step, f"too few restarts are left for all: {spent_of(scene, memory)}")
@@ -187,6 +189,9 @@ def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if verdict.answer is Answer.OPEN and scene.now <= step.deadline:
         # The load may yet become as it was, so that it can be said.
         return Turned(memory=replace(memory, step=replace(step, said=verdict.why)))
+    if verdict.answer is Answer.OPEN and step.new.finished < scene.restarts.canary_requests:
+        why = f"inconclusive: {step.new.finished:.0f} requests finished while it was verified"
+        return _back(scene, memory, step, why, starved=True)
     return _ended(scene, memory, step, Phase.DONE, verdict.why)
 
 
@@ -206,6 +211,9 @@ def _verdict(scene: Scene, step: Step) -> Verdict:
     if scene.signals.replicas and step.phase is not Phase.VERIFYING:
         old = figures_of(scene.signals, scene.slo).over(step.old)
         return judge(step.symptom, new, old, scene.slo, gpus=gpus)
+    if scene.now - step.since < LATENCY_S:
+        # Whole answers of these minutes began before, perhaps while a replica was away and others had its load.
+        new = replace(new, e2e_least=None)
     if comparable(new, step.baseline):
         return judge(step.symptom, new, step.baseline, scene.slo, gpus=gpus)
     if new.preempted is not None and new.preempted >= max(ACT, 0.5 * (step.baseline.preempted or 0.0)):
