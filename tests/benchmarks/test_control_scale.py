@@ -1,28 +1,73 @@
-"""What the benchmark of control plays is a fleet that answers every question and is decided upon."""
+"""What the benchmark of control plays is a fleet that answers every question and is decided upon, by a constant number of questions."""
 
+from __future__ import annotations
+
+import asyncio
 import json
+from collections import Counter
+from collections.abc import Mapping
 
-import control_scale
-from plimsoll.facts.histograms import Histogram
-from plimsoll.prometheus.answers import reading
-from plimsoll.prometheus.queries import LARGEST, queries
+import pytest
+
+import control_fleet
+from control_fleet import TICK_S, TURNS, Answers, Estate
+from plimsoll import names
+from plimsoll.prometheus.client import Asked
+from plimsoll.prometheus.fleet import FleetMetrics
+from plimsoll.prometheus.queries import LARGEST
+from plimsoll.prometheus.vocabulary import Vocabulary
+from plimsoll.prometheus.wakes import WakeQueries
+from plimsoll.reconcile.controlling import Control
+from plimsoll.reconcile.sources import ByPrometheus
 
 
-def test_the_played_fleet_is_read_whole_and_decided_on():
-    estate = control_scale.Estate.of(4)
-    kinds: dict[tuple[str, str], dict[str, Histogram]] = {}
-    for tick in range(10):
-        asked = queries(control_scale.WORDS, tick)
-        assert len(asked) <= LARGEST
-        answers = {
-            about: json.loads(control_scale._answer(about, 4, tick))["data"]["result"] for about in asked
-        }
-        now = control_scale.NOW + control_scale.TICK_S * tick
-        seen = reading(answers, control_scale.WORDS)
-        for key, each in seen.histograms.items():
-            kinds.setdefault(key, {}).update(each)
-        estate.read(now, seen.samples, kinds, True)
-        estate.decide(now)
-    assert all(each.coverage == 1.0 for each in estate.signals.values())
-    assert all(each.latencies.ttft is not None for each in estate.signals.values())
-    assert all(each.of("serve").seen is not None for each in estate.memories.values())
+class Asks:
+    """Answers without a connection, and counts the questions of each tick."""
+
+    def __init__(self, answers: Answers) -> None:
+        self.answers = answers
+        self.ticks: list[Counter[str]] = []
+
+    async def ask(self, questions: Mapping[str, str]) -> Asked:
+        found = {about: self.answers.to(text) for about, text in questions.items()}
+        self.ticks[-1].update(self.answers.asked[-len(questions) :])
+        rows = {about: json.loads(data)["data"]["result"] for about, data in found.items()}
+        return Asked(answers=rows, errors={})
+
+    def close(self) -> None:
+        pass
+
+
+def ticked(size: int, ticks: int) -> tuple[Estate, Asks]:
+    estate = Estate.of(size)
+    asks = Asks(Answers(estate.words, estate.pods))
+    source = ByPrometheus(FleetMetrics(asks, Vocabulary({})), WakeQueries(asks), asks)
+    woken: list[str] = []
+    control = Control(estate.world, source, woken.append, interval_s=TICK_S)
+    for _ in range(ticks):
+        estate.passed()
+        asks.ticks.append(Counter())
+        asyncio.run(control.tick())
+        estate.turned(woken)
+    return estate, asks
+
+
+def test_every_deployment_of_the_played_fleet_is_seen_and_decided_on() -> None:
+    estate, _ = ticked(4, 2 * TURNS)
+    found = {key: estate.world.directions[key] for key in estate.world.resources}
+    assert len(found) == 4
+    for direction in found.values():
+        record = direction.record
+        assert record.replicas is not None
+        assert record.memory.of("serve").seen is not None
+        assert {one.type: one.status for one in direction.told}[names.METRICS] == "True"
+
+
+def test_the_number_of_questions_is_the_same_for_one_deployment_and_for_a_dozen_and_never_above_twelve(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(control_fleet, "SLEEPS", 1)
+    # Queries of users are tried alone before they are asked together, a few a tick.
+    (_, one), (_, dozen) = (ticked(size, 3 + TURNS) for size in (1, 12))
+    assert one.ticks[-TURNS:] == dozen.ticks[-TURNS:]
+    assert max(tick.total() for tick in dozen.ticks) <= LARGEST == 12
