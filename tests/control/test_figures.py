@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from plimsoll.control.decision import Action
+from plimsoll.control.scaling import LAW
 from plimsoll.control.situation import Bounds
 from tests.control.driving import WIDE, Story
 from tests.control.load_model import Cluster
@@ -21,39 +22,62 @@ def story(rate, replicas, seconds, *, seed=0, bounds=WIDE) -> Story:
     )
 
 
+SETTLED_S = 2 * START_S + 60
+WINDOW_S = LAW.down_window_s
+SPARE = 0.80
+"""Of the rate at which a replica is full: where the forecast's own error is added, at most so much is left free."""
+
+
 @pytest.mark.parametrize("group", range(4))
 def test_constant_load_settles_with_one_reversal_at_most(group):
     for place in range(10):
         level = 0.3 + 0.25 * (10 * group + place)
         told = story(lambda _, level=level: level, 1, 1500, seed=place)
         assert told.reversals() <= 1, level
-        settled = {each.replicas for at, each in told.decisions if at >= 2 * START_S + 60}
+        late = [(at, action) for at, action, _ in told.actions if at >= SETTLED_S]
+        # One replica that paid the queue of the start back goes after a window; a level beside a whole number may tip once.
+        assert len(late) <= 1, level
+        assert all(at >= WINDOW_S for at, _ in late), level
         final = told.decisions[-1][1].replicas
-        # A level beside a whole number may tip by one; a queue that was paid back may leave two too many for a while.
-        assert settled <= {final - 1, final, final + 1, final + 2}, level
+        assert math.ceil(level / BEST_RATE) <= final <= math.ceil(level / (SPARE * BEST_RATE)), level
+        settled = {each.replicas for at, each in told.decisions if at >= SETTLED_S}
+        assert settled <= {final - 1, final, final + 1}, level
 
 
-def test_a_step_is_answered_in_one_jump_within_45_seconds_and_the_limits_hold_again_soon():
-    told = story(lambda at: 4 if at < 900 else 20, 2, 2400)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_step_is_answered_in_one_jump_within_45_seconds_and_the_limits_hold_again_soon(seed):
+    told = story(lambda at: 4 if at < 900 else 20, 2, 2700, seed=seed)
     jumps = [(at, count) for at, action, count in told.actions if action is Action.UP]
     first_at, first = jumps[0]
-    assert first_at - 900 <= 45
-    assert first >= math.ceil(20 / BEST_RATE)
-    # What follows pays the queue of the start-up back, and no more than that.
+    assert 0 <= first_at - 900 <= 45
+    needed = math.ceil(20 / BEST_RATE)
+    assert needed <= first <= needed + 1
+    # What follows pays the queue of the start-up back, no more than that, and goes when it is paid.
     assert max(count for _, count in jumps) <= first + 2
-    assert told.cluster.attained(900 + START_S + 90) >= 0.99
+    assert all(at <= 900 + START_S + 90 for at, _ in jumps)
+    assert told.decisions[-1][1].replicas == first
+    assert told.cluster.attained(0, 900) == 1
+    assert told.cluster.attained(900 + START_S + 90) >= 0.999
 
 
-def test_a_ramp_is_kept_ahead_of():
-    told = story(lambda at: 4 + 16 * min(1, at / 2400), 2, 3000)
-    assert told.cluster.attained() >= 0.99
+@pytest.mark.parametrize("seed", range(3))
+def test_a_ramp_is_kept_ahead_of(seed):
+    told = story(lambda at: 4 + 16 * min(1, at / 2400), 2, 3000, seed=seed)
+    assert told.cluster.attained() >= 0.999
     assert all(action is Action.UP for _, action, _ in told.actions)
+    counts = [2, *(count for _, _, count in told.actions)]
+    assert all(later - earlier == 1 for earlier, later in pairwise(counts))
+    assert counts[-1] <= math.ceil(20 / BEST_RATE) + 1
 
 
-def test_a_wave_is_followed_with_two_reversals_an_hour():
-    told = story(lambda at: 10 + 6 * math.sin(at / 3600 * 2 * math.pi), 4, 7200)
-    assert told.cluster.attained() >= 0.99
+@pytest.mark.parametrize("seed", range(3))
+def test_a_wave_is_followed_with_two_reversals_an_hour(seed):
+    told = story(lambda at: 10 + 6 * math.sin(at / 3600 * 2 * math.pi), 4, 7200, seed=seed)
+    assert told.cluster.attained() >= 0.999
     assert told.reversals() <= 4
+    assert told.cluster.gpu_s < 7200 * math.ceil(16 / BEST_RATE), (
+        "its crest, held all the time, would cost as much"
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -62,15 +86,19 @@ def test_noise_of_a_fifth_moves_nothing_twice_an_hour(seed):
         return 12 * (1 + 0.2 * math.sin(at // 60 * 78.233 + seed))
 
     told = story(noisy, 4, 3600, seed=seed)
-    assert told.cluster.attained() >= 0.99
-    assert told.reversals() <= 2
+    assert told.cluster.attained() >= 0.999
+    assert told.reversals() <= 1
+    assert {decision.replicas for _, decision in told.decisions} <= {4, 5}
 
 
 def test_silence_releases_all_but_the_least_one_step_a_window():
     told = story(lambda at: 10 if at < 900 else 0, 4, 900 + 5 * 420, bounds=Bounds(min=1, max=8))
-    downs = [at for at, action, _ in told.actions if action is Action.DOWN and at > 900]
+    downs = [(at, count) for at, action, count in told.actions if action is Action.DOWN and at > 900]
     assert told.decisions[-1][1].replicas == 1
-    assert all(later - earlier >= 300 for earlier, later in pairwise(downs))
+    # What the last two minutes brought counts as load until they are over.
+    assert WINDOW_S <= downs[0][0] - 900 <= WINDOW_S + 120
+    assert [count for _, count in downs] == [2, 1]
+    assert all(WINDOW_S <= later - earlier <= WINDOW_S + 15 for (earlier, _), (later, _) in pairwise(downs))
 
 
 def test_a_longer_start_up_is_learned_and_looked_ahead_to():
