@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from plimsoll.api.config import OperatorConfig
-from plimsoll.api.trust import DENIED_ENV, secrets_of, untrusted
+from plimsoll.api.named import accounts_of, secrets_of, tokens_of
+from plimsoll.api.trust import DENIED_ENV, untrusted
 from plimsoll.api.v1alpha1 import LLMDeploymentSpec
 
 MODEL = {"source": "Qwen/Qwen3-8B"}
@@ -131,7 +132,8 @@ def test_an_unsafe_default_of_the_admins_is_told_as_theirs():
     assert untrusted(LLMDeploymentSpec.model_validate(newer), "team-a", admin) == ()
 
 
-LISTED: dict[str, Any] = {**ANY_PATCH, "secrets": [{"namespace": "*", "names": ["mine"]}]}
+DRIVERS: dict[str, Any] = {"podPatches": {"allow": ["*", "/spec/volumes/*/csi*"]}}
+LISTED: dict[str, Any] = {**DRIVERS, "secrets": [{"namespace": "*", "names": ["mine"]}]}
 BRINGS = [
     pytest.param("/spec/containers/0/env/-", '{"name": "X", "valueFrom": {"secretKeyRef": {"name": "%s", "key": "k"}}}', id="a variable"),
     pytest.param("/spec/containers/0/env/0/valueFrom/secretKeyRef/name", '"%s"', id="a variable's secret alone"),
@@ -140,7 +142,7 @@ BRINGS = [
     pytest.param("/spec/containers", '[{"name": "x", "envFrom": [{"secretRef": {"name": "%s"}}]}]', id="all containers"),
     pytest.param("/spec/volumes/-", '{"name": "v", "secret": {"secretName": "%s"}}', id="a volume"),
     pytest.param("/spec/volumes/0/secret/secretName", '"%s"', id="a volume's secret alone"),
-    pytest.param("/spec/volumes/-", '{"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}, {"secret": {"name": "%s"}}]}}', id="a projected volume"),
+    pytest.param("/spec/volumes/-", '{"name": "v", "projected": {"sources": [{"configMap": {"name": "c"}}, {"secret": {"name": "%s"}}]}}', id="a projected volume"),
     pytest.param("/spec/volumes/-", '{"name": "v", "csi": {"driver": "d", "nodePublishSecretRef": {"name": "%s"}}}', id="a driver's volume"),
     pytest.param("/spec/volumes/-", '{"name": "v", "rbd": {"secretRef": {"name": "%s"}}}', id="a volume of the network"),
     pytest.param("/spec/volumes/-", '{"name": "v", "azureFile": {"shareName": "s", "secretName": "%s"}}', id="a share"),
@@ -158,7 +160,7 @@ def test_a_secret_that_a_patch_brings_is_judged_as_any_other(path: str, value: s
     assert secrets_of(spec) == (("spec.podPatches[0].value", "theirs"),)
     assert refused(theirs, LISTED) == ["podPatches[0].value"]
     assert refused(mine, LISTED) == []
-    assert refused(theirs, ANY_PATCH) == []
+    assert refused(theirs, DRIVERS) == []
 
 
 @pytest.mark.parametrize(
@@ -175,3 +177,41 @@ def test_a_secret_that_a_patch_brings_is_judged_as_any_other(path: str, value: s
 )
 def test_a_patch_that_brings_no_secret_is_not_asked_for_one(said: dict[str, Any]) -> None:
     assert refused(said, LISTED) == []
+
+
+TOKEN = '{"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}'
+IDENTITIES = [
+    pytest.param(patch("/spec/volumes/-", TOKEN), "serviceAccountToken", True, id="a projected token"),
+    pytest.param(patch("/spec/volumes", f"[{TOKEN}]"), "serviceAccountToken", True, id="all volumes, one with a token"),
+    pytest.param(patch("/spec/volumes/0/projected/sources/-", '{"serviceAccountToken": {"path": "t"}}'), "serviceAccountToken", True, id="a source of a volume"),
+    pytest.param(patch("/spec/volumes/0/projected/sources/0/serviceAccountToken/audience", '"vault"', "replace"), "serviceAccountToken", True, id="whom a token is for"),
+    pytest.param(patch("/spec/automountServiceAccountToken", "true"), "automountServiceAccountToken", True, id="the token that the kubelet mounts"),
+    pytest.param(patch("/spec/automountServiceAccountToken", None, "remove"), "automountServiceAccountToken", True, id="what keeps the kubelet from it, taken away"),
+    pytest.param(patch("/spec/automountServiceAccountToken", "false", "replace"), "automountServiceAccountToken", False, id="what keeps the kubelet from it"),
+    pytest.param(patch("/spec/volumes/-", '{"name": "v", "projected": {"sources": [{"podCertificate": {"keyType": "ED25519"}}]}}'), "podCertificate", False, id="a certificate"),
+    pytest.param(patch("/spec/volumes/-", '{"name": "v", "csi": {"driver": "secrets-store.csi.k8s.io"}}'), "csi", False, id="a store's secrets"),
+    pytest.param(patch("/spec/volumes/-", '{"name": "v", "flexVolume": {"driver": "x/y"}}'), "flexVolume", False, id="a program of the node"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "field", "token"), IDENTITIES)
+def test_an_identity_that_a_patch_brings_passes_only_where_the_admin_names_it(
+    said: dict[str, Any], field: str, token: bool
+) -> None:
+    assert refused(said, ANY_PATCH) == ["podPatches[0].path"]
+    assert refused(said, {"podPatches": {"allow": ["*"]}}) == ["podPatches[0].path"]
+    assert refused(said, {"podPatches": {"allow": ["*", f"*/{field}*"]}}) == []
+    spec = LLMDeploymentSpec.model_validate({"model": MODEL, **said})
+    assert tokens_of(spec) == (("spec.podPatches[0].value",) if token else ())
+
+
+@pytest.mark.parametrize("field", ["serviceAccountName", "serviceAccount"])
+def test_an_account_that_a_patch_names_is_judged_as_any_other(field: str) -> None:
+    said = patch(f"/spec/{field}", '"robot"', "replace")
+    assert accounts_of(LLMDeploymentSpec.model_validate({"model": MODEL, **said})) == (
+        ("spec.podPatches[0].value", "robot"),
+    )
+    named: dict[str, Any] = {"podPatches": {"allow": [f"/spec/{field}"]}}
+    assert refused(said, named) == ["podPatches[0].value"]
+    listed = {**named, "serviceAccounts": [{"namespace": "team-a", "names": ["robot"]}]}
+    assert refused(said, listed) == []

@@ -31,8 +31,11 @@ class Door:
         assert path == "/apis/authorization.k8s.io/v1/namespaces/team-a/localsubjectaccessreviews"
         self.asked.append(body["spec"])
         on = body["spec"]["resourceAttributes"]
-        key = f"{on['verb']} {on['resource']}"
+        key = f"{on['verb']} {'/'.join(filter(None, (on['resource'], on.get('subresource'))))}"
         return {"status": {"allowed": bool({key, f"{key}/{on.get('name')}"} & self.rights)}}
+
+
+TOKEN = Named("d", "serviceaccounts/token", "robot")
 
 
 def lacking(door: Door, *things: Named) -> tuple[Named, ...]:
@@ -52,6 +55,18 @@ def lacking(door: Door, *things: Named) -> tuple[Named, ...]:
 )
 def test_what_is_lacking_is_what_no_right_covers(rights: tuple[str, ...], left: tuple[Named, ...]) -> None:
     assert lacking(Door(*rights), HUB, TLS, ROBOT) == left
+
+
+@pytest.mark.parametrize(
+    ("right", "left"),
+    [
+        ("impersonate serviceaccounts/robot", (TOKEN,)),
+        ("create serviceaccounts/token/robot", ()),
+        ("create pods", ()),
+    ],
+)
+def test_a_token_takes_the_right_to_create_one(right: str, left: tuple[Named, ...]) -> None:
+    assert lacking(Door(right), TOKEN) == left
 
 
 def test_where_nothing_is_named_nobody_is_asked() -> None:

@@ -164,6 +164,21 @@ def test_a_secret_that_a_patch_brings_needs_a_right_as_any_other() -> None:
     assert newly_named(asked, asked) == ()
 
 
+def test_a_token_that_a_patch_brings_needs_the_right_to_one_of_its_account() -> None:
+    """Who named the account before may have had a right that whoever has its token mounted has not."""
+    volume = '{"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}'
+    patches = [{"op": "add", "path": "/spec/volumes/-", "value": volume}]
+    before = deployment(scheduling={"serviceAccount": "robot"})
+    after = deployment(scheduling={"serviceAccount": "robot"}, podPatches=patches)
+    field = "spec.podPatches[0].value"
+    assert newly_named(after, before) == (Named(field, "serviceaccounts/token", "robot"),)
+    assert newly_named(after, after) == ()
+    own = deployment(podPatches=patches)
+    assert newly_named(own, None) == (Named(field, "serviceaccounts/token", own.name),)
+    (found,) = forbidden("alice", "team-a", newly_named(own, None))
+    assert "may neither create a token of this ServiceAccount nor create pods in team-a" in found.message
+
+
 def test_who_has_no_right_to_what_is_named_hears_which_right_it_takes() -> None:
     fleet = inventory(pool())
     made = planned(NAMING, fleet)

@@ -73,6 +73,19 @@ def test_a_patch_that_does_not_fit_or_goes_too_far_is_named_with_its_place(one, 
     assert why in str(refused.value)
 
 
+BARE = {key: value for key, value in engine_of(POD).items() if key != "securityContext"}
+
+
+@pytest.mark.parametrize(
+    "one", [patch("replace", "/spec/containers/0", BARE), patch("add", "/spec/containers", [BARE])]
+)
+def test_a_protection_does_not_go_with_what_is_replaced_around_it(one):
+    """No path of such a patch names the field, so that no list of the admin's could tell."""
+    with pytest.raises(SpecError, match="changes securityContext, which the admin"):
+        after(one, admin=config(trust={"podPatches": {"allow": ["*"]}}))
+    after(one, admin=config(trust={"podPatches": {"allow": ["*", "*/securityContext*"]}}))
+
+
 def test_a_container_with_an_image_that_the_admin_trusts_may_be_added():
     side = {"name": "side", "image": "team.example/side:1"}
     made = after(patch("add", "/spec/containers/-", side), admin=config(trust={"images": ["team.example/*"]}))

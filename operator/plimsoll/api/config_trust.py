@@ -46,8 +46,8 @@ class Trust(ApiModel):
     extra_args: AllowDeny = group(AllowDeny, "Further engine flags, by their long name.")
     env: AllowDeny = group(AllowDeny, "Further environment variables, by name.")
     pod_patches: AllowDeny | None = field(
-        "Paths that pod patches may touch. Absent: no patches. What weakens a pod's isolation (securityContext, "
-        "hostNetwork, serviceAccountName, ...) also needs a pattern that names it."
+        "Paths that pod patches may touch. Absent: no patches. What weakens a pod's isolation or gives it an identity "
+        "(securityContext, hostNetwork, serviceAccountToken, csi, ...) also needs a pattern that names it."
     )
     secrets: tuple[NamedInNamespace, ...] = listing(
         "Secrets that resources may name. Absent: any of their own namespace.", most=256, keys=("namespace",)

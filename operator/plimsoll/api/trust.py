@@ -4,16 +4,15 @@ Pure and complete for what the admin's file can say. Which flags belong to Plims
 checked with it; what the user's own rights are is asked of the API server by admission.
 """
 
-import json
 import re
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.config_trust import AllowDeny, NamedInNamespace
+from plimsoll.api.named import accounts_of, brought, secrets_of
 from plimsoll.api.problems import Problem, show
-from plimsoll.api.v1alpha1.pods import PodPatch
 from plimsoll.api.v1alpha1.source import with_scheme
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 
@@ -29,18 +28,14 @@ DENIED_ENV: Final = (
     "PYTHON*", "VLLM_API_KEY", "VLLM_SERVER_DEV_MODE",
 )  # fmt: skip
 
-# Fields of a pod that weaken its isolation; a pattern must name them to let them pass.
+# Fields of a pod that weaken its isolation, or give it an identity (what a CSI driver mounts may be a secret of any store); a pattern
+# must name them to let them pass.
 GUARDED_FIELDS: Final = frozenset({
-    "allowPrivilegeEscalation", "automountServiceAccountToken", "capabilities", "ephemeralContainers", "hostIPC",
-    "hostNetwork", "hostPID", "hostPath", "hostPort", "hostUsers", "initContainers", "nodeName", "privileged",
-    "procMount", "runtimeClassName", "securityContext", "serviceAccount", "serviceAccountName", "shareProcessNamespace",
+    "allowPrivilegeEscalation", "automountServiceAccountToken", "capabilities", "csi", "ephemeralContainers", "flexVolume",
+    "hostIPC", "hostNetwork", "hostPID", "hostPath", "hostPort", "hostUsers", "initContainers", "nodeName", "podCertificate",
+    "privileged", "procMount", "runtimeClassName", "securityContext", "serviceAccount", "serviceAccountName",
+    "serviceAccountToken", "shareProcessNamespace",
 })  # fmt: skip
-
-_NAMES_SECRET: Final = re.compile(
-    r"/spec/imagePullSecrets/[^/]+/name"
-    r"|/spec/(?:(?:c|initC|ephemeralC)ontainers|volumes)/.+/(?:secretName|(?:secret|secretKeyRef|\w*[sS]ecretRef)/name)"
-)
-"""Where a pod names a Secret: to pull images, in variables, and in volumes of every kind."""
 
 
 def untrusted(
@@ -156,7 +151,7 @@ def _patches(spec: LLMDeploymentSpec, config: OperatorConfig) -> Iterator[Proble
                 field, show(patch.path), "the admin's config has no trust.podPatches, so none are allowed"
             )
             continue
-        for path in _touched(patch):
+        for path, _ in brought(patch):
             guarded = next((part for part in path.split("/") if part in GUARDED_FIELDS), None)
             if not passes(path, lists):
                 yield Problem(field, show(path), "the admin's trust.podPatches does not allow it")
@@ -171,24 +166,6 @@ def _patches(spec: LLMDeploymentSpec, config: OperatorConfig) -> Iterator[Proble
             break
 
 
-def _touched(patch: PodPatch) -> Iterator[str]:
-    """The patch's own path, and the path of every field inside its value."""
-    return (path for path, _ in _fields(patch))
-
-
-def _fields(patch: PodPatch) -> Iterator[tuple[str, Any]]:
-    """What the patch puts where, and every field inside its value, with the pointer's escapes undone."""
-    path = "/".join(part.replace("~1", "/").replace("~0", "~") for part in patch.path.split("/"))
-    yield from _inside(None if patch.value is None else json.loads(patch.value), path)
-
-
-def _inside(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    yield path, value
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield from _inside(item, f"{path}/{key}")
-
-
 def _names(spec: LLMDeploymentSpec, namespace: str, config: OperatorConfig) -> Iterator[Problem]:
     if config.trust.secrets:
         for field, name in secrets_of(spec):
@@ -196,42 +173,11 @@ def _names(spec: LLMDeploymentSpec, namespace: str, config: OperatorConfig) -> I
                 yield Problem(
                     field, show(name), f"the admin's trust.secrets does not list it for {namespace}"
                 )
-    account = spec.scheduling.service_account
-    if account is not None and not _listed(account, namespace, config.trust.service_accounts):
-        yield Problem(
-            "spec.scheduling.serviceAccount",
-            show(account),
-            f"the admin's trust.serviceAccounts does not list it for {namespace}",
-        )
-
-
-def secrets_of(spec: LLMDeploymentSpec) -> tuple[tuple[str, str], ...]:
-    """Every Secret that a deployment names, with the field that names it."""
-    networking = spec.networking
-    named = [
-        ("spec.model.tokenSecret.name", spec.model.token_secret and spec.model.token_secret.name),
-        ("spec.networking.apiKeySecret.name", networking.api_key_secret and networking.api_key_secret.name),
-        ("spec.networking.tlsSecret", networking.tls_secret),
-        ("spec.networking.ingress.tlsSecret", networking.ingress and networking.ingress.tls_secret),
-    ]
-    if spec.adapters is not None and spec.adapters.token_secret is not None:
-        named.append(("spec.adapters.tokenSecret.name", spec.adapters.token_secret.name))
-    named += [
-        (f"spec.engine.imagePullSecrets[{n}]", name) for n, name in enumerate(spec.engine.image_pull_secrets)
-    ]
-    named += [
-        (f"spec.engine.env[{n}].secret.name", variable.secret.name)
-        for n, variable in enumerate(spec.engine.env)
-        if variable.secret is not None
-    ]
-    named += [
-        (f"spec.podPatches[{n}].value", name)
-        for n, patch in enumerate(spec.pod_patches)
-        if patch.op in ("add", "replace")
-        for path, name in _fields(patch)
-        if name and _NAMES_SECRET.fullmatch(path)
-    ]
-    return tuple((field, name) for field, name in named if isinstance(name, str))
+    for field, name in accounts_of(spec):
+        if not _listed(name, namespace, config.trust.service_accounts):
+            yield Problem(
+                field, show(name), f"the admin's trust.serviceAccounts does not list it for {namespace}"
+            )
 
 
 def _listed(name: str, namespace: str, entries: tuple[NamedInNamespace, ...]) -> bool:

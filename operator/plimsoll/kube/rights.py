@@ -11,7 +11,7 @@ from plimsoll import names
 from plimsoll.kube.door import Door
 from plimsoll.kube.kinds import LOCAL_REVIEW
 
-TAKES: Final = {"secrets": "get", "serviceaccounts": "impersonate"}
+TAKES: Final = {"secrets": "get", "serviceaccounts": "impersonate", "serviceaccounts/token": "create"}
 """Which right on a thing is that to hand it on."""
 
 
@@ -49,7 +49,15 @@ class Rights:
         return tuple(one for one in things if (one.plural, one.name) not in held)
 
     async def _may(self, user: User, namespace: str, verb: str, plural: str, name: str) -> bool:
-        attributes = {"namespace": namespace, "verb": verb, "version": "v1", "resource": plural, "name": name}
+        resource, _, part = plural.partition("/")
+        attributes = {
+            "namespace": namespace,
+            "verb": verb,
+            "version": "v1",
+            "resource": resource,
+            "subresource": part,
+            "name": name,
+        }
         body: dict[str, Any] = {
             "apiVersion": LOCAL_REVIEW.api_version,
             "kind": LOCAL_REVIEW.name,

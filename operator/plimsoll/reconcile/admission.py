@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from plimsoll.api.named import accounts_of, secrets_of, tokens_of
 from plimsoll.api.problems import show
-from plimsoll.api.trust import secrets_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.inventory import Inventory
@@ -30,7 +30,7 @@ OF_ADMINS_FILE: Final = ("prices.", "budgets.")
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A Secret or a ServiceAccount that a resource hands to its pods."""
+    """A Secret, a ServiceAccount or a token of one that a resource hands to its pods."""
 
     field: str
     plural: str
@@ -58,9 +58,11 @@ def newly_named(deployment: LLMDeployment, before: LLMDeployment | None) -> tupl
 def _named(deployment: LLMDeployment) -> Iterator[Named]:
     for field, name in secrets_of(deployment.spec):
         yield Named(field, "secrets", name)
-    account = deployment.spec.scheduling.service_account
-    if account is not None:
-        yield Named("spec.scheduling.serviceAccount", "serviceaccounts", account)
+    account = deployment.name
+    for field, account in accounts_of(deployment.spec):
+        yield Named(field, "serviceaccounts", account)
+    for field in tokens_of(deployment.spec):
+        yield Named(field, "serviceaccounts/token", account)
 
 
 def forbidden(user: str, namespace: str, lacking: Sequence[Named]) -> tuple[Finding, ...]:
@@ -79,7 +81,11 @@ def forbidden(user: str, namespace: str, lacking: Sequence[Named]) -> tuple[Find
     )
 
 
-_RIGHTS: Final = {"secrets": "get this Secret", "serviceaccounts": "impersonate this ServiceAccount"}
+_RIGHTS: Final = {
+    "secrets": "get this Secret",
+    "serviceaccounts": "impersonate this ServiceAccount",
+    "serviceaccounts/token": "create a token of this ServiceAccount",
+}
 
 
 def judged(

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.problems import Problem, SpecError, show
+from plimsoll.api.trust import GUARDED_FIELDS
 from plimsoll.api.v1alpha1.pods import PodPatch
 from plimsoll.names import (
     LABEL_COMPONENT,
@@ -75,6 +76,15 @@ def _check(before: dict[str, Any], after: Any, config: OperatorConfig) -> None:
     for image in sorted(set(images_of(after)) - known):
         if not any(fnmatchcase(image, pattern) for pattern in config.trust.images):
             raise _Misfit(f"brings image {image}, which the admin's trust.images does not allow")
+    _check_guards(before["spec"]["containers"][0], engine, config)
+
+
+def _check_guards(before: dict[str, Any], after: dict[str, Any], config: OperatorConfig) -> None:
+    """Who replaces what is around a protection takes it away without a word of it."""
+    allow = config.trust.pod_patches.allow if config.trust.pod_patches is not None else ()
+    for field in sorted(GUARDED_FIELDS):
+        if before.get(field) != after.get(field) and not any(field in pattern for pattern in allow):
+            raise _Misfit(f"changes {field}, which the admin's trust.podPatches must name to allow it")
 
 
 def _apply(document: Any, patch: PodPatch) -> Any:
