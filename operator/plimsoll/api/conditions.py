@@ -43,7 +43,7 @@ FAILURES: Final[Mapping[str, str]] = MappingProxyType({
     "GpuFault": "The GPU reports a fault.",
     "GpuMemoryTaken": "Something else uses the GPU's memory.",
     "GpuTooOld": "The GPU is too old for what is asked of it.",
-    "GraphCapture": "Capturing graphs did not fit beside weights and KV cache.",
+    "GraphCapture": "Capturing graphs, or the warm-up around it, did not fit beside weights and KV cache.",
     "GroupEnded": "Another pod of the group ended, so all of it ends.",
     "Hang": "Requests ran and no token moved.",
     "HostMemoryTaken": "Something else uses the node's memory.",

@@ -54,7 +54,7 @@ SETTINGS = (
     ),
     rule(
         "PortTaken",
-        r"Address already in use|EADDRINUSE",
+        r"Address already in use(?!\. Retrying)",
         "the engine's port is taken within the pod",
         "another container of this pod listens there: see spec.podPatches",
         START,

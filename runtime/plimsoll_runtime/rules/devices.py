@@ -8,7 +8,7 @@ from plimsoll_runtime.rules.rule import rule
 DEVICES = (
     rule(
         "GpuFault",
-        r"uncorrectable ECC error|illegal memory access|device-side assert|GPU has fallen off the bus|\bXid\b"
+        r"uncorrectable (?:ECC|NVLink) error|illegal memory access|device-side assert|device\(s\) is/are busy or unavailable"
         r"|CUDA error: (?:unspecified launch failure|an illegal instruction|misaligned address|hardware stack error)",
         "the GPU reports a fault: {line}",
         "look at the node's GPU (nvidia-smi -q, dmesg); cordon the node if it happens again",
@@ -22,7 +22,8 @@ DEVICES = (
     rule(
         "Driver",
         r"driver on your system is too old|driver version is insufficient|no CUDA-capable device|Found no NVIDIA driver"
-        r"|Failed to infer device type|libcuda\.so|CUDA driver initialization failed",
+        r"|Failed to infer device type|libcuda\.so|CUDA driver initialization failed|CUDA unknown error"
+        r"|forward compatibility was attempted|PTX was compiled with an unsupported toolchain",
         "the engine finds no usable GPU driver: {line}",
         "update the node's driver, or choose other nodes by spec.topology.nodeSelector",
     ),
@@ -45,8 +46,14 @@ DEVICES = (
         ASK_FOR_GPUS,
     ),
     rule(
+        "TooFewGpus",
+        r"CUDA error: invalid device ordinal",
+        "the engine asks for a GPU that the container does not see",
+        ASK_FOR_GPUS,
+    ),
+    rule(
         "Nccl",
-        r"NCCL error|ncclUnhandledCudaError|ncclSystemError|ncclRemoteError|ncclInternalError|NCCL WARN .*(?:error|fail)"
+        r"NCCL error|ncclUnhandledCudaError|ncclSystemError|ncclRemoteError|ncclInternalError|NCCL WARN .*(?:error|fail|no socket interface)"
         r"|Watchdog caught collective operation timeout|DistNetworkError|client socket has timed out"
         r"|No node info found for head node in GCS|Gloo connectFullMesh failed",
         "ranks of this replica cannot speak with one another: {line}",

@@ -6,14 +6,16 @@ from plimsoll_runtime.remedies import FREE_THE_GPU, LARGER_DISK, LARGER_SHARED_M
 from plimsoll_runtime.rules.rule import BEFORE_WEIGHTS, GRAPHS, LOADING, PROFILING, rule
 
 _NUMBER = r"[\d.,]+"
-_OOM = r"(?:OutOfMemoryError: )?(?:CUDA|HIP|XPU) (?:out of memory\.|error: out of memory)(?: Tried to allocate (?P<wanted>[\d.]+ \w+)\.)?"
+_SPENT = r"(?:CUDA|HIP) (?:error: out of memory|failure (?:\d+ )?'out of memory')"
+"""As the driver says it, by torch and by NCCL."""
+_OOM = rf"(?:CUDA|HIP|XPU) out of memory(?: occurred|\.(?: Tried to allocate (?P<wanted>[\d.]+ \w+)\.)?)|{_SPENT}"
 _LESS_CONTEXT = "lower spec.workload.contextTokens, or give the model more GPUs or larger ones"
 
 MEMORY = (
     rule(
         "SharedMemory",
-        r"insufficient shared memory|Insufficient space in /dev/shm|unable to open shared memory object|/dev/shm\S* .*No space left"
-        r"|No space left on device.*/dev/shm|creating shared memory segment|unable to mmap \d+ bytes from file </torch_",
+        r"insufficient shared memory|Insufficient space in /dev/shm|/dev/shm\S* .*No space left|unable to open shared memory object"
+        r"|unable to allocate shared memory|unable to mmap \d+ bytes from file </torch_",
         "the memory that workers share is too small: {line}",
         LARGER_SHARED_MEMORY,
     ),
@@ -37,7 +39,7 @@ MEMORY = (
     ),
     rule(
         "GpuMemoryTaken",
-        r"(?:CUDA|HIP) error: out of memory",
+        _SPENT,
         "the GPU's memory ran out before the engine put any weights into it",
         "end what else uses this GPU (nvidia-smi on the node)",
         BEFORE_WEIGHTS,
@@ -47,13 +49,6 @@ MEMORY = (
         rf"max seq len \((?P<length>\d+)\), \(?(?P<needed>{_NUMBER}) GiB KV cache is needed, which is larger than the"
         rf" available KV cache memory \((?P<free>{_NUMBER}) GiB\)\.(?:.*estimated maximum model length is (?P<fits>\d+))?",
         "one request of {length} tokens needs {needed} GiB of KV cache, and {free} GiB are there{fits}",
-        _LESS_CONTEXT,
-    ),
-    rule(
-        "RequestLongerThanPool",
-        r"max seq len \((?P<length>\d+)\) is larger than the maximum number of tokens that can be stored in KV cache"
-        r" \((?P<fits>\d+)\)",
-        "one request of {length} tokens is longer than the KV cache{fits}",
         _LESS_CONTEXT,
     ),
     rule(
@@ -97,8 +92,14 @@ MEMORY = (
     ),
     rule(
         "GraphCapture",
-        _OOM
-        + r"|Graph capture (?:failed|error)|cudaErrorStreamCapture|operation not permitted when stream is capturing",
+        r"out of memory occurred when warming up (?P<what>.+) dummy requests",
+        "warming up the {what} requests did not fit beside weights and KV cache",
+        "lower spec.memory.utilizationPercent or spec.engine.maxSequences",
+        GRAPHS,
+    ),
+    rule(
+        "GraphCapture",
+        _OOM,
         "capturing CUDA graphs did not fit beside weights and KV cache{wanted}",
         "lower spec.memory.utilizationPercent or the largest captured batch, or set spec.engine.eager",
         GRAPHS,
@@ -108,5 +109,12 @@ MEMORY = (
         _OOM,
         "the GPU's memory ran out while requests were answered{wanted}",
         "lower spec.memory.utilizationPercent by a few, or spec.engine.maxBatchedTokens",
+    ),
+    rule(
+        "GraphCapture",
+        r"CUDA error: operation (?:not permitted when stream is capturing|failed due to a previous error during capture)",
+        "capturing CUDA graphs ended in an error: {line}",
+        "set spec.engine.eager, or another spec.engine.version",
+        GRAPHS,
     ),
 )

@@ -16,7 +16,7 @@ MODEL = (
     rule(
         "ModelNotFound",
         r"Repository Not Found|Revision Not Found|is not a valid (?:model|git) identifier|Invalid repository ID or local directory"
-        r"|No such file or directory: '(?P<what>[^']*(?:config\.json|params\.json))'|Entry Not Found",
+        r"|No such file or directory: '(?P<what>[^']*(?:config\.json|params\.json))'|Entry Not Found|404 Client Error|Client error '404",
         "there is no such model: {line}",
         "correct spec.model.source and spec.model.revision; a private one also needs spec.model.tokenSecret",
         START,
@@ -37,9 +37,9 @@ MODEL = (
     ),
     rule(
         "BadCheckpoint",
-        r"SafetensorError|HeaderTooLarge|MetadataIncompleteBuffer|InvalidHeader|Error while deserializing header"
-        r"|size mismatch for|There is no module or parameter named|were not initialized from checkpoint"
-        r"|Cannot find any model weights|PytorchStreamReader failed|Missing keys|Attempted to load weight \("
+        r"SafetensorError|Error while deserializing header"
+        r"|size mismatch for \S+: copying|There is no module or parameter named|were not initialized from checkpoint"
+        r"|Cannot find any model weights|PytorchStreamReader failed|Missing keys .+ in loaded state|Attempted to load weight \("
         r"|referenced in index but missing|is not a valid JSON file|Can't load tokenizer|instantiate the backend tokenizer",
         "the model's files cannot be loaded: {line}",
         FETCH_AGAIN,
@@ -68,9 +68,9 @@ MODEL = (
     ),
     rule(
         "Download",
-        r"name resolution|Name or service not known|Failed to resolve|Max retries exceeded|Network is unreachable"
+        r"name resolution|Name or service not known|Failed to resolve '|Max retries exceeded|Network is unreachable"
         r"|couldn't connect to|LocalEntryNotFound|outgoing traffic has been disabled|IncompleteRead|ReadTimeoutError"
-        r"|5\d\d Server Error|Server error '5\d\d|429 (?:Client Error|Too Many Requests)|Client error '4\d\d|httpx\d?\.(?:Connect|Read|RemoteProtocol)\w+",
+        r"|CAS service error|CAS Client Error|5\d\d Server Error|Server error '5\d\d|429 (?:Client Error|Too Many Requests)|Client error '4\d\d|httpx\d?\.(?:Connect|Read|RemoteProtocol)\w+",
         "the model cannot be fetched: {line}",
         "let the pods reach the hub (proxy, mirror, NetworkPolicy, DNS), or keep the weights in a volume: spec.storage.weights",
         START,
