@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from cluster import Cluster
-from cluster.images import TOOLS, VLLM_CPU, Recipe, supervisor
+from cluster.images import TOOLS, VLLM_CPU, Recipe, supervisor, vllm_cpu_supervised
 from cluster.node import Unavailable
 from common import ROOT
 from plimsoll import names
@@ -56,13 +56,22 @@ def supervisor_image(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
 
 
 @pytest.fixture(scope="session")
+def bundled_image(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    """The engine on CPUs with the supervisor in front of it; in all real nodes where a test takes it."""
+    return vllm_cpu_supervised(tmp_path_factory.mktemp("bundled"))
+
+
+@pytest.fixture(scope="session")
 def real_cluster(
     request: pytest.FixtureRequest, crd_file: Path, supervisor_image: Recipe
 ) -> Iterator[Cluster]:
     """With Plimsoll's CRD and two nodes whose pods run; without root the test is left out, or fails where that must not be."""
     # What takes minutes is made only for those who use it.
     engines = any(item.get_closest_marker("real_engine") for item in request.session.items)
-    images = [TOOLS, VLLM_CPU, supervisor_image] if engines else [TOOLS]
+    bundled = any("bundled_image" in getattr(item, "fixturenames", ()) for item in request.session.items)
+    images = [TOOLS]
+    images += [VLLM_CPU, supervisor_image] if engines else []
+    images += [request.getfixturevalue("bundled_image")] if bundled else []
     with ExitStack() as stack:
         try:
             running = stack.enter_context(Cluster(real_nodes=2, images=images))

@@ -1,6 +1,6 @@
 """Reads the Dockerfiles beside it as a reviewer would: `python runtime/images/check.py` prints what is wrong and ends with 1.
 
-Held to: bases by version or digest and never `latest`, wheels alone and by hash, a user without rights at the end, nothing piped from
+Held to: bases by version or digest and never `latest`, wheels alone and by hash, nothing of Debian's that only its own programs read, a user without rights at the end, nothing piped from
 the network into a shell, no secret in a layer, no package host's address, an entry point that no shell stands between.
 """
 
@@ -18,6 +18,8 @@ SECRET = re.compile(
     r"(?i)\b[\w-]*(token|password|passwd|secret|api_?key|credential)[\w-]*\s*=\s*['\"]?[^\s'\"$]"
 )
 PIPED = re.compile(r"\b(curl|wget)\b[^\n;&]*\|\s*(\S*/)?(ba|da|z)?sh\b")
+APT = ("apt-get update", "--no-install-recommends", "rm -rf /var/lib/apt/lists/*")
+"""What belongs to an installation in one and the same layer."""
 ADDRESS = re.compile(r"https?://|--(extra-)?index-url|--find-links|--trusted-host")
 
 
@@ -80,6 +82,10 @@ def _steps(found: list[Instruction]) -> Iterator[str]:
             yield f"line {one.line}: {one.word}: a secret stays in the layer; hand it in by --mount=type=secret"
         if ADDRESS.search(one.rest):
             yield f"line {one.line}: {one.word}: an address of a package host; whoever builds names it in the secret pip"
+        if one.word == "RUN" and "apt-get install" in one.rest:
+            for needed in APT:
+                if needed not in one.rest:
+                    yield f"line {one.line}: RUN: apt-get install without {needed}"
         if one.word == "ADD":
             yield f"line {one.line}: ADD: use COPY, which neither fetches nor unpacks"
         for step in one.rest.split("&&") if one.word == "RUN" else ():

@@ -123,7 +123,10 @@ def _there(wish: Wish, into: Path) -> Fetched | None:
         return None
     asked = f" at {wish.revision}" if wish.revision else ""
     message = f"{wish.source}{asked} is not in {into}, and no hub may be asked ({OFFLINE})"
-    remedy = "put the model there first, or let pods reach a hub or a mirror (network.offline, spec.storage.weights)"
+    remedy = (
+        "put the model there first, or let pods reach a hub or a mirror (network.offline, spec.storage.weights); "
+        f"where the image itself says so, {OFFLINE}=0 in spec.engine.env"
+    )
     raise FetchFailed(Failure("Download", message, remedy))
 
 

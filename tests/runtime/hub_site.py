@@ -37,8 +37,8 @@ def git_sum(body: bytes) -> str:
 class Cdn(Site):
     """Where large files lie; an address is good for whoever has its signature, and nobody brings a token."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, host: str | None = None) -> None:
+        super().__init__(host)
         self.files: dict[str, bytes] = {}
         self.ignores_ranges = False
 
@@ -54,11 +54,13 @@ class Cdn(Site):
 
 
 class HubSite(Site):
-    def __init__(self, repositories: Mapping[str, Repository], cdn: Cdn | None = None) -> None:
+    def __init__(
+        self, repositories: Mapping[str, Repository], cdn: Cdn | None = None, host: str | None = None
+    ) -> None:
         self.repositories, self.cdn = dict(repositories), cdn
         self.location: str | None = None
         """Where large files are said to be, in place of the second host."""
-        super().__init__()
+        super().__init__(host)
 
     def answer(self, asked: Asked) -> Reply:
         if asked.path.startswith("/api/models/"):

@@ -36,10 +36,18 @@ class Reply:
 class Site:
     """One server at an address of its own."""
 
-    def __init__(self) -> None:
+    host = "127.0.0.1"
+
+    def __init__(self, host: str | None = None) -> None:
+        """`host` is one by which others than this machine come."""
+        self.host = host or self.host
         self.asked: list[Asked] = []
         self.hold: threading.Event | None = None
         """Until it is set nobody is answered more than half of what was asked for."""
+        self.held_above = 65536
+        """Bytes; shorter answers are never held."""
+        self.trickles = False
+        """While it is held, a byte of the other half comes each second, so that nobody gives up."""
         self.holding = threading.Event()
         self.once: list[Callable[[Asked], Reply | None]] = []
         """Misdeeds, each done to the first request that it answers."""
@@ -47,8 +55,6 @@ class Site:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
         self.port: int = self._server.server_address[1]
-
-    host = "127.0.0.1"
 
     @property
     def url(self) -> str:
@@ -98,7 +104,7 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, site: Site) -> None:
         self.site, self.sent, self.counting = site, 0, threading.Lock()
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__((site.host, 0), _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that went away is nobody's error."""
@@ -131,11 +137,16 @@ class _Handler(BaseHTTPRequestHandler):
             return
         body = reply.body if reply.cut is None else reply.body[: reply.cut]
         hold = self.server.site.hold
-        if hold is not None and len(body) > 65536:
+        if hold is not None and len(body) > self.server.site.held_above:
             self._send(body[: len(body) // 2])
             self.server.site.holding.set()
-            hold.wait(60)
             body = body[len(body) // 2 :]
+            if self.server.site.trickles:
+                while body and not hold.wait(1.0):
+                    self._send(body[:1])
+                    body = body[1:]
+            else:
+                hold.wait(60)
         self._send(body)
 
     def _send(self, body: bytes) -> None:

@@ -1,16 +1,20 @@
 """The Dockerfiles of engines and of the operator are what the check asks for, and the check sees what it has to."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
+from cluster.images import VLLM_CPU_VERSION
 from images.check import by_digest, instructions, main, problems
 from plimsoll.facts.engines import engine_facts
 from plimsoll.render.environment import _WRITABLE
+from plimsoll.render.start import RUNTIME_PORT, SUPERVISOR
 
 IMAGES = Path(__file__).parents[2] / "runtime" / "images"
 GPUS = ("cuda", "rocm")
+BUNDLED = (*GPUS, "cpu-supervised")
 GOOD = 'ARG BASE=a/b:1@sha256:0\nFROM ${BASE}\nUSER 1000:0\nENTRYPOINT ["x"]\n'
 
 
@@ -44,6 +48,15 @@ def test_all_of_them_are_in_order(capsys):
         (("USER", "ENV HF_TOKEN=hf_1\nUSER"), "a secret stays in the layer"),
         (("USER", "ADD https://host/x /x\nUSER"), "ADD: use COPY"),
         (("USER", "RUN python3 -m pip install -r a.txt\nUSER"), "without --require-hashes"),
+        (
+            ("USER", "RUN apt-get update && apt-get install -y x\nUSER"),
+            "install without --no-install-recommends",
+        ),
+        (
+            ("USER", "RUN apt-get update && apt-get install -y x\nUSER"),
+            "install without rm -rf /var/lib/apt/lists/*",
+        ),
+        (("USER", "RUN apt-get install -y x\nUSER"), "install without apt-get update"),
         (("USER", "RUN pip config set global.x https://host\nUSER"), "an address of a package host"),
         (('["x"]', "x serve"), "a list of words"),
     ],
@@ -53,18 +66,27 @@ def test_what_is_wrong_is_named(change, why):
     assert any(why in one for one in problems(GOOD.replace(*change))), problems(GOOD.replace(*change))
 
 
-@pytest.mark.parametrize("name", GPUS)
-def test_an_image_for_gpus_starts_the_supervisor_first_and_writes_only_below_its_folders(name):
+@pytest.mark.parametrize("name", BUNDLED)
+def test_a_bundled_image_starts_the_supervisor_first_where_pods_look_for_it_and_says_what_it_is(name):
     found = list(instructions(text_of(name)))
-    assert found[-1].rest.startswith(
-        '["python3", "-I", "-S", "/plimsoll/plimsoll_runtime.pyz", "serve", "--"'
-    )
+    assert json.loads(found[-1].rest) == [*SUPERVISOR, "serve", "--", "vllm", "serve"]
+    assert found[-2].rest == f"8000 {RUNTIME_PORT}"
+    labels = next(one.rest for one in found if one.word == "LABEL")
+    assert {"title", "description", "version", "licenses"} <= set(re.findall(r"image\.(\w+)=", labels))
+
+
+def test_the_bundled_image_for_cpus_is_of_the_version_below_it_and_lets_its_supervisor_fetch():
+    assert f'version="{VLLM_CPU_VERSION}"' in text_of("cpu-supervised")
+    assert environment_of("cpu")["HF_HUB_OFFLINE"] == "1"
+    assert environment_of("cpu-supervised") == {"HF_HUB_OFFLINE": "0"}
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_an_image_for_gpus_writes_only_below_its_folders(name):
     values = environment_of(name)
     assert set(_WRITABLE) <= set(values)
     folders = {values[key] for key in _WRITABLE if key not in ("USER", "LOGNAME")}
     assert all(folder == "/tmp" or folder.startswith("/tmp/") for folder in folders)
-    labels = next(one.rest for one in found if one.word == "LABEL")
-    assert {"title", "description", "version", "licenses"} <= set(re.findall(r"image\.(\w+)=", labels))
 
 
 def test_a_cuda_image_without_a_compiler_of_kernels_lets_the_engine_take_no_sampler_that_needs_one():

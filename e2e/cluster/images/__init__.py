@@ -2,7 +2,7 @@
 
 from cluster.images.make import ensure_images
 from cluster.images.recipes import TOOLS, VLLM_CPU, VLLM_CPU_VERSION, Recipe
-from cluster.images.supervisor import supervisor, supervisor_reference
+from cluster.images.supervisor import supervisor, supervisor_reference, vllm_cpu_supervised
 
 __all__ = [
     "TOOLS",
@@ -12,4 +12,5 @@ __all__ = [
     "ensure_images",
     "supervisor",
     "supervisor_reference",
+    "vllm_cpu_supervised",
 ]

@@ -17,6 +17,7 @@ from typing import Final
 from cluster.binaries import Places
 from cluster.binaries.progress import Progress
 from cluster.images import pip
+from cluster.images.over import Described, pack
 from cluster.images.recipes import BASE, PACKAGES, SUITE, Recipe
 from cluster.node import packages
 from cluster.node.image_store import ImageStore
@@ -111,23 +112,37 @@ class Workshop:
         )
 
     def hand_over(self, recipe: Recipe, store: ImageStore, programs: Mapping[str, Path]) -> None:
-        """From buildah to the store's containerd through a pipe: an image is gigabytes, and an archive as many again."""
+        """From buildah to the store's containerd."""
         machine = Machine.start("store", self.processes)
         runtime = Runtime(
             machine=machine, folder=self.folder / "runtime", root=store.root, plugins=self.folder, pods=""
         )
         runtime.start(programs["containerd"])
+        if recipe.over is None:
+            self._pour(recipe, runtime)
+        else:
+            self._lay(recipe, recipe.over, runtime)
+        for old in store.superseded(recipe.reference):
+            store.forget(old)
+            runtime.remove(old)
+        self.processes.kill(runtime.program)
+        store.complete(recipe.reference)
+
+    def _pour(self, recipe: Recipe, runtime: Runtime) -> None:
+        """Through a pipe: an image is gigabytes, and an archive as many again."""
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
         push = self._buildah("push", "--quiet", recipe.reference, f"docker-archive:{pipe}:{recipe.reference}")
         self.processes.start("push", self._alone(*push))
         runtime.start_loading("load", pipe)
         self.processes.finish("push", "load")
-        for old in store.superseded(recipe.reference):
-            store.forget(old)
-            runtime.remove(old)
-        self.processes.kill(runtime.program)
-        store.complete(recipe.reference)
+
+    def _lay(self, recipe: Recipe, below: Recipe, runtime: Runtime) -> None:
+        """What was built over the base, over an image that is there already."""
+        upper, archive = self.folder / "upper", self.folder / "over.tar"
+        self._run("push", *self._buildah("push", "--quiet", recipe.reference, f"oci:{upper}"))
+        pack(upper, Described.stored(runtime, below.reference), recipe.reference, archive)
+        runtime.load(archive)
 
     def forget(self, recipe: Recipe) -> None:
         """The store has it now."""

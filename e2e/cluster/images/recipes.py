@@ -18,15 +18,17 @@ ROOT: Final = HERE.parent.parent.parent
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """A folder with a Dockerfile that takes BASE."""
+    """A folder with a Dockerfile that takes BASE, or something small over another recipe's image."""
 
     name: str
     folder: Path
+    over: Recipe | None = None
+    """Must be in the store before."""
 
     @cached_property
     def digest(self) -> str:
         """Of all that goes in."""
-        parts = hashlib.sha256(BASE.encode())
+        parts = hashlib.sha256((self.over.reference if self.over else BASE).encode())
         for file in sorted(self.folder.rglob("*")):
             if file.is_file():
                 parts.update(f"{file.relative_to(self.folder)} {file.stat().st_size}\n".encode())

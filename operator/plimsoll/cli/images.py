@@ -20,7 +20,7 @@ from plimsoll.render.images import OPERATOR, engine_images, mirrored, runtime_im
 BUNDLED: Final = {
     ("nvidia", "0.33.0"): "runtime/images/cuda",
     ("amd", "0.33.0"): "runtime/images/rocm",
-    ("cpu", "0.32.0"): "runtime/images/cpu",
+    ("cpu", "0.32.0"): "runtime/images/cpu-supervised",
 }
 """Of the repository's own, which an admin may build and name instead: a Dockerfile's folder by vendor and version."""
 
