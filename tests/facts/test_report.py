@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.facts.report import AdapterSeen, Fetching, Report, ReportUnreadable, read_report
+from plimsoll.facts.report import AdapterSeen, Fetching, Report, ReportUnreadable, Warned, read_report
+from plimsoll_runtime.failure import Warned as Told
 
 TOLD = {
     "schema": 1,
@@ -95,3 +96,22 @@ def test_adapters_are_read_and_how_far_a_fetch_is_is_no_news():
     assert read(adapters={}).adapters is None
     assert read(adapters=[]).adapters == ()
     assert len(read(adapters=told * 99).adapters or ()) == 64
+
+
+def test_a_supervisor_s_warnings_are_read_as_it_tells_them():
+    told = Told("NoNvlink", "slow", "other nodes").told()
+    assert read(warnings=[told]).warnings == (Warned(word="NoNvlink", message="slow", remedy="other nodes"),)
+
+
+def test_warnings_are_read_as_plain_text_of_a_length_and_a_number():
+    whole = {"word": "NoNvlink", "message": "slow", "remedy": "other nodes"}
+    assert str(read(warnings=[whole]).warnings[0]) == "NoNvlink: slow. Remedy: other nodes"
+    (long,) = read(warnings=[{"word": "W" * 999, "message": "\x1b[31mm" * 999, "remedy": "r" * 999}]).warnings
+    assert max(len(long.word), len(long.message), len(long.remedy)) <= 240
+    assert "\x1b" not in long.message
+    assert len(read(warnings=[whole] * 99).warnings) == 8
+
+
+@pytest.mark.parametrize("told", [None, {}, "x", 7, [], [None, 7, "x"], [{"word": "W"}, {"message": "m"}]])
+def test_what_is_no_warning_is_none(told):
+    assert read(warnings=told).warnings == ()

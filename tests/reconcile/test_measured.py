@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from plimsoll.api.config import OperatorConfig
-from plimsoll.api.v1alpha1.status import Accuracy, LLMDeploymentStatus
+from plimsoll.api.v1alpha1.status import Accuracy, LLMDeploymentStatus, SetStatus
 from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.learned import NOTHING, Learned, learned
 from plimsoll.facts.model import Certainty
 from plimsoll.facts.models import lookup
-from plimsoll.facts.report import Report
+from plimsoll.facts.report import Report, Warned
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.planner import PlanFacts
 from plimsoll.reconcile.decide import Decision, decide
@@ -231,3 +231,14 @@ def test_a_process_that_starts_has_no_news_of_what_stands_in_status_already(
     measured = Measured(reports=Told(u0=report(decision)), began=began)
     measured.look(KEY, seen.serving)
     assert measured.news(KEY, status) is news
+
+
+@pytest.mark.parametrize("stands", [True, False])
+def test_a_warning_that_stands_in_status_is_no_news_to_a_process_that_starts(stands: bool):
+    seen, decision = turned()
+    told = replace(report(decision), warnings=(Warned(word="NoNvlink", message="slow"),))
+    beside = SetStatus(name="chat-a", warning="slow" if stands else None)
+    status = LLMDeploymentStatus(accuracy=Accuracy(kv_tokens_measured=1), sets=(beside,))
+    measured = Measured(reports=Told(u0=told), began=1000.0)
+    measured.look(KEY, seen.serving)
+    assert measured.news(KEY, status) is not stands

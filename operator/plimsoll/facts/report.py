@@ -19,6 +19,7 @@ _LONGEST_WORD: Final = 63
 _LONGEST_PHASE: Final = 200
 _LONGEST_SENTENCE: Final = 240
 _MOST_ADAPTERS: Final = 64
+_MOST_WARNINGS: Final = 8
 _MOST_BYTES: Final = 2**50
 _MOST_TOKENS: Final = 2**40
 
@@ -57,6 +58,19 @@ class AdapterSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Warned:
+    """What is not as the plan counts on, and ends nothing."""
+
+    word: str
+    message: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        helps = f". Remedy: {self.remedy}" if self.remedy else ""
+        return f"{self.word}: {self.message}{helps}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     state: str
     """preflight, fetching, starting, serving, draining, failed."""
@@ -73,6 +87,7 @@ class Report:
     """Whether kernels were compiled during the start; None where nobody said."""
     adapters: tuple[AdapterSeen, ...] | None = None
     """As the supervisor keeps them; None where it keeps none."""
+    warnings: tuple[Warned, ...] = ()
 
     @property
     def serves(self) -> bool:
@@ -99,6 +114,7 @@ def read_report(text: bytes) -> Report:
         block_size=_count(measured.get("blockSize"), _MOST_TOKENS),
         adapters=_adapters(data.get("adapters")),
         cold={"cold": True, "warm": False}.get(_word(measured.get("compileCache"))),
+        warnings=_warnings(data.get("warnings")),
     )
 
 
@@ -137,6 +153,20 @@ def _adapter(told: Mapping[str, Any]) -> AdapterSeen:
         message=_sentence(told.get("message")) if speaks else "",
         remedy=_sentence(told.get("remedy")) if speaks else "",
     )
+
+
+def _warnings(told: object) -> tuple[Warned, ...]:
+    """Those that say a word and what it is about; a pod's list is no longer than people read."""
+    found = [_mapping(one) for one in (told if isinstance(told, list) else ())[:_MOST_WARNINGS]]
+    each = [
+        Warned(
+            word=_word(one.get("word")),
+            message=_sentence(one.get("message")),
+            remedy=_sentence(one.get("remedy")),
+        )
+        for one in found
+    ]
+    return tuple(one for one in each if one.word and one.message)
 
 
 def _sentence(value: object) -> str:

@@ -21,12 +21,12 @@ from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.facts.gpus import LinkKind, UnknownGpu, gpu_named
 from plimsoll.facts.serving import Serving, Stage
 from plimsoll.planning.plan import Plan
-from plimsoll.status.told import RAMP, News
+from plimsoll.status.told import ENGINE, RAMP, News
 
 OTHER: Final = "Other"
 """In place of a word that is not in our tables: what pods say of themselves must not make series without end."""
 
-ACTS: Final = frozenset({"Scale", "Retune", RAMP})
+ACTS: Final = frozenset({"Scale", "Retune", RAMP, ENGINE})
 """Decisions that are about no condition; whoever takes them has few reasons."""
 
 

@@ -23,6 +23,7 @@ from plimsoll.reconcile.as_planned import NotAsPlanned, runs
 from plimsoll.reconcile.decide import Decision
 from plimsoll.reconcile.seen import Seen
 from plimsoll.render.revision import Revision
+from plimsoll.status.warned import are_told
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -157,6 +158,7 @@ def _stands_there(status: LLMDeploymentStatus, reports: Mapping[str, Report]) ->
     tokens = [one.kv_tokens for one in reports.values()]
     return (
         all(one.adapters is None for one in reports.values())
+        and are_told(reports, status.sets)
         and status.accuracy is not None
         and status.progress is None
         and None not in tokens

@@ -43,7 +43,7 @@ from plimsoll.render.sets import owner_of
 from plimsoll.render.shared import endpoint, plan_ref
 from plimsoll.status.live import timestamp
 from plimsoll.status.story import Story, Trouble
-from plimsoll.status.told import news, ramp_news, told, unreadable
+from plimsoll.status.told import news, ramp_news, told, unreadable, warning_news
 
 LOG: Final = logging.getLogger(__name__)
 RESYNC_SECONDS: Final = 3600.0
@@ -279,7 +279,11 @@ async def _tell(world: World, deployment: LLMDeployment, story: Story, body: Map
             world.forget(key)
             return
         world.resources.put_status(key, after.to_dict())
-        found = (*news(before.conditions, after.conditions), *ramp_news(before.ramp, after.ramp))
+        found = (
+            *news(before.conditions, after.conditions),
+            *ramp_news(before.ramp, after.ramp),
+            *warning_news(before.sets, after.sets),
+        )
         world.books.decided(found)
         world.cluster.announce(deployment.metadata, found)
 

@@ -26,10 +26,12 @@ from plimsoll.status.refusals import refusal_words
 from plimsoll.status.said import conditions_of
 from plimsoll.status.story import Story
 from plimsoll.status.summary import cut, plan_status
+from plimsoll.status.warned import newly_warned, warning_of
 
 LONGEST_MESSAGE: Final = 2048
 LONGEST_REASON: Final = 1024
 RAMP: Final = "RampRecorded"
+ENGINE: Final = "Engine"
 LIVE: Final = frozenset({names.METRICS, names.AUTOTUNE_PAUSED})
 """Conditions that the control loop decides: until it has looked they stay as they are."""
 OURS: Final = frozenset(TYPES) - LIVE
@@ -68,7 +70,7 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
     changes: dict[str, object] = {
         "observed_generation": generation,
         "conditions": conditions,
-        "sets": _sets(story),
+        "sets": _sets(story, before),
         "replicas": sum(seen.replicas for seen in story.serving.sets),
         "ready": f"{story.counted}/{story.wanted}",
         "selector": f"{names.LABEL_DEPLOYMENT}={story.deployment.name},{names.LABEL_LEADER}=true",
@@ -116,9 +118,10 @@ def unreadable(problems: str, generation: int | None, now: str) -> LLMDeployment
 _UNREADABLE: Final[tuple[tuple[str, Status], ...]] = ((names.READY, "False"), (names.STALLED, "True"))
 
 
-def _sets(story: Story) -> tuple[SetStatus, ...]:
+def _sets(story: Story, before: LLMDeploymentStatus) -> tuple[SetStatus, ...]:
     if story.rollout is None:
         return ()
+    warned = {one.name: one.warning for one in before.sets}
     found = []
     for target in story.rollout.targets:
         seen, entry = story.serving.set_named(target.name), story.entries.get(target.name)
@@ -131,6 +134,7 @@ def _sets(story: Story) -> tuple[SetStatus, ...]:
                 ready=0 if seen is None else seen.ready,
                 state=target.state,
                 reason=cut(target.reason, LONGEST_REASON) or None,
+                warning=warning_of(seen, story.reports, warned.get(target.name)),
             )
         )
     return tuple(sorted(found, key=lambda one: one.name))
@@ -179,6 +183,10 @@ def ramp_news(before: RampStatus | None, after: RampStatus | None) -> tuple[News
     if after.taken:
         return (News("Normal", RAMP, "RampTaken", after.message),)
     return (News("Warning", RAMP, "RampRefused", after.message),)
+
+
+def warning_news(before: Sequence[SetStatus], after: Sequence[SetStatus]) -> tuple[News, ...]:
+    return tuple(News("Warning", ENGINE, "EngineWarns", said) for said in newly_warned(before, after))
 
 
 _WORTH_TELLING: Final = {

@@ -48,6 +48,11 @@ def look(**others: Any) -> Examined:
     return Examined(now=NOW, **{**HEALTHY, **others})
 
 
+def warned(said: str) -> Object:
+    found = deployment({"type": "Ready", "status": "True", "reason": "Serving"})
+    return {**found, "status": {**found["status"], "sets": [{"name": "a"}, {"name": "b", "warning": said}]}}
+
+
 SICK: dict[str, tuple[Object, str, str, str]] = {
     # what is seen: (other than healthy, reason, part of the message, part of the cure)
     "no CRD": ({"crds": (), "deployments": ()}, "NoCRD", "knows no LLMDeployments", "plimsoll crd | kubectl apply"),
@@ -167,6 +172,10 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
     "a deployment that serves less": (
         {"deployments": (deployment({"type": "Ready", "status": "True", "reason": "Serving"}, {"type": "Degraded", "status": "True", "reason": "EngineRestarts"}),)},
         "EngineRestarts", "words", "",
+    ),
+    "engines that warn of what costs speed": (
+        {"deployments": (warned("chat-0: NoNvlink: not all GPUs reach one another by it. Remedy: other nodes"),)},
+        "EngineWarns", "NoNvlink: not all GPUs", "",
     ),
 }  # fmt: skip
 

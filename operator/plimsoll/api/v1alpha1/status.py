@@ -82,6 +82,7 @@ class SetStatus(ApiModel):
     ready: Count = Field(default=0, description="Replicas that serve.")
     state: Literal["Serving", "Starting", "Canary", "Draining", "Failed"] | None = field("What it is doing.")
     reason: Text | None = field("Why.")
+    warning: Text | None = field("What its engines find to be other than planned, which costs speed alone.")
 
 
 class ReplicaStatus(ApiModel):

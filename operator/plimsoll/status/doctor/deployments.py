@@ -52,6 +52,11 @@ def told(examined: Examined) -> Iterator[Found]:
         degraded = current.get(names.DEGRADED, {})
         if degraded.get("status") == "True" and worst is ready and ready.get("status") == "True":
             yield _said(item, degraded, "warning")
+        for one in (item.get("status") or {}).get("sets") or ():
+            if one.get("warning"):
+                yield Found(
+                    severity="warning", about=about(names.KIND, item), reason="EngineWarns", message=str(one["warning"]), remedy="",
+                )  # fmt: skip
 
 
 def _calm(ready: Object) -> bool:
