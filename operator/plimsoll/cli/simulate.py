@@ -120,8 +120,8 @@ def simulate_command(
 
     The plan is made as `plimsoll plan` makes it; then its engines, router, metrics and start-ups are simulated, and the
     same code as the operator's decides the replicas. Others can be compared: Kubernetes' autoscaler, KEDA, Knative's rule,
-    two of WVA, a Dynamo-like planner, constant numbers, and an oracle. Exit code: 0 done, 2 the plan does not fit, 3 the
-    input is wrong.
+    two of WVA, a Dynamo-like planner, the plain law that ours grew from (reference), constant numbers, and an oracle. Exit
+    code: 0 done, 2 the plan does not fit, 3 the input is wrong.
 
     \b
     Examples:
