@@ -29,6 +29,18 @@ def test_a_limit_is_called_unattainable_only_where_few_requests_are_known_to_run
     assert (said.get(names.SLO) == "Unattainable") is unattainable
 
 
+@pytest.mark.parametrize("queue", range(8), ids=lambda ticks: f"{15 * (7 - ticks)} s ago")
+def test_more_replicas_are_not_called_useless_while_latencies_are_of_a_queue_that_came_and_went(queue):
+    calm = situation(signals(2, **SLOW))
+    row = [calm] * 8
+    row[queue] = situation(signals(2, **{**SLOW, "waiting": 30}))
+    decision = after(*row, memory=known(slow_since=0.0))
+    assert names.SLO not in {each.type for each in decision.conditions}
+    later = after(*[calm] * 22, memory=decision.memory, begin=NOW + 8 * 15)
+    (said,) = [each for each in later.conditions if each.type == names.SLO]
+    assert "no queue for minutes: more replicas would not help" in said.message
+
+
 @pytest.mark.parametrize(
     ("zero", "why"),
     [

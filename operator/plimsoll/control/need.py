@@ -62,7 +62,8 @@ def asked(
     told = None
     if lasted and (pressing is None or pressing <= 1):
         told = _lasting(holds.gap_s, slo)
-    elif lasted and not cured:
+    elif lasted and not cured and is_settled(memory, now):
+        # Latencies are of five minutes: those of a queue that was there in them more replicas might have cured.
         told = _attainable(role, ratio)
     memory, predicted = _predicted(memory, load, lead=lead, now=now, law=law)
     need = Need(
@@ -177,7 +178,7 @@ def _attainable(role: Role, ratio: float | None) -> Told | None:
         status="False",
         reason="Unattainable",
         message=f"p99 latency is at {ratio or 0.0:.0%} of its limit with {each:.1f} requests in flight a replica and "
-        "no queue: more replicas would not help; a faster layout or GPU, or another limit in slo, would",
+        "no queue for minutes: more replicas would not help; a faster layout or GPU, or another limit in slo, would",
     )
 
 
