@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from plimsoll_runtime import VERSION
 from plimsoll_runtime.adapter_source import fetching
@@ -25,14 +26,15 @@ from plimsoll_runtime.side import Side
 from plimsoll_runtime.sources.trouble import FetchFailed, Stopped
 from plimsoll_runtime.supervisor import Options, Supervisor
 from plimsoll_runtime.told_model import leave_facts
-from plimsoll_runtime.words import tell
+from plimsoll_runtime.words import leave, tell
 
 TERMINATION_LOG = "/dev/termination-log"
 ADAPTERS = "/tmp/adapters"  # noqa: S108 - of a container, or of whoever tries it by hand
 MISLED = 2
 """The exit code where our own words are wrong, as argparse has it."""
 OWN_WORDS = (
-    "write it anew, or let operator and supervisor be of one release (registry.runtimeImage of its config)"
+    "write it anew, or let operator and supervisor be of one release (registry.runtimeImage of its config, and "
+    "supervisor of engines.versions)"
 )
 MEMORY_SECONDS = 20.0
 """Until the driver has taken back what an engine before this one had."""
@@ -40,7 +42,10 @@ MEMORY_SECONDS = 20.0
 
 def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
     own, argv = _cut(words)
-    told = _parser().parse_args(own)
+    try:
+        told = _parser().parse_args(own)
+    except _Misread as error:
+        return _misread(own, str(error))
     if told.command == "serve":
         if not argv:
             tell("serve: the engine's words are missing; they follow `--`")
@@ -59,8 +64,28 @@ def _cut(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(words[:place]), list(words[place + 1 :])
 
 
+class _Misread(Exception):
+    """Words of our own that this release does not know."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _Misread(message)
+
+
+def _misread(own: Sequence[str], why: str) -> int:
+    """An operator of another release may have written them, and who sees its pods reads no log."""
+    message = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    message.add_argument("--termination-log", type=Path, default=Path(TERMINATION_LOG))
+    known, _ = message.parse_known_args(own)
+    tell(f"{why} (plimsoll-runtime {VERSION}; --help lists what it knows)")
+    if list(own[:1]) == ["serve"]:
+        leave(known.termination_log, Failure("BadSetting", f"plimsoll-runtime {VERSION}: {why}", OWN_WORDS))
+    return MISLED
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="plimsoll-runtime", description="Starts an engine and says how it fares.", allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=VERSION)
