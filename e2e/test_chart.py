@@ -16,12 +16,11 @@ from cluster.others import OTHERS
 from common import ROOT, eventually
 from plimsoll import names
 from plimsoll.kube.kinds import CHILDREN
+from rights import Right, account_of, admins_file, granted, installed, used
 from turns.crashes import LARGE, WIDE
 from turns.running import Desk, Operator
 
-Right = tuple[str, str, str]
 NOT_ALWAYS: Final[dict[Right, str]] = {
-    ("coordination.k8s.io", "leases", "get"): "another pod holds it",
     ("events.k8s.io", "events", "patch"): "an event that happens again is counted",
     ("leaderworkerset.x-k8s.io", "leaderworkersets", "delete"): "an old set is kept for a while",
     (
@@ -29,10 +28,8 @@ NOT_ALWAYS: Final[dict[Right, str]] = {
         "configmaps",
         "delete",
     ): "goes with its owner; by itself where the user's file is not asked for any more",
-    ("", "configmaps", "update"): "of the operator's own, when an engine's start has taught it something",
     ("", "serviceaccounts", "delete"): "goes with its owner; by itself where the user names another one",
     ("", "services", "delete"): "goes with its owner; by itself where the user names it anew",
-    ("monitoring.coreos.com", "podmonitors", "delete"): "goes with its owner",
     **{(kind.group, kind.plural, "get"): "looked at where its name is taken" for kind in CHILDREN},
 }
 """Rights that one life of a few resources need not use, and when they are."""
@@ -43,7 +40,6 @@ KINDS: Final = (
     "resource.k8s.io/v1/resourceclaimtemplates",
 )  # fmt: skip
 GOING: Final = KINDS[7:]
-RIGHTS: Final = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccount", "ConfigMap")
 
 
 @pytest.fixture(scope="module")
@@ -100,57 +96,6 @@ def test_the_operators_pods_pass_where_only_restricted_ones_may_be(served: Clust
     assert eventually(lambda: bool(served.api.items(f"/api/v1/namespaces/{place}/serviceaccounts")))
     made = served.api.create(f"/api/v1/namespaces/{place}/pods", pod, dryRun="All")
     assert made["spec"]["containers"][0]["image"]
-
-
-def installed(cluster: Cluster, values: Path, namespace: str, *more: str) -> Path:
-    """Its rights and its account, without its pods; the account's kubeconfig. The admin's file lies beside it."""
-    found = objects(rendered(values, "--set=crds.enabled=false", *more, namespace=namespace))
-    kept = [one for one in found if one["kind"] in RIGHTS]
-    done = cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(kept))
-    assert done.returncode == 0, done.stderr
-    return cluster.kubeconfig_for(namespace, account_of(found))
-
-
-def account_of(found: list[dict[str, Any]]) -> str:
-    (account,) = (one["metadata"]["name"] for one in found if one["kind"] == "ServiceAccount")
-    return str(account)
-
-
-def admins_file(values: Path, folder: Path) -> Path:
-    (config,) = (
-        one["data"]["config.yaml"]
-        for one in objects(rendered(values))
-        if one["kind"] == "ConfigMap" and "config.yaml" in one["data"]
-    )
-    file = folder / "config.yaml"
-    file.write_text(config)
-    return file
-
-
-def granted() -> set[Right]:
-    """Each verb of the rules of all namespaces and of the operator's own, apart."""
-    found = objects(rendered(VALUES["default"]))
-    return {
-        (group, resource, verb)
-        for one in found
-        if one["kind"] in ("Role", "ClusterRole")
-        for rule in one["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
-
-
-def used(cluster: Cluster, user: str, since: int) -> set[Right]:
-    """What the API server let it do. An apply of what was not there needs the right to create as well."""
-    found: set[Right] = set()
-    for one in cluster.audit.entries(user=user, since=since):
-        if one.code >= 400 or not one.call.resource:
-            continue
-        found.add((one.call.group, one.call.resource, one.call.verb))
-        if one.code == 201:
-            found.add((one.call.group, one.call.resource, "create"))
-    return found
 
 
 def lives(desk: Desk) -> None:

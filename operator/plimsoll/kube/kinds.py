@@ -61,7 +61,7 @@ CHILDREN: Final = (
     Kind("networking.k8s.io/v1", "Ingress", "ingresses"),
     Kind("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes", optional=True),
     Kind("inference.networking.k8s.io/v1", "InferencePool", "inferencepools", optional=True),
-    Kind("monitoring.coreos.com/v1", "PodMonitor", "podmonitors", optional=True),
+    Kind("monitoring.coreos.com/v1", "PodMonitor", "podmonitors", optional=True, lasts=True),
     Kind("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates", optional=True),
 )
 """What a deployment of ours may own."""
