@@ -126,7 +126,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "Canary": "A part of the replicas tries a change.",
         "RolledOut": "All replicas are on one set.",
         "Moving": "A replica leaves a node that is drained; one more comes first where there is room.",
-        "RolledBack": "The new set failed, the old one serves.",
+        "RolledBack": "The new set failed; the one before serves, or comes back.",
         "Held": "spec.rollout.hold is true.",
         "DeadlineExceeded": "A replica took longer than spec.rollout.deadlineSeconds.",
     },

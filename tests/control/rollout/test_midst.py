@@ -153,8 +153,11 @@ def test_the_only_replica_of_a_full_cluster_comes_back_when_the_new_one_dies() -
     hall = Hall(1, replicas=1)
     hall.run(20, lambda rollout: rollout.settled)
     hall.wanted = "broken"
+    rollout = hall.run(40, lambda rollout: rollout.reason == "RolledBack")
+    assert "old comes back" in rollout.message, "it is asked for, and none of it serves yet"
     rollout = hall.run(40)
     assert (hall.asked, hall.ready, rollout.reason) == ({"old": 1, "broken": 0}, 1, "RolledBack")
+    assert "old serves again" in rollout.message
     hall.wanted = "new"
     said = []
     while not (rollout := hall.turn()).settled:

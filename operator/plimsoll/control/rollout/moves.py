@@ -184,7 +184,7 @@ def _back(scene: _Scene, refuge: Sequence[SetSeen]) -> Rollout:
             ),
         ),
         reason="RolledBack",
-        message=f"{scene.first_failure}; {lead.name} serves again",
+        message=f"{scene.first_failure}; {lead.name} {'serves again' if lead.ready else 'comes back'}",
         failed=tuple(
             (seen.name, scene.failures[seen.name]) for seen in scene.new if _newly_failed(scene, seen)
         ),
