@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeVar
 
 from plimsoll.facts.gpus import GIB
 from plimsoll.facts.learned_rows import LONGEST_WORD, LearnedError, LearnedKey, Row
@@ -33,6 +33,7 @@ ONE_START: Final = 64 * 2**20
 LONGEST_MEMORY: Final = 20
 """Starts of one kind after which each further one counts as the twentieth."""
 SCHEMA: Final = 1
+_Entry = TypeVar("_Entry")
 BETWEEN: Final = 6
 """Bytes that set one entry apart from the next."""
 
@@ -116,28 +117,39 @@ def _bounded(speeds: Iterable[Speed]) -> tuple[Speed, ...]:
 
 def merged(own: Learned, seed: Learned) -> Learned:
     """What the operator saw itself wins over an admin's seed, whatever the counts: it is from this cluster."""
-    mine = {(entry.key, entry.term) for entry in own.residuals}
-    strange = [entry for entry in seed.residuals if (entry.key, entry.term) not in mine]
-    measured = {entry.key for entry in own.speeds}
-    unmeasured = [entry for entry in seed.speeds if entry.key not in measured]
-    return learned([*own.residuals, *strange], speeds=[*own.speeds, *unmeasured])
+    return learned(
+        _over(own.residuals, seed.residuals, by=_place),
+        speeds=_over(own.speeds, seed.speeds, by=lambda entry: entry.key),
+    )
 
 
 def added(there: Learned, own: Learned, *, since: Learned) -> Learned:
     """What lies there with what was learned of our own since then, which whoever wrote there could not know of. One more start of an
     entry that was taken out there does not bring it back: it is of one piece with all that was taken out."""
-    here = {(entry.key, entry.term) for entry in there.residuals}
-    out = {(entry.key, entry.term) for entry in since.residuals} - here
-    lessons = sorted(
-        entry for entry in {*own.residuals} - {*since.residuals} if (entry.key, entry.term) not in out
-    )
+    out = {*map(_place, since.residuals)} - {*map(_place, there.residuals)}
+    lessons = sorted(entry for entry in {*own.residuals} - {*since.residuals} if _place(entry) not in out)
     speeds = {*own.speeds} - {*since.speeds}
     if not lessons and not speeds:
         return there
-    places, keys = {(entry.key, entry.term) for entry in lessons}, {entry.key for entry in speeds}
-    stay = [entry for entry in there.residuals if (entry.key, entry.term) not in places]
-    unmeasured = [entry for entry in there.speeds if entry.key not in keys]
-    return learned([*stay, *lessons], lessons, speeds=[*unmeasured, *speeds])
+    return learned(
+        _over(lessons, there.residuals, by=_place),
+        lessons,
+        speeds=_over(speeds, there.speeds, by=lambda entry: entry.key),
+    )
+
+
+def _place(entry: Residual) -> tuple[LearnedKey, str]:
+    """What there is one of in a ledger."""
+    return entry.key, entry.term
+
+
+def _over(
+    first: Iterable[_Entry], others: Iterable[_Entry], *, by: Callable[[_Entry], Hashable]
+) -> list[_Entry]:
+    """All of the first, and of the others those that none of the first is in the place of."""
+    mine = [*first]
+    taken = {by(entry) for entry in mine}
+    return [*mine, *(entry for entry in others if by(entry) not in taken)]
 
 
 def paced(known: Learned, speed: Speed) -> Learned:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from plimsoll import names
 from plimsoll.api.quantity import format_quantity
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.facts.pods import DISK
 from plimsoll.planning.plan import Hardware, PlanSet
 from plimsoll.render.owned import leaders_of
 
@@ -35,7 +36,7 @@ def resources(chosen: PlanSet) -> dict[str, Any]:
     requests = {"cpu": _cores(asked.cpu_millis), "memory": format_quantity(asked.memory_bytes)}
     limits = dict(requests) if hardware.vendor == "cpu" else {}
     if asked.disk_bytes:
-        requests["ephemeral-storage"] = format_quantity(asked.disk_bytes)
+        requests[DISK] = format_quantity(asked.disk_bytes)
     if hardware.via_dra:
         return {"requests": requests, "claims": [{"name": CLAIM}]}
     if hardware.vendor != "cpu":

@@ -13,6 +13,7 @@ from plimsoll.facts.labels.device import Device, NodeFacts, Problem, ProblemReas
 
 __all__ = [
     "DEVICE_LABELS",
+    "DOMAINS",
     "READERS",
     "Device",
     "NodeFacts",
@@ -46,6 +47,7 @@ READERS = {
     Vendor.HABANA: (gaudi.read, "habana.ai/"),
 }
 """With the domain of what the vendor's device plugin lets pods request."""
+DOMAINS = tuple(domain for _, domain in READERS.values())
 
 
 def read_node(node: NodeFacts) -> Reading:

@@ -112,10 +112,13 @@ def _kernel_block(arch: Architecture, gpu: Gpu, version: Version, engine: Engine
     if gpu.vendor is not Vendor.NVIDIA:
         return engine.default_block_size
     if not mixers:
-        wide = version >= WIDE_HEADS_IN_TILES and gpu.architecture == "hopper" and dtype is Dtype.FP8
-        return (
-            max(engine.default_block_size, TILE) if wide and _has_widest(arch) else engine.default_block_size
+        in_tiles = (
+            version >= WIDE_HEADS_IN_TILES
+            and gpu.architecture == "hopper"
+            and dtype is Dtype.FP8
+            and _has_widest(arch)
         )
+        return max(engine.default_block_size, TILE if in_tiles else 0)
     if any(mixer.indexer is not None for mixer in mixers):
         return 64
     if gpu.architecture == "hopper":

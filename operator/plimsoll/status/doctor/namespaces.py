@@ -8,6 +8,7 @@ from typing import Any, Final
 from plimsoll import names
 from plimsoll.facts.amounts import whole
 from plimsoll.facts.examined import Examined, Object
+from plimsoll.facts.labels import DOMAINS
 from plimsoll.facts.scaler_aims import Aim, aim_of
 from plimsoll.status.doctor.found import (
     Found,
@@ -22,7 +23,6 @@ from plimsoll.status.doctor.found import (
 from plimsoll.status.scaler_words import on_children, set_replicas, several
 
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
-DEVICES: Final = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "habana.ai/")
 
 
 def claims(examined: Examined) -> Iterator[Found]:
@@ -108,7 +108,7 @@ def quotas(examined: Examined) -> Iterator[Found]:
 
 def _counts(name: str) -> bool:
     resource = name.removeprefix("requests.").removeprefix("limits.")
-    return resource in ("pods", "count/pods") or resource.startswith(DEVICES)
+    return resource in ("pods", "count/pods") or resource.startswith(DOMAINS)
 
 
 def scalers(examined: Examined) -> Iterator[Found]:
