@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import alert_cases
+import alert_edges
 from cluster.metrics import promtool
 from common import ROOT
 from plimsoll.alerts import ALERTS
 from plimsoll.alerts.dashboards import DASHBOARDS
+from plimsoll.alerts.thresholds import TABLE
 
 RULES = ROOT / "charts" / "plimsoll" / "files" / "rules.yaml"
 
@@ -21,7 +23,15 @@ def test_the_rules_can_be_read() -> None:
 
 def test_every_alert_fires_when_it_should_and_no_other_does(tmp_path: Path) -> None:
     file = tmp_path / "tests.json"
-    file.write_text(json.dumps(alert_cases.tests(str(RULES))))
+    file.write_text(json.dumps(alert_cases.tests(str(RULES), alert_cases.CASES)))
+    said = promtool("test", "rules", file)
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+def test_beyond_each_number_its_alert_fires_and_just_before_it_does_not(tmp_path: Path) -> None:
+    assert set(alert_edges.EDGES) == set(TABLE)
+    file = tmp_path / "tests.json"
+    file.write_text(json.dumps(alert_cases.tests(str(RULES), alert_edges.cases())))
     said = promtool("test", "rules", file)
     assert said.returncode == 0, said.stdout + said.stderr
 
