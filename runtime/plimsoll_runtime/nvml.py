@@ -38,6 +38,8 @@ class Devices(NamedTuple):
     driver: str | None = None
     nvlink: bool | None = None
     """Whether all of them reach one another by NVLink; None where that is not known or there is one only."""
+    cuda: tuple[int, int] | None = None
+    """The newest that the driver runs."""
 
     def told(self) -> dict[str, object]:
         return {"gpus": [gpu.told() for gpu in self.gpus], "driver": self.driver, "nvlink": self.nvlink}
@@ -73,6 +75,7 @@ def nvidia_devices(library: Any) -> Devices:
             gpus=tuple(_gpu(library, handle) for handle in chosen),
             driver=_text(library.nvmlSystemGetDriverVersion),
             nvlink=None if parts or len(whole) < 2 else _all_linked(library, whole),
+            cuda=_cuda(library),
         )
     finally:
         library.nvmlShutdown()
@@ -129,6 +132,16 @@ def _gpu(library: Any, handle: ctypes.c_void_p) -> Gpu:
         free=memory.free,
         capability=(major.value, minor.value) if code == _OK else None,
     )
+
+
+def _cuda(library: Any) -> tuple[int, int] | None:
+    """13000 is 13.0, and 12080 is 12.8. Asked of the driver's library, it is the one that the engine will load too."""
+    version = ctypes.c_int()
+    try:
+        code = library.nvmlSystemGetCudaDriverVersion_v2(ctypes.byref(version))
+    except AttributeError:  # older than the question
+        return None
+    return (version.value // 1000, version.value % 1000 // 10) if code == _OK and version.value > 0 else None
 
 
 def _all_linked(library: Any, handles: list[ctypes.c_void_p]) -> bool | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from plimsoll_runtime.address import has, number_of, value_of
+from plimsoll_runtime.cuda import built_for
 from plimsoll_runtime.failure import FULL_DISK, Failure, Warned
 from plimsoll_runtime.nvml import Devices
 from plimsoll_runtime.remedies import (
@@ -57,6 +58,8 @@ class Need(NamedTuple):
     """Whether ranks that share every layer are to reach one another by it."""
     start_seconds: int | None = None
     """How long a start may take in all, so for how long another pod of the group is waited for."""
+    cuda: tuple[int, int] | None = None
+    """That the engine of this image was built for, which no plan says."""
 
 
 class Seen(NamedTuple):
@@ -136,6 +139,7 @@ def with_argv(need: Need, argv: Sequence[str], environment: Mapping[str, str]) -
         if need.host_bytes is None and asked.isdecimal():
             found["host_bytes"] = int(asked) * GIB * ranks  # each has a cache of its own
         return need._replace(**found)
+    found["cuda"] = built_for(argv, environment)
     if need.gpus is None:
         found["gpus"] = ranks
     if need.utilization is None and value_of(argv, "--device-ids") is None:
@@ -224,6 +228,14 @@ def warnings(need: Need, seen: Seen) -> list[Warned]:
 
 def _gpu_misfits(need: Need, devices: Devices) -> list[Failure]:
     found, gpus = [], devices.gpus
+    if need.cuda is not None and devices.cuda is not None and devices.cuda[0] < need.cuda[0]:
+        runs, wanted = "{}.{}".format(*devices.cuda), "{}.{}".format(*need.cuda)
+        message = f"the engine is built for CUDA {wanted}, and the node's driver {devices.driver} runs CUDA {runs} at most"
+        remedy = (
+            "update the node's driver, choose other nodes by spec.topology.nodeSelector, or an image that is built for"
+            f" CUDA {devices.cuda[0]}: spec.engine.image"
+        )
+        found.append(Failure("Driver", message, remedy))
     if need.gpus is not None and len(gpus) < need.gpus:
         message = f"the plan needs {need.gpus} GPUs, and this container sees {len(gpus)}"
         found.append(Failure("TooFewGpus", message, ASK_FOR_GPUS))

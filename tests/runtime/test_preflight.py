@@ -33,8 +33,8 @@ H100 = Gpu("NVIDIA H100 80GB HBM3", 80 * GIB, 79 * GIB, (9, 0))
 class Library:
     """NVML's calling convention: values by reference, 0 for well."""
 
-    def __init__(self, gpus, *, parts=None, unlinked=()):
-        self.gpus, self.parts, self.unlinked = gpus, parts or {}, set(unlinked)
+    def __init__(self, gpus, *, parts=None, unlinked=(), cuda=13000):
+        self.gpus, self.parts, self.unlinked, self.cuda = gpus, parts or {}, set(unlinked), cuda
         self.open = 0
 
     def nvmlInit_v2(self):  # noqa: N802
@@ -56,6 +56,10 @@ class Library:
     def nvmlSystemGetDriverVersion(self, buffer, size):  # noqa: N802
         buffer.value = b"580.65.06"
         return 0
+
+    def nvmlSystemGetCudaDriverVersion_v2(self, version):  # noqa: N802
+        version._obj.value = self.cuda or 0
+        return 0 if self.cuda else 9  # driver not loaded
 
     def nvmlDeviceGetMigMode(self, handle, current, pending):  # noqa: N802
         current._obj.value = int(handle.value - 1 in self.parts)
@@ -91,7 +95,7 @@ class Library:
 
 def test_the_drivers_library_says_what_there_is():
     library = Library([H100, H100])
-    assert nvidia_devices(library) == Devices((H100, H100), "580.65.06", nvlink=True)
+    assert nvidia_devices(library) == Devices((H100, H100), "580.65.06", nvlink=True, cuda=(13, 0))
     assert library.open == 0
 
 
@@ -111,6 +115,82 @@ def test_a_driver_that_does_not_answer_is_no_machine_without_gpus(monkeypatch):
     with pytest.raises(NvmlError, match="999"):
         nvidia_devices(library)
     assert library.open == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "cuda"), [(12080, (12, 8)), (11040, (11, 4)), (13010, (13, 1)), (None, None)]
+)
+def test_the_driver_says_which_cuda_it_runs_or_that_is_not_known(said, cuda):
+    assert nvidia_devices(Library([H100], cuda=said)).cuda == cuda
+
+
+def test_a_driver_that_is_older_than_the_question_is_asked_all_else(monkeypatch):
+    monkeypatch.delattr(Library, "nvmlSystemGetCudaDriverVersion_v2")
+    assert nvidia_devices(Library([H100])) == Devices((H100,), "580.65.06")
+
+
+@pytest.mark.parametrize(
+    ("runs", "built", "refused"),
+    [
+        ((12, 8), (13, 0), True),
+        ((11, 8), (12, 4), True),
+        ((12, 2), (12, 9), False),  # within one major version the older driver will do
+        ((13, 0), (12, 8), False),
+        ((13, 0), (13, 2), False),
+        (None, (13, 0), False),
+        ((12, 8), None, False),
+    ],
+)
+def test_a_driver_is_too_old_only_where_the_engine_was_built_for_a_newer_major_version_of_cuda(
+    runs, built, refused
+):
+    found = misfits(Need(cuda=built), Seen(devices=Devices((H100,), "570.1", cuda=runs)))
+    assert [one.word for one in found] == (["Driver"] if refused else [])
+    if refused:
+        assert "570.1" in found[0].message
+        assert f"CUDA {runs[0]}: spec.engine.image" in found[0].remedy
+
+
+TORCH = "from typing import Optional\n\n__version__ = '2.13.0+cu130'\ncuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n"
+
+
+def image(root: Path, *torches: str) -> dict[str, str]:
+    """With the engine's program, and a torch beside it for each text; the environment that finds it."""
+    program = root / "bin/vllm"
+    program.parent.mkdir(parents=True)
+    program.touch(mode=0o755)
+    for number, text in enumerate(torches):
+        file = root / f"lib/python3.{12 + number}/site-packages/torch/version.py"
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    return {"PATH": str(program.parent)}
+
+
+@pytest.mark.parametrize(
+    ("torches", "built"),
+    [
+        ([TORCH], (13, 0)),
+        (["debug = False\ncuda = '12.4'\n"], (12, 4)),
+        (["__version__ = '2.13.0+rocm7.2'\ncuda: Optional[str] = None\nhip = '7.2'\n"], None),
+        ([TORCH, TORCH], (13, 0)),
+        ([TORCH, "cuda = '12.4'\n"], None),
+        ([], None),
+    ],
+)
+def test_an_engine_is_built_for_the_cuda_of_the_torch_beside_it_where_that_is_certain(
+    tmp_path, torches, built
+):
+    assert with_argv(Need(), ("vllm", "serve", "m"), image(tmp_path, *torches)).cuda == built
+
+
+def test_of_an_engine_that_brings_a_driver_or_is_another_program_nobody_knows_its_cuda(tmp_path):
+    found = image(tmp_path, TORCH)
+    assert (
+        with_argv(Need(), ("vllm", "serve", "m"), {**found, "VLLM_ENABLE_CUDA_COMPATIBILITY": "1"}).cuda
+        is None
+    )
+    assert with_argv(Need(), ("sh", "-c", "vllm serve m"), found).cuda is None
+    assert with_argv(Need(), ("vllm", "serve", "m"), {}).cuda is None
 
 
 def test_names_for_the_driver_are_those_of_the_real_library():
