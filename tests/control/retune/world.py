@@ -152,7 +152,7 @@ class World:
             name="set-a",
             pool="a",
             capacity=CAPACITY,
-            replicas=tuple(_replica(f"old-{i}", ReplicaState.READY, NOW - 9999) for i in range(left)),
+            replicas=tuple(replica(f"old-{i}", ReplicaState.READY, NOW - 9999) for i in range(left)),
         )
         return Scene(
             now=self.now,
@@ -192,10 +192,10 @@ class World:
     def _changed(self, place: int) -> Replica:
         since = self.changed_at[place]
         if not self.change.starts and self.now - since > START_S:
-            return _replica(f"new-{place}", ReplicaState.FAILED, since)
+            return replica(f"new-{place}", ReplicaState.FAILED, since)
         ready = self.now - since >= START_S
         state = ReplicaState.READY if ready else ReplicaState.STARTING
-        return replace(_replica(f"new-{place}", state, since), restarts=0 if place else self.died)
+        return replace(replica(f"new-{place}", state, since), restarts=0 if place else self.died)
 
     @property
     def at_old_settings(self) -> bool:
@@ -207,7 +207,7 @@ class World:
         return step is not None and step.phase is not Phase.DONE
 
 
-def _replica(name: str, state: ReplicaState, since: float) -> Replica:
+def replica(name: str, state: ReplicaState, since: float) -> Replica:
     return Replica(id=name, state=state, since=since, created=since)
 
 

@@ -156,8 +156,12 @@ def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         return Turned(memory=replace(memory, step=replace(step, since=scene.now)))
     if scene.now - step.since < ROLL_SHARE * scene.restarts.canary_seconds:
         return Turned(memory=replace(memory, step=step))
+    if not scene.data:
+        if scene.now > step.deadline:
+            return _back(scene, memory, step, "metrics went away while it was rolled out")
+        return Turned(memory=replace(memory, step=step))
     verdict = _verdict(scene, step)
-    if scene.data and verdict.answer is Answer.BAD:
+    if verdict.answer is Answer.BAD:
         return _back(scene, memory, step, verdict.why)
     return _further(scene, memory, step)
 
