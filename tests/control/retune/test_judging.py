@@ -91,6 +91,18 @@ def test_a_load_is_another_where_more_or_fewer_ask_and_not_where_fewer_are_answe
     assert comparable(replace(OLD_FIGURES, finished=finished, waiting=waiting), OLD_FIGURES) is same
 
 
+@pytest.mark.parametrize(("after", "finished", "answer"), [
+    (1.8, 2.0, Answer.GOOD),
+    (2.9, 2.0, Answer.BAD),
+    (1.8, 1.0, Answer.OPEN),  # who is given less answers sooner
+    (None, 2.0, Answer.OPEN),
+])  # fmt: skip
+def test_larger_steps_stay_where_first_tokens_come_sooner_for_it(after, finished, answer):
+    late = replace(OLD_FIGURES, ttft_p99=3.0)
+    larger = replace(late, ttft_p99=after, finished=finished, waiting=0.0)
+    assert judge(Symptom.LATE_FIRST, larger, late, PROMISED).answer is answer
+
+
 @pytest.mark.parametrize("field", ["errors", "preempted"])
 @pytest.mark.parametrize("symptom", [Symptom.CAPPED, Symptom.CUT_IN, Symptom.PREEMPTION])
 def test_what_only_the_others_say_is_unknown_of_the_change_and_not_zero(field, symptom):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plimsoll.control.retune import Consent, Knobs
 from plimsoll.control.retune.ladder import choose
 from plimsoll.control.retune.scene import applied, knobs_of
-from plimsoll.control.retune.symptoms import Symptom, seen
+from plimsoll.control.retune.symptoms import Symptom, scaling_first, seen
 from plimsoll.planning.settings import EngineSettings
 from tests.control.retune.world import OLD, PROMPTS, Behaviour, World
 
@@ -39,6 +39,18 @@ ROWS = [
     (Behaviour(preempted=0.0, waiting=9, kv=0.4), {"knobs": Knobs(max_sequences=32)}, Symptom.CAPPED),
     (Behaviour(preempted=0.0, waiting=9, kv=0.4), {"knobs": Knobs(max_sequences=64)}, None),
     (Behaviour(preempted=0.0), {}, None),
+    (
+        Behaviour(preempted=0.0, ttft=3.0, waiting=9, kv=0.4),
+        {"knobs": Knobs(max_sequences=64)},
+        Symptom.LATE_FIRST,
+    ),
+    (
+        Behaviour(preempted=0.0, ttft=3.0, waiting=9, kv=0.4),
+        {"knobs": Knobs(max_sequences=32)},
+        Symptom.CAPPED,
+    ),
+    (Behaviour(preempted=0.0, ttft=3.0, waiting=0, kv=0.4), {"knobs": Knobs(max_sequences=64)}, None),
+    (Behaviour(preempted=0.0, ttft=3.0, waiting=9, kv=0.8), {"knobs": Knobs(max_sequences=64)}, None),
 ]
 
 
@@ -173,6 +185,51 @@ def test_no_more_are_let_run_than_a_step_takes():
     choice = chosen(calm, knobs=knobs, planned={"maxSequences": "40"})
     assert choice.change is not None
     assert choice.change.after == "40"
+
+
+LATE_FIRST = Behaviour(preempted=0.0, ttft=3.0, waiting=9, kv=0.4, itl=0.05, itl_median=0.02)
+
+
+@pytest.mark.parametrize(
+    ("how", "planned", "after", "why"),
+    [
+        (LATE_FIRST, {}, None, "memory was planned for"),
+        (LATE_FIRST, {"maxBatchedTokens": "256"}, None, "memory was planned for"),
+        (LATE_FIRST, {"maxBatchedTokens": "900"}, "900", "the plan's own value"),
+        (
+            LATE_FIRST,
+            {"maxBatchedTokens": "2048"},
+            str(int(512 * (0.09 - 0.02) / (0.05 - 0.02))),
+            "within 100 ms",
+        ),
+        (replace(LATE_FIRST, itl=0.095), {"maxBatchedTokens": "2048"}, None, "no room"),
+    ],
+    ids=["as planned", "larger than planned", "to the plan's", "as far as gaps have room", "no room"],
+)
+def test_steps_that_were_cut_take_more_prompts_again_where_first_tokens_are_late_and_never_more_than_planned(
+    how, planned, after, why
+):
+    choice = chosen(how, consent=MAY_CUT, planned=planned, knobs=Knobs(max_sequences=64, batched_tokens=512))
+    assert (choice.change.after if choice.change else None) == after
+    assert why in (choice.change.why if choice.change else choice.refused[0])
+
+
+@pytest.mark.parametrize("running", [3, 30])
+def test_a_few_requests_that_fill_a_pool_are_for_a_person_and_no_reason_for_more_replicas(running):
+    scene = World(old=Behaviour(preempted=0.3), wants_more=True, more_replicas=True).scene()
+    few = tuple(replace(each, running=float(running)) for each in scene.signals.replicas)
+    scene = replace(scene, has_watermark=False, signals=replace(scene.signals, replicas=few))
+    what = seen(scene, changed_before=False)
+    assert what is not None
+    assert (scaling_first(scene, what.symptom) is None) is (running == 3)
+    said = "; ".join(choose(scene, what, barred={}).refused)
+    assert ("spec.memory.kvCacheDtype fp8" in said) is (running == 3)
+
+
+def test_first_tokens_that_are_late_are_cured_by_replicas_where_they_can_be_had():
+    scene = World(old=LATE_FIRST, wants_more=True, more_replicas=True).scene()
+    assert scaling_first(scene, Symptom.LATE_FIRST) is not None
+    assert scaling_first(replace(scene, more_replicas=False), Symptom.LATE_FIRST) is None
 
 
 def test_prompts_cut_in_only_by_leave():

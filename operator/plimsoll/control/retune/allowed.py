@@ -128,4 +128,4 @@ def _for_gaps(setting: str, memory: RetuneMemory) -> bool:
 
 def _way(symptom: str) -> bool:
     """Whether it asks for more to run at once."""
-    return symptom in {Symptom.CAPPED, Symptom.RELAXED}
+    return symptom in {Symptom.CAPPED, Symptom.RELAXED, Symptom.LATE_FIRST}

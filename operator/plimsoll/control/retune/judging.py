@@ -104,6 +104,13 @@ def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
                 slo.itl_p99_s is not None and new.itl_p99 <= slo.itl_p99_s
             )
             return _said(good, f"p99 between tokens {_ms(old.itl_p99)} to {_ms(new.itl_p99)}")
+        case Symptom.LATE_FIRST:
+            if new.ttft_p99 is None or old.ttft_p99 is None:
+                return Verdict(Answer.OPEN, "too few first tokens were seen")
+            if _given_less(new, old):
+                return _unproven(new, old, "who is given less answers sooner")
+            good = new.ttft_p99 <= 0.9 * old.ttft_p99
+            return _said(good, f"p99 of the first token {_ms(old.ttft_p99)} to {_ms(new.ttft_p99)}")
         case Symptom.CAPPED:
             if new.waiting is None or old.waiting is None:
                 return Verdict(Answer.OPEN, "nobody says how many requests wait")

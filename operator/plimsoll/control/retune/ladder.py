@@ -12,7 +12,7 @@ from functools import partial
 
 from plimsoll.control.retune import sizing
 from plimsoll.control.retune.scene import Scene
-from plimsoll.control.retune.symptoms import Seen, Symptom
+from plimsoll.control.retune.symptoms import Seen, Symptom, few_fill_it
 
 AIM = 0.2
 """Share of the preemptions that may be left: a rung that would leave more is not worth a restart."""
@@ -21,6 +21,12 @@ RELEASED = ("maxSequences", "watermark")
 """What a day of calm takes back; prompts cut in however calm the pool is."""
 BLOCK = 16
 """Tokens of a block where the engine does not say."""
+
+
+FOR_A_PERSON = (
+    "a few requests fill the pool, and neither replicas nor rungs make it larger: spec.memory.kvCacheDtype fp8, "
+    "more GPUs a replica (spec.topology) or a shorter spec.workload.contextTokens would"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +61,8 @@ def choose(scene: Scene, seen: Seen, *, barred: dict[str, str]) -> Choice:
             refused.append(f"{setting}: {found}")
         else:
             return Choice(change=found, refused=tuple(refused))
+    if seen.symptom in {Symptom.STORM, Symptom.PREEMPTION} and few_fill_it(scene):
+        refused.append(FOR_A_PERSON)
     return Choice(change=None, refused=tuple(refused))
 
 
@@ -66,6 +74,8 @@ def _rungs(scene: Scene, seen: Seen) -> list[tuple[str, Rung]]:
             return [("maxBatchedTokens", lambda: _smaller_steps(scene))]
         case Symptom.CAPPED:
             return [("maxSequences", lambda: _more(scene))]
+        case Symptom.LATE_FIRST:
+            return [("maxBatchedTokens", lambda: _larger_steps(scene))]
         case Symptom.RELAXED:
             return [(setting, partial(_release, scene, setting)) for setting in RELEASED]
     return [
@@ -189,6 +199,22 @@ def _smaller_steps(scene: Scene) -> Change | str:
         str(value),
         why if value <= wanted + 1 else f"{why}; no fewer than {value:,}: {highest}",
     )
+
+
+def _larger_steps(scene: Scene) -> Change | str:
+    """Back towards what was planned, where a retune made steps smaller: more than that asks for memory that nobody proved."""
+    itl, limit = scene.signals.latencies.itl, scene.slo.itl_p99_s
+    now, planned = scene.knobs.batched_tokens, int(scene.planned.get("maxBatchedTokens", 0))
+    if planned <= now:
+        return f"a step takes the {now:,} tokens that memory was planned for; a larger engine.maxBatchedTokens makes another plan"
+    value, why = planned, "it is set back to the plan's own value"
+    if limit is not None and itl is not None and itl.trusted:
+        room = sizing.longest_step(now, itl.p50, itl.p99, limit)
+        if room <= now:
+            return f"gaps between tokens of {1000 * itl.p99:.0f} ms leave no room for longer steps within {1000 * limit:.0f}"
+        if room < planned:
+            value, why = int(room), f"steps of {room:,.0f} tokens keep gaps within {1000 * limit:.0f} ms"
+    return _change(scene, "maxBatchedTokens", str(value), why)
 
 
 def _release(scene: Scene, setting: str) -> Change | str:

@@ -96,3 +96,10 @@ def step_tokens(full: float, quick_s: float, slow_s: float, limit_s: float) -> f
     if left <= 0:
         return None
     return full if slow_s - quick_s <= left else full * left / (slow_s - quick_s)
+
+
+def longest_step(now: float, quick_s: float, slow_s: float, limit_s: float) -> float:
+    """Tokens of a step that lasts as long as is promised, where one of `now` is the slow one."""
+    if slow_s <= quick_s:
+        return math.inf
+    return now * max(0.0, STEP_SHARE * limit_s - quick_s) / (slow_s - quick_s)

@@ -24,6 +24,8 @@ ROOMY: Final = 0.70
 QUICK: Final = 0.5
 """Share of the promised gap within which half of all gaps lie, where only some of them are too long."""
 AFTER_SCALING_S: Final = 300.0
+FEW: Final = 4
+"""Requests that fill a pool, of which each is huge."""
 
 
 class Symptom(StrEnum):
@@ -34,6 +36,8 @@ class Symptom(StrEnum):
     """Most gaps between tokens are short, and those with a prompt in them too long."""
     CAPPED = "capped"
     """Requests wait though the pool has room: fewer run than could."""
+    LATE_FIRST = "first tokens late"
+    """They wait though pool and cap have room: steps take in fewer prompts than come."""
     RELAXED = "relaxed"
     """An earlier change is no longer needed."""
 
@@ -61,6 +65,8 @@ def seen(scene: Scene, *, changed_before: bool) -> Seen | None:
         return replace(late, lasts_s=half)
     if capped := _capped(scene, kv):
         return Seen(symptom=Symptom.CAPPED, lasts_s=half, why=capped)
+    if late_first := _late_first(scene, preempted, kv):
+        return Seen(symptom=Symptom.LATE_FIRST, lasts_s=half, why=late_first)
     if changed_before and (relaxed := _relaxed(scene, preempted, kv)):
         return Seen(symptom=Symptom.RELAXED, lasts_s=DAY_S, why=relaxed)
     return None
@@ -68,20 +74,22 @@ def seen(scene: Scene, *, changed_before: bool) -> Seen | None:
 
 def scaling_first(scene: Scene, symptom: Symptom) -> str | None:
     """Why more replicas should cure it; None where a setting must."""
-    if (
-        symptom not in {Symptom.STORM, Symptom.PREEMPTION}
-        or (scene.signals.mean("kv_fraction") or 0.0) < FULL
-    ):
-        return None
-    running = scene.signals.mean("running")
-    if running is not None and running < 4:
+    if symptom in {Symptom.STORM, Symptom.PREEMPTION}:
         # A few huge requests fill a replica: beside more replicas each of them would be as crowded.
+        if (scene.signals.mean("kv_fraction") or 0.0) < FULL or few_fill_it(scene):
+            return None
+    elif symptom is not Symptom.LATE_FIRST:
         return None
     if scene.wants_more and scene.more_replicas:
         return "more replicas are wanted and can be had, and cure it without a restart"
     if scene.scaled_at is not None and scene.now - scene.scaled_at < scene.start_s + AFTER_SCALING_S:
         return "replicas were added just now"
     return None
+
+
+def few_fill_it(scene: Scene) -> bool:
+    running = scene.signals.mean("running")
+    return running is not None and running < FEW
 
 
 def _late_tokens(scene: Scene, preempted: float | None, kv: float | None) -> Seen | None:
@@ -122,6 +130,15 @@ def _capped(scene: Scene, kv: float | None) -> str | None:
     if itl is not None and limit is not None and itl.trusted and itl.p99 > 0.9 * limit:
         return None
     return f"{waiting:.0f} requests wait at {kv:.0%} of the pool, as only {scene.knobs.max_sequences} may run"
+
+
+def _late_first(scene: Scene, preempted: float | None, kv: float | None) -> str | None:
+    ttft, limit, waiting = scene.signals.latencies.ttft, scene.slo.ttft_p99_s, scene.signals.sum("waiting")
+    if ttft is None or limit is None or not ttft.trusted or ttft.p99 <= limit or not waiting:
+        return None
+    if kv is None or kv >= ROOMY or (preempted or 0.0) >= CALM or _near_cap(scene):
+        return None
+    return f"p99 of the first token is {ttft.p99:.1f} s of {limit:.1f}, and {waiting:.0f} requests wait at {kv:.0%} of the pool"
 
 
 def _near_cap(scene: Scene) -> bool:
