@@ -54,6 +54,11 @@ class Spread:
         """Of the log-normal distribution that is nearest; None where that is not known. Dear, and the same for several ticks."""
         return None if self.shape is None else self.shape.sigma
 
+    @cached_property
+    def shares(self) -> tuple[tuple[float, float], ...]:
+        """Of what was counted, and the values they have; all of it has the 99th percentile's where no shape is known."""
+        return ((1.0, self.p99),) if self.shape is None else tuple(self.shape.shares())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latencies:

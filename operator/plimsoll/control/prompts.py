@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Final
 
@@ -36,6 +37,8 @@ FULL_LEAST, FULL_MOST = 0.30, 0.95
 """Bounds of how full steps may be: near the whole of it any error of what was learned is a queue."""
 HALVINGS: Final = 8
 """Of what lies between these, until what is left says nothing."""
+KNOWN_MOST: Final = 2**15
+"""Answers that are remembered: of as many deployments as one operator has, and of the minute before."""
 SPREAD_WEIGHT, SKEW_WEIGHT = 1 / 30, 1 / 15
 """Of the newest minute."""
 SKEW_FIRST, SKEW_MOST = 1.2, 2.0
@@ -107,24 +110,30 @@ def within_limit(
     more than a decade somewhat more are late, as waits then have a longer tail than the one that is reckoned with.
     """
     lumps = LUMPS_FIRST * capacity.input_tokens if memory.lumps is None else memory.lumps
-    unit = max(1.0, lumps) / most / 2
+    full = _fullest(_aim(memory), max(1.0, lumps) / most / 2, most, ttft_s, _prompts(signals, capacity))
+    # The only one there is no busier than the mean one.
+    return full if signals.live == 1 else full / memory.skew
+
+
+@lru_cache(maxsize=KNOWN_MOST)
+def _fullest(
+    aim: float, unit: float, most: float, ttft_s: float, lengths: tuple[tuple[float, float], ...]
+) -> float:
+    """Share of the most at which so many are late. Dear, and the same for several ticks: what it is told changes once a minute."""
     left = [
-        (share, max(WAIT_SHARE_LEAST * ttft_s, ttft_s - tokens / most) / unit)
-        for share, tokens in _prompts(signals, capacity)
+        (share, max(WAIT_SHARE_LEAST * ttft_s, ttft_s - tokens / most) / unit) for share, tokens in lengths
     ]
 
     def late(full: float) -> float:
         """The tail of a wait: full x exp(-2 (1 - full) t / variance a second of work)."""
-        return full * sum(share * math.exp((full - 1) * units) for share, units in left)
+        return full * sum([share * math.exp((full - 1) * units) for share, units in left])
 
-    aim = _aim(memory)
     full, step = FULL_LEAST, FULL_MOST - FULL_LEAST
     for _ in range(HALVINGS):
         step /= 2
         if late(full + step) <= aim:
             full += step
-    # The only one there is no busier than the mean one.
-    return full if signals.live == 1 else full / memory.skew
+    return full
 
 
 def _aim(memory: StepMemory) -> float:
@@ -163,12 +172,10 @@ def _lengths(signals: Signals, capacity: Capacity) -> tuple[float, float]:
     )
 
 
-def _prompts(signals: Signals, capacity: Capacity) -> list[tuple[float, float]]:
+def _prompts(signals: Signals, capacity: Capacity) -> tuple[tuple[float, float], ...]:
     """Shares of all prompts, and their lengths: as seen, else as planned."""
     prompt = signals.latencies.prompt
-    if prompt is None or not prompt.trusted:
-        return [(1.0, capacity.input_tokens)]
-    return [(1.0, prompt.p99)] if prompt.shape is None else prompt.shape.shares()
+    return prompt.shares if prompt is not None and prompt.trusted else ((1.0, capacity.input_tokens),)
 
 
 def _fresh(signals: Signals) -> float:

@@ -192,8 +192,13 @@ def _base(track: Track, span: float) -> PodSample | None:
     return next((sample for sample in reversed(track.samples) if sample.at <= until), track.samples[0])
 
 
+_SILENT: Final = PodSample(pod="", at=0.0)
+"""Stands for the earlier sample of a replica that was seen once: nothing is gained since it."""
+
+
 def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
     last, base, recent = track.samples[-1], _base(track, RATE_S), _base(track, RECENT_S)
+    before, lately = base or _SILENT, recent or _SILENT
     held = _inflights(track)
     return ReplicaSignals(
         replica=pod,
@@ -205,38 +210,37 @@ def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
         block_size=last.block_size,
         max_num_seqs=last.max_num_seqs,
         span_s=0.0 if base is None else last.at - base.at,
-        preemptions=_gained("preemptions", last, base),
-        finished=_gained("finished", last, base),
-        errors=_gained("errors", last, base),
-        prompt_tokens=_gained("prompt_tokens", last, base),
-        generation_tokens=_gained("generation_tokens", last, base),
-        prefix_queries=_gained("prefix_queries", last, base),
-        prefix_hits=_gained("prefix_hits", last, base),
-        arrived=_arrived(last, base),
-        recently=_arrived(last, recent),
-        recent_prompt_tokens=_gained("prompt_tokens", last, recent),
+        preemptions=_gained(last.preemptions, before.preemptions),
+        finished=_gained(last.finished, before.finished),
+        errors=_gained(last.errors, before.errors),
+        prompt_tokens=_gained(last.prompt_tokens, before.prompt_tokens),
+        generation_tokens=_gained(last.generation_tokens, before.generation_tokens),
+        prefix_queries=_gained(last.prefix_queries, before.prefix_queries),
+        prefix_hits=_gained(last.prefix_hits, before.prefix_hits),
+        arrived=_arrived(last, before),
+        recently=_arrived(last, lately),
+        recent_prompt_tokens=_gained(last.prompt_tokens, lately.prompt_tokens),
         recent_span_s=0.0 if recent is None else last.at - recent.at,
         inflight_mean=_mean([value for at, value in held if at >= last.at - RATE_S]),
         inflight_most=max([value for _, value in held], default=None),
     )
 
 
-def _gained(name: str, last: PodSample, base: PodSample | None) -> float | None:
-    new, old = getattr(last, name), getattr(base, name) if base is not None else None
-    return None if new is None or old is None else max(0.0, new - old)
+def _gained(new: float | None, old: float | None) -> float | None:
+    return None if new is None or old is None else new - old if new > old else 0.0
 
 
-def _arrived(last: PodSample, base: PodSample | None) -> float | None:
+def _arrived(last: PodSample, base: PodSample) -> float | None:
     """Those turned away came too: a full queue would hide how much more is asked for."""
-    finished, errors = _gained("finished", last, base), _gained("errors", last, base)
-    if finished is None or base is None:
+    finished = _gained(last.finished, base.finished)
+    if finished is None:
         return None
-    return finished + (errors or 0.0) + _more("running", last, base) + _more("waiting", last, base)
+    refused = _gained(last.errors, base.errors) or 0.0
+    return finished + refused + _more(last.running, base.running) + _more(last.waiting, base.waiting)
 
 
-def _more(gauge: str, last: PodSample, base: PodSample) -> float:
-    new, old = getattr(last, gauge), getattr(base, gauge)
-    return 0.0 if new is None or old is None else float(new - old)
+def _more(new: float | None, old: float | None) -> float:
+    return 0.0 if new is None or old is None else new - old
 
 
 def _together(running: float | None, waiting: float | None) -> float | None:
