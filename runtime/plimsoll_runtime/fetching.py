@@ -15,6 +15,7 @@ from plimsoll_runtime.address import value_of
 
 GIB = 1 << 30
 MIB = 1 << 20
+KIB = 1 << 10
 WINDOW_SECONDS = 30.0
 """Over which the rate is taken."""
 STALLED_SECONDS = 120.0
@@ -39,17 +40,25 @@ class Progress(NamedTuple):
         return max(0, self.total - self.done) // self.rate
 
     def text(self) -> str:
-        total = "" if self.total is None else f" of {self.total / GIB:.1f}"
-        rate = "" if not self.rate else f", {self.rate / MIB:.0f} MiB/s"
+        size, unit = (GIB, "GiB") if (self.total or self.done) >= GIB else (MIB, "MiB")
+        total = "" if self.total is None else f" of {self.total / size:.1f}"
+        rate = "" if not self.rate else f", {_rate(self.rate)}"
         left = ""
         seconds = self.left()
         if seconds:
-            left = f", {_minutes(seconds)} left"
-        return f"fetching the model: {self.done / GIB:.1f}{total} GiB{rate}{left}"
+            left = f", {_span(seconds)} left"
+        return f"fetching the model: {self.done / size:.1f}{total} {unit}{rate}{left}"
 
 
-def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+def _rate(speed: int) -> str:
+    return f"{speed / MIB:.0f} MiB/s" if speed >= MIB else f"{speed / KIB:.0f} KiB/s"
+
+
+def _span(seconds: float) -> str:
+    for length, name, most in ((1, "s", 90), (60, "min", 90), (3600, "h", 48)):
+        if seconds < most * length:
+            return f"{seconds / length:.0f} {name}"
+    return f"{seconds / 86400:.0f} days"
 
 
 def folder_of(argv: Sequence[str], environment: Mapping[str, str]) -> Path | None:

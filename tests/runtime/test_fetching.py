@@ -92,6 +92,9 @@ def test_a_file_that_was_made_at_full_length_counts_what_is_in_it(tmp_path):
             "fetching the model: 11.0 of 12.0 GiB, 100 MiB/s, 10 s left",
         ),
         (Progress(3 * GIB, None, None), "fetching the model: 3.0 GiB"),
+        (Progress(5 << 20, 10 << 20, 2 << 20), "fetching the model: 5.0 of 10.0 MiB, 2 MiB/s, 2 s left"),
+        (Progress(0, 12 * GIB, 1 << 20), "fetching the model: 0.0 of 12.0 GiB, 1 MiB/s, 3 h left"),
+        (Progress(0, 12 * GIB, 40 << 10), "fetching the model: 0.0 of 12.0 GiB, 40 KiB/s, 4 days left"),
     ],
 )
 def test_progress_in_words(progress, text):
