@@ -11,6 +11,7 @@ from plimsoll.facts.engines import (
     engine_names,
     engine_profile,
 )
+from plimsoll.prometheus.vocabulary import COUNTERS
 
 GIB = 1 << 30
 
@@ -144,3 +145,13 @@ def test_an_unknown_engine_names_the_known_ones():
 def test_releases_are_listed_in_the_order_they_appeared():
     days = list(engine_profile("vllm").releases.values())
     assert all(earlier < later for earlier, later in pairwise(days))
+
+
+@pytest.mark.parametrize(
+    "said", [engine_facts("vllm").metrics, engine_profile("sglang").metrics], ids=["vllm", "sglang"]
+)
+def test_what_is_read_as_a_counter_is_exported_as_one(said):
+    """Both are exported from Python, whose client ends the name of each counter so: of a gauge an increase means nothing."""
+    names = [name for word in COUNTERS for name in said.get(word, ())]
+    assert len(names) >= 4
+    assert [name for name in names if not name.endswith("_total")] == []
