@@ -50,9 +50,9 @@ demo-down: setup ## end the demonstration's cluster, and leave nothing of it
 shown = { printf '\n$$ plimsoll %s\n' "$(1)"; $(BIN)/plimsoll $(1) || [ $$? -eq 2 ]; }
 
 # The programs come first and by themselves: what takes minutes is told while it happens, which pytest would hold back. A file's tests
-# share a cluster, so they stay together and in their order.
+# share a cluster, so they stay together and in their order. What needs the engine's own parsers is test-parser's.
 test: setup ## run the tests, on a real API server with simulated nodes too; the first time builds it, for 10 minutes or so
-	$(BIN)/pytest -n 2 -q
+	$(BIN)/pytest -n 2 -q --ignore=tests/real_parser
 	@cd e2e && ../$(BIN)/python -m cluster programs --simulated
 	$(BIN)/pytest e2e -n 2 --dist loadfile -q -m "not real_node and not real_engine and not real_store"
 
@@ -64,8 +64,8 @@ e2e: setup ## run the tests on real nodes, with the real engine and with real se
 	-@cd e2e && ../$(BIN)/python -m cluster.engine
 	$(BIN)/pytest e2e -q -m "real_node or real_engine or real_store"
 
-test-parser: setup ## judge command lines by the engine's own parsers (downloads 0.6 GB, minutes)
-	$(BIN)/python -m tests.real_parser.setup
+test-parser: setup ## judge command lines by the engine's own parsers (downloads 0.6 GB beside the engine, minutes)
+	@PYTHONPATH=e2e $(BIN)/python -m tests.real_parser.setup
 	$(BIN)/pytest -q tests/real_parser
 
 lint: setup ## ruff, mypy and the import rules of the rooms

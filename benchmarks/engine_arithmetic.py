@@ -198,7 +198,7 @@ def _counted(groups: Sequence[str]) -> str:
 
 def ask(cases: Sequence[Case], place: Path, version: str) -> Iterator[dict[str, Any]]:
     """The engine's answers, as they come."""
-    command = [str(place / "venv" / "bin" / "python"), str(SCRIPT), str(place / f"vllm-{version}")]
+    command = [str(setup.python(place)), str(SCRIPT), str(setup.source(place, version))]
     with tempfile.TemporaryFile("w+") as questions:
         json.dump([case.question() for case in cases], questions)
         questions.seek(0)

@@ -2,20 +2,20 @@
 # mypy: ignore-errors
 """Ask vLLM's own argument parser about command lines; runs inside the environment that setup.py makes.
 
-Two questions, both answered as JSON on standard output:
+    judge.py FOLDER
 
-    judge.py FOLDER          standard input: a list of argv lists (the words behind `vllm serve`);
-                             answer: for each the stage that refused it (parse, validate, build, config) or null, its message,
-                             and the arguments that differ from the defaults
-    judge.py FOLDER --config MODEL
-                             the same and one stage more (config): the engine's whole configuration is made, with the
-                             model in folder MODEL (a config.json is enough) in the place of the one that was named
-    judge.py FOLDER --flags  the parser's flags, in the form of the bundled lists
-    judge.py FOLDER --environment
-                             the variables that this version reads
+FOLDER holds the unpacked `vllm` package. To start takes ten seconds, so it stays and answers: a question is a line of JSON on standard
+input, its answer a line of JSON on standard output.
 
-FOLDER holds the unpacked `vllm` package. Nothing here needs a GPU: the platform is told to be the CPU, which vLLM takes
-from its version's name, so the version is given that name before anything is imported.
+    {"ask": "lines", "lines": [...]}   of argv lists (the words behind `vllm serve`): for each the stage that refused it (parse, validate,
+                                       build) or null, its message, and the arguments that differ from the defaults
+    {"ask": "configurations", ...}     the same and one stage more (config): the engine's whole configuration is made, so a model must be
+                                       there, in a folder (a config.json is enough)
+    {"ask": "flags"}                   the parser's flags, in the form of the bundled lists
+    {"ask": "environment"}             the variables that this version reads
+
+Nothing here needs a GPU: the platform is told to be the CPU, which vLLM takes from its version's name, so the version is given that
+name before anything is imported.
 """
 
 import contextlib
@@ -30,22 +30,23 @@ sys.path.append(str(Path(__file__).parents[2] / "operator" / "plimsoll" / "cli")
 import engine_script
 
 
-def prepare_children(folder):
+def prepare_children(folder, scratch):
     """To make a configuration vLLM asks a Python of its own about the model's class; it must see the same version."""
-    hook = tempfile.mkdtemp()
-    Path(hook, "sitecustomize.py").write_text(
+    Path(scratch, "sitecustomize.py").write_text(
         "import importlib.metadata as metadata\n"
         "genuine = metadata.version\n"
-        "metadata.version = lambda name: genuine(name) + ('+cpu' if name.lower() == 'vllm' else '')\n"
+        "metadata.version = lambda name: genuine(name).partition('+')[0] + ('+cpu' if name.lower() == 'vllm' else '')\n"
     )
-    os.environ["PYTHONPATH"] = os.pathsep.join((hook, folder))
-    os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+    os.environ["PYTHONPATH"] = os.pathsep.join((scratch, folder))
+    os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "VLLM_CACHE_ROOT": scratch}
 
 
-def judged(words, top, serve, command, model=None):
+def judged(words, top, serve, command, *, configured):
+    from huggingface_hub import constants
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.usage.usage_lib import UsageContext
 
+    constants.HF_HUB_OFFLINE = configured  # without it names of models would be looked up in the cache
     defaults = {action.dest: action.default for action in serve._actions}
     stage, complaint = "parse", io.StringIO()
     try:
@@ -54,9 +55,10 @@ def judged(words, top, serve, command, model=None):
             stage = "validate"
             command.validate(told)
             stage = "build"
-            told.model = model or told.model
+            if configured:
+                told.model = told.model_tag
             engine = AsyncEngineArgs.from_cli_args(told)
-            if model is not None:
+            if configured:
                 stage = "config"
                 engine.create_engine_config(usage_context=UsageContext.OPENAI_API_SERVER)
     except SystemExit:
@@ -67,23 +69,28 @@ def judged(words, top, serve, command, model=None):
     return {"stage": None, "message": "", "set": sorted(changed)}
 
 
+def answered(question, top, serve, command):
+    match question["ask"]:
+        case "flags":
+            return engine_script.flags_of(serve)
+        case "environment":
+            return engine_script.variables()
+        case asked:
+            configured = asked == "configurations"
+            return [judged(words, top, serve, command, configured=configured) for words in question["lines"]]
+
+
 def main():
     folder = str(Path(sys.argv[1]).resolve())
     engine_script.prepare(folder)
-    model = sys.argv[sys.argv.index("--config") + 1] if "--config" in sys.argv else None
-    if model is not None:
-        prepare_children(folder)
-    answer = os.fdopen(os.dup(1), "w")
+    answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what vLLM prints by itself goes elsewhere
-    if "--environment" in sys.argv:
-        json.dump(engine_script.variables(), answer)
-    else:
+    with tempfile.TemporaryDirectory() as scratch:
+        prepare_children(folder, scratch)
         top, serve, command = engine_script.parsers()
-        if "--flags" in sys.argv:
-            json.dump(engine_script.flags_of(serve), answer)
-        else:
-            json.dump([judged(words, top, serve, command, model) for words in json.load(sys.stdin)], answer)
-    answer.flush()
+        for question in sys.stdin:
+            answers.write(json.dumps(answered(json.loads(question), top, serve, command)) + "\n")
+            answers.flush()
 
 
 if __name__ == "__main__":

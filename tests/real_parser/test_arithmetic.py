@@ -1,18 +1,13 @@
 """The ledger's arithmetic against vLLM's own, done without a GPU: one model of each kind of cache.
 
-Left out where the parsers' environment is not there, as are the tests of command lines. The whole catalogue, and what differs of
-it, is `benchmarks/engine_arithmetic.py`.
+The whole catalogue, and what differs of it, is `benchmarks/engine_arithmetic.py`.
 """
 
 import pytest
 
 import engine_arithmetic as arithmetic
 from plimsoll.facts.gpus import gpu_named
-from tests.real_parser import setup
 
-PLACE = setup.folder()
-REASON = setup.missing(PLACE)
-pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no vLLM: {REASON}; run `make test-parser`")
 ALIKE = (
     "Qwen/Qwen3-8B",
     "Qwen/Qwen3-30B-A3B",
@@ -26,7 +21,7 @@ IN_CACHE = ("openai/gpt-oss-20b", "Qwen/Qwen3-Next-80B-A3B-Instruct")
 
 
 @pytest.mark.parametrize("version", ["0.33.0", "0.20.2"])
-def test_blocks_tokens_and_weight_bytes_are_what_the_engine_counts_itself(version):
+def test_blocks_tokens_and_weight_bytes_are_what_the_engine_counts_itself(place, version):
     cases = [
         arithmetic.Case(
             name=name,
@@ -41,7 +36,7 @@ def test_blocks_tokens_and_weight_bytes_are_what_the_engine_counts_itself(versio
         for name, model in arithmetic.distinct((*ALIKE, *IN_CACHE))
         for kv in ("auto", "fp8")
     ]
-    answers = list(arithmetic.ask(cases, PLACE, version))
+    answers = list(arithmetic.ask(cases, place, version))
     assert len(answers) == len(cases)
     verdicts = [arithmetic.judged(case, answer) for case, answer in zip(cases, answers, strict=True)]
     assert [(one.case.title, one.refused) for one in verdicts if one.refused] == []

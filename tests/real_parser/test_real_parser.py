@@ -1,6 +1,6 @@
 """What is believed of vLLM's command line, against vLLM's own parsers of the listed versions.
 
-Left out where their environment is not there; `make test-parser` makes it and then runs these tests.
+`make test-parser` makes their environment and then runs these tests.
 """
 
 import shlex
@@ -25,37 +25,31 @@ from plimsoll.facts.models import lookup
 from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.planning.settings import LoraSlots
 from tests.engines.sets import chosen
-from tests.real_parser import regenerate, setup
+from tests.real_parser import asking, regenerate, setup
 
 HERE = Path(__file__).parent
-PLACE = setup.folder()
-REASON = setup.missing(PLACE)
-pytestmark = pytest.mark.skipif(
-    REASON is not None, reason=f"no vLLM parsers: {REASON}; run `make test-parser`"
-)
 SAMPLES = HERE.parent / "samples" / "import"
 VERSIONS = listed_versions("vllm")
 
 
+def test_a_parser_is_asked_of_every_version_whose_flags_are_bundled():
+    assert set(setup.VERSIONS) == set(VERSIONS)
+
+
 @pytest.fixture(scope="session")
-def judge():
-    """Verdicts on many command lines at once: starting a parser takes ten seconds."""
-
-    def ask(version, lines):
-        return regenerate.ask(PLACE, version, told=lines)
-
-    return ask
+def judge(parsers):
+    return lambda version, lines: parsers(version).verdicts(lines)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_bundled_lists_are_the_parsers_own(version):
-    for name, text in regenerate.expected(PLACE, version).items():
+def test_the_bundled_lists_are_the_parsers_own(parsers, version):
+    for name, text in regenerate.expected(parsers(version), version).items():
         assert (regenerate.LISTS / name).read_text("utf-8") == text, name
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_an_image_says_of_itself_is_what_is_bundled_of_its_version(version):
-    file, _ = describe(read_told(regenerate.told(PLACE, version)))
+def test_what_an_image_says_of_itself_is_what_is_bundled_of_its_version(place, version):
+    file, _ = describe(read_told(asking.told(place, version)))
     bundled = engine_facts("vllm", version)
     assert dict(flag_table(file.flags)) == dict(bundled.flags)
     assert set(file.environment) == bundled.environment

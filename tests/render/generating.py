@@ -2,9 +2,10 @@
 
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.model import ModelSpec
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.planning.layouts.layout import Layout
@@ -30,6 +31,25 @@ RANKED = (
     (1, 4, Layout(tensor=4, expert_parallel=True)),
     (1, 8, Layout(tensor=8, decode_context=2)),
 )
+ALONE: tuple[dict[str, Any], ...] = (
+    {"vendor": "amd", "gpu": "MI300X", "resource": "amd.com/gpu"},
+    {"gpu": "H100-SXM-80GB 3g.40gb", "resource": "nvidia.com/mig-3g.40gb", "partition": "3g.40gb"},
+    {"vendor": "cpu", "gpu": "CPU-AMX", "resource": "cpu", "kv_cache_bytes": 4 * 2**30},
+)
+"""Hardware of another kind, on which a replica has one device."""
+LOAD_FORMATS = tuple(
+    word
+    for word in get_args(get_args(ModelSpec.model_fields["load_format"].annotation)[0])
+    if isinstance(word, str)
+)
+ROPES = (
+    RopeScaling(kind="yarn", factor="2.0", original=32768, theta=1e6),
+    RopeScaling(kind="dynamic", factor="2.0", theta=1e6),
+    RopeScaling(kind="linear", factor="4.0", nested=True),
+)
+VOLUMES: tuple[dict[str, Any], ...] = (
+    {"claim": {"name": "c"}}, {"claimTemplate": {}}, {"emptyDir": {}}, {"image": {"reference": "registry.example/weights:1"}},
+)  # fmt: skip
 SOURCES = (
     "hf://{0}", "{0}", "modelscope://{0}", "s3://bucket/{0}", "pvc://claim/{0}", "oci://registry.example/{0}:1", "/opt/{0}",
 )  # fmt: skip
@@ -41,8 +61,13 @@ def generated(count: int, facts: EngineFacts, seed: int = 7) -> Iterator[tuple[L
     for _ in range(count):
         mixture = draw.random() < 0.35
         pods, devices, layout = draw.choice(RANKED if mixture else LAYOUTS)
+        shape: dict[str, Any] = {"pods": pods, "devices": devices, "layout": layout}
+        if layout == Layout() and draw.random() < 0.5:
+            shape |= draw.choice(ALONE)
         spec = _spec(draw, facts, mixture)
-        yield resource(**spec), _entry(draw, spec, pods=pods, devices=devices, layout=layout), mixture
+        if shape.get("vendor") == "cpu":
+            spec["topology"] = spec.get("topology", {}) | {"cpu": {}}
+        yield resource(**spec), _entry(draw, spec, **shape), mixture
 
 
 def _sometimes(draw: random.Random, share: float, value: Any) -> Any:
@@ -64,7 +89,7 @@ def _spec(draw: random.Random, facts: EngineFacts, mixture: bool) -> dict[str, A
             "tokenizer": _sometimes(draw, 0.1, "hf://Qwen/Qwen3-8B") if hub else None,
             "tokenSecret": _sometimes(draw, 0.2, {"name": "hub"}),
             "trustRemoteCode": _sometimes(draw, 0.1, True),
-            "loadFormat": _sometimes(draw, 0.3, draw.choice(["auto", "safetensors", "runai_streamer", "dummy", "sharded_state"])),
+            "loadFormat": _sometimes(draw, 0.3, draw.choice(LOAD_FORMATS)),
         },
         "engine": {
             "attentionBackend": _sometimes(draw, 0.2, draw.choice(_values(facts, "--attention-backend"))),
@@ -81,8 +106,9 @@ def _spec(draw: random.Random, facts: EngineFacts, mixture: bool) -> dict[str, A
         "adapters": _sometimes(draw, 0.2, {
             "items": [{"name": "a", "source": "pvc://claim/a"}, {"name": "b", "source": "/opt/b"}],
             "runtimeLoading": _sometimes(draw, 0.5, True),
+            "tokenSecret": _sometimes(draw, 0.4, {"name": "adapters"}),
         }),
-        "multimodal": _sometimes(draw, 0.2, draw.choice([{"images": 4, "videos": 0}, {"textOnly": True}, {"allowedDomains": ["a.example"]}])),
+        "multimodal": _sometimes(draw, 0.2, draw.choice([{"images": 4, "videos": 0, "audios": 1}, {"textOnly": True}, {"allowedDomains": ["a.example"]}])),
         "topology": {
             "executor": _sometimes(draw, 0.3, draw.choice(["mp", "ray"])),
             "dataMode": _sometimes(draw, 0.6, draw.choice(["internal", "hybrid", "external"])) if mixture else None,
@@ -96,7 +122,7 @@ def _spec(draw: random.Random, facts: EngineFacts, mixture: bool) -> dict[str, A
             "corsOrigins": _sometimes(draw, 0.2, ["https://a.example"]),
         },
         "rollout": {"drainSeconds": _sometimes(draw, 0.3, draw.choice([0, 60, 600]))},
-        "storage": {"weights": _sometimes(draw, 0.3, draw.choice([{"claim": {"name": "c"}}, {"claimTemplate": {}}, {"emptyDir": {}}]))},
+        "storage": {"weights": _sometimes(draw, 0.3, draw.choice(VOLUMES))},
     }  # fmt: skip
     if draw.random() < 0.15:
         asked["model"]["task"] = draw.choice(["embed", "rerank", "classify"])
@@ -110,6 +136,7 @@ def _generating(draw: random.Random, facts: EngineFacts) -> dict[str, Any]:
     speculation = draw.choice(
         [
             {"method": "ngram", "tokens": 4, "lookupMax": 4, "lookupMin": 2},
+            {"method": "eagle", "model": "/opt/head"},
             {"method": "eagle3", "model": "/opt/head", "tensor": 1},
             {"method": "draft", "model": "pvc://claim/draft", "revision": "main"},
             {"method": "mtp"},
@@ -121,7 +148,7 @@ def _generating(draw: random.Random, facts: EngineFacts) -> dict[str, Any]:
             draw, 0.3, {"parser": draw.choice(_values(facts, "--tool-call-parser")), "autoChoice": draw.random() < 0.7}
         ),
         "reasoning": _sometimes(draw, 0.3, {"parser": draw.choice(_values(facts, "--reasoning-parser"))}),
-        "structuredOutput": _sometimes(draw, 0.2, {"backend": draw.choice(["auto", "xgrammar", "guidance"])}),
+        "structuredOutput": _sometimes(draw, 0.2, {"backend": draw.choice(["auto", "xgrammar", "guidance", "outlines"])}),
         "chatTemplate": _sometimes(draw, 0.2, {"inline": "{{ messages }}"}),
     }  # fmt: skip
 
@@ -144,11 +171,11 @@ def _entry(draw: random.Random, spec: dict[str, Any], **shape: Any) -> PlanSet:
         "max_queued_requests": _sometimes(draw, 0.4, 50),
         "lora": LoraSlots(max_loras=2, max_rank=16, max_cpu_loras=2) if spec.get("adapters") else None,
         "speculation": Speculation(method=wish["method"], tokens=wish.get("tokens", 2)) if wish else None,
-        "rope": _sometimes(draw, 0.1, RopeScaling(kind="yarn", factor="2.0", original=4096, theta=1e6)),
+        "rope": _sometimes(draw, 0.1, draw.choice(ROPES)),
         "kv_offload_bytes": 8 * 2**30 if spec.get("memory", {}).get("kvOffload") else 0,
         "weight_offload_bytes": draw.choice([0, 0, 0, 2 * 2**30]),
     }
-    return entry(replicas=1, **shape, **settings)
+    return entry(replicas=1, **(settings | shape))
 
 
 def _kept(asked: Any) -> Any:
