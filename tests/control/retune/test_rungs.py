@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.control.retune import Consent, Knobs
+from plimsoll.control.retune import Consent, Event, Knobs, RetuneMemory, advance
 from plimsoll.control.retune.ladder import choose
 from plimsoll.control.retune.scene import applied, knobs_of
 from plimsoll.control.retune.symptoms import Symptom, scaling_first, seen
@@ -222,8 +222,26 @@ def test_a_few_requests_that_fill_a_pool_are_for_a_person_and_no_reason_for_more
     what = seen(scene, changed_before=False)
     assert what is not None
     assert (scaling_first(scene, what.symptom) is None) is (running == 3)
-    said = "; ".join(choose(scene, what, barred={}).refused)
-    assert ("spec.memory.kvCacheDtype fp8" in said) is (running == 3)
+    choice = choose(replace(scene, consent=Consent(allowed=("watermark",))), what, barred={})
+    assert (choice.advice is not None) is (running == 3)
+
+
+def test_a_larger_pool_is_said_once_to_be_for_a_person_where_a_few_requests_fill_it():
+    consent = Consent(allowed=("watermark",))
+    scene = World(old=Behaviour(preempted=0.3), consent=consent, has_watermark=False).scene()
+    few = tuple(replace(each, running=3.0) for each in scene.signals.replicas)
+    scene = replace(scene, signals=replace(scene.signals, replicas=few))
+    memory = RetuneMemory()
+    events: list[Event] = []
+    for tick in range(20):
+        turned = advance(replace(scene, now=scene.now + 30 * tick), memory)
+        memory, events = turned.memory, [*events, *turned.events]
+    (event,) = events
+    assert (event.reason, memory.step) == ("RetuneSuggested", None)
+    assert "for a person, nothing is changed" in event.message
+    assert "spec.memory.kvCacheDtype fp8" in event.message
+    assert memory.suggested is not None
+    assert not memory.suggested.tried
 
 
 def test_first_tokens_that_are_late_are_cured_by_replicas_where_they_can_be_had():

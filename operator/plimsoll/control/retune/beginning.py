@@ -39,7 +39,12 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
         return Turned(memory=memory, why_not=f"{what.why}; {no.message}")
     choice = choose(scene, what, barred=barred(scene, memory, what.symptom))
     if choice.change is None:
-        return Turned(memory=memory, why_not=f"{what.why}; no rung helps: {'; '.join(choice.refused)}")
+        why = f"{what.why}; no rung helps: {'; '.join(choice.refused)}"
+        if choice.advice is not None:
+            return _suggested(
+                scene, memory, what, choice.advice, why=f"{why}; {choice.advice.why}", said="for a person"
+            )
+        return Turned(memory=memory, why_not=why)
     return _begun(scene, memory, what, choice, choice.change)
 
 
@@ -50,11 +55,10 @@ def _moved(scene: Scene) -> bool:
 def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, change: Change) -> Turned:
     passed_over = f"; passed over: {'; '.join(choice.refused)}" if choice.refused else ""
     why = f"{what.why}. {change.setting} {change.before} to {change.after}: {change.why}{passed_over}"
-    identity = f"{change.setting}-{memory.count + 1}"
     if scene.consent.mode == "dryRun":
-        return _suggested(scene, memory, what, change, why=why, identity=identity)
+        return _suggested(scene, memory, what, change, why=why, said="a dry run")
     step = Step(
-        id=identity,
+        id=_identity(change, memory),
         set=scene.serving.name,
         setting=change.setting,
         before=change.before,
@@ -74,15 +78,20 @@ def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, chang
     return Turned(memory=memory, events=(Event(reason="RetunePlanned", message=why),))
 
 
+def _identity(change: Change, memory: RetuneMemory) -> str:
+    return f"{change.setting}-{memory.count + 1}"
+
+
 def _suggested(
-    scene: Scene, memory: RetuneMemory, what: Seen, change: Change, *, why: str, identity: str
+    scene: Scene, memory: RetuneMemory, what: Seen, change: Change, *, why: str, said: str
 ) -> Turned:
+    """Once a while, as what is said of it is kept."""
     last = memory.suggested
     same = last is not None and (last.setting, last.after) == (change.setting, change.after)
     if last is not None and same and scene.now - last.began < scene.restarts.retry_after_seconds:
-        return Turned(memory=memory, why_not=f"a dry run: {why}")
+        return Turned(memory=memory, why_not=f"{said}: {why}")
     suggested = Past(
-        id=identity,
+        id=_identity(change, memory),
         setting=change.setting,
         before=change.before,
         after=change.after,
@@ -93,5 +102,5 @@ def _suggested(
         reason=why,
         tried=False,
     )
-    event = Event(reason="RetuneSuggested", message=f"a dry run, nothing is changed: {why}")
-    return Turned(memory=replace(memory, suggested=suggested), events=(event,), why_not=f"a dry run: {why}")
+    event = Event(reason="RetuneSuggested", message=f"{said}, nothing is changed: {why}")
+    return Turned(memory=replace(memory, suggested=suggested), events=(event,), why_not=f"{said}: {why}")

@@ -23,12 +23,6 @@ BLOCK = 16
 """Tokens of a block where the engine does not say."""
 
 
-FOR_A_PERSON = (
-    "a few requests fill the pool, and neither replicas nor rungs make it larger: spec.memory.kvCacheDtype fp8, "
-    "more GPUs a replica (spec.topology) or a shorter spec.workload.contextTokens would"
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     setting: str
@@ -38,11 +32,23 @@ class Change:
     """The figures that made the size."""
 
 
+LARGER_POOL = Change(
+    setting="memory",
+    before="as planned",
+    after="another plan",
+    why="a few requests fill the pool, and neither replicas nor rungs make it larger: spec.memory.kvCacheDtype fp8, "
+    "more GPUs a replica (spec.topology) or a shorter spec.workload.contextTokens would",
+)
+"""For a person to make."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     change: Change | None
     refused: tuple[str, ...] = ()
     """Rungs above it that were passed over, each with its reason."""
+    advice: Change | None = None
+    """What a person may do where no rung helps."""
 
 
 Rung = Callable[[], Change | str]
@@ -61,9 +67,8 @@ def choose(scene: Scene, seen: Seen, *, barred: dict[str, str]) -> Choice:
             refused.append(f"{setting}: {found}")
         else:
             return Choice(change=found, refused=tuple(refused))
-    if seen.symptom in {Symptom.STORM, Symptom.PREEMPTION} and few_fill_it(scene):
-        refused.append(FOR_A_PERSON)
-    return Choice(change=None, refused=tuple(refused))
+    crowded = seen.symptom in {Symptom.STORM, Symptom.PREEMPTION} and few_fill_it(scene)
+    return Choice(change=None, refused=tuple(refused), advice=LARGER_POOL if crowded else None)
 
 
 def _rungs(scene: Scene, seen: Seen) -> list[tuple[str, Rung]]:
