@@ -16,11 +16,13 @@ from cluster.api import Object
 
 ROOT: Final = Path(__file__).parent.parent
 PATIENCE_SECONDS: Final = 90.0
+LONG_SECONDS: Final = 600.0
+"""For what takes many turns, or minutes by itself: on a busy machine all of it takes many times as long."""
 
 
-def eventually(holds: Callable[[], bool]) -> bool:
+def eventually(holds: Callable[[], bool], patience: float = PATIENCE_SECONDS) -> bool:
     """Whether it holds before patience ends; for what controllers do in their own time."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + patience
     while not holds():
         if time.monotonic() > deadline:
             return False

@@ -139,8 +139,10 @@ class Desk:
                 return one["status"], one["reason"]
         return "", ""
 
-    def says(self, kind: str, status: str, reason: str, name: str = "chat") -> bool:
-        return eventually(lambda: self.condition(kind, name) == (status, reason))
+    def says(
+        self, kind: str, status: str, reason: str, name: str = "chat", *, patience: float = PATIENCE_SECONDS
+    ) -> bool:
+        return eventually(lambda: self.condition(kind, name) == (status, reason), patience)
 
     def message(self, kind: str, name: str = "chat") -> str:
         conditions = self.get(name)["status"]["conditions"]
