@@ -31,6 +31,16 @@ SAMPLER = (
 )
 COUNT = "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? "
 
+NO_CAUSES: dict[str, str] = {
+    "vLLM 0.33.0, config/parallel.py": "WARNING 11-22 [parallel.py:750] Address already in use. Retrying with a new port.",
+    "vLLM 0.33.0, models/jina.py": "WARNING 11-22 [jina.py:242] No adapter found for task 'a' in 'b'. Loading raw base weights.",
+    "vLLM 0.33.0, models/cohere_asr.py": "ValueError: Failed to resolve the CohereASR decoder control tokens with the configured tokenizer.",
+    "vLLM 0.33.0, distributed/ec_transfer": "ValueError: EC source size mismatch for mm_hash=7",
+    "vLLM 0.33.0, distributed/device_communicators/shm_object_storage.py": "MemoryError: Not enough space in the data buffer, try calling free_buf() to free up space",
+    "torch 2.13.0, ao/quantization/observer.py": "Exception: Missing keys for observer 7 in state_dict",
+}
+"""Lines that read like one of a word's, and are of something else."""
+
 LINES: dict[str, tuple[Said, ...]] = {
     "Python 3.11, argparse": (
         Said("BadFlag", "imports", "vllm: error: unrecognized arguments: --swap-space 4", "--swap-space 4"),
@@ -253,7 +263,7 @@ LINES: dict[str, tuple[Said, ...]] = {
     "safetensors 0.8.0": (
         Said("BadCheckpoint", "weights", "safetensors_rust.SafetensorError: Error while deserializing header: invalid header length", "invalid header"),
     ),
-    "Python 3.11 and its C library": (
+    "Python 3.11, its C library, and numpy": (
         Said("BadCheckpoint", "config", "  Value error, Expecting value: line 1 column 93 (char 92) [type=value_error, input_value=ArgsKwargs((), {'model_co", "line 1 column 93"),
         Said("BadCheckpoint", "config", "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)", "line 1 column 1"),
         Said("BadCheckpoint", "config", "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte", "0xff"),
@@ -274,6 +284,7 @@ LINES: dict[str, tuple[Said, ...]] = {
         Said("PortTaken", "server", "OSError: [Errno 98] Address already in use", "port"),
         Said("HostOutOfMemory", "weights", "OSError: [Errno 12] Cannot allocate memory", "memory ran out"),
         Said("HostOutOfMemory", "weights", "MemoryError", "memory ran out"),
+        Said("HostOutOfMemory", "weights", "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 3.00 GiB for an array", "3.00 GiB"),
         Said("HostOutOfMemory", "serving", "terminate called after throwing an instance of 'std::bad_alloc'", "bad_alloc"),
     ),
 }  # fmt: skip

@@ -13,7 +13,7 @@ from plimsoll_runtime.failure import MOST_BYTES, Failure, scrubbed, termination_
 from plimsoll_runtime.rules import RULES
 from plimsoll_runtime.supervisor import memory_kills
 from plimsoll_runtime.taxonomy import explained
-from tests.runtime.engine_lines import LINES, LONG
+from tests.runtime.engine_lines import LINES, LONG, NO_CAUSES
 
 CORE = "(EngineCore pid=24426) ERROR 11-21 20:26:01 [core.py:1510] "
 VAGUE = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
@@ -29,6 +29,12 @@ def test_last_words_become_a_word_a_sentence_and_a_remedy(origin, said):
         assert failure.remedy
         assert not re.search(r"\{\w+\}", failure.message)
         assert "\n" not in failure.message
+
+
+@pytest.mark.parametrize(("origin", "line"), NO_CAUSES.items())
+def test_what_only_reads_like_a_word_s_line_is_not_told_by_that_word(origin, line):
+    for text in (line, CORE + line):
+        assert explained([text], "weights", 1).word == "EngineEnded", origin
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.word} {rule.pattern.pattern[:40]}")

@@ -46,7 +46,7 @@ SETTINGS = (
         "BadSetting",
         r"must be divisible by tensor parallel size|is greater than the derived max_model_len|validation errors? for \w+Config"
         r"|Unknown (?:quantization method|attention backend|load_?format)|is smaller than max_model_len|Invalid attention backend"
-        r"|Load format \S+ is not supported|supplied chat template|No adapter found for|does not support ray"
+        r"|Load format \S+ is not supported|supplied chat template|No adapter found for (?!task )|does not support ray"
         r"|No valid attention backend found",
         "the engine refuses its configuration: {what}",
         _FLAGS,
