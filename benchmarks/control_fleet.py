@@ -162,7 +162,7 @@ def _inventory(gpus: int) -> Inventory:
 
 def _body(number: int) -> dict[str, Any]:
     spec = dict(SPEC)
-    if number % SLEEPS == 0:
+    if number % SLEEPS == SLEEPS - 1:
         query = f'sum(gateway_queue{{llm="chat-{number}"}})'
         spec["scaling"] = {"min": 0, "max": 8, "zero": {"wake": {"query": query}}}
     metadata = {
@@ -322,7 +322,7 @@ def _rows(
         yield labels, "512.25"
         return
     if about == TOGETHER:
-        if number % SLEEPS == 0:
+        if number % SLEEPS == SLEEPS - 1:
             yield {"plimsoll_deployment": f"{space}/chat-{number}"}, str(number % 3)
         return
     for one in pods:
