@@ -33,7 +33,10 @@ HOOKS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigura
 CONFIG: Final = {
     "apiVersion": "plimsoll.dev/v1alpha1",
     "kind": "OperatorConfig",
-    "trust": {"serviceAccounts": [{"namespace": TEAM, "names": ["robot"]}]},
+    "trust": {
+        "serviceAccounts": [{"namespace": TEAM, "names": ["robot"]}],
+        "podPatches": {"allow": ["/spec/volumes/*", "/spec/volumes/*/serviceAccountToken*"]},
+    },
 }
 
 
@@ -219,6 +222,25 @@ def test_nobody_hands_to_a_models_pods_what_is_not_theirs(hooked: Hooked) -> Non
     grant(hooked.cluster, "alice", "runs", {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]})
     assert eventually(lambda: hooked.apply("hers", *alice, **NAMING)[0] == 0)
     hooked.remove("hers")
+
+
+TOKEN: Final = '{"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}'
+
+
+def test_nobody_has_a_token_mounted_that_they_could_not_ask_for(hooked: Hooked) -> None:
+    """By a pod patch that the admin allows; the account is the one that is made for the deployment."""
+    bob = ("--as=bob", "--as-group=system:authenticated")
+    asked = {
+        "model": {"source": SMALL},
+        "podPatches": [{"op": "add", "path": "/spec/volumes/-", "value": TOKEN}],
+    }
+    grant(hooked.cluster, "bob", "bob-writes", MAY_WRITE)
+    said = "spec.podPatches[0].value ('his'): 'bob' may neither create a token of this ServiceAccount"
+    assert eventually(lambda: said in hooked.apply("his", *bob, **asked)[1])
+    grant(hooked.cluster, "bob", "bob-mints",
+          {"apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": ["his"], "verbs": ["create"]})  # fmt: skip
+    assert eventually(lambda: hooked.apply("his", *bob, **asked)[0] == 0)
+    hooked.remove("his")
 
 
 def grant(cluster: Cluster, user: str, name: str, rule: dict[str, Any]) -> None:
