@@ -20,6 +20,7 @@ from plimsoll.control.law import Law
 from plimsoll.control.learning import is_settled, lead_s, ratio_of
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.prompts import FEW
+from plimsoll.control.signals import LATENCY_S
 from plimsoll.control.situation import Role, Slo
 
 
@@ -110,10 +111,11 @@ def _carrying(rate: float, full: float, target: float, load: Load, law: Law) -> 
 def _unpaid(memory: RoleMemory, now: float, law: Law) -> bool:
     """A queue that as many replicas have not worked off in the time it should take: they do not reach it, or cannot.
 
-    Behind a Service it stays with those that were there first, while clients find a new replica only as they connect anew.
+    Behind a Service it stays with those that were there first, while clients find a new replica only as they connect anew. So
+    new ones have as long as latencies look back: until then these are partly those of fewer replicas, and ask twice for one cure.
     """
-    begun = (memory.owing_since, memory.since)
-    return all(at is not None and now - at >= law.payback_s for at in begun)
+    waited = ((memory.owing_since, law.payback_s), (memory.since, LATENCY_S))
+    return all(begun is not None and now - begun >= least for begun, least in waited)
 
 
 def _awaited(memory: RoleMemory, load: Load, *, lead: float, now: float, law: Law) -> bool:
