@@ -93,7 +93,7 @@ class Played(World):
         changed = {} if self.dead else {f"new-{i}": at for i, at in self.changed_at.items()}
         wanted = {f"old-{i}" for i in range(self._left())}
         wanted |= {name for name, at in changed.items() if now - at >= START_S}
-        for name in wanted - self.engines.keys():
+        for name in sorted(wanted - self.engines.keys()):
             self.engines[name] = Instance(
                 name=name,
                 ordinal=0,
