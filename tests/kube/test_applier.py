@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+import pytest
+
 from plimsoll import names
-from plimsoll.kube.applier import Applier
+from plimsoll.kube.applier import Applied, Applier, Refusal, Taken
 from plimsoll.kube.child import read_child
 from plimsoll.kube.children import Children
 from plimsoll.kube.door import Door, Object
-from plimsoll.kube.errors import refusal
+from plimsoll.kube.errors import Unreachable, refusal
 from plimsoll.kube.kinds import STATEFUL_SET
-from plimsoll.objects import Manifest, Owner, manifest
+from plimsoll.objects import Manifest, Owner, Ref, manifest
 
 OWNER = Owner("team-a", "chat", "u1")
+REF = Ref("v1", "Service", "team-a", "chat")
 RACED = {
     "reason": "Conflict",
     "message": 'Operation cannot be fulfilled on resourcequotas "few": the object has been modified',
@@ -96,3 +99,21 @@ def test_a_set_whose_owner_was_taken_away_ends_with_the_others_and_what_anybody_
     applied = asyncio.run(Applier(cast(Door, door), children).apply(OWNER, []))
     assert sorted(door.deleted) == ["orphan", "owned"]
     assert applied.complete
+
+
+@pytest.mark.parametrize(
+    ("applied", "lasts"),
+    [
+        (Applied(), True),
+        (Applied(refused=[Refusal(REF, refusal(422, {"reason": "Invalid"}))]), True),
+        (Applied(refused=[Refusal(REF, refusal(422, {"reason": "Invalid"}))], held=[REF]), True),
+        (Applied(refused=[Refusal(REF, refusal(403, {"reason": "Forbidden"}))]), False),
+        (Applied(refused=[Refusal(REF, Unreachable("no answer"))]), False),
+        (Applied(taken=[Taken(REF, "Helper h")]), False),
+        (Applied(waiting=[REF]), False),
+        (Applied(held=[REF]), False),
+    ],
+    ids=["all there", "invalid", "waits for what is", "forbidden", "unanswered", "taken", "leaving", "held"],
+)
+def test_what_is_refused_for_what_it_is_would_be_refused_again(applied: Applied, lasts: bool) -> None:
+    assert applied.lasts is lasts

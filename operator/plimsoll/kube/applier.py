@@ -77,6 +77,12 @@ class Applied:
         return not (self.taken or self.refused or self.waiting or self.held)
 
     @property
+    def lasts(self) -> bool:
+        """Whether the same would meet the same again: all is as wanted, or what is missing was refused for what it is."""
+        invalid = all(isinstance(refusal.error, Invalid) for refusal in self.refused)
+        return invalid and not (self.taken or self.waiting or (self.held and not self.refused))
+
+    @property
     def passing(self) -> bool:
         """Whether trying again may help though nobody does anything."""
         return any(refusal.error.passes for refusal in self.refused)

@@ -105,8 +105,10 @@ async def turn(world: World, key: str) -> float | None:
     world.measured.told(key, reports)
     again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), unsteady, patience]
     again.append(read.again_seconds)
-    if unkept or unmoved or not applied.complete:
+    if unkept or unmoved or not applied.lasts:
         again.append(RETRY_SECONDS)
+    elif not applied.complete:
+        again.append(UNREADY_SECONDS)
     if key in world.hungry and world.inventory(key) != seen.inventory:
         # The fleet moved while this was decided and written, when nobody knew yet that it waits for that.
         world.looked_at[key] = 0.0
