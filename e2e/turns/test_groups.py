@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
+
+import pytest
 
 from cluster import Cluster
-from common import eventually
+from cluster.api import Object
+from common import LONG_SECONDS, eventually
 from plimsoll import names
-from turns.crashes import LARGE, WIDE
+from turns.crashes import LARGE, SMALL, WIDE
 from turns.draining import drained
 from turns.running import Desk, Operator
+
+LONG_AGO: Final = "2026-01-01T00:00:00Z"
 
 
 def test_a_group_that_gets_one_of_its_nodes_is_said_until_it_gets_the_other(
@@ -49,6 +55,122 @@ def test_a_leaderworkerset_is_made_where_it_is_asked_for(lab: Cluster, place: De
         assert eventually(lambda: place.condition("Ready")[0] == "False")
         place.apply(model=LARGE, topology={**WIDE, "groups": "LeaderWorkerSet"}, replicas=1)
         assert eventually(lambda: lab.api.items(path)[0]["spec"]["replicas"] == 1)
+
+
+def test_a_half_scheduled_group_of_a_leaderworkerset_is_said_and_let_go_by_its_leader(
+    lab: Cluster, place: Desk, tmp_path: Path
+) -> None:
+    """Its pods are made here as its controller would, which is in no registry."""
+    lab.install_others("leaderworkerset")
+    nodes = [
+        one["metadata"]["name"]
+        for one in lab.api.items("/api/v1/nodes")
+        if one["metadata"]["name"].startswith("wide")
+    ]
+    with Operator(lab, tmp_path) as operator:
+        place.apply(model=LARGE, topology={**WIDE, "groups": "LeaderWorkerSet"})
+        path = f"/apis/leaderworkerset.x-k8s.io/v1/namespaces/{place.namespace}/leaderworkersets"
+        assert eventually(lambda: len(lab.api.items(path)) == 1, LONG_SECONDS)
+        (made,) = lab.api.items(path)
+        try:
+            lab.kubectl("cordon", *nodes[1:])
+            leader = group(place, made)
+            assert place.says("Placed", "False", "GroupHalfScheduled", patience=LONG_SECONDS)
+            assert "nodes for 1 of its 2 pods" in place.message("Placed")
+            waits_since_long_ago(place)
+            assert eventually(lambda: leader not in uids(place), LONG_SECONDS), operator.tail()
+            assert len(uids(place)) == 1, "the rest is its controller's to take"
+        finally:
+            lab.kubectl("uncordon", *nodes)
+        pods = f"/api/v1/namespaces/{place.namespace}/pods?gracePeriodSeconds=0"
+        lab.api.delete(pods)
+        assert eventually(lambda: uids(place) == set(), LONG_SECONDS)
+        group(place, made)
+        assert place.says("Ready", "True", "Serving", patience=LONG_SECONDS)
+        assert eventually(lambda: place.condition("Placed") == ("True", "Placed"), LONG_SECONDS)
+        assert operator.rests()
+        lab.api.delete(pods)
+
+
+def group(place: Desk, made: Object) -> str:
+    """The two pods of the first group of a LeaderWorkerSet; the leader's uid."""
+    asked = made["spec"]["leaderWorkerTemplate"]
+    name = made["metadata"]["name"]
+    leader = asked.get("leaderTemplate") or asked["workerTemplate"]
+    found = []
+    for rank, template in enumerate((leader, asked["workerTemplate"])):
+        metadata = {
+            **(template.get("metadata") or {}),
+            "name": f"{name}-0" + (f"-{rank}" if rank else ""),
+        }
+        metadata["labels"] = {
+            **(metadata.get("labels") or {}),
+            "leaderworkerset.sigs.k8s.io/name": name,
+            "leaderworkerset.sigs.k8s.io/group-index": "0",
+            "leaderworkerset.sigs.k8s.io/worker-index": str(rank),
+        }
+        body: Object = {"metadata": metadata, "spec": template["spec"]}
+        found.append(place.cluster.api.create(f"/api/v1/namespaces/{place.namespace}/pods", body))
+    return str(found[0]["metadata"]["uid"])
+
+
+def uids(place: Desk) -> set[str]:
+    return {one["metadata"]["uid"] for one in place.pods()}
+
+
+def waits_since_long_ago(place: Desk) -> None:
+    """Those that have no node; how long a leader must have been there is counted from its birth, which nobody can set back."""
+
+    def told() -> list[Object]:
+        return [
+            pod
+            for pod in place.pods()
+            if not pod["spec"].get("nodeName")
+            and any(one["type"] == "PodScheduled" for one in pod["status"].get("conditions") or ())
+        ]
+
+    assert eventually(lambda: bool(told()), LONG_SECONDS)
+    for pod in told():
+        conditions = [{**one, "lastTransitionTime": LONG_AGO} for one in pod["status"]["conditions"]]
+        path = f"/api/v1/namespaces/{place.namespace}/pods/{pod['metadata']['name']}/status"
+        place.cluster.api.patch(path, {"status": {"conditions": conditions}})
+
+
+@pytest.mark.parametrize("asks", ["nobody", "its user"])
+def test_a_lone_pod_asks_node_autoscalers_to_stay_until_it_serves_and_longer_where_its_user_says_so(
+    lab: Cluster, place: Desk, tmp_path: Path, asks: str
+) -> None:
+    said = dict([next(iter(names.STAY.items()))]) if asks == "its user" else {}
+    mark = lab.audit.mark()
+    with Operator(lab, tmp_path) as operator:
+        place.apply(topology=SMALL, podAnnotations={"e2e.plimsoll.dev/starts-after": "5s", **said})
+        assert eventually(lambda: len(place.pods()) == 1, LONG_SECONDS)
+        (made,) = place.items("apps/v1/deployments")
+        loads = asked_of(made["spec"]["template"])
+        assert place.says("Ready", "True", "Serving", patience=LONG_SECONDS)
+        assert loads == (said or {**names.STAY, names.ANNOTATION_UNTIL_READY: "true"})
+        assert eventually(lambda: stays(place) == said, LONG_SECONDS)
+        assert operator.rests()
+        patched = {
+            one.call.manager
+            for one in lab.audit.writes(since=mark)
+            if (one.call.verb, one.call.resource, one.call.namespace) == ("patch", "pods", place.namespace)
+        }
+        assert patched == (set() if said else {names.MANAGER_CHILDREN})
+        assert len(place.pods()) == 1, "whoever made it makes no other for it"
+
+
+def stays(place: Desk) -> dict[str, str]:
+    (pod,) = place.pods()
+    return asked_of(pod)
+
+
+def asked_of(item: Object) -> dict[str, str]:
+    """What a pod, or the template of one, asks node autoscalers for."""
+    annotations = item["metadata"].get("annotations") or {}
+    return {
+        key: annotations[key] for key in (*names.STAY, names.ANNOTATION_UNTIL_READY) if key in annotations
+    }
 
 
 def test_a_node_under_a_group_is_drained_by_a_further_group(
