@@ -24,7 +24,7 @@ def said(files: Iterable[Path]) -> set[str]:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
                 first = node.args[0]
                 if (
-                    node.func.id in ("Failure", "failed", "_rule")
+                    node.func.id in ("Failure", "failed", "rule")
                     and isinstance(first, ast.Constant)
                     and isinstance(first.value, str)
                 ):
