@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from plimsoll.control.scaling import decide
 from plimsoll.control.situation import Bounds, Zero
 from tests.control.situations import NOW, after, known, serving, signals, situation, ticks
 
-SLOW = {"ttft": 9.0, "inflight": 2, "kv": 0.1, "rate": 0.5}
+SLOW: dict[str, Any] = {"ttft": 9.0, "inflight": 2, "kv": 0.1, "rate": 0.5}
 
 
 @pytest.mark.parametrize(
