@@ -155,11 +155,14 @@ def _generating(draw: random.Random, facts: EngineFacts) -> dict[str, Any]:
 
 def _entry(draw: random.Random, spec: dict[str, Any], **shape: Any) -> PlanSet:
     wish = spec.get("speculative")
-    sequences = draw.choice([1, 8, 64, 256])
+    tokens = wish.get("tokens", 2) if wish else 0
+    batch = draw.choice([256, 2048, 8192])
+    # With adapters beside it, an engine that guesses refuses a step that cannot check every guess.
+    sequences = min(draw.choice([1, 8, 64, 256]), batch // (tokens + 1))
     settings = {
         "max_model_len": draw.choice([2048, 8192, 32768]),
         "max_num_seqs": sequences,
-        "max_num_batched_tokens": draw.choice([256, 2048, 8192]),
+        "max_num_batched_tokens": batch,
         "utilization": draw.choice([0.5, 0.92, 0.9]),
         "kv_cache_bytes": _sometimes(draw, 0.2, 4 * 2**30),
         "kv_dtype": _sometimes(draw, 0.3, draw.choice([Dtype.FP8, Dtype.BFLOAT16])),
@@ -170,7 +173,7 @@ def _entry(draw: random.Random, spec: dict[str, Any], **shape: Any) -> PlanSet:
         "watermark_permille": draw.choice([0, 0, 5]),
         "max_queued_requests": _sometimes(draw, 0.4, 50),
         "lora": LoraSlots(max_loras=2, max_rank=16, max_cpu_loras=2) if spec.get("adapters") else None,
-        "speculation": Speculation(method=wish["method"], tokens=wish.get("tokens", 2)) if wish else None,
+        "speculation": Speculation(method=wish["method"], tokens=tokens) if wish else None,
         "rope": _sometimes(draw, 0.1, draw.choice(ROPES)),
         "kv_offload_bytes": 8 * 2**30 if spec.get("memory", {}).get("kvOffload") else 0,
         "weight_offload_bytes": draw.choice([0, 0, 0, 2 * 2**30]),
