@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.api.config import Restarts
 from plimsoll.control.retune import Consent, Knobs, Phase, RetuneMemory, advance, effect_of
-from tests.control.retune.world import GOOD, OLD, START_S, TICK, Behaviour, World
+from tests.control.retune.world import GOOD, OLD, START_S, TICK, Behaviour, World, judging
 
 HOUR = 3600.0
 ALL = ["Idle", "Planned", "Canary", "Judging", "Rolling", "Verifying", "Done"]
@@ -150,12 +150,6 @@ def test_three_failures_pause_until_a_person_clears_them():
     assert (turned.memory.paused_at, turned.memory.failures) == (None, 0)
 
 
-def judging(world):
-    while world.memory.step is None or world.memory.step.phase is not Phase.JUDGING:
-        world.tick()
-    return world
-
-
 @pytest.mark.parametrize(
     ("rate", "share", "minutes"),
     [
@@ -205,13 +199,6 @@ def test_a_failed_rung_is_not_tried_again_for_a_day_and_the_next_one_is():
     again = World(change=BAD["slower tokens"], consent=Consent(allowed=("maxSequences",))).run(20 * HOUR)
     assert len(again.memory.past) == 1
     assert "was tried" in again.why_not
-
-
-def test_a_days_budget_of_retunes_holds():
-    rules = Restarts(retunes_per_day=1, retry_after_seconds=1)
-    world = World(change=BAD["slower tokens"], rules=rules).run(20 * HOUR)
-    assert len(world.memory.past) == 1
-    assert "1 are allowed" in world.why_not
 
 
 def test_the_only_replica_is_restarted_by_consent_only():
@@ -285,21 +272,6 @@ def test_an_engine_that_ends_with_the_change_and_serves_again_at_once_is_undone_
     assert world.at_old_settings
 
 
-def moved(world):
-    return len(world.memory.restarts)
-
-
-def test_restarts_without_a_surge_are_counted_there_and_back():
-    world = World(replicas=3, free=0)
-    while world.memory.step is None or world.memory.step.rolled < 2:
-        world.tick()
-    assert moved(world) == 2
-    world.change = BAD["slower tokens"]
-    world.run(HOUR)
-    assert world.memory.past[0].outcome is Phase.FAILED
-    assert moved(world) == 4
-
-
 @pytest.mark.parametrize("more", [2, -1])
 def test_replicas_that_came_or_went_during_the_roll_are_verified_with_the_change_from_the_first_moment(more):
     world = judging(World(replicas=3))
@@ -309,22 +281,6 @@ def test_replicas_that_came_or_went_during_the_roll_are_verified_with_the_change
     effect = effect_of(world.memory)
     assert effect is not None
     assert effect.replicas == world.replicas
-
-
-def test_a_roll_that_the_days_restarts_do_not_suffice_for_does_not_begin():
-    world = World(replicas=8, free=0).run(3 * HOUR)
-    assert (world.memory.step, moved(world)) == (None, 0)
-    assert "16 restarts" in world.why_not
-    assert "6 are allowed" in world.why_not
-
-
-def test_a_roll_that_has_become_larger_than_the_days_restarts_goes_back_within_them():
-    world = judging(World(replicas=3, free=0))
-    world.replicas = 8
-    world.run(3 * HOUR)
-    assert world.memory.past[0].outcome is Phase.FAILED
-    assert "restarts" in world.memory.past[0].reason
-    assert 2 <= moved(world) <= 6
 
 
 def test_a_symptom_must_last():

@@ -258,3 +258,10 @@ def said(how: Behaviour, count: int, now: float, kind: str = "old") -> Signals:
 
 def flat(p99: float, samples: float) -> Spread:
     return Spread(p50=p99 / 2, p95=p99 * 0.9, p99=p99, worst=p99, mean=p99 / 2, samples=samples)
+
+
+def judging(world: World) -> World:
+    """Played on until what is tried is judged."""
+    while world.memory.step is None or world.memory.step.phase is not Phase.JUDGING:
+        world.tick()
+    return world
