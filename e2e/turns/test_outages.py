@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from cluster import Cluster
 from cluster.faults import WRITES, Answer, FaultProxy, Hang, Refuse, Where
 from cluster.faults.rules import Fault
-from common import eventually
+from common import LONG_SECONDS, eventually
 from plimsoll import names
 from turns.crashes import SMALL
 from turns.running import Desk, Operator
+
+ONE_OF_EACH: Final = (
+    "apps/v1/deployments", "apps/v1/controllerrevisions", "v1/services", "v1/configmaps", "v1/serviceaccounts",
+    "policy/v1/poddisruptionbudgets",
+)  # fmt: skip
 
 
 @contextmanager
@@ -33,25 +42,85 @@ def test_refused_or_unanswered_on_a_third_of_its_calls_it_lives_and_ends_where_i
     lab: Cluster, place: Desk, tmp_path: Path
 ) -> None:
     with through(lab, tmp_path) as (operator, proxy):
-        place.apply("kept", topology=SMALL)
-        assert place.says("Ready", "True", "Serving", "kept")
+        for name in ("kept", "scaled"):
+            place.apply(name, topology=SMALL)
+            assert place.says("Ready", "True", "Serving", name, patience=LONG_SECONDS)
+        mark = lab.audit.mark()
         faults: tuple[Fault, ...] = (Answer(429, retry_after=1), Answer(500), Answer(503), Refuse(), Hang())
         with ExitStack() as stack:
-            for seed, fault in enumerate(faults):
-                stack.enter_context(proxy.add(fault, share=0.07, seed=seed))
-            for number in range(4):
-                place.apply(f"new-{number}", topology=SMALL)
-            place.apply("kept", topology=SMALL, replicas=2)
-            time.sleep(20)
-            place.apply("new-0", topology=SMALL, workload={"contextTokens": 8192})
-            lab.api.delete(place.path("new-1"))
-            time.sleep(10)
+            rules = [
+                stack.enter_context(proxy.add(one, share=0.08, seed=seed)) for seed, one in enumerate(faults)
+            ]
+            wanted = disturbed(place, seconds=120.0)
             assert operator.process.poll() is None
-        for name in ("kept", "new-0", "new-2", "new-3"):
-            assert place.says("Ready", "True", "Serving", name)
-        assert eventually(lambda: len(place.deployments()) == 4)
-        assert sum(place.deployments().values()) == 5
+            assert all(rule.hits > 0 for rule in rules)
+        for name, replicas in wanted.items():
+            settled = partial(is_over, place, name, replicas)
+            assert eventually(settled, LONG_SECONDS), f"{name}: {place.get(name).get('status')}"
         assert operator.rests()
+        assert eventually(lambda: left(place, wanted) == [], LONG_SECONDS), left(place, wanted)
+        assert made_twice(lab, place, wanted, mark) == []
+        assert operator.process.poll() is None
+
+
+def disturbed(place: Desk, *, seconds: float) -> dict[str, int]:
+    """For so long resources come, change and go, each name once; the replicas of those that are to be there in the end."""
+    wanted = {"kept": 1, "scaled": 1}
+    ends = time.monotonic() + seconds
+    for number in count():
+        if time.monotonic() > ends:
+            return wanted
+        new = f"new-{number}"
+        place.apply(new, topology=SMALL)
+        wanted[new] = 1
+        place.apply("kept", topology=SMALL, workload={"contextTokens": 4096 + 1024 * number})
+        wanted["scaled"] = 1 + number % 3
+        place.apply("scaled", topology=SMALL, replicas=wanted["scaled"])
+        if number % 2:
+            before = f"new-{number - 1}"
+            place.cluster.api.delete(place.path(before))
+            del wanted[before]
+        time.sleep(8)
+    raise AssertionError("counting does not end")
+
+
+def is_over(place: Desk, name: str, replicas: int) -> bool:
+    said = place.get(name).get("status") or {}
+    done = (place.condition("Ready", name), place.condition("Progressing", name)[1])
+    return done == (("True", "Serving"), "RolledOut") and said.get("ready") == f"{replicas}/{replicas}"
+
+
+def left(place: Desk, wanted: dict[str, int]) -> list[str]:
+    """What is there of those that are gone, twice, or not at all."""
+    resources = place.items(f"{names.API_VERSION}/{names.PLURAL}")
+    uids = {one["metadata"]["uid"]: one["metadata"]["name"] for one in resources}
+    found = [f"{uids.keys()} instead of {wanted}"] if set(uids.values()) != set(wanted) else []
+    for kind in ONE_OF_EACH:
+        owners = [
+            uids.get(owner["uid"], f"an orphan, {one['metadata']['name']}")
+            for one in place.items(kind)
+            for owner in one["metadata"].get("ownerReferences") or ()
+            if owner["kind"] == names.KIND
+        ]
+        if sorted(owners) != sorted(wanted):
+            found.append(f"{kind} of {sorted(owners)}")
+    return found
+
+
+def made_twice(lab: Cluster, place: Desk, wanted: dict[str, int], since: int) -> list[str]:
+    """Of one that went in the midst of a turn the garbage collector takes what came too late."""
+    made = Counter(
+        f"{one.call.resource} {one.call.name}"
+        for one in lab.audit.entries(Where(verbs=WRITES, namespace=place.namespace), since=since)
+        if one.call.manager == names.MANAGER_CHILDREN and one.code == 201 and one.call.resource != "events"
+    )
+    stay = [name for what, times in made.items() for name in wanted if times > 1 and _is_of(name, what)]
+    return [f"a child of {name}" for name in stay]
+
+
+def _is_of(name: str, made: str) -> bool:
+    child = made.partition(" ")[2]
+    return child == name or child.startswith(f"{name}-")
 
 
 @pytest.mark.parametrize(
