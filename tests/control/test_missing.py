@@ -9,9 +9,18 @@ import pytest
 
 from plimsoll import names
 from plimsoll.control.scaling import decide
-from plimsoll.control.situation import Bounds, Zero
+from plimsoll.control.situation import NO_LIMITS, Bounds, Situation, Zero
 from tests.control.situations import NOW, after, known, serving, signals, situation, ticks
 
+WORDS = frozenset({"kv_fraction", "finished", "preemptions", "ttft", "itl"})
+ABSENT: dict[str, tuple[dict[str, Any], str]] = {
+    "kv_fraction": ({"kv": None}, "how much of its pool is in use"),
+    "finished": ({"finished": None, "arrived": None}, "how many requests end"),
+    "preemptions": ({"preemptions": None}, "whether requests are preempted"),
+    "ttft": ({}, "when first tokens come"),
+    "itl": ({}, "how long gaps between tokens are"),
+}
+"""What each figure takes from a replica's signals, and what is said of it."""
 SLOW: dict[str, Any] = {"ttft": 9.0, "inflight": 2, "kv": 0.1, "rate": 0.5}
 
 
@@ -28,6 +37,60 @@ def test_a_limit_is_called_unattainable_only_where_few_requests_are_known_to_run
     decision = ticks(situation(signals(2, **{**SLOW, **told})), 8, memory=known(slow_since=0.0))
     said = {each.type: each.reason for each in decision.conditions}
     assert (said.get(names.SLO) == "Unattainable") is unattainable
+
+
+def lacking(figure: str, words: frozenset[str] = WORDS, **told: Any) -> Situation:
+    """Three replicas that have little to do, and do not say one figure."""
+    absent, _ = ABSENT.get(figure, ({}, ""))
+    said = signals(3, **{"inflight": 5, "inflight_most": 9.0, "rate": 0.7, "kv": 0.1, **absent, **told})
+    seen = said.latencies
+    latencies = {"ttft": replace(seen, ttft=None), "itl": replace(seen, itl=None)}.get(figure, seen)
+    plain = situation(replace(said, latencies=latencies))
+    return replace(plain, roles=(replace(plain.roles[0], exports=words),))
+
+
+CALM: dict[str, Any] = {"wishes": ((NOW - 100, 1.0),), "ready": 3}
+
+
+@pytest.mark.parametrize("figure", ABSENT)
+def test_no_replica_goes_while_none_says_what_its_engine_has_a_word_for(figure: str):
+    assert ticks(lacking("none"), 1, memory=known(**CALM)).replicas == 2
+    held = ticks(lacking(figure), 1, memory=known(**CALM))
+    assert held.replicas == 3
+    assert f"no replica says {ABSENT[figure][1]}" in held.roles[0].message
+
+
+@pytest.mark.parametrize("figure", ABSENT)
+def test_what_an_engine_has_no_word_for_is_not_missed(figure: str):
+    assert ticks(lacking(figure, WORDS - {figure}), 1, memory=known(**CALM)).replicas == 2
+
+
+IDLE: dict[str, Any] = {"inflight": 0, "inflight_most": 0.0, "rate": 0.0}
+
+
+@pytest.mark.parametrize("figure", ["finished", "preemptions", "ttft", "itl"])
+def test_idle_replicas_go_though_nothing_is_counted_of_what_none_of_them_did(figure: str):
+    assert ticks(lacking(figure, **IDLE), 1, memory=known(**CALM)).replicas == 2
+
+
+@pytest.mark.parametrize(
+    ("figure", "told"),
+    [
+        ("ttft", {"finished": 5.0}),
+        ("itl", {"finished": 5.0}),
+        ("itl", {"generation_tokens": 84.0}),
+        ("itl", {"generation_tokens": None}),
+    ],
+    ids=["few end", "few answers end", "answers of one token", "nobody counts tokens"],
+)
+def test_a_p99_is_missed_only_where_so_many_requests_ended_that_there_would_be_one(figure: str, told):
+    assert ticks(lacking(figure, **told), 1, memory=known(**CALM)).replicas == 2
+
+
+def test_a_p99_that_nobody_promised_is_not_missed():
+    for figure in ("ttft", "itl"):
+        free = replace(lacking(figure), slo=NO_LIMITS)
+        assert ticks(free, 1, memory=known(**CALM)).replicas == 2
 
 
 @pytest.mark.parametrize("queue", range(8), ids=lambda ticks: f"{15 * (7 - ticks)} s ago")

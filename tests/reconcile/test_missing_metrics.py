@@ -108,6 +108,14 @@ def test_no_replica_goes_and_no_retune_begins_where_requests_are_not_counted(fig
     assert (found.record.replicas, found.record.retune.step) == (2, None)
 
 
+@pytest.mark.parametrize("kind", ["absent", "not a number"])
+@pytest.mark.parametrize("figure", ["kvUsage", "requestSuccess", "preemptions"])
+def test_no_replica_goes_where_none_says_what_its_engine_has_a_word_for(figure: str, kind: str) -> None:
+    named = WORDS.of(figure)
+    found = ends(lambda said, pod, value: MISSING[kind](pod, value) if said in named else value)
+    assert found.record.replicas == 2
+
+
 def test_samples_that_are_old_are_none_and_that_is_told() -> None:
     found = ends(lambda figure, pod, value: str(float(value) - 90) if figure == "ages" else value)
     assert (found.record.replicas, found.record.retune.step) == (2, None)

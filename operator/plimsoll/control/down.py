@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from plimsoll.control.demand import Load
+from plimsoll.control.latencies import ENOUGH
 from plimsoll.control.law import Law
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.need import Asked, replicas
 from plimsoll.control.pools import shrunk
+from plimsoll.control.signals import LATENCY_S
 from plimsoll.control.situation import ReplicaState, Situation
 from plimsoll.control.turn import Turn
 
@@ -62,7 +64,10 @@ def down(turn: Turn, asked: Asked, load: Load) -> Down:
     fewer = shrunk(role, load.weight, count, least).replicas
     after = min(load.supply.ready, sum(fewer[name] * load.weight[name] for name in fewer))
     objection = (
-        _timing(turn, asked.memory, window) or _alarm(turn) or _calm(asked, load, after=after, law=law)
+        _timing(turn, asked.memory, window)
+        or _missing(turn)
+        or _alarm(turn)
+        or _calm(asked, load, after=after, law=law)
     )
     return Down(replicas=turn.told if objection else fewer, why_not=objection)
 
@@ -77,6 +82,40 @@ def _timing(turn: Turn, memory: RoleMemory, window: float) -> str | None:
     ):
         if at is not None and turn.now - at < window:
             return f"{(turn.now - at) / 60:.0f} of {window / 60:.0f} minutes {since}"
+    return None
+
+
+def _missing(turn: Turn) -> str | None:
+    """What no replica says though the engine has a word for it, and there was something to say.
+
+    Some counters are there from the first request on that they count, and a histogram of nothing has no quantiles: where nothing ran
+    for as long as latencies look back, or too little ended for a p99, none of them is missed.
+    """
+    role, signals, slo = turn.role, turn.role.signals, turn.situation.slo
+    worked = bool(signals.most("inflight_most"))
+    finished, tokens = signals.sum("finished"), signals.sum("generation_tokens")
+    judged = (signals.rate("finished") or 0.0) * LATENCY_S >= ENOUGH
+    # An answer of one token has no gap.
+    spoke = tokens is not None and finished is not None and tokens >= 2 * finished
+    for figure, said, expected, what in (
+        (
+            "kv_fraction",
+            signals.mean("kv_fraction"),
+            any(each.capacity.kv_tokens for each in role.sets),
+            "how much of its pool is in use",
+        ),
+        ("finished", finished, worked, "how many requests end"),
+        ("preemptions", signals.sum("preemptions"), worked, "whether requests are preempted"),
+        ("ttft", signals.latencies.ttft, judged and slo.ttft_p99_s, "when first tokens come"),
+        (
+            "itl",
+            signals.latencies.itl,
+            judged and spoke and slo.itl_p99_s,
+            "how long gaps between tokens are",
+        ),
+    ):
+        if said is None and expected and figure in role.exports:
+            return f"no replica says {what}"
     return None
 
 

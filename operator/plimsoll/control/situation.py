@@ -137,6 +137,8 @@ class Role:
     signals: Signals
     name: str = "serve"
     bounds: Bounds = Bounds()
+    exports: frozenset[str] = frozenset()
+    """Figures that its engine has a word for, as a sample names them: where no replica says one, it is missing and not zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

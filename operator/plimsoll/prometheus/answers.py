@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from plimsoll.facts.histograms import Histogram, is_cumulative
 from plimsoll.facts.pod_sample import PodSample
-from plimsoll.prometheus.vocabulary import COUNTERS, HISTOGRAMS, Vocabulary
+from plimsoll.prometheus.vocabulary import COUNTERS, HISTOGRAMS, SHARES, Vocabulary
 
 Rows = Sequence[Mapping[str, Any]]
 PodKey = tuple[str, str]
@@ -44,7 +44,7 @@ def reading(answers: Mapping[str, Rows], words: Vocabulary, *, missing: Iterable
         if value is not None and labels.get("pod"):
             said = found.setdefault(_pod(labels), {})
             said["at"], said["uid"] = value, labels.get("uid", "")
-    _fill(found, answers.get("kv", ()), words.fields({"kvUsage": "kv_fraction"}), most=MOST_SHARE)
+    _fill(found, answers.get("kv", ()), words.fields(SHARES), most=MOST_SHARE)
     _fill(found, answers.get("load", ()), words.fields(GAUGE_FIELDS))
     _fill(found, answers.get("counters", ()), words.fields(COUNTERS))
     _fill(found, answers.get("errors", ()), words.fields({"requestSuccess": "errors"}))

@@ -25,6 +25,9 @@ HISTOGRAMS: Mapping[str, tuple[str, ...]] = {
 """Field of a sample to logical names, the best first: a mean for each request stands in for gaps that an engine does not count."""
 
 
+SHARES: Mapping[str, str] = {"kvUsage": "kv_fraction"}
+
+
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     names: Mapping[str, tuple[str, ...]]
@@ -66,6 +69,12 @@ def vocabulary(metrics: Iterable[Mapping[str, tuple[str, ...]]]) -> Vocabulary:
             for word, found in sorted(lists.items())
         }
     )
+
+
+def exports(metrics: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    """Fields of a sample, beside who runs and waits, that an engine with these metric names has a word for."""
+    plain = {field for word, field in (*SHARES.items(), *COUNTERS.items()) if metrics.get(word)}
+    return frozenset(plain | {kind for kind, words in HISTOGRAMS.items() if any(map(metrics.get, words))})
 
 
 def _spare(metrics: Mapping[str, tuple[str, ...]]) -> set[str]:

@@ -16,6 +16,7 @@ from plimsoll.kube.pod_seen import NODE_LOST
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.placing.placement import barring, room
 from plimsoll.planning.plan import Hardware
+from plimsoll.prometheus.vocabulary import exports
 from plimsoll.reconcile.subject import Planned, Subject
 
 PROVISION_S = 300.0
@@ -228,6 +229,7 @@ def situation_of(
         sets=serving_sets(subject, serving, grounds),
         signals=signals,
         bounds=subject.bounds,
+        exports=exports(subject.engine.metrics),
     )
     busy = busy_of(subject, serving)
     step = record.retune.step
