@@ -7,6 +7,7 @@ the engine's own, which needs root; the program that makes them becomes the supe
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import signal
@@ -203,8 +204,8 @@ def stop_under_load(name: str) -> Callable[[Supervised], None]:
 
 
 def _ask(url: str) -> None:
-    """An engine that fails leaves it without an answer, or says so itself."""
-    with contextlib.suppress(OSError, AssertionError):
+    """An engine that fails leaves it without an answer or with half of one, or says so itself."""
+    with contextlib.suppress(OSError, AssertionError, http.client.HTTPException, ValueError):
         Engine(url=url).complete("dense", [5, 6, 7], 4000)
 
 

@@ -16,19 +16,40 @@ PROGRAM = "vllm"
 """Of other programs nobody knows which torch they load."""
 OWN_DRIVER = "VLLM_ENABLE_CUDA_COMPATIBILITY"
 """With it the engine loads a driver's library of the image, which nobody else here sees."""
+OFF = ("", "0", "false")
+"""As published images say it."""
+OTHER_MODULES = "PYTHONPATH"
+"""Where a torch may be that comes before the one beside the program."""
 _BUILT_FOR = re.compile(r"""^cuda(?:\s*:[^=\n]+)?\s*=\s*['"](\d+)\.(\d+)""", re.MULTILINE)
 
 
 def built_for(argv: Sequence[str], environment: Mapping[str, str]) -> Version | None:
-    """None where that is not certain: no torch beside the program, one without CUDA, or several that differ."""
-    if not argv or Path(argv[0]).name != PROGRAM or environment.get(OWN_DRIVER):
+    """None where that is not certain: no torch beside the program, one without CUDA, several that differ, or a program that may choose
+    which libraries are loaded before it starts the engine."""
+    if not argv or Path(argv[0]).name != PROGRAM or environment.get(OTHER_MODULES):
+        return None
+    if environment.get(OWN_DRIVER, "").strip().lower() not in OFF:
         return None
     program = shutil.which(argv[0], path=environment.get("PATH", ""))
     if program is None:
         return None
-    prefix = Path(program).resolve().parent.parent
-    found = {_version(file) for file in prefix.glob("lib*/python3*/*-packages/torch/version.py")}
+    try:
+        file = Path(program).resolve()
+        if not _is_python(file):
+            return None
+        found = {
+            _version(one) for one in file.parent.parent.glob("lib*/python3*/*-packages/torch/version.py")
+        }
+    except OSError:
+        return None
     return found.pop() if len(found) == 1 else None
+
+
+def _is_python(program: Path) -> bool:
+    """As installers write programs: where the interpreter's path is too long for the first line, a shell reads the second, and ends."""
+    with program.open("rb") as file:
+        first, second = file.readline(256), file.readline(256)
+    return first.startswith(b"#!") and (b"python" in first or second.startswith(b"'''exec' "))
 
 
 def _version(file: Path) -> Version | None:

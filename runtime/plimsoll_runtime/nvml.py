@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 LIBRARY = "libnvidia-ml.so.1"
 _TEXT = 96
-_NVLINK, _OK = 2, 0
+_NVLINK, _OK, _UNKNOWN = 2, 0, 6
 _AMD = "0x1002"
 
 
@@ -149,7 +149,7 @@ def _all_linked(library: Any, handles: list[ctypes.c_void_p]) -> bool | None:
         for other in handles[place + 1 :]:
             status = ctypes.c_int()
             code = library.nvmlDeviceGetP2PStatus(one, other, ctypes.c_int(_NVLINK), ctypes.byref(status))
-            if code != _OK:
+            if code != _OK or status.value == _UNKNOWN:
                 return None
             if status.value != _OK:
                 return False

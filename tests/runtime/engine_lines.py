@@ -284,6 +284,7 @@ LINES: dict[str, tuple[Said, ...]] = {
         Said("PortTaken", "server", "OSError: [Errno 98] Address already in use", "port"),
         Said("HostOutOfMemory", "weights", "OSError: [Errno 12] Cannot allocate memory", "memory ran out"),
         Said("HostOutOfMemory", "weights", "MemoryError", "memory ran out"),
+        Said("HostOutOfMemory", "weights", "(EngineCore pid=7) MemoryError", "memory ran out"),
         Said("HostOutOfMemory", "weights", "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 3.00 GiB for an array", "3.00 GiB"),
         Said("HostOutOfMemory", "serving", "terminate called after throwing an instance of 'std::bad_alloc'", "bad_alloc"),
     ),

@@ -42,6 +42,7 @@ def image(root: Path, *torches: str) -> dict[str, str]:
     program = root / "bin/vllm"
     program.parent.mkdir(parents=True)
     program.touch(mode=0o755)
+    program.write_text("#!/usr/bin/python3\n")
     for number, text in enumerate(torches):
         file = root / f"lib/python3.{12 + number}/site-packages/torch/version.py"
         file.parent.mkdir(parents=True)
@@ -66,11 +67,39 @@ def test_an_engine_is_built_for_the_cuda_of_the_torch_beside_it_where_that_is_ce
     assert with_argv(Need(), ("vllm", "serve", "m"), image(tmp_path, *torches)).cuda == built
 
 
-def test_of_an_engine_that_brings_a_driver_or_is_another_program_nobody_knows_its_cuda(tmp_path):
+@pytest.mark.parametrize(
+    ("environment", "known"),
+    [
+        ({}, True),
+        ({"VLLM_ENABLE_CUDA_COMPATIBILITY": "0"}, True),  # as published images have it
+        ({"VLLM_ENABLE_CUDA_COMPATIBILITY": "1"}, False),
+        ({"VLLM_ENABLE_CUDA_COMPATIBILITY": " True"}, False),
+        ({"PYTHONPATH": "/opt/torch"}, False),
+        ({"PATH": ""}, False),
+    ],
+)
+def test_of_an_engine_that_brings_a_driver_or_another_torch_nobody_knows_its_cuda(
+    tmp_path, environment, known
+):
+    found = {**image(tmp_path, TORCH), **environment}
+    assert with_argv(Need(), ("vllm", "serve", "m"), found).cuda == ((13, 0) if known else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("#!/opt/venv/bin/python3.12\nimport sys\n", True),
+        ("#!/bin/sh\n'''exec' '/a/long/path/python3' \"$0\" \"$@\"\n' '''\nimport sys\n", True),
+        ('#!/bin/sh\nexport LD_LIBRARY_PATH=/usr/local/cuda/compat\nexec python3 -m vllm "$@"\n', False),
+        ("", False),
+    ],
+)
+def test_a_program_that_may_choose_its_libraries_first_is_not_judged(tmp_path, text, known):
     found = image(tmp_path, TORCH)
-    assert (
-        with_argv(Need(), ("vllm", "serve", "m"), {**found, "VLLM_ENABLE_CUDA_COMPATIBILITY": "1"}).cuda
-        is None
-    )
+    (tmp_path / "bin/vllm").write_text(text)
+    assert with_argv(Need(), ("vllm", "serve", "m"), found).cuda == ((13, 0) if known else None)
+
+
+def test_of_another_program_nobody_knows_its_cuda(tmp_path):
+    found = image(tmp_path, TORCH)
     assert with_argv(Need(), ("sh", "-c", "vllm serve m"), found).cuda is None
-    assert with_argv(Need(), ("vllm", "serve", "m"), {}).cuda is None

@@ -33,8 +33,9 @@ H100 = Gpu("NVIDIA H100 80GB HBM3", 80 * GIB, 79 * GIB, (9, 0))
 class Library:
     """NVML's calling convention: values by reference, 0 for well."""
 
-    def __init__(self, gpus, *, parts=None, unlinked=(), cuda=13000):
+    def __init__(self, gpus, *, parts=None, unlinked=(), link=5, cuda=13000):
         self.gpus, self.parts, self.unlinked, self.cuda = gpus, parts or {}, set(unlinked), cuda
+        self.link = link  # 5 is none, 6 that it is not known
         self.open = 0
 
     def nvmlInit_v2(self):  # noqa: N802
@@ -89,7 +90,7 @@ class Library:
         return 0
 
     def nvmlDeviceGetP2PStatus(self, one, other, kind, status):  # noqa: N802
-        status._obj.value = int((one.value - 1, other.value - 1) in self.unlinked)
+        status._obj.value = self.link if (one.value - 1, other.value - 1) in self.unlinked else 0
         return 0
 
 
@@ -101,6 +102,10 @@ def test_the_drivers_library_says_what_there_is():
 
 def test_a_pair_without_a_link_is_seen():
     assert nvidia_devices(Library([H100] * 3, unlinked=[(0, 2)])).nvlink is False
+
+
+def test_a_pair_of_which_the_driver_knows_nothing_is_not_one_without_a_link():
+    assert nvidia_devices(Library([H100] * 3, unlinked=[(0, 2)], link=6)).nvlink is None
 
 
 def test_of_a_gpu_that_is_cut_the_parts_count():

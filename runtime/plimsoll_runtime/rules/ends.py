@@ -34,7 +34,7 @@ ENDS = (
     ),
     rule(
         "HostOutOfMemory",
-        r"Cannot allocate memory|(?:^|\] )MemoryError$|MemoryError: Unable to allocate|std::bad_alloc|DefaultCPUAllocator: can't allocate memory",
+        r"Cannot allocate memory|(?:^|[\])] )MemoryError$|MemoryError: Unable to allocate|std::bad_alloc|DefaultCPUAllocator: can't allocate memory",
         "the machine's memory ran out: {line}",
         MORE_HOST_MEMORY,
     ),
