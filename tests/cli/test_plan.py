@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from plimsoll.cli import inputs
 from plimsoll.facts.model_codec import export_model
 from plimsoll.facts.models import lookup
 from plimsoll.planning import codec
@@ -310,3 +311,21 @@ def test_of_several_deployments_each_is_told_by_name(tmp_path: Path):
     assert ran.code == 0
     assert "default/old: the engine is not told --max-num-queued-reqs 50" in ran.err
     assert "default/new" not in ran.err
+
+
+def test_a_model_is_read_once_however_often_it_is_planned_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A hub would be asked again, and what came of it told again."""
+    read, of = [], inputs.model_of
+
+    def counted(spec: Any, admin: Any, *, online: bool) -> Any:
+        read.append(spec.source)
+        return of(spec, admin, online=online)
+
+    monkeypatch.setattr(inputs, "model_of", counted)
+    file = tmp_path / "two.yaml"
+    file.write_text("\n---\n".join((resource("a"), resource("b"), resource("c", "Qwen/Qwen3-32B"))))
+    ran = plimsoll("plan", "-f", str(file), "--fleet", "8xH100", "--what-if", "gpu=H200")
+    assert ran.code == 0
+    assert sorted(read) == ["hf://Qwen/Qwen3-32B", "hf://Qwen/Qwen3-8B"]

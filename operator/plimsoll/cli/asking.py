@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
@@ -41,6 +41,14 @@ class Question:
     deployments: tuple[LLMDeployment, ...]
     snapshot: Snapshot
     online: bool
+    read: dict[str, ModelFacts | str] = field(default_factory=dict, repr=False, compare=False)
+    """What is known of models so far: a hub is asked once, however often its answer is looked at."""
+
+    def model(self, spec: ModelSpec) -> ModelFacts | str:
+        key = spec.model_dump_json()
+        if key not in self.read:
+            self.read[key] = inputs.model_of(spec, self.snapshot.config, online=self.online)
+        return self.read[key]
 
     @property
     def admin(self) -> OperatorConfig | None:
@@ -131,10 +139,10 @@ def facts_of(deployment: LLMDeployment, question: Question) -> PlanFacts:
     """What is known of the models; where nothing is, the plan says why."""
     asked, admin = deployment.spec.speculative, question.snapshot.config
     kept = _kept_models(question.snapshot).get((deployment.spec.model.source, deployment.spec.model.revision))
-    model = kept or inputs.model_of(deployment.spec.model, admin, online=question.online)
+    model = kept or question.model(deployment.spec.model)
     found: dict[str, Found] = {MODEL: _found(model)}
     if asked is not None and asked.model is not None:
-        found[DRAFT] = _found(inputs.model_of(ModelSpec(source=asked.model), admin, online=question.online))
+        found[DRAFT] = _found(question.model(ModelSpec(source=asked.model)))
     beside = question.snapshot.beside.get(f"{deployment.namespace}/{deployment.name}", {})
     told = Kept.from_data(beside).models
     if not told:
