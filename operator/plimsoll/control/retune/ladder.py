@@ -36,8 +36,8 @@ LARGER_POOL = Change(
     setting="memory",
     before="as planned",
     after="another plan",
-    why="a few requests fill the pool, and neither replicas nor rungs make it larger: spec.memory.kvCacheDtype fp8, "
-    "more GPUs a replica (spec.topology) or a shorter spec.workload.contextTokens would",
+    why="a few requests fill the pool, and neither replicas nor rungs make it larger: spec.memory.kvCacheDtype fp8 or more "
+    "GPUs a replica (spec.topology) would, and a shorter spec.workload.contextTokens refuses the longest requests",
 )
 """For a person to make."""
 
