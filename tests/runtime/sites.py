@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from plimsoll.kube.certificates import made
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,7 @@ class Site:
     """One server at an address of its own."""
 
     host = "127.0.0.1"
+    tls: ssl.SSLContext | None = None
 
     def __init__(self, host: str | None = None) -> None:
         """`host` is one by which others than this machine come."""
@@ -84,6 +90,17 @@ class Site:
         return self._server.sent
 
 
+def certified(folder: Path, host: str) -> tuple[ssl.SSLContext, Path]:
+    """For a server of that name, and the file of the authority that says so."""
+    pair, authority = made([host], datetime.now(UTC))  # noqa: TID251 - certificates are checked by the clock
+    both, one = folder / "pair.pem", folder / "ca.pem"
+    both.write_text(pair.certificate + pair.key)
+    one.write_text(authority)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(both)
+    return context, one
+
+
 def ranged(asked: Asked, content: bytes, headers: Mapping[str, str] | None = None) -> Reply:
     told = dict(headers or {})
     wanted = asked.headers.get("range")
@@ -105,6 +122,8 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, site: Site) -> None:
         self.site, self.sent, self.counting = site, 0, threading.Lock()
         super().__init__((site.host, 0), _Handler)
+        if site.tls is not None:
+            self.socket = site.tls.wrap_socket(self.socket, server_side=True)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that went away is nobody's error."""

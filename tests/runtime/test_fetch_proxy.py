@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from plimsoll.kube.certificates import made
 from plimsoll_runtime.sources.fetch import Fetched, fetch
 from plimsoll_runtime.sources.trouble import FetchFailed
 from tests.runtime.proxy_site import ProxySite
 from tests.runtime.registry_site import ModelScopeSite
-from tests.runtime.sites import Asked, Reply
+from tests.runtime.sites import Asked, Reply, certified
 from tests.runtime.small_model import QUICK, WANTED, Listener, files_of, shards
 
 HOST = "models.example"
@@ -25,14 +22,8 @@ Proxying = Callable[..., ProxySite]
 
 class EncryptedScope(ModelScopeSite):
     def __init__(self, folder: Path) -> None:
-        pair, authority = made([HOST], datetime.now(UTC))  # noqa: TID251 - certificates are checked by the clock
-        (folder / "pair.pem").write_text(pair.certificate + pair.key)
-        self.authority = folder / "ca.pem"
-        self.authority.write_text(authority)
+        self.tls, self.authority = certified(folder, HOST)
         super().__init__(shards())
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(folder / "pair.pem")
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
 
 @pytest.fixture

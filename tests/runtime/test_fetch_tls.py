@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import select
-import ssl
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from plimsoll.kube.certificates import made
 from plimsoll_runtime.sources.download import Download, Job
 from plimsoll_runtime.sources.listing import File, Listing
 from plimsoll_runtime.sources.partial import Partial
 from plimsoll_runtime.sources.trouble import Stopped
 from plimsoll_runtime.sources.web import Answer, Web
-from tests.runtime.sites import Asked, Reply, Site, ranged
+from tests.runtime.sites import Asked, Reply, Site, certified, ranged
 from tests.runtime.small_model import QUICK, Listener
 
 BODY = b"A" * (256 << 10)
@@ -26,14 +23,8 @@ BODY = b"A" * (256 << 10)
 
 class Encrypted(Site):
     def __init__(self, folder: Path) -> None:
-        pair, authority = made(["127.0.0.1"], datetime.now(UTC))  # noqa: TID251 - certificates are checked by the clock
-        (folder / "pair.pem").write_text(pair.certificate + pair.key)
-        self.authority = folder / "ca.pem"
-        self.authority.write_text(authority)
+        self.tls, self.authority = certified(folder, self.host)
         super().__init__()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(folder / "pair.pem")
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
     def answer(self, asked: Asked) -> Reply:
         return ranged(asked, BODY)
