@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from plimsoll.api.v1alpha1.features import Speculative
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.architecture import Architecture, Attention, LatentAttention
 from plimsoll.facts.dtypes import Dtype
@@ -75,11 +76,16 @@ def lora_slots(spec: LLMDeploymentSpec) -> LoraSlots | None:
     )
 
 
+def guesses(wish: Speculative) -> int:
+    """Tokens guessed at a time."""
+    return wish.tokens if wish.tokens is not None else GUESSES[wish.method]
+
+
 def speculation(spec: LLMDeploymentSpec, model: ModelFacts, draft: ModelFacts | None) -> Speculation | None:
     wish = spec.speculative
     if wish is None:
         return None
-    tokens = wish.tokens if wish.tokens is not None else GUESSES[wish.method]
+    tokens = guesses(wish)
     method = METHODS.get(wish.method, wish.method)
     if wish.method == "ngram":
         return Speculation(method=method, tokens=tokens)

@@ -16,6 +16,7 @@ from plimsoll.facts.learned import Learned
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.ask.checks import check_products, check_spec, check_step, products_of
 from plimsoll.planning.ask.context_length import context_length
+from plimsoll.planning.ask.guesses import check_guesses
 from plimsoll.planning.ask.intent import Intent, Source, SourceOf, pooled, read_intent
 from plimsoll.planning.ask.quantize import as_served
 from plimsoll.planning.ask.task import Task
@@ -102,6 +103,7 @@ def read(
         *served,
         *check_spec(intent, model, engine),
         *check_step(intent, model, context.tokens),
+        *check_guesses(intent, engine),
         *context.findings,
     )
     if any(finding.severity is Severity.ERROR for finding in findings):

@@ -19,6 +19,7 @@ from plimsoll.facts.gpus import Gpu
 from plimsoll.facts.inventory import Pool
 from plimsoll.facts.learned import Learned
 from plimsoll.facts.model import ModelFacts
+from plimsoll.planning.ask.guesses import tokens_each
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import explained
@@ -123,7 +124,8 @@ def _evaluated(
     capacity = cache_of(ledger)
     if capacity is not None:
         target = most // layout.data if task.intent.itl_ms is not None and most > 0 else None
-        count, why = sequences(task, settings.max_num_seqs, settings.max_num_batched_tokens, capacity, target)
+        held = settings.max_num_batched_tokens // tokens_each(task.intent.spec, task.engine)
+        count, why = sequences(task, settings.max_num_seqs, held, capacity, target)
         settings = replace(settings, max_num_seqs=min(count, settings.max_num_seqs))
         values += (why,)
     if most > settings.max_num_seqs * layout.data:

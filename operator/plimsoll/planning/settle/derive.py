@@ -11,6 +11,7 @@ from typing import Final
 from plimsoll.api.quantity import format_gib, parse_bytes
 from plimsoll.facts.gpus import GIB, Vendor
 from plimsoll.planning.ask.features import kv_dtype, lora_slots, multimodal_items, rope_scaling, speculation
+from plimsoll.planning.ask.guesses import tokens_each, with_guesses
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import as_set, explained
 from plimsoll.planning.layouts.layout import Layout
@@ -48,11 +49,12 @@ def base_settings(
     asked = spec.engine.max_sequences
     most = asked if asked is not None else sequences_default
     batched, why_batched = step_tokens(task, gpu, layout, dtype, sequences=most, default=tokens_default)
+    batched, why_batched = with_guesses(task, batched, why_batched)
     caching, why_caching = _prefix_caching(task)
     fixed = None if memory.kv_cache_size is None else parse_bytes(memory.kv_cache_size)
     settings = EngineSettings(
         max_model_len=task.context.tokens,
-        max_num_seqs=min(most, batched),
+        max_num_seqs=min(most, batched // tokens_each(spec, task.engine)),
         max_num_batched_tokens=batched,
         utilization=utilization,
         kv_cache_bytes=cpu_size(task, slot).cache_bytes if on_cpu else fixed,
