@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(1, str(Path(__file__).parents[1] / "e2e"))  # whose programs make the environment
 
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engines import engine_facts
