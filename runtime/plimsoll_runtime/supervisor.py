@@ -143,10 +143,10 @@ class Supervisor:
                 self._say(failure)
                 return False
             text = wait.text(silence)
+            self.said.waits(text)
             if text != told:
                 tell(f"rank {place.rank} of {place.size} {text}")
             told = text
-            self.said.waits(text)
             try:
                 event = self._events.get(timeout=1.0)
             except queue.Empty:
