@@ -33,8 +33,11 @@ def test_a_pod_of_the_bundled_image_that_names_no_command_serves_behind_the_supe
     address = real_namespace.ready("alone", PATIENCE_SECONDS)["status"]["podIP"]
 
     def state() -> str:
-        with urllib.request.urlopen(f"http://{address}:{RUNTIME_PORT}/facts", timeout=60) as answer:
-            return str(json.load(answer)["state"])
+        try:
+            with urllib.request.urlopen(f"http://{address}:{RUNTIME_PORT}/facts", timeout=60) as answer:
+                return str(json.load(answer)["state"])
+        except OSError:
+            return ""
 
     assert eventually(lambda: state() == "serving", PATIENCE_SECONDS), "it looks now and then"
     assert Engine(url=f"http://{address}:{PORT}").complete(model.name, "once", 4)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -21,6 +22,8 @@ from plimsoll import names
 
 RESOURCES: Final = f"/apis/{names.API_VERSION}"
 SMALL: Final = "hf://Qwen/Qwen3-8B"
+READS: Final = ("get", "list")
+AGAIN: Final = ("Unreachable", "Silent", "409", "429", "503", "504")
 
 
 class Operator:
@@ -78,13 +81,27 @@ class Operator:
         except OSError:
             return 0.0
 
+    def turns_failed(self) -> float:
+        """But for those that the API server of a busy machine did not answer, or answered with a wish to be asked again."""
+        return sum(
+            float(line.split()[-1])
+            for line in self._samples("plimsoll_turns_failed_total")
+            if not any(f'reason="{one}"' in line for one in AGAIN)
+        )
+
     def writes(self) -> int:
         """Calls that changed something, or tried to; Leases aside."""
-        reads = ('verb="get"', 'verb="list"', 'verb="watch"')
+        return self._calls(lambda verb: verb not in READS and verb != "watch")
+
+    def reads(self) -> int:
+        """Calls for an object or a list; Leases and watches aside."""
+        return self._calls(lambda verb: verb in READS)
+
+    def _calls(self, counts: Callable[[str], bool]) -> int:
         return sum(
             int(float(line.split()[-1]))
             for line in self._samples("plimsoll_api_calls_total")
-            if not any(one in line for one in reads) and 'resource="leases"' not in line
+            if counts(line.partition('verb="')[2].partition('"')[0]) and 'resource="leases"' not in line
         )
 
     def _samples(self, name: str) -> list[str]:
