@@ -14,7 +14,7 @@ KV_PRESSURE: Final = Alert(
     description=(
         "{{ $value | humanizePercentage }} of the KV pool is in use. More requests, or longer ones, will be preempted or wait. "
         "Allow more replicas (spec.scaling.max), let retuning work (spec.tuning.mode: auto), or make room: "
-        "spec.memory.kvCacheDtype fp8, a shorter spec.workload.contextTokens."
+        "spec.memory.kvCacheDtype fp8, more GPUs a replica (spec.topology)."
     ),
     levels=(Level("warning", f"{KV_USAGE} > {KV_FULL}", "5m"),),
 )
