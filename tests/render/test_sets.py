@@ -306,6 +306,24 @@ def test_what_loads_or_belongs_to_a_group_asks_the_autoscalers_not_to_disturb_it
     assert all(one["metadata"]["annotations"] == borne for one in found)
 
 
+@pytest.mark.parametrize(
+    ("op", "value", "borne"),
+    [
+        ("add", '"true"', {"karpenter.sh/do-not-disrupt": "true"}),
+        ("replace", '"false"', {"karpenter.sh/do-not-disrupt": "false"}),
+        ("remove", None, {}),
+        ("test", '"true"', LOADS),
+    ],
+)
+def test_what_a_patch_says_about_being_disturbed_is_not_taken_off_a_pod_that_is_ready(op, value, borne):
+    one = {"op": op, "path": "/metadata/annotations/karpenter.sh~1do-not-disrupt", "value": value}
+    made = frozen(
+        resource(podPatches=[{key: said for key, said in one.items() if said is not None}]),
+        admin=config(trust={"podPatches": {"allow": ["*"]}}),
+    )
+    assert made.leader["metadata"]["annotations"] == borne
+
+
 def test_pods_that_ask_to_stay_for_as_long_as_they_load_make_no_new_set():
     """So that those of a release before, which do not ask, are left to serve."""
     asks, asked = frozen(resource()), names.ANNOTATION_UNTIL_READY

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from plimsoll import names
+from plimsoll.api.named import brought
 from plimsoll.api.quantity import format_quantity
+from plimsoll.api.v1alpha1.pods import PodPatch
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.pods import DISK
 from plimsoll.planning.plan import Hardware, PlanSet
@@ -27,6 +29,16 @@ def undisturbed(annotations: Mapping[str, str], *, grouped: bool) -> dict[str, s
     if annotations.keys() & names.STAY.keys():
         return dict(annotations)
     return {**annotations, **names.STAY, names.ANNOTATION_UNTIL_READY: "true"}
+
+
+def as_patches_say(pod: dict[str, Any], patches: Iterable[PodPatch]) -> None:
+    """Of a pod that bears it while it loads: who says something about it by a patch has the last word too, and keeps it."""
+    annotations = pod["metadata"].get("annotations") or {}
+    said = {path for patch in patches if patch.op != "test" for path, _ in brought(patch)}
+    named = {key for key in names.STAY if f"/metadata/annotations/{key}" in said}
+    if named and names.ANNOTATION_UNTIL_READY in annotations:
+        for key in {names.ANNOTATION_UNTIL_READY, *names.STAY} - named:
+            annotations.pop(key, None)
 
 
 def resources(chosen: PlanSet) -> dict[str, Any]:

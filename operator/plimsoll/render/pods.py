@@ -100,6 +100,7 @@ def pod_template(
     if [*images_of(pod)] != [told.image.name]:
         raise NotAsMeant(f"the pod runs {sorted(images_of(pod))} instead of {told.image.name}")
     pod = patched(pod, spec.pod_patches, told.config)
+    placing.as_patches_say(pod, spec.pod_patches)
     if not told.config.runtime.enabled:
         return pod
     more = (
