@@ -21,6 +21,7 @@ from plimsoll.planning.ask.intent import Intent, Source, SourceOf, pooled, read_
 from plimsoll.planning.ask.quantize import as_served
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.trust import check_trust
+from plimsoll.planning.ask.words import check_words
 from plimsoll.planning.pinning import digest_before, spec_digest
 from plimsoll.planning.placing.images import with_images
 from plimsoll.planning.placing.placement import Slot, slots
@@ -104,6 +105,7 @@ def read(
         *check_spec(intent, model, engine),
         *check_step(intent, model, context.tokens),
         *check_guesses(intent, engine),
+        *check_words(merged.spec, engine, config),
         *context.findings,
     )
     if any(finding.severity is Severity.ERROR for finding in findings):
