@@ -183,6 +183,15 @@ def test_canaries_that_are_given_too_few_requests_are_no_failures(rate):
     assert len(once.memory.past) == 1, "tried once a day, as any other"
 
 
+def test_a_roll_that_goes_back_for_want_of_restarts_says_nothing_of_the_change():
+    world = judging(World(replicas=3, free=0))
+    world.replicas = 5
+    world.run(3 * HOUR)
+    past = world.memory.past[0]
+    assert (past.outcome, world.memory.failures) == (Phase.FAILED, 0)
+    assert "too few restarts are left for all" in past.reason
+
+
 def test_a_canary_that_is_given_less_and_then_breaks_is_a_failure():
     world = judging(World(change=replace(GOOD, rate=0.3 * OLD.rate))).run(900)
     assert world.memory.step is not None

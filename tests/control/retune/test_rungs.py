@@ -244,6 +244,41 @@ def test_a_larger_pool_is_said_once_to_be_for_a_person_where_a_few_requests_fill
     assert not memory.suggested.tried
 
 
+def test_few_requests_fill_a_pool_by_what_each_holds_and_not_where_few_run_at_this_moment():
+    scene = World(old=Behaviour(preempted=0.3, kv=0.2)).scene()
+    few = tuple(replace(each, running=3.0) for each in scene.signals.replicas)
+    scene = replace(scene, has_watermark=False, signals=replace(scene.signals, replicas=few))
+    what = seen(scene, changed_before=False)
+    assert what is not None
+    assert choose(scene, what, barred={}).advice is None
+
+
+@pytest.mark.parametrize("itl", ["nobody says", "of a few"])
+def test_steps_take_no_more_prompts_while_nobody_knows_the_gaps_that_are_promised(itl: str):
+    scene = World(old=LATE_FIRST, consent=MAY_CUT).scene()
+    scene = replace(
+        scene,
+        planned={"maxBatchedTokens": "2048"},
+        knobs=Knobs(max_sequences=64, batched_tokens=512),
+    )
+    what = seen(scene, changed_before=False)
+    assert what is not None
+    assert choose(scene, what, barred={}).change is not None
+    known = scene.signals.latencies
+    gaps = None if itl == "nobody says" or known.itl is None else replace(known.itl, samples=9)
+    scene = replace(scene, signals=replace(scene.signals, latencies=replace(known, itl=gaps)))
+    choice = choose(scene, what, barred={})
+    assert choice.change is None
+    assert "nobody says how long gaps" in choice.refused[0]
+
+
+def test_first_tokens_are_no_matter_of_steps_where_nobody_counts_preemptions():
+    scene = World(old=LATE_FIRST, knobs=Knobs(max_sequences=64)).scene()
+    silent = tuple(replace(each, preemptions=None) for each in scene.signals.replicas)
+    assert seen(scene, changed_before=False) is not None
+    assert seen(replace(scene, signals=replace(scene.signals, replicas=silent)), changed_before=False) is None
+
+
 def test_first_tokens_that_are_late_are_cured_by_replicas_where_they_can_be_had():
     scene = World(old=LATE_FIRST, wants_more=True, more_replicas=True).scene()
     assert scaling_first(scene, Symptom.LATE_FIRST) is not None

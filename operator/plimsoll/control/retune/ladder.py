@@ -213,7 +213,9 @@ def _larger_steps(scene: Scene) -> Change | str:
     if planned <= now:
         return f"a step takes the {now:,} tokens that memory was planned for; a larger engine.maxBatchedTokens makes another plan"
     value, why = planned, "it is set back to the plan's own value"
-    if limit is not None and itl is not None and itl.trusted:
+    if limit is not None:
+        if itl is None or not itl.trusted:
+            return "nobody says how long gaps between tokens are"
         room = sizing.longest_step(now, itl.p50, itl.p99, limit)
         if room <= now:
             return f"gaps between tokens of {1000 * itl.p99:.0f} ms leave no room for longer steps within {1000 * limit:.0f}"

@@ -176,7 +176,9 @@ def _further(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         return _to(memory, step, Phase.VERIFYING, scene, deadline=deadline, rolled=whole)
     # The whole was asked for before it began, but replicas may have come since: the way back of all has to stay within the day's.
     if not step.surge and 1 + rolled > restarts_left(scene, memory):
-        return _back(scene, memory, step, f"too few restarts are left for all: {spent_of(scene, memory)}")
+        # That says nothing of the change.
+        why = f"too few restarts are left for all: {spent_of(scene, memory)}"
+        return _back(scene, memory, step, why, starved=True)
     memory = _restarted(scene, memory, step, 1)
     return _to(memory, step, Phase.ROLLING, scene, deadline=_roll_s(scene), rolled=rolled)
 

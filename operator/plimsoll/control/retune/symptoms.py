@@ -88,8 +88,9 @@ def scaling_first(scene: Scene, symptom: Symptom) -> str | None:
 
 
 def few_fill_it(scene: Scene) -> bool:
-    running = scene.signals.mean("running")
-    return running is not None and running < FEW
+    """By what each of them holds of it: how many run at this very moment says nothing of the minutes in which some were preempted."""
+    running, kv = scene.signals.mean("running"), scene.signals.mean("kv_fraction")
+    return bool(running and kv is not None and kv * FEW >= FULL * running)
 
 
 def _late_tokens(scene: Scene, preempted: float | None, kv: float | None) -> Seen | None:
@@ -136,7 +137,7 @@ def _late_first(scene: Scene, preempted: float | None, kv: float | None) -> str 
     ttft, limit, waiting = scene.signals.latencies.ttft, scene.slo.ttft_p99_s, scene.signals.sum("waiting")
     if ttft is None or limit is None or not ttft.trusted or ttft.p99 <= limit or not waiting:
         return None
-    if kv is None or kv >= ROOMY or (preempted or 0.0) >= CALM or _near_cap(scene):
+    if kv is None or kv >= ROOMY or preempted is None or preempted >= CALM or _near_cap(scene):
         return None
     return f"p99 of the first token is {ttft.p99:.1f} s of {limit:.1f}, and {waiting:.0f} requests wait at {kv:.0%} of the pool"
 
