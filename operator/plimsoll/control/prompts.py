@@ -37,8 +37,8 @@ FULL_LEAST, FULL_MOST = 0.30, 0.95
 """Bounds of how full steps may be: near the whole of it any error of what was learned is a queue."""
 HALVINGS: Final = 8
 """Of what lies between these, until what is left says nothing."""
-KNOWN_MOST: Final = 2**15
-"""Answers that are remembered: of as many deployments as one operator has, and of the minute before."""
+KNOWN_MOST: Final = 2**13
+"""Answers that are remembered: of more deployments than one operator has. Each keeps a histogram that would else be gone."""
 SPREAD_WEIGHT, SKEW_WEIGHT = 1 / 30, 1 / 15
 """Of the newest minute."""
 SKEW_FIRST, SKEW_MOST = 1.2, 2.0
