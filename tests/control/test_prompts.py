@@ -202,28 +202,6 @@ def test_hours_show_how_many_first_tokens_are_late(slow: int, risen: bool):
     assert prompts.learned(new, said, settled=False, owing=False).late == new.late
 
 
-@pytest.mark.parametrize("few", [60.0, 250.0, 1000.0])
-def test_a_quiet_minute_weighs_as_few_requests_as_it_had_since_requests_are_promised_and_not_minutes(
-    few: float,
-):
-    """Two in a hundred of a busy minute are late, and none of a quiet one; they take turns for longer than hours."""
-    memory = StepMemory()
-    for minute in range(6000):
-        came, slow = (few, 0.0) if minute % 2 else (1000.0, 20.0)
-        first = Spread.of(Histogram((0.5, 2.0, math.inf), (came / 2, came - slow, came), came))
-        said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=first))
-        memory = prompts.learned(memory, said, settled=False, owing=False, ttft_s=2.0)
-    assert memory.late == pytest.approx(20 / (1000 + few), rel=0.03)
-
-
-def test_one_busy_minute_after_a_quiet_night_is_one_of_hours_of_them():
-    memory = StepMemory(late=0.004, late_after_s=2.0, late_of=60.0)
-    first = Spread.of(Histogram((0.5, 2.0, math.inf), (0.0, 50_000.0, 100_000.0), 1e5))
-    said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=first))
-    found = prompts.learned(memory, said, settled=False, owing=False, ttft_s=2.0)
-    assert found.late == pytest.approx(0.004 + prompts.HOURS_WEIGHT * (0.5 - 0.004))
-
-
 @pytest.mark.parametrize("late", [0.0, 0.5])
 def test_hours_within_one_limit_say_nothing_of_another_one(late: float):
     first = Spread.of(Histogram((1.0, 2.0, math.inf), (1000.0, 1000.0, 1000.0), 400.0))

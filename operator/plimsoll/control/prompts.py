@@ -19,7 +19,6 @@ from plimsoll.control.copying import replace
 from plimsoll.control.curve import NOTHING, Points, curve_of
 from plimsoll.control.signals import LATENCY_S, RATE_S, RECENT_S, Signals
 from plimsoll.control.situation import Capacity
-from plimsoll.facts.histograms import Histogram
 
 PLAN_WEIGHT: Final = 0.1
 """Minutes that the plan's own prediction weighs as much as: it stands far from what is seen, and pulls the more."""
@@ -28,7 +27,7 @@ LATE: Final = 0.01
 ALLOWED: Final = LATE / 2
 """Share that may in fact be late in the mean of hours: the other half of the promise is for what nobody foresees."""
 HOURS_WEIGHT: Final = 1 / 360
-"""Of the newest minute, where it is as busy as any: 99 of 100 requests are promised over hours, not in each minute."""
+"""Of the newest minute: 99 of 100 are promised over hours, not in each minute."""
 EASE_MOST: Final = 3.0
 """By how much more may be reckoned to be late than is promised, where in fact hardly any is."""
 WAIT_SHARE_LEAST: Final = 0.25
@@ -58,8 +57,6 @@ class StepMemory:
     """Share of first tokens that were late in the last hours."""
     late_after_s: float | None = None
     """The limit that these were held against: what another one found says nothing of it."""
-    late_of: float = 0.0
-    """First tokens of the busiest minutes of these hours: a quiet one counts beside them by the few that it had."""
     skew: float = SKEW_FIRST
     """Tokens of the busiest replica, as a share of the mean one's."""
 
@@ -72,11 +69,9 @@ def learned(
     memory: StepMemory, signals: Signals, *, settled: bool, owing: bool, ttft_s: float | None = None
 ) -> StepMemory:
     """With what a minute showed."""
-    if ttft_s is not None and (first := _first_tokens(signals)) is not None:
+    if ttft_s is not None and (late := _late(signals, ttft_s)) is not None:
         before = memory.late if memory.late_after_s == ttft_s else ALLOWED
-        most = max(first.count, memory.late_of + HOURS_WEIGHT * (first.count - memory.late_of))
-        late, weight = first.above(ttft_s) / first.count, HOURS_WEIGHT * first.count / most
-        memory = replace(memory, late=before + weight * (late - before), late_after_s=ttft_s, late_of=most)
+        memory = replace(memory, late=before + HOURS_WEIGHT * (late - before), late_after_s=ttft_s)
     if settled and (point := _point(signals)) is not None:
         memory = replace(memory, points=memory.points.faded().add(*point))
     if owing:
@@ -206,9 +201,11 @@ def _point(signals: Signals) -> tuple[float, float] | None:
     return tokens / LATENCY_S / len(signals.replicas) * gaps.mean, gaps.mean
 
 
-def _first_tokens(signals: Signals) -> Histogram | None:
+def _late(signals: Signals, ttft_s: float) -> float | None:
     first = signals.latencies.ttft
-    return first.shape if first is not None and first.trusted else None
+    if first is None or first.shape is None or not first.trusted:
+        return None
+    return first.shape.above(ttft_s) / first.shape.count
 
 
 def _lumps(signals: Signals) -> float | None:
