@@ -244,6 +244,16 @@ def test_a_larger_pool_is_said_once_to_be_for_a_person_where_a_few_requests_fill
     assert not memory.suggested.tried
 
 
+@pytest.mark.parametrize(("kv", "first"), [(0.95, True), (0.5, False), (None, True)])
+def test_replicas_that_are_wanted_come_before_a_setting_unless_pools_are_known_to_have_room(
+    kv: float | None, first: bool
+):
+    scene = World(old=Behaviour(preempted=0.3), wants_more=True, more_replicas=True).scene()
+    said = tuple(replace(each, kv_fraction=kv, running=30.0) for each in scene.signals.replicas)
+    scene = replace(scene, signals=replace(scene.signals, replicas=said))
+    assert (scaling_first(scene, Symptom.PREEMPTION) is not None) is first
+
+
 def test_few_requests_fill_a_pool_by_what_each_holds_and_not_where_few_run_at_this_moment():
     scene = World(old=Behaviour(preempted=0.3, kv=0.2)).scene()
     few = tuple(replace(each, running=3.0) for each in scene.signals.replicas)

@@ -76,7 +76,8 @@ def scaling_first(scene: Scene, symptom: Symptom) -> str | None:
     """Why more replicas should cure it; None where a setting must."""
     if symptom in {Symptom.STORM, Symptom.PREEMPTION}:
         # A few huge requests fill a replica: beside more replicas each of them would be as crowded.
-        if (scene.signals.mean("kv_fraction") or 0.0) < FULL or few_fill_it(scene):
+        kv = scene.signals.mean("kv_fraction")
+        if (kv is not None and kv < FULL) or few_fill_it(scene):
             return None
     elif symptom is not Symptom.LATE_FIRST:
         return None
