@@ -2,19 +2,21 @@
 
 Server-side apply throughout. A first write says resourceVersion 1, which no object is at, so that it makes the object or fails,
 in one call, and a foreign object of the same name is never adopted; a later one says the uid, so that it meets the child that
-was seen or none. What workloads need is written before them (a set's frozen template and the pinned plan above all), and what
-is not wanted goes last, that by which traffic comes first of it. One object's refusal stops no other's write.
+was seen or none. An apply leaves keys that a hand has added beside ours, as in a selector: a patch takes them away. What
+workloads need is written before them (a set's frozen template and the pinned plan above all), and what is not wanted goes
+last, that by which traffic comes first of it. One object's refusal stops no other's write.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from plimsoll import names
-from plimsoll.kube.child import Child, controller_of, written_by_others
+from plimsoll.kube.child import Child, added_by_others, controller_of, written_by_others
 from plimsoll.kube.children import Children
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.errors import Conflict, Invalid, KubeError, NotFound, is_another
@@ -193,15 +195,27 @@ class Applier:
 
     async def _send(self, wanted: Manifest, **metadata: str) -> None:
         ref = wanted.ref
+        path, seen_whole = path_of(ref), ref.kind in _WORKLOADS
         body = {**wanted.body, "metadata": {**wanted.body["metadata"], **metadata}}
+        answer = await self._noted(
+            ref, self._door.apply(path, body, manager=names.MANAGER_CHILDREN, metadata=not seen_whole)
+        )
+        for over in added_by_others(answer["metadata"], wanted.body):
+            over["metadata"] = {"uid": answer["metadata"]["uid"]}
+            with suppress(Invalid):  # some fields stay as they were set once
+                await self._noted(
+                    ref, self._door.patch(path, over, manager=names.MANAGER_CHILDREN, metadata=not seen_whole)
+                )
+
+    async def _noted(self, ref: Ref, write: Awaitable[Object]) -> Object:
+        """What a write of ours answers, of which the children's index is told."""
         self._children.writing(ref)
         answer: Object | None = None
         try:
-            answer = await self._door.apply(
-                path_of(ref), body, manager=names.MANAGER_CHILDREN, metadata=ref.kind not in _WORKLOADS
-            )
+            answer = await write
         finally:
             self._children.wrote(ref, answer)
+        return answer
 
     async def _prune(
         self, owner: Owner, wanted: set[Ref], have: Mapping[Ref, Child], applied: Applied

@@ -8,6 +8,7 @@ ServiceAccount, ControllerRevision) have little or no status, and there any new 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from plimsoll import names
@@ -20,6 +21,7 @@ from plimsoll.objects import Ref
 REVISION: Final = "deployment.kubernetes.io/revision"
 _SERVANTS: Final = frozenset({names.MANAGER_CHILDREN, "kube-controller-manager", "kube-scheduler"})
 """Whose writes to a child are as they should be."""
+_EVERYBODYS: Final = frozenset({"labels", "annotations"})
 
 
 class Workload(NamedTuple):
@@ -123,6 +125,28 @@ def written_by_others(metadata: Object, part: str) -> frozenset[str]:
         for field in (entry.get("fieldsV1") or {}).get(f"f:{part}") or ()
         if field.startswith("f:")
     )
+
+
+def added_by_others(metadata: Object, body: Mapping[str, Any]) -> list[Object]:
+    """Merge patches that take away what hands have put beside our own keys into maps of a body of ours, as a selector, which would
+    choose nothing by them. Labels and annotations are everybody's, and what an API defaults or adds to a spec is no such key."""
+    parts = {part: value for part, value in body.items() if part != "metadata" and isinstance(value, dict)}
+    found = (_added(entry.get("fieldsV1") or {}, parts) for entry in _others(metadata))
+    return [one for one in found if one]
+
+
+def _added(fields: Mapping[str, Any], ours: Mapping[str, Any]) -> Object:
+    free = bool(ours) and all(isinstance(value, str) for value in ours.values())
+    found: Object = {}
+    for field, below in fields.items():
+        name = field.removeprefix("f:")
+        if name == field or name in _EVERYBODYS:
+            continue
+        if free and name not in ours:
+            found[name] = None
+        elif isinstance(mine := ours.get(name), dict) and (inside := _added(below, mine)):
+            found[name] = inside
+    return found
 
 
 def _untouched(metadata: Object) -> bool:
