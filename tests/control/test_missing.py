@@ -121,18 +121,6 @@ def test_who_sleeps_is_told_that_nobody_asks_only_where_somebody_said_so(zero, w
     assert why in decision.roles[0].message
 
 
-@pytest.mark.parametrize(
-    ("lacks", "left"),
-    [({}, 0), ({"running": None}, 1), ({"waiting": None}, 1)],
-    ids=["all is said", "who runs is not said", "who waits is not said"],
-)
-def test_nobody_sleeps_while_no_replica_says_how_many_requests_it_has(lacks, left):
-    zero = Zero(after_s=900.0, waiting=0.0, idle_s=1000.0)
-    said = signals(1, inflight=0, rate=0.01, **lacks)
-    idle = situation(said, zero=zero, bounds=Bounds(min=0, max=4))
-    assert ticks(idle, 1, memory=known(ready=1, wishes=((NOW - 100, 1.0),))).replicas == left
-
-
 @pytest.mark.parametrize("dark_s", [45, 300, 4000], ids=["three ticks", "five minutes", "asleep for an hour"])
 def test_what_came_before_an_outage_is_not_forecast_after_it(dark_s):
     """The outage of an hour is one of the operator itself, which looks no more in it."""

@@ -42,8 +42,6 @@ def may_sleep(zero: Zero, role: Role, memory: RoleMemory, *, now: float, lead: f
     coming = sum(each.count(ReplicaState.STARTING, ReplicaState.NODE_COMING) for each in role.sets)
     if coming:
         return Verdict(answer=False, why=f"{coming} replicas are starting")
-    if role.signals.replicas and role.signals.inflight is None:
-        return Verdict(answer=False, why="no replica says how many requests it has")
     if role.signals.inflight:
         return Verdict(answer=False, why=f"{role.signals.inflight:g} requests are in flight")
     immune = max(IMMUNE_S, 3 * lead)
