@@ -185,9 +185,10 @@ async def _apply(world: World, deployment: LLMDeployment, decision: Decision) ->
 
 async def _nudge(world: World, deployment: LLMDeployment, seen: Seen, decision: Decision) -> bool:
     """What no object says that makes pods. Whether some of it could not be done."""
-    if decision.rollout is None or deployment.spec.paused:
+    if deployment.spec.paused:
         return False
-    gone = [pod for target in decision.rollout.targets for pod in target.let_go]
+    targets = () if decision.rollout is None else decision.rollout.targets
+    gone = [pod for target in targets for pod in target.let_go]
     problems = await world.cluster.nudge(deployment.namespace, gone=gone, loaded=seen.serving.loaded)
     for problem in problems:
         LOG.warning("a pod is as it was: %s", problem, extra={"deployment": owner_of(deployment).key})
