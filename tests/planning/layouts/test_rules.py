@@ -48,6 +48,7 @@ def question(
     *,
     largest=None,
     context_parallel=True,
+    head_in_stages=True,
     tensors=(1, 2, 4, 8),
     kv_dtype=None,
     release=None,
@@ -57,6 +58,7 @@ def question(
         architecture=arch or dense(),
         wishes=Wishes(**wishes),
         context_parallel=context_parallel,
+        head_in_stages=head_in_stages,
         largest=largest,
         tensors=tensors,
         kv_dtype=kv_dtype,
@@ -109,6 +111,7 @@ MODEL_CASES = [
         question(dense(supports_pipeline=False)),
         "cannot cut TestForCausalLM",
     ),
+    ("pipeline-guesses", tp(2), tp(2, pipeline=2), question(head_in_stages=False), "an eagle3 head"),
     ("pipeline-layers", tp(1, pipeline=4), tp(1, pipeline=6), question(), "4 layers cannot fill 6 stages"),
     (
         "context-parallel",

@@ -2,8 +2,10 @@
 
 import pytest
 
+from plimsoll.facts.models import lookup
 from plimsoll.planning.plan import Outcome
-from tests.planning.asking import deployment, finding, planned, pool
+from plimsoll.planning.planner import PlanFacts, plan
+from tests.planning.asking import LLAMA, LLAMA_70B, deployment, finding, inventory, planned, pool
 
 ADAPTERS = {"items": [{"name": "a", "source": "hf://example/adapter"}], "maxRank": 16}
 
@@ -48,3 +50,21 @@ def test_a_pair_that_somebody_wrote_is_refused_with_what_would_do(engine, words)
 def test_a_pair_that_the_engine_takes_stays_as_it_is(others):
     (chosen,) = planned(asked(maxSequences=256, maxBatchedTokens=512, **others)).sets
     assert (chosen.settings.max_num_seqs, chosen.settings.max_num_batched_tokens) == (256, 512)
+
+
+@pytest.mark.parametrize(
+    ("version", "method", "taken"),
+    [("0.20.2", "eagle3", False), ("0.33.0", "eagle3", True), ("0.20.2", "draft", True)],
+)
+def test_a_head_is_beside_stages_only_where_the_version_leaves_it_whole(version, method, taken):
+    asked = deployment(
+        LLAMA_70B,
+        speculative={"method": method, "model": LLAMA},
+        topology={"tensor": 4, "pipeline": 2},
+        engine={"version": version},
+        replicas=1,
+    )
+    told = PlanFacts(model=lookup(LLAMA_70B), draft=lookup(LLAMA))
+    made = plan(asked, inventory(pool()), told)
+    assert bool(made.sets) is taken, made.findings
+    assert any("eagle3" in one.message for one in made.findings) is not taken

@@ -1,6 +1,6 @@
-"""What guessing takes of a step: beside adapters the engine starts only where one step can check every guess of all that may run.
+"""What guessing asks of layouts and steps: beside adapters the engine starts only where a step can check every guess of all that may run.
 
-Without adapters it needs a token for each of them, as it does without guesses.
+Without adapters a step needs a token for each of them, as it does without guesses.
 """
 
 from __future__ import annotations
@@ -21,6 +21,15 @@ STEP: Final = "engine.maxBatchedTokens"
 SEQUENCES: Final = "engine.maxSequences"
 CHECKED_FROM: Final = release("0.20.2")
 """The oldest release whose check was read; sets of older ones stay as they are."""
+
+WHOLE_HEADS: Final = release("0.20.2")
+"""It cut a head like its model, which no eagle3 head bears; from 0.32 on heads are whole. Of others it is not known."""
+
+
+def head_in_stages(spec: LLMDeploymentSpec, engine: EngineFacts) -> bool:
+    """Whether what guesses may run beside pipeline stages."""
+    wish = spec.speculative
+    return wish is None or wish.method != "eagle3" or engine.release != WHOLE_HEADS
 
 
 def tokens_each(spec: LLMDeploymentSpec, engine: EngineFacts) -> int:

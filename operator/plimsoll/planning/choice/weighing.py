@@ -14,6 +14,7 @@ from typing import Final
 
 from plimsoll.facts.gpus import GIB
 from plimsoll.planning.ask.features import kv_dtype
+from plimsoll.planning.ask.guesses import head_in_stages
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import counted
 from plimsoll.planning.choice.bounds import Bound, Speed, Weight, bound_of, speed_of, tight_bound, weight_of
@@ -285,6 +286,7 @@ def question_of(task: Task, demand: Demand) -> Question:
         kv_dtype=kv_dtype(task.intent, task.model.architecture)[0],
         release=task.engine.release,
         context_parallel=CONTEXT_PARALLEL_FLAG in task.engine.flags,
+        head_in_stages=head_in_stages(task.intent.spec, task.engine),
         # A budget of nothing is no property of a layout: the one that would run is shown, and who forbids it.
         largest=None if task.intent.on_cpu else demand.limits.largest or None,
     )

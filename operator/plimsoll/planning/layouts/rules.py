@@ -80,6 +80,8 @@ class Question:
     """Of the cache, as the user asks for it; None is the model's own."""
     release: Version | None = None
     """Of the engine; None where its version names none, which is taken for a new one."""
+    head_in_stages: bool = True
+    """Whether the engine's version takes what guesses for the model where that is cut into pipeline stages."""
     tensors: tuple[int, ...] = ()
     """Tensor sizes that the model and its format allow on their own, rising."""
 
@@ -164,6 +166,12 @@ def dense_data(layout: Layout, question: Question) -> str | None:
 def pipeline_support(layout: Layout, question: Question) -> str | None:
     if layout.pipeline > 1 and not question.architecture.supports_pipeline:
         return f"the engine cannot cut {question.architecture.name} into pipeline stages"
+    return None
+
+
+def pipeline_guesses(layout: Layout, question: Question) -> str | None:
+    if layout.pipeline > 1 and not question.head_in_stages:
+        return "this engine version cannot cut an eagle3 head into pipeline stages"
     return None
 
 
@@ -300,6 +308,7 @@ MODEL_RULES: Final[tuple[tuple[str, ModelRule], ...]] = (
     ("expert-width", expert_width),
     ("dense-data", dense_data),
     ("pipeline-support", pipeline_support),
+    ("pipeline-guesses", pipeline_guesses),
     ("pipeline-layers", pipeline_layers),
     ("context-parallel", context_parallel),
     ("budget", budget),
