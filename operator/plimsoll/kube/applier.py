@@ -28,7 +28,7 @@ NO_VERSION: Final = "1"
 _WORKLOADS: Final = frozenset(kind.name for kind in WORKLOADS)
 _NEEDED: Final = frozenset({"ServiceAccount", "ConfigMap", "ControllerRevision", "Service", "NetworkPolicy"})
 """What pods must not start without."""
-_ROUTES: Final = frozenset({"HTTPRoute", "Ingress", "InferencePool", "Service", "PodMonitor"})
+_ROUTES: Final = frozenset({"HTTPRoute", "Ingress", "InferencePool", "Service"})
 
 
 @dataclass(frozen=True, slots=True)
