@@ -67,3 +67,8 @@ class EngineSettings:
     rope: RopeScaling | None = None
     kv_offload_bytes: int = 0
     weight_offload_bytes: int = 0
+
+    @property
+    def tokens_each(self) -> int:
+        """Of a step, for every request that may run: beside adapters engines want room to check all its guesses."""
+        return 1 if self.lora is None or self.speculation is None else self.speculation.tokens + 1

@@ -11,7 +11,7 @@ from plimsoll.control.retune import Consent, Event, Knobs, RetuneMemory, advance
 from plimsoll.control.retune.ladder import choose
 from plimsoll.control.retune.scene import applied, knobs_of
 from plimsoll.control.retune.symptoms import Symptom, scaling_first, seen
-from plimsoll.planning.settings import EngineSettings
+from plimsoll.planning.settings import EngineSettings, LoraSlots, Speculation
 from tests.control.retune.world import OLD, PROMPTS, Behaviour, World
 
 SETTINGS = EngineSettings(max_model_len=8192, max_num_seqs=32, max_num_batched_tokens=2048, utilization=0.9)
@@ -185,6 +185,21 @@ def test_no_more_are_let_run_than_a_step_takes():
     choice = chosen(calm, knobs=knobs, planned={"maxSequences": "40"})
     assert choice.change is not None
     assert choice.change.after == "40"
+
+
+def test_beside_adapters_a_step_holds_every_guess_of_all_that_are_let_run():
+    waiting = Behaviour(preempted=0.0, waiting=9, kv=0.4)
+    choice = chosen(waiting, knobs=Knobs(max_sequences=6, batched_tokens=28, tokens_each=4))
+    assert choice.change is not None
+    assert choice.change.after == "7"
+    settings = replace(
+        SETTINGS,
+        max_num_batched_tokens=28,
+        lora=LoraSlots(max_loras=1, max_rank=16, max_cpu_loras=1),
+        speculation=Speculation(method="ngram", tokens=3),
+    )
+    assert knobs_of(settings).held == 7
+    assert knobs_of(replace(settings, lora=None)).held == 28
 
 
 LATE_FIRST = Behaviour(preempted=0.0, ttft=3.0, waiting=9, kv=0.4, itl=0.05, itl_median=0.02)

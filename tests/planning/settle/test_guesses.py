@@ -1,10 +1,13 @@
 """Adapters beside guesses: the engine starts only where one step can check every guess of all that may run."""
 
+from dataclasses import replace
+
 import pytest
 
 from plimsoll.facts.models import lookup
 from plimsoll.planning.plan import Outcome
 from plimsoll.planning.planner import PlanFacts, plan
+from plimsoll.planning.settle.changed import changed_set, retained
 from tests.planning.asking import LLAMA, LLAMA_70B, deployment, finding, inventory, planned, pool
 
 ADAPTERS = {"items": [{"name": "a", "source": "hf://example/adapter"}], "maxRank": 16}
@@ -68,3 +71,21 @@ def test_a_head_is_beside_stages_only_where_the_version_leaves_it_whole(version,
     made = plan(asked, inventory(pool()), told)
     assert bool(made.sets) is taken, made.findings
     assert any("eagle3" in one.message for one in made.findings) is not taken
+
+
+@pytest.mark.parametrize(("version", "kept"), [("0.33.0", False), ("0.18.0", True)])
+def test_a_retuned_step_goes_into_no_plan_whose_guesses_it_does_not_hold(version, kept):
+    before, fresh = (planned(asked(version=version, maxSequences=most)) for most in (64, 128))
+    (chosen,) = before.sets
+    cut = replace(chosen.settings, max_num_batched_tokens=256)
+    tuned = changed_set(
+        chosen,
+        cut,
+        field="max_num_batched_tokens",
+        value="256",
+        why="gaps were too long",
+        engine=before.engine,
+        version=before.engine_version,
+    )
+    (made,) = retained(fresh, replace(before, sets=(tuned,))).sets
+    assert (made.settings.max_num_batched_tokens == 256) is kept

@@ -153,7 +153,7 @@ def _more(scene: Scene) -> Change | str:
     pool, live, now = _pool(scene), sizing.live_of(scene.signals), scene.knobs.max_sequences
     if pool is None or live is None:
         return "pool or lengths are not known yet"
-    value = min(sizing.sequences(pool, live), int(1.5 * now), scene.knobs.batched_tokens)
+    value = min(sizing.sequences(pool, live), int(1.5 * now), scene.knobs.held)
     if value <= now:
         return f"pool and steps hold {value} requests, no more than may run"
     return _change(
@@ -183,7 +183,7 @@ def _smaller_steps(scene: Scene) -> Change | str:
     floors = {
         "half of what a step takes now": full / 2,
         "what prompts need": needed,
-        "requests that may run": scene.knobs.max_sequences,
+        "requests that may run": scene.knobs.max_sequences * scene.knobs.tokens_each,
         # Models with a state of fixed size have large blocks, and their engine refuses a step that does not hold one.
         "a block of the cache": scene.signals.most("block_size") or BLOCK,
         "the floor": scene.consent.least_batched,
@@ -228,8 +228,8 @@ def _release(scene: Scene, setting: str) -> Change | str:
     before = scene.planned.get(setting)
     if before is None or before == scene.knobs.text(setting):
         return "it stands as planned"
-    if setting == "maxSequences" and int(before) > (most := scene.knobs.batched_tokens):
-        return f"the engine refuses {before} while a step takes {most} tokens"
+    if setting == "maxSequences" and int(before) > scene.knobs.held:
+        return f"the engine refuses {before} while a step takes {scene.knobs.batched_tokens} tokens"
     return _change(scene, setting, before, "it is set back to the plan's own value")
 
 

@@ -25,6 +25,13 @@ class Knobs:
     max_sequences: int
     watermark_permille: int = 0
     batched_tokens: int = 2048
+    tokens_each: int = 1
+    """Of a step, that the engine must have for every request that may run."""
+
+    @property
+    def held(self) -> int:
+        """Most requests that a step of so many tokens holds."""
+        return self.batched_tokens // self.tokens_each
 
     def text(self, setting: str) -> str:
         return str(getattr(self, KNOBS[setting]))
@@ -45,7 +52,8 @@ SETTINGS: Final[Mapping[str, str]] = {
 
 
 def knobs_of(settings: EngineSettings) -> Knobs:
-    return Knobs(**{KNOBS[setting]: getattr(settings, field) for setting, field in SETTINGS.items()})
+    knobs = {KNOBS[setting]: getattr(settings, field) for setting, field in SETTINGS.items()}
+    return Knobs(**knobs, tokens_each=settings.tokens_each)
 
 
 def applied(settings: EngineSettings, setting: str, value: str) -> EngineSettings:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
-from plimsoll.facts.engine_versions import release
+from plimsoll.facts.engine_versions import Version, release
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.planning.ask.features import guesses
 from plimsoll.planning.ask.intent import Intent
@@ -36,8 +36,12 @@ def tokens_each(spec: LLMDeploymentSpec, engine: EngineFacts) -> int:
     """Tokens of a step that the engine must have for every request that may run."""
     if spec.speculative is None or spec.adapters is None:
         return 1
-    checked = engine.release is None or engine.release >= CHECKED_FROM
-    return guesses(spec.speculative) + 1 if checked else 1
+    return guesses(spec.speculative) + 1 if checks_guesses(engine.release) else 1
+
+
+def checks_guesses(known: Version | None) -> bool:
+    """Whether a release refuses what it has no room for; one that is not known is taken for a new one."""
+    return known is None or known >= CHECKED_FROM
 
 
 def check_guesses(intent: Intent, engine: EngineFacts) -> Iterator[Finding]:

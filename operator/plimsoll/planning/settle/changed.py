@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from plimsoll.facts.engine_versions import parse_version
 from plimsoll.planning import codec
+from plimsoll.planning.ask.guesses import checks_guesses
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.plan import SCHEMA, Hardware, Origin, Plan, PlanSet, PodResources, Value
 from plimsoll.planning.settings import EngineSettings
@@ -76,7 +78,7 @@ def retained(fresh: Plan, before: Plan) -> Plan:
         for one in (
             one for old in before.sets if _alike(old, new) for one in old.values if one.source == RETUNED
         ):
-            if chosen.settings == (bearing := _bearing(chosen, one)):
+            if chosen.settings == (bearing := _bearing(chosen, one, fresh.engine_version)):
                 continue
             if bearing is None:
                 lost.append(f"{one.name} {one.value}, as it asks for more than is planned now")
@@ -106,7 +108,7 @@ def _alike(old: PlanSet, new: PlanSet) -> bool:
     return same and old.layout == new.layout
 
 
-def _bearing(chosen: PlanSet, tuned: Value) -> EngineSettings | None:
+def _bearing(chosen: PlanSet, tuned: Value, version: str) -> EngineSettings | None:
     """The settings with the change; None where it would ask for memory that was neither proven nor served with."""
     own = next((one.value for one in chosen.values if one.name == tuned.name), tuned.value)
     value = int(tuned.value)
@@ -114,4 +116,5 @@ def _bearing(chosen: PlanSet, tuned: Value) -> EngineSettings | None:
         return None
     settings = replace(chosen.settings, **{tuned.name: value})  # type: ignore[arg-type]
     # An engine takes no step that is smaller than what may run.
-    return settings if settings.max_num_batched_tokens >= settings.max_num_seqs else None
+    each = settings.tokens_each if checks_guesses(parse_version(version)) else 1
+    return settings if settings.max_num_batched_tokens >= settings.max_num_seqs * each else None
