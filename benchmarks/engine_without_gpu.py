@@ -64,6 +64,14 @@ class Compiled:
         module.__getattr__ = named
 
 
+class Launch:
+    """How a kernel of Triton would be launched: modules sort such sets as they are imported, also where there is no Triton."""
+
+    def __init__(self, kwargs=None, **told):
+        self.kwargs = kwargs or {}
+        self.num_warps, self.num_stages = told.get("num_warps", 4), told.get("num_stages", 2)
+
+
 class Idle:
     """A stream or an event on which nothing is run."""
 
@@ -188,6 +196,10 @@ def prepare(folder):
     torch.cuda.get_device_capability = lambda *_: tuple(GPU["compute"])
     torch.cuda.is_available = lambda: False
     torch.cuda.Stream = torch.cuda.Event = Idle
+    from vllm.triton_utils import HAS_TRITON, triton
+
+    if not HAS_TRITON:
+        triton.Config = Launch
 
 
 def classes_here():
