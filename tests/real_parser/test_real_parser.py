@@ -43,9 +43,8 @@ def judge(parsers):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_bundled_lists_are_the_parsers_own(place, version):
-    with asking.Parser(
-        place, version
-    ) as parser:  # one that nothing was asked yet: what it configures changes its defaults
+    # One that nothing was asked yet: what it configures changes its defaults.
+    with asking.Parser(place, version) as parser:
         expected = regenerate.expected(parser, version)
     for name, text in expected.items():
         assert (regenerate.LISTS / name).read_text("utf-8") == text, name
