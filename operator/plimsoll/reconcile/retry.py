@@ -37,7 +37,7 @@ def _sequences(chosen: PlanSet) -> tuple[int, int] | None:
 
 def _batched(chosen: PlanSet) -> tuple[int, int] | None:
     now = chosen.settings.max_num_batched_tokens
-    less = max(now // 2, LEAST_BATCHED, chosen.settings.max_num_seqs)
+    less = max(now // 2, LEAST_BATCHED, chosen.settings.max_num_seqs * chosen.settings.tokens_each)
     return (now, less) if less < now else None
 
 

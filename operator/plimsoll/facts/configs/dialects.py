@@ -107,8 +107,10 @@ def _listed_formats(config: Fields) -> dict[Dtype, list[object]]:
 def _fp8(config: Fields) -> Recipe:
     everywhere = _all_but(_skipped(config, "modules_to_not_convert", "ignored_layers"), Dtype.FP8)
     special = _named(_listed_formats(config))  # experts in a narrower format beside the rest in FP8
+    # The engine has a reader of its own for this one, and asks for consent before it takes it.
+    of_fbgemm = (config.text("quant_method") or "").lower().replace("_", "-") == "fbgemm-fp8"
     return Recipe(
-        method="fp8",
+        method="fbgemm_fp8" if of_fbgemm else "fp8",
         stored=lambda names: special(names) or everywhere(names),
         block=_block(config, "weight_block_size"),
         activations=Dtype.FP8,

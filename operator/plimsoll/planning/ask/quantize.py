@@ -6,11 +6,14 @@ mistakes end a start after minutes of loading, so they are found here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.architecture import Quantization
 from plimsoll.facts.dtypes import Dtype
+from plimsoll.facts.engine_versions import release
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.model import Certainty, ModelFacts
 from plimsoll.facts.weights import weights_from_architecture
@@ -34,6 +37,12 @@ ONLINE: Final = {
     ),
 }
 """Methods that quantize a 16-bit checkpoint while it loads, and what then lies in memory."""
+
+DEPRECATED: Final = frozenset({"fbgemm_fp8"})
+"""Methods of checkpoints that the engine reads only with consent; of the others of that kind none can be planned."""
+CONSENT: Final = "--allow-deprecated-quantization"
+CONSENT_FROM: Final = release("0.20.2")
+"""The oldest release of which it is known that it asks."""
 
 _KINS: Final = (
     {"awq", "awq_marlin", "auto_awq", "cpu_awq", "moe_wna16"},
@@ -79,6 +88,26 @@ def as_served(
     architecture = replace(model.architecture, quantization=online)
     weights = replace(weights_from_architecture(architecture), certainty=Certainty.CALIBRATED)
     return replace(model, architecture=architecture, weights=weights, digest=f"{model.digest}-{method}"), ()
+
+
+def check_deprecated(spec: LLMDeploymentSpec, model: ModelFacts, engine: EngineFacts) -> Iterator[Finding]:
+    """A checkpoint that the engine reads only with its user's consent."""
+    own = model.architecture.quantization
+    asks = engine.release is None or engine.release >= CONSENT_FROM
+    if own is None or own.method not in DEPRECATED or not asks:
+        return
+    matches = (engine.flags.find(word.partition("=")[0]) for word in spec.engine.extra_args)
+    if any(match is not None and match.flag.name == CONSENT and not match.negated for match in matches):
+        return
+    yield Finding(
+        severity=Severity.ERROR,
+        reason="QuantizationDeprecated",
+        message=f"{model.source} is quantized with {own.method!r}, which {engine.name} {engine.version} is about to give up "
+        f"and refuses to read without {CONSENT}",
+        field="model.source",
+        value=model.source,
+        remedy=f"{CONSENT} among engine.extraArgs, or a checkpoint of another kind",
+    )
 
 
 def _error(reason: str, message: str, value: str, remedy: str) -> Finding:

@@ -18,7 +18,7 @@ from plimsoll.planning.ask.checks import check_products, check_spec, check_step,
 from plimsoll.planning.ask.context_length import context_length
 from plimsoll.planning.ask.guesses import check_guesses
 from plimsoll.planning.ask.intent import Intent, Source, SourceOf, pooled, read_intent
-from plimsoll.planning.ask.quantize import as_served
+from plimsoll.planning.ask.quantize import as_served, check_deprecated
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.trust import check_trust
 from plimsoll.planning.ask.words import check_words
@@ -102,6 +102,7 @@ def read(
         *check_products(deployment.namespace, config),
         *anyway,
         *served,
+        *check_deprecated(merged.spec, model, engine),
         *check_spec(intent, model, engine),
         *check_step(intent, model, context.tokens),
         *check_guesses(intent, engine),
