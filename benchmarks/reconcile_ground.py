@@ -67,6 +67,7 @@ class Spent:
 
     turns: float
     writes: int
+    reads: int
     operator_s: float
     """CPU."""
     api_s: float
@@ -76,6 +77,7 @@ class Spent:
         each = {
             "turns_each": self.turns - before.turns,
             "writes_each": self.writes - before.writes,
+            "reads_each": self.reads - before.reads,
             "operator_cpu_ms_each": 1000 * (self.operator_s - before.operator_s),
             "api_server_cpu_ms_each": 1000 * (self.api_s - before.api_s),
         }
@@ -87,6 +89,7 @@ async def spent(bench: Bench) -> Spent:
     return Spent(
         await asyncio.to_thread(operator.metric, "plimsoll_turns_total"),
         await asyncio.to_thread(operator.writes),
+        await asyncio.to_thread(operator.reads),
         cpu_seconds(operator.process.pid),
         cpu_seconds(bench.cluster.processes.pid("kube-apiserver")),
     )
