@@ -97,6 +97,18 @@ def test_what_did_not_fit_is_asked_for_in_less(word: str, field: str, setting: s
     assert second.plan.pinning.reason == "SetFailed"
 
 
+def test_a_step_is_not_made_too_small_for_the_guesses_of_all_that_may_run_beside_adapters() -> None:
+    beside = {
+        "adapters": {"items": [{"name": "a", "source": "hf://example/adapter"}], "maxRank": 16},
+        "speculative": {"method": "ngram", "tokens": 4},
+        "engine": {"maxSequences": 1000},
+    }
+    _, _, second = retried("ProfileOutOfMemory", **beside)
+    settings = second.plan.sets[0].settings
+    assert settings.max_num_seqs == 1000
+    assert settings.max_num_batched_tokens == 5000
+
+
 def test_a_group_is_asked_for_in_less_whichever_of_its_pods_had_no_room() -> None:
     seen = asked()
     first = decide(seen)

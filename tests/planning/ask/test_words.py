@@ -61,3 +61,10 @@ def test_of_an_image_that_is_not_the_project_s_own_it_is_told():
     assert told.severity is Severity.WARNING
     assert "plugin" in told.remedy
     assert plan.sets
+
+
+@pytest.mark.parametrize(("version", "known"), [("0.20.2", False), ("0.33.0", True)])
+def test_a_format_of_the_cache_is_one_that_the_version_knows(version, known):
+    plan = planned(asked(version, memory={"kvCacheDtype": "int4_per_token_head"}))
+    assert ("UnknownKvDtype" not in reasons(plan)) is known
+    assert bool(plan.sets) is known
