@@ -116,9 +116,12 @@ class Operator:
         """Whether it comes to write nothing for so long."""
 
         def still() -> bool:
-            before = self.writes()
-            time.sleep(seconds)
-            return self.writes() == before
+            try:
+                before = self.writes()
+                time.sleep(seconds)
+                return self.writes() == before
+            except OSError:
+                return False  # it does not listen yet
 
         return eventually(still)
 
