@@ -5,10 +5,12 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from plimsoll.api.loading import MAX_BYTES, load_config, load_deployments, parse_documents
 from plimsoll.api.plainyaml import MAX_DEPTH
 from plimsoll.api.problems import SpecError, show
+from plimsoll.api.v1alpha1 import LLMDeployment
 
 HEAD = "apiVersion: plimsoll.dev/v1alpha1\nkind: LLMDeployment\nmetadata: {name: chat}\n"
 MODEL = "  model: {source: hf://Qwen/Qwen3-8B}\n"
@@ -74,6 +76,22 @@ def test_a_source_that_is_none_is_told_the_forms_of_one_in_words(source: str) ->
     [problem] = load_deployments(f"{HEAD}spec:\n  model: {{source: '{source}'}}\n").problems
     assert str(problem).startswith("spec.model.source: must be hf://ORG/NAME or ORG/NAME, ")
     assert str(problem).endswith(f"(found '{source}')")
+
+
+@pytest.mark.parametrize(
+    ("value", "levels"),
+    [("[" * 65 + "]" * 65, 65), ('{"a":' * 990 + "1" + "}" * 990, 990), ("[" * 8192, 8192)],
+)
+def test_a_patch_deeper_than_any_pod_is_refused_before_anybody_goes_down_it(value: str, levels: int) -> None:
+    patch = {"op": "add", "path": "/spec/x", "value": value}
+    spec = {"model": {"source": "hf://a/b"}, "podPatches": [patch]}
+    with pytest.raises(ValidationError, match=f"{levels} levels deep; 64 are allowed"):
+        LLMDeployment.observed({"metadata": {"name": "chat"}, "spec": spec})
+
+
+@pytest.mark.parametrize("value", ["[" * 64 + "]" * 64, json.dumps("[" * 4000), json.dumps('"' + "{" * 999)])
+def test_signs_within_texts_of_a_patch_are_no_levels(value: str) -> None:
+    assert one(f"  podPatches: [{{op: add, path: /spec/x, value: {json.dumps(value)}}}]") == []
 
 
 def test_all_problems_of_a_file_are_told_at_once() -> None:
