@@ -37,13 +37,7 @@ def secrets_of(spec: LLMDeploymentSpec) -> tuple[tuple[str, str], ...]:
         for n, variable in enumerate(spec.engine.env)
         if variable.secret is not None
     ]
-    named += [
-        (f"spec.podPatches[{n}].value", name)
-        for n, patch in enumerate(spec.pod_patches)
-        if patch.op in ("add", "replace")
-        for path, name in brought(patch)
-        if name and _NAMES_SECRET.fullmatch(path)
-    ]
+    named += [(field, name) for field, name in _patched(spec, _NAMES_SECRET) if name]
     return tuple((field, name) for field, name in named if isinstance(name, str))
 
 
@@ -51,14 +45,16 @@ def accounts_of(spec: LLMDeploymentSpec) -> tuple[tuple[str, str], ...]:
     """Every ServiceAccount that it names, with the field that names it; the last one is its pods'."""
     account = spec.scheduling.service_account
     named = [] if account is None else [("spec.scheduling.serviceAccount", account)]
-    named += [
-        (f"spec.podPatches[{n}].value", name)
-        for n, patch in enumerate(spec.pod_patches)
-        if patch.op in ("add", "replace")
-        for path, name in brought(patch)
-        if isinstance(name, str) and _NAMES_ACCOUNT.fullmatch(path)
-    ]
-    return tuple(named)
+    return (*named, *_patched(spec, _NAMES_ACCOUNT))
+
+
+def _patched(spec: LLMDeploymentSpec, places: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Names that patches bring to places of the pod, with their fields."""
+    for n, patch in enumerate(spec.pod_patches):
+        if patch.op in ("add", "replace"):
+            for path, name in brought(patch):
+                if isinstance(name, str) and places.fullmatch(path):
+                    yield f"spec.podPatches[{n}].value", name
 
 
 def tokens_of(spec: LLMDeploymentSpec) -> tuple[str, ...]:

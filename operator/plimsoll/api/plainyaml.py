@@ -21,6 +21,15 @@ _FLOAT: Final = re.compile(
 )
 
 
+def nesting(text: str) -> int:
+    """How many brackets are open at once, told by their signs alone: a parser would go down them."""
+    deepest = depth = 0
+    for match in re.finditer(r"[\[{]|[\]}]", text):
+        depth = depth + 1 if match[0] in "[{" else max(0, depth - 1)
+        deepest = max(deepest, depth)
+    return deepest
+
+
 class BoundedMerges:
     """Merge keys (<<) for any of YAML's loaders, with a bound on what they bring in.
 

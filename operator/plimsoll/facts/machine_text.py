@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from plimsoll.api.plainyaml import BoundedMerges
+from plimsoll.api.plainyaml import BoundedMerges, nesting
 from plimsoll.api.problems import Problem, SpecError, show
 
 _DEEPEST = 500
@@ -52,13 +52,9 @@ def load_machine_text(text: str | bytes) -> Any:
 
 def _depth(text: str) -> int:
     """At least how deep a text nests: brackets open at once, and the widest indentation or row of dashes."""
-    deepest = depth = 0
-    for match in re.finditer(r"[\[{]|[\]}]", text):
-        depth = depth + 1 if match[0] in "[{" else max(0, depth - 1)
-        deepest = max(deepest, depth)
     # Up to the first character that is not indentation; texts inside block scalars count too, and do no harm.
     widest = max((len(match[0]) for match in re.finditer(r"^[ \-?]+", text, re.MULTILINE)), default=0)
-    return deepest + widest // 2
+    return nesting(text) + widest // 2
 
 
 def _size(value: Any, known: dict[int, int]) -> int:

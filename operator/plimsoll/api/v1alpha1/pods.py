@@ -7,15 +7,15 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import AfterValidator, Field
 
 from plimsoll.api.base import ApiModel, LabelName, LabelValue, ObjectName, Rule, field
+from plimsoll.api.plainyaml import MAX_DEPTH, nesting
 
-DEEPEST: Final = 64
-"""Levels of a patch's value. A pod has less than twenty; whoever reads, freezes or writes a value goes down it level by level."""
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def _check_json(text: str) -> str:
-    if (levels := _levels(text)) > DEEPEST:
-        raise ValueError(f"{levels} levels deep; {DEEPEST} are allowed, and a pod has fewer")
+    # Whoever reads, freezes or writes a value goes down it level by level. A pod has less than twenty.
+    if (levels := nesting(_STRING.sub("", text))) > MAX_DEPTH:
+        raise ValueError(f"{levels} levels deep; {MAX_DEPTH} are allowed, and a pod has fewer")
     try:
         json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -23,15 +23,6 @@ def _check_json(text: str) -> str:
             "not JSON text; write a string with its quotes, as '\"64Gi\"', or an object"
         ) from error
     return text
-
-
-def _levels(text: str) -> int:
-    """How deep lists and objects stand in one another, by their signs alone: a parser would go down them."""
-    deepest = level = 0
-    for sign in _STRING.sub("", text):
-        level += (sign in "[{") - (sign in "]}")
-        deepest = max(deepest, level)
-    return deepest
 
 
 class PodPatch(ApiModel):

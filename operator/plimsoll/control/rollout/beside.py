@@ -49,7 +49,7 @@ def move_beside(
         state="Canary" if count else "Draining",
         planned=True,
         groups=numbers(seen, count, over),
-        let_go=() if seen is None else leaders(seen, over),
+        let_go=leaders(seen, over),
     )
     return replace(rollout, targets=(*rollout.targets, target))
 

@@ -63,9 +63,9 @@ def let_go(seen: SetSeen, now: float) -> tuple[frozenset[int], float | None]:
     return frozenset(over), min(later, default=None)
 
 
-def leaders(seen: SetSeen, over: frozenset[int]) -> tuple[PodSeen, ...]:
+def leaders(seen: SetSeen | None, over: frozenset[int]) -> tuple[PodSeen, ...]:
     """Pods with which the groups go, where they have no object of their own that could."""
-    if not seen.one_object:
+    if seen is None or not seen.one_object:
         return ()
     return tuple(pod for number in sorted(over) for pod in _members(seen, number) if pod.rank == 0)
 

@@ -295,8 +295,7 @@ def _with_groups(rollout: Rollout, serving: Serving, now: float) -> Rollout:
         seen = serving.set_named(target.name)
         over, left = (frozenset[int](), None) if seen is None else let_go(seen, now)
         groups = numbers(seen, target.replicas, over)
-        gone = () if seen is None else leaders(seen, over)
-        targets.append(replace(target, groups=groups, let_go=gone))
+        targets.append(replace(target, groups=groups, let_go=leaders(seen, over)))
         again.append(left)
     return replace(rollout, targets=tuple(targets), look_again_seconds=_soonest(*again))
 
