@@ -23,12 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import plimsoll
-from autoscaling_cells import SYNTHETIC, Cell, Size, scored, trace_of, tuned
+from autoscaling_cells import SYNTHETIC, TUNED_S, Cell, Size, scored, trace_of, tuned
 from autoscaling_figures import MEASURES, OURS, Row, half_width, interval, mean, of_cell, verdict
+from plimsoll.prometheus.queries import TURNS
 from plimsoll.simulate.compare import GOAL_PCT
+from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.policies.registry import KINDS, SWEPT
 from plimsoll.simulate.router import Routing
-from plimsoll.simulate.scenario import belief_error
 from plimsoll.simulate.traces import BadTrace
 
 MODELS = (
@@ -37,6 +38,12 @@ MODELS = (
     "meta-llama/Llama-3.3-70B-Instruct",
 )
 GPUS = ("H100", "A100-80GB")
+CAVEATS = (
+    f"each baseline has one parameter, tuned on the first {TUNED_S / 3600:g} hours of another trace; {OURS}'s law reads every scrape here, "
+    f"where the operator asks for latencies every {len(TURNS) // TURNS.count('ttft')} ticks and for lengths every "
+    f"{len(TURNS) // TURNS.count('prompt_lengths')}"
+)
+"""What favours whom."""
 WIDE = 17
 OF_STATIC_PEAK, OF_ORACLE, AHEAD_ON = 0.75, 1.15, 0.80
 
@@ -91,7 +98,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("traces", nargs="*", metavar="TRACE")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument(
-        "--sweep-seeds", type=int, default=2, help="seeds with which parameters are swept (default 2)"
+        "--sweep-seeds", type=int, default=5, help="seeds with which parameters are swept (default 5, all)"
     )
     parser.add_argument("--models", nargs="+", default=list(MODELS))
     parser.add_argument("--gpus", nargs="+", default=list(GPUS))
@@ -278,6 +285,7 @@ def print_summary(verdicts: Sequence[Row], rows: Sequence[Row], seconds: float) 
     if left_out:
         told = ", ".join(f"{name} in {cells}" for name, cells in left_out.items())
         print(f"  left out, as they never get by with our GPU-hours: {told} of {len(judged)} cells")
+    print(f"  {CAVEATS}")
     requests = sum(row["requests"] for row in rows)
     print(f"  {requests:,} requests simulated in {seconds:,.0f} s: {requests / seconds:,.0f} a second")
     print(f"  {belief_error()}")

@@ -1,8 +1,8 @@
 """How long the real engine takes from its start until it answers: as it is, and below the supervisor, turn by turn in one run.
 
-A small model on CPUs, made on the spot. `restart` is the same engine with compilation, with an empty cache and with the one that
-the first start filled, as a retune finds it; it needs a C++ compiler and is null without. Times are of the clock, since a person
-waits for them; the load of the machine stands beside, and medians of few runs are all that is claimed.
+A small model on CPUs, made on the spot. `restart` is the engine that a retune starts, with compilation: `before` is the one that it
+takes the place of, `cold` finds an empty cache, `warm` the one that `before` left; it needs a C++ compiler and is null without. Times
+are of the clock, since a person waits for them; the load of the machine stands beside, and medians of few runs are all that is claimed.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ AIM_SECONDS: Final = 2.0
 PATIENCE_SECONDS: Final = 600.0
 POLL_SECONDS: Final = 0.05
 ALONE_RUNS: Final = 11
+BEFORE: Final = 64
+RETUNED: Final = 48
+"""Requests at once, before a retune and after it."""
 
 
 class Bench:
@@ -125,12 +128,15 @@ def measure(bench: Bench, runs: int, scratch: Path) -> dict[str, Any]:
 
 
 def restart(bench: Bench, scratch: Path) -> dict[str, Any]:
-    """With compilation: first with nothing kept, then with all that the first one kept."""
+    """The engine that a retune starts, another number of requests at once than the one before it had: where nothing is kept, and where
+    the one before kept what it compiled."""
     if shutil.which("g++") is None:
         return {"cold_s": None, "warm_s": None, "why": "no C++ compiler is here"}
     found: dict[str, Any] = {}
-    for kind in ("cold", "warm"):
-        took = bench.start(supervised=True, home=scratch, compiles=True)
+    for kind, sequences in (("before", BEFORE), ("cold", RETUNED), ("warm", RETUNED)):
+        home = scratch / ("alone" if kind == "cold" else "kept")
+        home.mkdir(exist_ok=True)
+        took = bench.start(f"--max-num-seqs={sequences}", supervised=True, home=home, compiles=True)
         found[f"{kind}_s"] = round(took, 1)
         found[f"{kind}_compile_cache"] = bench.facts["measured"]["compileCache"]
         # The engine's own word is cold as soon as it compiles anything, with however many kernels that it found.

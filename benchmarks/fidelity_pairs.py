@@ -59,6 +59,7 @@ def pairs(file: Path) -> dict[str, Any]:
     return {
         "by_model": {name: scored(points) for name, points in found.items()},
         "all": scored([point for points in found.values() for point in points]),
+        "rows": len(rows),
         "skipped": dict(sorted(skipped.items())),
     }
 

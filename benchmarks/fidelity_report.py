@@ -73,6 +73,7 @@ def row(cell: Compared) -> dict[str, Any]:
             "waiting_err": round(figures.waiting - real.waiting, 1),
             "kv_err_pp": round(100 * (figures.kv - real.kv), 1),
             "preemptions_per_100": _hundredth(figures),
+            "preemptions_err": _preemptions_off(figures, real),
         }
         for name, figures in named
     }
@@ -97,6 +98,14 @@ def _hundredth(figures: Figures) -> float | None:
     return round(100 * figures.preemptions / figures.finished, 1) if figures.finished else None
 
 
+def _preemptions_off(model: Figures, real: Figures) -> float | None:
+    """For 100 finished; None where neither preempts, which would make a median of all cells look good."""
+    ours, theirs = _hundredth(model), _hundredth(real)
+    if ours is None or theirs is None or not (model.preemptions or real.preemptions):
+        return None
+    return round(ours - theirs, 1)
+
+
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
@@ -104,7 +113,7 @@ def _rounded(value: float | None) -> float | None:
 def summary(rows: Sequence[Mapping[str, Any]], name: str) -> dict[str, float | None]:
     """Medians over the cells of what is off, whatever the direction."""
     found: dict[str, float | None] = {}
-    for figure in (*(f"{one}_err_pct" for one in TIMES), "kv_err_pp"):
+    for figure in (*(f"{one}_err_pct" for one in TIMES), "kv_err_pp", "preemptions_err"):
         values = [
             abs(value)
             for one in rows

@@ -91,13 +91,13 @@ def read_rows(paths: Sequence[Path]) -> tuple[list[Row], Counter[str]]:
         with path.open(newline="", encoding="utf-8") as file:
             for raw in csv.DictReader(file):
                 try:
-                    rows.append(_row(raw))
+                    rows.append(row_of(raw))
                 except Skipped as reason:
                     skipped[str(reason)] += 1
     return rows, skipped
 
 
-def _row(raw: Mapping[str, str]) -> Row:
+def row_of(raw: Mapping[str, str]) -> Row:
     model = _model(raw["model"], (raw.get("precision") or "").strip().lower())
     gpu = _gpu(raw["system"])
     layout, concurrency = _layout(raw)

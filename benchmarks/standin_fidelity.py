@@ -1,4 +1,4 @@
-"""How far the stand-in engine is from real vLLM: `standin_fidelity.py [--latencies FILE] [--json]`.
+"""How far the stand-in engine is from real vLLM: `standin_fidelity.py [--latencies FILE] [--json] [--write]`.
 
 Real vLLM on the CPU and a tiny model, three loads by two mixes of lengths, each load so many users who ask again as soon as
 they are answered. The engine computes with one thread: with two on two cores each layer of a longer context waits for a second
@@ -6,7 +6,7 @@ thread whose core the engine's own server and the users have, 5 ms steps become 
 its load is printed. The model's constants are fitted on three cells and scored on the other three, and the other way round; then
 the stand-in serves the same users over HTTP with these constants. What the real engine differs by from one turn to the next
 stands beside: no model can be nearer. Turns of the real engine may be kept in a file and added to later. With a file of measured points of GPUs, the model's closed loop is scored on each
-model and hardware with constants fitted without it.
+model and hardware with constants fitted without it. `--write` keeps the errors for `plimsoll simulate`, which tells them beside its figures.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -30,8 +31,10 @@ ROOT: Final = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "e2e"))  # programs there find one another by bare name, as those here do
 
 from cluster.engine import EngineProcess, EngineUnavailable  # noqa: E402
+from cluster.images import VLLM_CPU_VERSION  # noqa: E402
 from cluster.processes import Ports, Processes  # noqa: E402
 from fidelity_fit import Constants, fit, off  # noqa: E402
+from fidelity_kept import write  # noqa: E402
 from fidelity_pairs import pairs, print_pairs  # noqa: E402
 from fidelity_replay import SCRAPE_S, Figures, Seen, replay  # noqa: E402
 from fidelity_report import Compared, Measured, print_tables, row, summary  # noqa: E402
@@ -290,6 +293,7 @@ def main() -> int:
     )
     parser.add_argument("--span", type=float, default=8.0, metavar="SECONDS", help="of a cell in a turn")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", action="store_true", help="keep what was measured for `plimsoll simulate`")
     chosen = parser.parse_args()
 
     def say(line: str) -> None:
@@ -305,6 +309,9 @@ def main() -> int:
         say("the closed loop on measured points")
         result["pairs"] = pairs(chosen.latencies)
     result["seconds"] = round(time.monotonic() - began)
+    if chosen.write:
+        today = datetime.now(UTC).date()  # noqa: TID251 - when this program ran
+        write(result, chosen.latencies, engine=VLLM_CPU_VERSION, today=today)
     if chosen.json:
         print(json.dumps(result, indent=1))
         return 0

@@ -39,7 +39,7 @@ def main() -> int:
         seeds = range(chosen.first, chosen.first + chosen.seeds)
         stories = [draw(seed, bursts=chosen.bursts, length=chosen.length) for seed in seeds]
     found: list[Outcome] = []
-    with Cluster() as cluster:
+    with Cluster(audit=True) as cluster:
         cluster.install(ROOT / "crds" / "llmdeployments.plimsoll.dev.yaml")
         for story in stories:
             outcome = play(cluster, story)

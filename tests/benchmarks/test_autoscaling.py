@@ -86,6 +86,10 @@ def test_a_cell_without_a_baseline_that_is_as_cheap_is_none_in_which_ours_is_ahe
     assert "hpa - → nothing to compare with" in told
     assert "left out, as they never get by with our GPU-hours: hpa in 1 of 1 cells" in told
     assert "ahead of every baseline at equal GPU-hours in 0 of 1 cells" in told
+    assert (
+        "one parameter, tuned on the first 3 hours of another trace; plimsoll's law reads every scrape here, where the operator "
+        "asks for latencies every 3 ticks and for lengths every 9"
+    ) in told
 
 
 def test_intervals_are_wide_with_few_seeds_and_absent_with_one():

@@ -7,7 +7,7 @@ import pytest
 from fidelity_fit import Constants, fit, off
 from fidelity_pairs import COUNTED, _looped, _volley
 from fidelity_replay import Figures, Seen, replay
-from fidelity_report import Compared, Measured, row
+from fidelity_report import Compared, Measured, row, summary
 from plimsoll.load.bench import session
 from plimsoll.load.client import Api, Endpoint
 from plimsoll.simulate.engine import Engine
@@ -93,8 +93,25 @@ def test_a_row_has_what_is_asked_for_and_says_what_is_unknown():
     )
     assert (made["ttft_p50_err_pct"], made["itl_p50_err_pct"], made["kv_err_pp"]) == (-50.0, 0.0, -10.0)
     assert (made["preemptions_real"], made["preemptions_model"]) == (6.0, 3)
+    # The engine preempted 12 for 60 that finished, the model 3 for 30.
+    assert made["preemptions_err"] == -10.0
     assert made["ttft_p99_err_pct"] is None
     assert made["in_sample"]["ttft_p50_err_pct"] == 0.0
+
+
+def test_preemptions_are_compared_in_the_cells_that_have_any():
+    """Nearly all cells have none: a median of all would say that the model is never off."""
+    calm = Seen(ttfts=[0.02], gaps=[0.02], looks=[(2, 0, 0.6)], finished=10)
+    rows = []
+    for real, model in ((0, 0), (0, 0), (0, 0), (4, 1), (0, 2)):
+        figures = replace(calm, preemptions=model).figures()
+        cell = Measured(turns=[replace(calm, preemptions=real)], loads=[1.0])
+        rows.append(row(Compared(real=cell, left_out=figures, fitted=figures, stand_in=figures)))
+    assert [one["preemptions_err"] for one in rows] == [None, None, None, -30.0, 20.0]
+    assert (
+        summary(rows, "left_out")["preemptions_err"] == summary(rows, "in_sample")["preemptions_err"] == 25.0
+    )
+    assert summary(rows[:3], "left_out")["preemptions_err"] is None
 
 
 def test_users_of_measured_points_count_when_they_are_out_of_step_and_as_a_volley():

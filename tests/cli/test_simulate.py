@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from plimsoll import names
+from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.policies.registry import KINDS
 from tests.cli.running import Ran, plimsoll
 from tests.cli.test_plan import resource
@@ -69,8 +71,32 @@ def test_text_says_what_was_replayed_what_came_of_it_and_what_it_rests_on(llm: s
     ):
         assert words in ran.out
     assert "left out" in ran.out
-    assert "from a real engine on CPUs its p50 and p99 are" in ran.out
+    assert belief_error() in " ".join(ran.out.split())
     assert "hindsight" in ran.out
+
+
+def test_a_budget_bounds_the_replicas_and_what_is_not_simulated_is_said(requests: str, tmp_path: Path):
+    file, admin = tmp_path / "llm.yaml", tmp_path / "admin.yaml"
+    sleepy = {"max": 6, "zero": {"wake": {"annotation": True}}}
+    file.write_text(resource("chat", **{**SPEC, "scaling": sleepy}))
+    budget = {"namespace": "default", "gpus": 2, "priority": 5}
+    config = {"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND, "budgets": [budget]}
+    admin.write_text(yaml.safe_dump(config))
+    said = " ".join(simulated(str(file), requests, "--config", str(admin)).out.split())
+    assert "1 to 2 replicas" in said
+    assert "the namespace's budget allows 2 replicas" in said
+    assert "whose priority goes first, is not simulated" in said
+    assert "here one replica always stays" in said
+    file.write_text(resource("chat", **{**SPEC, "scaling": {"min": 3, "max": 6}}))
+    short = " ".join(simulated(str(file), requests, "--config", str(admin)).out.split())
+    assert "2 to 2 replicas" in short, "less than the resource asks for"
+    file.write_text(resource("chat", **{**SPEC, "scaling": sleepy}))
+    alone = " ".join(simulated(str(file), requests).out.split())
+    assert "1 to 6 replicas" in alone
+    assert "budget" not in alone
+    assert "the operator may retune what preempts (spec.tuning)" in alone
+    file.write_text(resource("chat", **{**SPEC, "tuning": {"mode": "off"}}))
+    assert "retune" not in simulated(str(file), requests).out
 
 
 def test_json_holds_figures_timelines_and_actions_with_reasons(llm: str, rates: str):

@@ -17,6 +17,7 @@ from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.simulate_page import simulation_page
 from plimsoll.cli.simulate_report import simulation_report
 from plimsoll.planning.ask.reading import read
+from plimsoll.planning.placing.budgets import limits_of
 from plimsoll.planning.plan import Severity
 from plimsoll.simulate.arrivals import Arrivals, draw_arrivals
 from plimsoll.simulate.compare import Comparison
@@ -185,7 +186,7 @@ def _scenario(
         deployment, inventory, asking.facts_of(deployment, question), snapshot.learned, snapshot.config
     )
     try:
-        return scenario_of(plan, reading)
+        return scenario_of(plan, reading, limits_of(deployment.namespace, snapshot.config))
     except CannotSimulate as error:
         note([finding.message for finding in plan.findings if finding.severity is Severity.ERROR])
         click.echo(f"{click.style('error:', bold=True)} {error}", err=True)

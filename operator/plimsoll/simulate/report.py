@@ -10,9 +10,10 @@ from plimsoll.planning import codec
 from plimsoll.simulate.alone import beyond_reach
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Result
+from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.policies.registry import KINDS
 from plimsoll.simulate.router import Routing
-from plimsoll.simulate.scenario import Scenario, belief_error
+from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.world import STARTS_S, World
 
 
@@ -51,10 +52,7 @@ def _scenario_notes(report: Report) -> Sequence[str]:
         notes.append(
             f"the resource has no scaling.max; what its devices hold was allowed, {scenario.most} replicas"
         )
-    if scenario.sets_left_out:
-        notes.append(
-            f"the plan has {scenario.sets_left_out} more set(s) on other hardware; the first alone is simulated"
-        )
+    notes += scenario.left_out
     limits = scenario.limits
     longest = sum(tokens >= limits.max_model_len for tokens in report.arrivals.inputs)
     if longest:

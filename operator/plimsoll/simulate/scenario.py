@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,10 +11,11 @@ from plimsoll.control.capacity import capacity_of
 from plimsoll.control.situation import Capacity, Slo
 from plimsoll.planning.ask.intent import ASSUMED_INPUT, ASSUMED_OUTPUT
 from plimsoll.planning.ask.reading import Reading
+from plimsoll.planning.placing.budgets import UNLIMITED, claim_of
+from plimsoll.planning.placing.budgets import Limits as Budgeted
 from plimsoll.planning.placing.occupancy import Ground
 from plimsoll.planning.placing.placement import device_part, same_devices
 from plimsoll.planning.plan import Plan, PlanSet
-from plimsoll.planning.speed.rates import committed
 from plimsoll.simulate.arrivals import Length, Lengths
 from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of
 from plimsoll.simulate.world import Hardware, World, draw_world
@@ -21,12 +23,6 @@ from plimsoll.simulate.world import Hardware, World, draw_world
 ROOM_MOST: Final = 1000
 """Replicas at which counting room stops."""
 UP_WINDOW_S: Final = 30.0
-LOOP_TPOT_PCT, LOOP_TTFT_PCT = (7.4, 20.7), (20.1, 73.7)
-"""Median and p90 of what benchmarks/standin_fidelity.py measured on 109 points, each with constants that had not seen its model on its
-hardware."""
-REAL_TTFT_PCT, REAL_ITL_PCT, REAL_KV_PP = (41, 28), (100, 34), 3.9
-"""How far p50 and p99 are from those of a real engine on CPUs, in cells that the constants were not fitted on, and how far the share of
-the cache is: by the same program, in short cells on a busy machine, where the real engine is 1 to 71% from itself."""
 
 
 class CannotSimulate(ValueError):
@@ -54,11 +50,12 @@ class Scenario:
     most: int
     """Replicas that the resource allows and the fleet has room for."""
     bounded: bool
-    """Whether the resource says how many there may be."""
+    """Whether the resource says how many there may be, or its namespace's budget."""
     hardware: Hardware
     up_window_s: float
     down_window_s: float | None
-    sets_left_out: int = 0
+    left_out: tuple[str, ...] = ()
+    """What the resource asks for, or the fleet would do, that is not simulated: a sentence each."""
 
     def world(self, seed: int, *, crashes_per_replica_day: float = 0.0) -> World:
         return draw_world(
@@ -71,8 +68,8 @@ class Scenario:
         )
 
 
-def scenario_of(plan: Plan, reading: Reading) -> Scenario:
-    """The plan's first set; others of a mixed fleet are left out, and said so."""
+def scenario_of(plan: Plan, reading: Reading, limits: Budgeted = UNLIMITED) -> Scenario:
+    """The plan's first set, alone in its fleet and with all of its namespace's `limits`; what is left out is said."""
     task = reading.task
     if task is None or not plan.sets:
         raise CannotSimulate(f"{plan.namespace}/{plan.name}: the plan {plan.outcome}, so nothing would run")
@@ -84,9 +81,11 @@ def scenario_of(plan: Plan, reading: Reading) -> Scenario:
         raise CannotSimulate(
             f"{plan.namespace}/{plan.name}: decodes nothing; the engine model is one of generation"
         )
-    limits = limits_of(chosen)
+    told = limits_of(chosen)
     hardware = _hardware(chosen, reading)
-    workload, most = intent.spec.workload, intent.bounds.most
+    workload, allowed = intent.spec.workload, limits.allows(claim_of(chosen))
+    bound = min((one for one in (intent.bounds.most, allowed) if one is not None), default=None)
+    most = hardware.most if bound is None else min(bound, hardware.most)
     down = intent.spec.scaling.down_window_seconds
     return Scenario(
         name=f"{plan.namespace}/{plan.name}",
@@ -94,21 +93,35 @@ def scenario_of(plan: Plan, reading: Reading) -> Scenario:
         gpu=str(chosen.hardware),
         layout=str(chosen.layout),
         devices=float(chosen.devices_per_replica),
-        times=believed(chosen, model=task.model, gpu=slot.gpu, engine=task.engine, limits=limits),
-        limits=limits,
+        times=believed(chosen, model=task.model, gpu=slot.gpu, engine=task.engine, limits=told),
+        limits=told,
         capacity=capacity_of(chosen),
         requests_per_second=chosen.performance.requests_per_second,
         slo=Slo(ttft_p99_s=_seconds(intent.ttft_ms), itl_p99_s=_seconds(intent.itl_ms)),
         lengths=lengths_of(workload),
         lengths_declared=workload.input_tokens is not None and workload.output_tokens is not None,
-        least=max(1, intent.bounds.least),
-        most=hardware.most if most is None else min(most, hardware.most),
-        bounded=most is not None,
+        least=min(max(1, intent.bounds.least), most),
+        most=most,
+        bounded=bound is not None,
         hardware=hardware,
         up_window_s=float(intent.spec.scaling.up_window_seconds or UP_WINDOW_S),
         down_window_s=None if down is None else float(down),
-        sets_left_out=len(plan.sets) - 1,
+        left_out=tuple(_left_out(plan, reading, allowed)),
     )
+
+
+def _left_out(plan: Plan, reading: Reading, allowed: int | None) -> Iterator[str]:
+    if len(plan.sets) > 1:
+        yield f"the plan has {len(plan.sets) - 1} more set(s) on other hardware; the first alone is simulated"
+    if reading.deployment.spec.scaling.zero is not None:
+        yield "the resource may sleep (scaling.zero); here one replica always stays, so that no request waits for a wake"
+    if allowed is not None:
+        yield (
+            f"the namespace's budget allows {allowed} replicas; what others there take of it, and whose priority goes first, "
+            "is not simulated"
+        )
+    if reading.deployment.spec.tuning.mode in (None, "auto"):
+        yield "the operator may retune what preempts (spec.tuning); here every setting stays as it is planned"
 
 
 def _seconds(milliseconds: int | None) -> float | None:
@@ -143,21 +156,4 @@ def _hardware(chosen: PlanSet, reading: Reading) -> Hardware:
         ready=min(ready, ROOM_MOST),
         growing=min(most, ROOM_MOST) - min(ready, ROOM_MOST),
         devices=float(chosen.devices_per_replica * device_part(chosen.hardware)),
-    )
-
-
-def belief_error() -> str:
-    """How far the planner's step times are from measurements that they had not seen: it stands beside every claim."""
-    fitted = committed().fitted
-    errors = fitted.left_out
-    return (
-        f"step times are the planner's, off by {errors['tpot_median_pct']:g}% (median) and {errors['tpot_p90_pct']:g}% (p90) "
-        f"for TPOT and {errors['ttft_median_pct']:g}% and {errors['ttft_p90_pct']:g}% for TTFT on measured points left out "
-        f"of the fit ({fitted.rows} points); the engine model then answers closed loops of such points within "
-        f"{LOOP_TPOT_PCT[0]:g}% (median) and {LOOP_TPOT_PCT[1]:g}% (p90) for TPOT and {LOOP_TTFT_PCT[0]:g}% and "
-        f"{LOOP_TTFT_PCT[1]:g}% for TTFT (how a loop begins was chosen on such points); from a real engine on CPUs its p50 and p99 are "
-        f"{REAL_TTFT_PCT[0]}% and {REAL_TTFT_PCT[1]}% off for TTFT, {REAL_ITL_PCT[0]}% and {REAL_ITL_PCT[1]}% for ITL, and the "
-        f"cache in use by {REAL_KV_PP:g} points; "
-        "the simulated world draws its own times "
-        "within 20% of them"
     )

@@ -21,6 +21,8 @@ from plimsoll.planning.speed.roofline import Cost, decode_step, prompt
 BELIEF_IS_OFF: Final = 0.2
 """How far the world's constants may be from the planner's, either way."""
 POOL_IS_OFF: Final = 0.05
+"""The same of the pool: step times are a belief that stays one, but an engine tells its pool when it starts, and the law goes by what it
+tells. What is drawn is how far the ledger of memory, by which the plan was made, may be from that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
