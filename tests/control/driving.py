@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from plimsoll.control.decision import Action, Decision
@@ -30,6 +30,8 @@ class Story:
     slo_itl: float = SLO_ITL
     window: Window = field(default_factory=Window)
     decisions: list[tuple[float, Decision]] = field(default_factory=list)
+    skew: float = 0.0
+    """Of the machine's clock, by which everybody tells the time."""
 
     def run(self, seconds: float) -> Story:
         until = self.cluster.now + seconds
@@ -40,15 +42,17 @@ class Story:
     def tick(self) -> Decision:
         cluster = self.cluster
         cluster.advance(TICK)
-        self.window = self.window.add(cluster.now, cluster.samples())
-        signals = signals_of(self.window, now=cluster.now, live=cluster.live())
+        now = cluster.now + self.skew
+        samples = [replace(one, at=one.at + self.skew) for one in cluster.samples()]
+        self.window = self.window.add(now, samples)
+        signals = signals_of(self.window, now=now, live=cluster.live())
         serving = ServingSet(name="set-a", pool="gpus", capacity=PLANNED, replicas=cluster.replicas())
         situation = Situation(
             name="team/chat",
             roles=(Role(sets=(serving,), signals=signals, bounds=self.bounds),),
             slo=Slo(ttft_p99_s=SLO_TTFT, itl_p99_s=self.slo_itl),
         )
-        decision = decide(now=cluster.now, situation=situation, memory=self.memory, law=self.law)
+        decision = decide(now=now, situation=situation, memory=self.memory, law=self.law)
         self.memory = decision.memory
         self.decisions.append((cluster.now - cluster.begin, decision))
         cluster.scale(decision.replicas)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.alerts.thresholds import KV_FULL, PREEMPTED_WARN, QUEUE_LEAST, QUEUE_SHARE
 from plimsoll.api.v1alpha1.scaling import Scaling
 from plimsoll.control.decision import Action
 from plimsoll.control.down import regretted
@@ -89,12 +88,3 @@ def test_nothing_is_taken_away_during_an_alert_not_even_what_does_not_serve_yet(
     loud = situation(signals(3, live=there.ready, inflight=5, rate=0.7, **ALERTS[name]), there)
     assert ticks(quiet, 1, memory=wished).replicas < 4
     assert ticks(loud, 1, memory=wished).replicas == 4
-
-
-def test_an_alert_and_the_law_hold_the_same_numbers_against_the_load():
-    assert (
-        KV_FULL.value,
-        QUEUE_LEAST.value,
-        QUEUE_SHARE.value,
-        PREEMPTED_WARN.value,
-    ) == (LAW.alert_kv, LAW.alert_waiting, LAW.alert_queue, LAW.healthy_preempted)

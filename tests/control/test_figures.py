@@ -101,6 +101,25 @@ def test_silence_releases_all_but_the_least_one_step_a_window():
     assert all(WINDOW_S <= later - earlier <= WINDOW_S + 15 for (earlier, _), (later, _) in pairwise(downs))
 
 
+@pytest.mark.parametrize("hour", [3600, -3600])
+@pytest.mark.parametrize(
+    ("rate", "replicas", "until"),
+    [(8, 3, 1500), (0, 3, WINDOW_S - 30), (0, 3, WINDOW_S - 15)],
+    ids=["under load", "idle", "idle, and due"],
+)
+def test_a_clock_that_jumps_by_an_hour_moves_nothing(rate, replicas, until, hour):
+    told = story(lambda _: rate, replicas, until)
+    before = len(told.actions)
+    there = told.decisions[-1][1].replicas
+    told.skew = hour
+    told.run(WINDOW_S - 30)
+    assert told.actions[before:] == []
+    assert {one.replicas for at, one in told.decisions if at > until} == {there}
+    told.run(2 * WINDOW_S)
+    if not rate:
+        assert told.decisions[-1][1].replicas < there, "what is not asked for goes a window later"
+
+
 def test_a_longer_start_up_is_learned_and_looked_ahead_to():
     told = Story(Cluster(rate=lambda at: 4 + at / 300, replicas=2, start_s=400)).run(3000)
     memory = told.memory.of("serve")

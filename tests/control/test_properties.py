@@ -22,6 +22,8 @@ from tests.control.situations import CAPACITY, NOW, SLO, saying
 from tests.control.situations import spread as quantiles
 
 STORIES, TICKS = 10_000, 3
+FLEET, FLEET_TICKS = ("other/0", "team/0", "team/1"), 2
+LOAD_DRIVEN = {"LoadRose", "Panic"}
 STATES = (
     *[ReplicaState.READY] * 6,
     ReplicaState.STARTING,
@@ -116,13 +118,26 @@ def test_bounds_budgets_and_caution_hold_in_every_story(part):
         memory, now = Memory(), NOW
         for _ in range(TICKS):
             asked, gpus = drawn(rng, now), rng.choice([0.0, 2.0, 50.0])
-            room = Room(gpus={"a": gpus, "b": gpus}, limits=Limits(replicas=rng.choice([None, 0, 4])))
+            limits = Limits(
+                replicas=rng.choice([None, 0, 4]),
+                devices=rng.choice([None, None, Fraction(1), Fraction(9, 2)]),
+            )
+            room = Room(gpus={"a": gpus, "b": rng.choice([gpus, 1.0])}, limits=limits)
             decision = decide(now=now, situation=asked, memory=memory, room=room)
             judge(asked, decision, room)
             before, then = memory, now
             memory, now = decision.memory, now + rng.choice([1, 15, 15, 15, 60, 4000, -4000])
         assert decision == decide(now=then, situation=asked, memory=before, room=room)
         assert codec.decode(Memory, codec.encode(memory)) == memory
+
+
+def devices(role, grown, wished):
+    """That what grows takes more, by pool."""
+    more = dict.fromkeys((each.pool for each in role.sets), 0.0)
+    for each in role.sets:
+        if each.name in grown:
+            more[each.pool] += (wished[each.name] - each.told) * each.gpus
+    return more
 
 
 def judge(asked, decision, room):
@@ -150,41 +165,64 @@ def judge(asked, decision, room):
     frozen = {each.name for each in role.sets if each.frozen}
     assert not (grown & frozen)
     assert not (shrunk & frozen)
-    # Budgets.
+    # Budgets; what the user's own bounds ask for waits for devices, what load asks for has them.
     if grown and room.limits.replicas is not None:
         assert after - there <= room.limits.replicas
+    taken = devices(role, grown, wished)
+    if answer.reason in LOAD_DRIVEN:
+        assert all(taken[pool] <= room.gpus[pool] + 1e-6 for pool in taken)
+    if room.limits.devices is not None:
+        assert sum(taken.values()) <= room.limits.devices + 1e-6
     assert answer.reason
     assert answer.message
 
 
-def test_a_fleet_never_takes_more_than_is_free_or_allowed():
-    rng = random.Random(7)
-    for _ in range(400):
+DRAWN = 60
+"""Situations of each deployment at each tick, of which fleets are put together: to draw one takes as long as to decide it."""
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_fleet_never_takes_more_than_is_free_or_allowed(part):
+    rng = random.Random(7 + part)
+    there = [
+        {name: [drawn(rng, NOW + 15 * tick, name) for _ in range(DRAWN)] for name in FLEET}
+        for tick in range(FLEET_TICKS)
+    ]
+    grew = bounded = 0
+    for _ in range(STORIES // 4):
         free, limit = {"a": rng.choice([0.0, 4.0, 9.0]), "b": 5.0}, rng.choice([None, 3, 20])
         fleet = Fleet(free=free, limits={} if limit is None else {"team": Limits(devices=Fraction(limit))})
         memories: dict[str, Memory] = {}
-        now = NOW
-        for _ in range(3):
-            asked = [drawn(rng, now, f"{space}/{i}") for space in ("team", "other") for i in range(3)]
-            decisions = decide_fleet(now=now, situations=asked, memories=memories, fleet=fleet)
-            more = {"a": 0.0, "b": 0.0}
-            budget = 0.0
-            sets = {each.name: (each, s) for s in asked for role in s.roles for each in role.sets}
-            load_driven = {"LoadRose", "Panic"}
-            for decision in decisions:
-                for role in decision.roles:
-                    for wish in role.wishes:
-                        each, owner = sets[wish.set]
-                        gained = max(0, wish.replicas - each.told) * each.gpus
-                        more[each.pool] += gained if role.reason in load_driven else 0.0
-                        budget += gained if owner.namespace == "team" else 0.0
-            assert all(more[pool] <= free[pool] + 1e-6 for pool in more)
+        for tick in range(FLEET_TICKS):
+            asked = [rng.choice(there[tick][name]) for name in rng.sample(FLEET, 2)]
+            decisions = decide_fleet(now=NOW + 15 * tick, situations=asked, memories=memories, fleet=fleet)
+            taken, team = fleet_takes(asked, decisions)
+            assert all(taken[pool] <= free[pool] + 1e-6 for pool in taken)
+            grew += any(taken.values())
             if limit is not None:
                 held = sum(
-                    (max(e.told, e.present) + e.count(ReplicaState.LEAVING)) * e.gpus
-                    for e, owner in sets.values()
-                    if owner.namespace == "team"
+                    (max(each.told, each.present) + each.count(ReplicaState.LEAVING)) * each.gpus
+                    for one in asked
+                    if one.namespace == "team"
+                    for role in one.roles
+                    for each in role.sets
                 )
-                assert budget <= max(0.0, limit - held) + 1e-6
-            memories = {each.name: each.memory for each in decisions}
-            now += 15
+                assert team <= max(0.0, limit - held) + 1e-6
+                bounded += 0 < team >= limit - held - 2
+            memories |= {each.name: each.memory for each in decisions}
+    assert min(grew, bounded) > STORIES // 200, "hardly anybody grew, or met a budget"
+
+
+def fleet_takes(asked, decisions):
+    """Devices that load asks for by pool, and all that one namespace takes more, whoever asks."""
+    more, team = {"a": 0.0, "b": 0.0}, 0.0
+    said = {decision.name: decision.roles[0] for decision in decisions}
+    for one in asked:
+        (role,), answer = one.roles, said[one.name]
+        wished = {wish.set: wish.replicas for wish in answer.wishes}
+        grown = {each.name for each in role.sets if wished[each.name] > each.told}
+        taken = devices(role, grown, wished)
+        for pool, gpus in taken.items():
+            more[pool] += gpus if answer.reason in LOAD_DRIVEN else 0.0
+        team += sum(taken.values()) if one.namespace == "team" else 0.0
+    return more, team

@@ -1,10 +1,18 @@
-"""Every number that an alert holds something against, in one table. Limits of latency are not here: they are the resource's own `slo`."""
+"""Every number that an alert holds something against, in one table. Limits of latency are not here: they are the resource's own `slo`.
+
+Where control goes by the same number it is control's: what an alert tells of keeps replicas, and what it asks to act on is acted on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from plimsoll.control.law import Law
+from plimsoll.control.retune.symptoms import ACT
+
+_LAW: Final = Law()
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +24,14 @@ class Threshold:
         return f"{self.value:g}"
 
 
-KV_FULL: Final = Threshold(0.85, "share of the KV pool in use, mean of the replicas")
-PREEMPTED_WARN: Final = Threshold(0.01, "preemptions for each finished request, to look at")
-PREEMPTED_ACT: Final = Threshold(0.05, "preemptions for each finished request, to act on")
-QUEUE_LEAST: Final = Threshold(8, "waiting requests below which a queue is no matter")
+KV_FULL: Final = Threshold(_LAW.alert_kv, "share of the KV pool in use, mean of the replicas")
+PREEMPTED_WARN: Final = Threshold(_LAW.healthy_preempted, "preemptions for each finished request, to look at")
+PREEMPTED_ACT: Final = Threshold(ACT, "preemptions for each finished request, to act on")
+QUEUE_LEAST: Final = Threshold(_LAW.alert_waiting, "waiting requests below which a queue is no matter")
 QUEUE_SOON: Final = Threshold(600, "seconds in which a queue must be gone at its pace to be no matter")
-QUEUE_SHARE: Final = Threshold(0.5, "waiting for each running request below which a queue is no matter")
+QUEUE_SHARE: Final = Threshold(
+    _LAW.alert_queue, "waiting for each running request below which a queue is no matter"
+)
 SAMPLES: Final = Threshold(50, "requests in 5 minutes below which a 99th percentile says nothing")
 SLO_ACT: Final = Threshold(2, "times the promised latency, from which it is no longer a warning")
 SPIKE: Final = Threshold(

@@ -51,8 +51,9 @@ class Window:
     tracks: Mapping[str, Track] = field(default_factory=dict)
 
     def add(self, now: float, samples: Iterable[PodSample]) -> Window:
-        """With one more scrape; pods that have not been seen for a whole window are forgotten."""
-        tracks = {pod: track for pod, track in self.tracks.items() if track.last.at > now - KEPT_S}
+        """With one more scrape; pods that have not been seen for a whole window are forgotten, and so is what was seen at a time that is
+        to come, since a clock was put back."""
+        tracks = {pod: track for pod, track in self.tracks.items() if abs(now - track.last.at) < KEPT_S}
         for sample in samples:
             known = tracks.get(sample.pod)
             tracks[sample.pod] = known.add(sample) if known is not None else Track.begun(sample)

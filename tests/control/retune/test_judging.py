@@ -63,6 +63,20 @@ def test_a_judge_wants_a_gain_and_no_harm(changed, answer):
     assert verdict.why
 
 
+@pytest.mark.parametrize(("changed", "passing"), [
+    ({"itl_p99": 0.045}, True),
+    ({"gap": 8.0}, True),
+    ({"itl_p99": 0.045, "errors": 0.006}, False),
+    ({"itl_p99": 0.045, "ttft_p99": 2.1}, False),
+    ({"gap": 8.0, "e2e_least": 10.6}, False),
+    ({"gap": 8.0, "kept": 0.85}, False),
+    ({"gap": 8.0, "tokens": 470.0}, False),
+])  # fmt: skip
+def test_longer_gaps_alone_may_be_those_of_a_slow_minute(changed, passing):
+    verdict = judge(Symptom.PREEMPTION, replace(BETTER, **changed), OLD_FIGURES, PROMISED)
+    assert (verdict.answer, verdict.passing) == (Answer.BAD, passing)
+
+
 def test_a_replica_that_is_given_less_proves_nothing_by_preempting_less():
     assert OLD_FIGURES.finished is not None
     less = replace(BETTER, finished=0.5 * OLD_FIGURES.finished, waiting=0.0)

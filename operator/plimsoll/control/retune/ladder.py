@@ -12,11 +12,10 @@ from functools import partial
 
 from plimsoll.control.retune import sizing
 from plimsoll.control.retune.scene import Scene
-from plimsoll.control.retune.symptoms import Seen, Symptom, few_fill_it
+from plimsoll.control.retune.symptoms import CALM, Seen, Symptom, few_fill_it
 
 AIM = 0.2
 """Share of the preemptions that may be left: a rung that would leave more is not worth a restart."""
-CALM = 0.01
 RELEASED = ("maxSequences", "watermark")
 """What a day of calm takes back; prompts cut in however calm the pool is."""
 BLOCK = 16

@@ -27,6 +27,9 @@ from plimsoll.control.situation import ReplicaState
 ROLL_SHARE: Final = 0.2
 """Of the time that a canary is watched, for each further replica."""
 VERIFY_SHARE: Final = 1.5
+LASTS_SHARE: Final = 2 / 3
+"""Of the time that a canary is watched, for what one slow minute makes as well. By default that is 400 seconds: latencies look back 300, so
+that a slow minute is seen for 360, and a little longer as looks lie apart."""
 STARTS: Final = 3.0
 START_LEAST_S: Final = 600.0
 TRYING: Final = frozenset({Phase.CANARY, Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING})
@@ -119,10 +122,11 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         and step.new.finished >= scene.restarts.canary_requests
     )
     verdict = _verdict(scene, step) if scene.data else Verdict(Answer.OPEN, "metrics are missing")
-    step = replace(step, said=step.said if step.starved and not enough else verdict.why)
+    worse = (scene.now if step.worse is None else step.worse) if verdict.passing else None
+    step = replace(step, worse=worse, said=step.said if step.starved and not enough else verdict.why)
     if enough and verdict.answer is Answer.GOOD:
         return _further(scene, memory, step)
-    if enough and verdict.answer is Answer.BAD:
+    if enough and verdict.answer is Answer.BAD and _lasts(scene, step):
         return _back(scene, memory, step, verdict.why)
     if scene.now > step.deadline:
         return _undecided(scene, memory, step, given_less=verdict.given_less)
@@ -130,6 +134,11 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         # Connections move slowly: only the minutes of a like load are to count.
         step = replace(step, since=scene.now, new=NOTHING, old=NOTHING, said=verdict.why, starved=True)
     return Turned(memory=replace(memory, step=step))
+
+
+def _lasts(scene: Scene, step: Step) -> bool:
+    """What may pass has to be there for longer than a slow minute is seen."""
+    return step.worse is None or scene.now - step.worse >= LASTS_SHARE * scene.restarts.canary_seconds
 
 
 def _undecided(scene: Scene, memory: RetuneMemory, step: Step, *, given_less: bool) -> Turned:
@@ -275,6 +284,7 @@ def _to(
         new=NOTHING,
         old=NOTHING,
         starved=False,
+        worse=None,
     )
     said = f": {step.said}" if step.said else ""
     message = f"{step.setting} {step.before} to {step.after}: {phase.value}, {after.rolled} replicas with the change{said}"

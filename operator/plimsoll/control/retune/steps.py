@@ -60,6 +60,8 @@ class Step:
     """What both kinds of replicas did in the same minutes of this phase."""
     starved: bool = False
     """The canary was given less than the others when that could last be said; an end without an answer is then no failure."""
+    worse: float | None = None
+    """Since when each look at the canary has found it worse by what may pass; None: the last one did not."""
     said: str = ""
     """What the last judgement was."""
 

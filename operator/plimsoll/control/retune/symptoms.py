@@ -10,16 +10,19 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from plimsoll.control.law import Law
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.signals import ReplicaSignals
 
+_LAW: Final = Law()
 ACT: Final = 0.05
 STORM: Final = 0.20
-CALM: Final = 0.01
+CALM: Final = _LAW.healthy_preempted
 RELEASED: Final = 0.005
 STORM_S: Final = 60.0
 DAY_S: Final = 86400.0
-FULL: Final = 0.85
+FULL: Final = _LAW.alert_kv
+"""As an alert says it, and as a step down is held back by it."""
 ROOMY: Final = 0.70
 QUICK: Final = 0.5
 """Share of the promised gap within which half of all gaps lie, where only some of them are too long."""
