@@ -6,7 +6,8 @@ None means that nothing is known, which is not the same as no GPU: without libra
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ LIBRARY = "libnvidia-ml.so.1"
 _TEXT = 96
 _NVLINK, _OK, _UNKNOWN = 2, 0, 6
 _AMD = "0x1002"
+KFD = "/dev/kfd"
+"""By which programs reach all of AMD's GPUs; each has a file of its own beside it."""
 
 
 class Gpu(NamedTuple):
@@ -40,6 +43,8 @@ class Devices(NamedTuple):
     """Whether all of them reach one another by NVLink; None where that is not known or there is one only."""
     cuda: tuple[int, int] | None = None
     """The newest that the driver runs."""
+    shut: tuple[str, ...] = ()
+    """Files by which programs reach the GPUs, that are not here or that this user may not open."""
 
     def told(self) -> dict[str, object]:
         return {"gpus": [gpu.told() for gpu in self.gpus], "driver": self.driver, "nvlink": self.nvlink}
@@ -156,10 +161,14 @@ def _all_linked(library: Any, handles: list[ctypes.c_void_p]) -> bool | None:
     return True
 
 
-def amd_devices(root: Path = Path("/")) -> Devices | None:
+def _may_open(path: Path) -> bool:
+    return os.access(path, os.R_OK | os.W_OK)
+
+
+def amd_devices(root: Path = Path("/"), may_open: Callable[[Path], bool] = _may_open) -> Devices | None:
     """Those whose device file is in this container; the kernel's own folders show all of the machine. Of a GPU that is cut they
     tell the whole's memory by its first part and nothing by the others, so that nobody can be asked there."""
-    found = []
+    found, doors = [], [root / KFD[1:]]
     for node in sorted((root / "dev/dri").glob("renderD*")):
         folder = root / "sys/class/drm" / node.name / "device"
         try:
@@ -172,7 +181,9 @@ def amd_devices(root: Path = Path("/")) -> Devices | None:
         if _is_cut(folder):
             return None
         found.append(Gpu(name=_amd_name(folder), total=total, free=total - used))
-    return Devices(tuple(found)) if found else None
+        doors.append(node)
+    shut = tuple(f"/{door.relative_to(root)}" for door in doors if not may_open(door))
+    return Devices(tuple(found), shut=shut) if found else None
 
 
 def _is_cut(folder: Path) -> bool:

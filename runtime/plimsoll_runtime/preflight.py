@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 from plimsoll_runtime.address import has, number_of, value_of
 from plimsoll_runtime.cuda import built_for
 from plimsoll_runtime.failure import FULL_DISK, Failure, Warned
-from plimsoll_runtime.nvml import Devices
+from plimsoll_runtime.nvml import KFD, Devices
 from plimsoll_runtime.remedies import (
     ASK_FOR_GPUS,
     FREE_THE_GPU,
     LARGER_DISK,
     LARGER_SHARED_MEMORY,
+    OPEN_THE_DEVICES,
     WRITABLE_FOLDER,
 )
 
@@ -236,6 +237,11 @@ def _gpu_misfits(need: Need, devices: Devices) -> list[Failure]:
             f" CUDA {devices.cuda[0]}: spec.engine.image"
         )
         found.append(Failure("Driver", message, remedy))
+    opened = 0 if KFD in devices.shut else len(gpus) - len(devices.shut)
+    if need.gpus and devices.shut and opened < need.gpus:
+        shut = ", ".join(devices.shut)
+        message = f"this container sees GPUs of AMD's, and {shut} are not in it or not its user's to open"
+        found.append(Failure("Driver", message, OPEN_THE_DEVICES))
     if need.gpus is not None and len(gpus) < need.gpus:
         message = f"the plan needs {need.gpus} GPUs, and this container sees {len(gpus)}"
         found.append(Failure("TooFewGpus", message, ASK_FOR_GPUS))

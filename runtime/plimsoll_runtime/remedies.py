@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 ASK_FOR_GPUS = "check the pod's GPU request and the device plugin: kubectl describe node"
+OPEN_THE_DEVICES = (
+    "let the node's device plugin bring all of them, and the pod be of the group that owns them on the node (ls -ln): "
+    "spec.podPatches at /spec/securityContext/supplementalGroups"
+)
 FREE_THE_GPU = "end what else uses this GPU (nvidia-smi on the node), or lower spec.memory.utilizationPercent"
 LARGER_SHARED_MEMORY = (
     "a larger memory-backed volume at /dev/shm (spec.podPatches); Kubernetes gives 64 MiB without one"

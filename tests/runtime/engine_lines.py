@@ -168,7 +168,7 @@ LINES: dict[str, tuple[Said, ...]] = {
         Said("GpuFault", "serving", "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered", "ECC"),
         Said("GpuFault", "serving", "torch.AcceleratorError: CUDA error: uncorrectable NVLink error detected during the execution", "NVLink"),
         Said("GpuFault", "serving", "torch.AcceleratorError: CUDA error: unspecified launch failure", "launch failure"),
-        Said("GpuFault", "engine", "torch.AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable", "busy"),
+        Said("GpuFault", "engine", "torch.AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable", "has it for itself"),
     ),
     "torch 2.13.0, libtorch": (
         Said("Nccl", "engine", "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect to (a, 29501).", "29501"),

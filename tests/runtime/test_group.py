@@ -237,8 +237,13 @@ def together(leader: Started, member: Started, *words: str) -> None:
     group = ("--nnodes=2", "--master-addr=127.0.0.1")
     leader.engine(*group, "--node-rank=0", own=("--grace=300",))
     leader.until("serving")
+    joins(leader, member, *words)
+
+
+def joins(leader: Started, member: Started, *words: str) -> None:
     port = (leader.folder / "port").read_text()
-    member.engine(*group, "--node-rank=1", "--headless", *words, own=("--grace=300", f"--leader-port={port}"))
+    group = ("--nnodes=2", "--master-addr=127.0.0.1", "--node-rank=1", "--headless")
+    member.engine(*group, *words, own=("--grace=300", f"--leader-port={port}"))
 
 
 def test_a_member_that_fails_takes_its_leader_along_with_its_reason(supervised_two):
@@ -246,7 +251,9 @@ def test_a_member_that_fails_takes_its_leader_along_with_its_reason(supervised_t
     together(leader, member, "--say=ValueError: No available memory for the cache blocks.", "--exit=1")
     assert member.end() == 1
     assert leader.end() == 1
+    assert leader.failure()["word"] == "MemberLost"
     assert leader.failure()["message"].startswith("rank 1 of this replica ended: NoKvRoom")
+    assert "No available memory for the cache blocks" in "".join(leader.failure()["evidence"])
 
 
 def test_a_member_whose_engine_stays_without_its_worker_ends_the_group(supervised_two):
@@ -257,6 +264,8 @@ def test_a_member_whose_engine_stays_without_its_worker_ends_the_group(supervise
     assert leader.end() == 1
     assert "rank 1 of this replica ended: WorkerLost" in leader.failure()["message"]
     assert "exit code: -9" in leader.failure()["message"]
+    assert leader.failure()["evidence"] == member.failure()["evidence"]
+    assert "VllmWorker-1 died unexpectedly" in "".join(member.failure()["evidence"])
 
 
 def test_a_leader_that_fails_because_of_a_member_names_the_member(supervised_two):
@@ -268,6 +277,37 @@ def test_a_leader_that_fails_because_of_a_member_names_the_member(supervised_two
     assert leader.end() == 1
     assert member.end() == 1
     assert leader.failure()["word"] == "MemberLost"
+
+
+def test_a_member_that_comes_back_while_its_group_serves_ends_it_with_that_reason(supervised_two, supervised):
+    leader, member = supervised_two
+    together(leader, member)
+    member.until("serving")
+    joins(leader, supervised)  # as its container does that was killed with all that was in it
+    assert leader.end() == 1
+    assert member.end() == 1
+    assert leader.failure()["word"] == "MemberLost"
+    assert leader.failure()["message"] == "rank 1 of this replica was started again"
+    assert "shows the node of that rank" in leader.failure()["remedy"]
+    assert supervised.process is not None
+    assert supervised.process.poll() is None, "the next group's, so it waits"
+
+
+def test_members_that_a_frozen_node_parts_each_end_with_the_silence_of_the_other(supervised_two):
+    leader, member = supervised_two
+    together(leader, member)
+    member.until("serving")
+    member.send(signal.SIGSTOP)
+    try:
+        assert leader.end() == 1
+    finally:
+        member.send(signal.SIGCONT)
+    assert leader.failure()["word"] == "MemberLost"
+    assert leader.failure()["message"].startswith("rank 1 of this replica has not been heard of for ")
+    assert member.end() == 1
+    assert member.failure()["word"] == "LeaderLost"
+    assert member.failure()["message"].startswith("rank 0 of this replica has not answered for ")
+    assert "shows the node of rank 0" in member.failure()["remedy"]
 
 
 def test_a_leader_that_fails_takes_its_members_along_with_its_reason(supervised_two):

@@ -2,12 +2,15 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from cluster.images import VLLM_CPU_VERSION
-from images.check import by_digest, instructions, main, problems
+from cluster.images import VLLM_CPU, VLLM_CPU_VERSION
+from cluster.images.recipes import DEBIAN, SUITE
+from images.check import REFUSAL, instructions, main, problems
+from operator_image import recipe
 from plimsoll.facts.engines import engine_facts
 from plimsoll.render.environment import _WRITABLE
 from plimsoll.render.start import RUNTIME_PORT, SUPERVISOR
@@ -15,7 +18,9 @@ from plimsoll.render.start import RUNTIME_PORT, SUPERVISOR
 IMAGES = Path(__file__).parents[2] / "runtime" / "images"
 GPUS = ("cuda", "rocm")
 BUNDLED = (*GPUS, "cpu-supervised")
-GOOD = 'ARG BASE=a/b:1@sha256:0\nFROM ${BASE}\nUSER 1000:0\nENTRYPOINT ["x"]\n'
+ON_DEBIAN = ("cpu", "operator")
+DIGEST = f"@sha256:{64 * '0'}"
+GOOD = f'ARG BASE=a/b:1{DIGEST}\nFROM ${{BASE}}\nUSER 1000:0\nENTRYPOINT ["x"]\n'
 
 
 def text_of(name: str) -> str:
@@ -28,17 +33,16 @@ def environment_of(name: str) -> dict[str, str]:
 
 
 def test_all_of_them_are_in_order(capsys):
-    assert main() == 0
-    said = capsys.readouterr().out
-    assert "cuda" not in said  # by digest
-    assert "rocm/Dockerfile: the base is named by version" in said
+    assert main() == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (("a/b:1@sha256:0", "a/b:latest"), "name the base by version or digest, found a/b:latest"),
-        (("a/b:1@sha256:0", "a/b"), "found a/b"),
+        ((DIGEST, ""), "name the base by digest, found a/b:1"),
+        ((f"a/b:1{DIGEST}", "a/b:latest"), "name the base by digest, found a/b:latest"),
+        ((DIGEST, "@sha256:..."), "name the base by digest, found a/b:1@sha256:..."),
+        ((f"=a/b:1{DIGEST}", ""), "name the base by digest, found nothing"),
         (("${BASE}", "${OTHER}"), "found nothing"),
         (("USER 1000:0", "USER root"), "by number; found root"),
         (("USER 1000:0", "USER 0:0"), "by number; found 0:0"),
@@ -63,6 +67,7 @@ def test_all_of_them_are_in_order(capsys):
 )
 def test_what_is_wrong_is_named(change, why):
     assert problems(GOOD) == []
+    assert change[0] in GOOD
     assert any(why in one for one in problems(GOOD.replace(*change))), problems(GOOD.replace(*change))
 
 
@@ -118,5 +123,34 @@ def test_the_cuda_image_has_the_newest_release_that_the_planner_knows():
     version = engine_facts("vllm").version
     assert f"vllm=={version} " in (IMAGES / "cuda" / "requirements.txt").read_text()
     assert f'version="{version}"' in text_of("cuda")
-    assert f":v{version}" in text_of("rocm")
-    assert by_digest(text_of("cuda"))
+    assert f":v{version}@sha256:" in text_of("rocm")
+
+
+@pytest.mark.parametrize(
+    ("base", "built"), [(f"a/b:1{DIGEST}", True), (f"a/b{DIGEST}", True), ("a/b:1", False), ("", False)]
+)
+def test_a_base_that_has_to_be_handed_in_is_refused_without_a_digest(base, built):
+    """By the step itself, which is the first that a build runs."""
+    step = next(one for one in instructions(text_of("rocm")) if one.word == "RUN")
+    assert step.rest.startswith(REFUSAL)
+    ran = subprocess.run(
+        ["sh", "-c", step.rest], env={"BASE": base}, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode == 0) is built
+    assert built or f"name BASE by digest, not '{base}'" in ran.stderr
+
+
+@pytest.mark.parametrize("name", ON_DEBIAN)
+def test_an_image_over_a_debian_is_built_in_tests_from_no_more_than_its_own_base_has(name):
+    """Where the base of the tests had Python, a Dockerfile that installed none was built there, and nowhere else."""
+    found = list(instructions(text_of(name)))
+    (base,) = (one.rest for one in found if one.word == "ARG" and one.rest.startswith("BASE="))
+    assert base.startswith(f"BASE=docker.io/library/debian:{SUITE}-")
+    installs = [one.rest.split() for one in found if one.word == "RUN" and "apt-get install" in one.rest]
+    assert len(installs) == sum(one.word == "FROM" for one in found)
+    assert all(set(DEBIAN.packages) <= set(words) for words in installs), "what the tests' base has beside it"
+
+
+def test_the_recipes_of_images_over_a_debian_name_that_base(tmp_path):
+    assert VLLM_CPU.base == recipe(tmp_path).base == DEBIAN
+    assert DEBIAN.packages == ("ca-certificates",)

@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll_runtime import command
 from plimsoll_runtime.exposition import exposition
-from plimsoll_runtime.nvml import Devices, Gpu, NvmlError, amd_devices, nvidia_devices
+from plimsoll_runtime.nvml import Devices, Gpu, NvmlError, nvidia_devices
 from plimsoll_runtime.preflight import (
     GIB,
     LEAST_SHARED,
@@ -138,40 +138,6 @@ def test_names_for_the_driver_are_those_of_the_real_library():
     named = {name for name in vars(Library) if name.startswith("nvml")}
     source = Path(nvidia_devices.__code__.co_filename).read_text()
     assert all(f"library.{name}" in source for name in named)
-
-
-def test_amds_are_those_whose_device_file_is_here(tmp_path: Path):
-    for name, vendor in (("renderD128", "0x1002"), ("renderD129", "0x1002"), ("renderD130", "0x10de")):
-        folder = tmp_path / "sys/class/drm" / name / "device"
-        folder.mkdir(parents=True)
-        (folder / "vendor").write_text(f"{vendor}\n")
-        (folder / "mem_info_vram_total").write_text(f"{192 * GIB}\n")
-        (folder / "mem_info_vram_used").write_text(f"{1 * GIB}\n")
-    (tmp_path / "dev/dri").mkdir(parents=True)
-    (tmp_path / "dev/dri/renderD129").touch()
-    (tmp_path / "dev/dri/renderD130").touch()
-    assert amd_devices(tmp_path) == Devices((Gpu("AMD GPU", 192 * GIB, 191 * GIB),))
-    assert amd_devices(tmp_path / "nowhere") is None
-
-
-@pytest.mark.parametrize(
-    ("mode", "others", "known"),
-    [("SPX", 0, True), ("CPX", 0, False), ("CPX", 3, False), (None, 1, False)],
-    ids=["a whole one", "its first part", "several parts", "another part"],
-)
-def test_of_an_amd_that_is_cut_nothing_is_known(tmp_path: Path, mode: str | None, others: int, known: bool):
-    """Its first part shows the memory of the whole; the others are no devices of a vendor, for the kernel."""
-    (tmp_path / "dev/dri").mkdir(parents=True)
-    for number in range(128, 129 + others):
-        (tmp_path / f"sys/class/drm/renderD{number}/device").mkdir(parents=True)
-        (tmp_path / f"dev/dri/renderD{number}").touch()
-    if mode is not None:
-        first = tmp_path / "sys/class/drm/renderD128/device"
-        (first / "vendor").write_text("0x1002\n")
-        (first / "mem_info_vram_total").write_text(f"{192 * GIB}\n")
-        (first / "mem_info_vram_used").write_text("0\n")
-        (first / "current_compute_partition").write_text(f"{mode}\n")
-    assert (amd_devices(tmp_path) is not None) is known
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,16 @@ from plimsoll_runtime.rules.rule import rule
 DEVICES = (
     rule(
         "GpuFault",
-        r"uncorrectable (?:ECC|NVLink) error|illegal memory access|device-side assert|device\(s\) is/are busy or unavailable"
+        r"uncorrectable (?:ECC|NVLink) error|illegal memory access|device-side assert"
         r"|CUDA error: (?:unspecified launch failure|an illegal instruction|misaligned address|hardware stack error)",
         "the GPU reports a fault: {line}",
         "look at the node's GPU (nvidia-smi -q, dmesg); cordon the node if it happens again",
+    ),
+    rule(
+        "GpuFault",
+        r"device\(s\) is/are busy or unavailable",
+        "the GPU lets nobody in, since another process has it for itself or it fails: {line}",
+        "see on the node who holds the GPU (nvidia-smi) and set its compute mode to Default; cordon the node only if nobody holds it",
     ),
     rule(
         "Driver",
