@@ -66,6 +66,19 @@ def cluster(tmp_path: Path, engine: tuple[str, KnownServer]) -> Iterator[Api]:
         yield api
 
 
+def test_of_an_exporter_the_gpus_of_the_deployment_s_pods_count(
+    cluster: Api, engine: tuple[str, KnownServer]
+):
+    port = urlsplit(engine[0]).port
+    told = {f"chat-{port}": 20, "chat-1": 60, "other-0": 90}
+    page = "".join(
+        f'DCGM_FI_DEV_GPU_UTIL{{namespace="team",pod="{name}"}} {busy}\n' for name, busy in told.items()
+    )
+    with listening(Behaviour(metrics=lambda _: page)) as (exporter, _):
+        ran = plimsoll("ramp", "chat", *SHORT, "--step-duration", "3", "--gpu-metrics", f"{exporter}/metrics")
+    assert json.loads(ran.out)["steps"][0]["engine"]["gpu_busy"] == 0.4
+
+
 @pytest.mark.parametrize("what", [("chat",), ("team/chat",), ("chat", "-n", "team")])
 def test_a_name_is_enough(cluster: Api, engine: tuple[str, KnownServer], what: tuple[str, ...]):
     url, server = engine

@@ -10,6 +10,7 @@ import yaml
 from plimsoll import __version__, names
 from plimsoll.api.v1alpha1 import LLMDeployment
 from plimsoll.cli.render import text_of
+from plimsoll.control.record import Record
 from plimsoll.facts.models import lookup
 from plimsoll.facts.snapshot import read_snapshot, take_snapshot, write_snapshot
 from plimsoll.planning.planner import PlanFacts
@@ -174,3 +175,25 @@ def test_a_model_that_a_pod_told_of_is_what_the_operator_planned_with(snapshot):
     assert plimsoll("plan", "--snapshot", file).code == 0
     objects = rendered(file)
     assert {"Deployment", "Service"} <= {one["kind"] for one in objects}
+
+
+@pytest.mark.parametrize(
+    ("spec", "record", "stays"),
+    [
+        ({"scaling": {"max": 4}}, Record(replicas=2), True),
+        ({"scaling": {"max": 4}}, Record(), False),
+        ({"replicas": 2}, Record(replicas=2), False),
+    ],
+    ids=["traffic decides", "nothing was decided", "its user decides"],
+)
+def test_what_was_said_of_traffic_stands_where_there_is_none_to_look_at(snapshot, spec, record, stays):
+    """The plan in the cluster says why there are so many replicas, and the one that was printed gave another reason."""
+    body, last = resource(**spec), "half of all requests waited in the last minute"
+    plan = json.loads(planned(rendered(snapshot(body))))
+    pinned = {"team-a/chat": plan | {"replicas_reason": last}}
+    file = snapshot(body, plans=pinned, beside={"team-a/chat": Kept(control=record).beside()})
+    assert (json.loads(planned(rendered(file)))["replicas_reason"] == last) is stays
+
+
+def planned(objects: list[dict[str, Any]]) -> str:
+    return str(next(one for one in objects if one["metadata"]["name"] == "chat-plan")["data"][names.PLAN_KEY])

@@ -31,7 +31,17 @@ vllm:gpu_cache_usage_perc{model_name="m"} 0.4
 vllm:gpu_prefix_cache_hits_total 1
 """
 SGLANG = 'sglang:num_running_reqs{model_name="m"} 9\nsglang:num_queue_reqs 1\nsglang:token_usage 0.3\n'
-DCGM = 'DCGM_FI_DEV_GPU_UTIL{gpu="0"} 40\nDCGM_FI_DEV_GPU_UTIL{gpu="1"} 60\n'
+OURS = frozenset({("team", "chat-0"), ("team", "chat-1")})
+
+
+def gpu(value: float, metric: str = "DCGM_FI_DEV_GPU_UTIL", **labels: str) -> str:
+    """A line of a GPU exporter."""
+    told = ",".join(f'{name}="{text}"' for name, text in {"gpu": "0", **labels}.items())
+    return f"{metric}{{{told}}} {value}\n"
+
+
+MINE = gpu(40, namespace="team", pod="chat-0") + gpu(60, namespace="team", pod="chat-1")
+STRANGERS = gpu(90, namespace="team", pod="other-0") + gpu(90, namespace="else", pod="chat-0") + gpu(90)
 
 
 def test_samples_are_read_with_their_labels():
@@ -66,13 +76,33 @@ def test_what_is_no_sample_is_left_out(line: str):
         ),
         (OLD, Look(running=3, kv_usage=0.4, prefix_hits=1)),
         (SGLANG, Look(running=9, waiting=1, kv_usage=0.3)),
-        (DCGM, Look(gpu_busy=0.5)),
-        ("DCGM_FI_PROF_GR_ENGINE_ACTIVE 0.9\n" + DCGM, Look(gpu_busy=0.9)),
         ("", Look()),
     ],
 )
 def test_metrics_are_found_under_whatever_name_they_have(page: str, seen: Look):
     assert look([page]) == seen
+
+
+@pytest.mark.parametrize(
+    ("page", "busy"),
+    [
+        (MINE, 0.5),
+        (MINE + STRANGERS, 0.5),
+        (STRANGERS, None),
+        (gpu(40), None),
+        (gpu(40, pod="chat-0"), None),
+        (gpu(0.9, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", namespace="team", pod="chat-0") + MINE, 0.9),
+        (gpu(0.9, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", namespace="else", pod="chat-0") + MINE, 0.5),
+        # As a Prometheus hands on what it fetched from an exporter.
+        (gpu(40, namespace="team", pod="chat-0", exported_namespace="else", exported_pod="chat-0"), None),
+        (gpu(40, namespace="gpu", pod="exporter", exported_namespace="team", exported_pod="chat-0"), 0.4),
+    ],
+)
+def test_gpus_count_where_the_exporter_says_that_a_pod_of_the_deployment_has_them(
+    page: str, busy: float | None
+):
+    assert look([page], OURS) == Look(gpu_busy=busy)
+    assert look([page]) == Look(), "of whom nobody knows the pods, no GPU is known either"
 
 
 def test_pages_of_several_pods_are_one_look():

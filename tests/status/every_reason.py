@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 from plimsoll.api.conditions import FAILURES
@@ -13,7 +14,8 @@ from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.decision import Told
 from plimsoll.control.gate import gate_of
 from plimsoll.control.law import Law
-from plimsoll.control.retune import RetuneMemory
+from plimsoll.control.record import EMPTY
+from plimsoll.control.retune import Past, Phase, RetuneMemory
 from plimsoll.control.retune.machine import paused
 from plimsoll.control.rollout import Rules
 from plimsoll.control.scaling import decide
@@ -30,6 +32,7 @@ from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.prometheus.wakes import Woken
 from plimsoll.reconcile.sources import Looked
+from plimsoll.status.live import ENDS
 from plimsoll.status.story import Story, Trouble
 from tests.control.situations import NOW, known, obeyed, replicas, serving, signals, situation
 from tests.control.test_workload import SEEN
@@ -38,6 +41,7 @@ from tests.planning.test_fleet_plan import by_name, request, together
 from tests.reconcile.test_controlling import KEY, replace_look, staged
 from tests.status.stories import asked, pod, story
 from tests.status.test_conditions import CASES, OLD, UNSCHEDULED
+from tests.status.test_live import STEP as TRIED
 
 HELD: Final = pool(free={0: 1, 1: 1}, held={"b/other": 8})
 CHAT: Final = {"preset": "chat"}
@@ -153,6 +157,19 @@ def _wake_refused() -> Story:
     return _live(*world.directions[KEY].told)
 
 
+def _tried(phase: Phase) -> Story:
+    step = replace(TRIED, phase=phase)
+    return replace(story(pod()), control=replace(EMPTY, retune=RetuneMemory(step=step)))
+
+
+def _was_tried(outcome: Phase, *, tried: bool = True) -> Story:
+    past = Past(
+        id=TRIED.id, setting=TRIED.setting, before=TRIED.before, after=TRIED.after, symptom=TRIED.symptom,
+        outcome=outcome, began=TRIED.began, ended=TRIED.began + 60, reason="it was judged", tried=tried,
+    )  # fmt: skip
+    return replace(story(pod()), control=replace(EMPTY, retune=RetuneMemory(past=(past,))))
+
+
 HERE: Final[Mapping[str, Callable[[], Story]]] = {
     "nothing is planned yet": lambda: Story(deployment=asked(), plan=None, rollout=None),
     "a node is being made": lambda: story(UNSCHEDULED, pools=(pool(free={}, declared_nodes=2),)),
@@ -213,6 +230,10 @@ HERE: Final[Mapping[str, Callable[[], Story]]] = {
     ),
     "retuning failed too often": lambda: _live(paused(RetuneMemory(failures=3, paused_at=NOW))),
     "retuning is on": lambda: _live(paused(RetuneMemory())),
+    **{f"a retune is {phase}": partial(_tried, phase) for phase in Phase if phase not in ENDS},
+    "a retune stays": lambda: _was_tried(Phase.DONE),
+    "a retune was taken back": lambda: _was_tried(Phase.FAILED),
+    "a retune was given up before it was tried": lambda: _was_tried(Phase.FAILED, tried=False),
 }
 ENDED: Final = {f"{word}, {ends} times": _ended(word, ends) for word in FAILURES for ends in (1, 4)}
 STORIES: Final[Mapping[str, Story]] = {

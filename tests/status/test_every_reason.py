@@ -10,7 +10,7 @@ from plimsoll.api.conditions import REASONS
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.control.decision import Told
 from plimsoll.status.said import conditions_of
-from plimsoll.status.told import told
+from plimsoll.status.told import failed, told
 from tests.status.every_reason import STORIES
 from tests.status.stories import NOW
 
@@ -21,6 +21,7 @@ def said(story: str) -> Mapping[str, Told]:
 
 def test_every_reason_of_every_condition_has_a_story() -> None:
     given = {(one.type, one.reason) for story in STORIES.values() for one in conditions_of(story)}
+    given |= {(one.type, one.reason) for one in failed(KeyError(), LLMDeploymentStatus(), 1, NOW).conditions}
     assert given == {(kind, reason) for kind, reasons in REASONS.items() for reason in reasons}
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plimsoll import names
+from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.control.decision import Told
 from plimsoll.control.record import EMPTY, Act, Record
 from plimsoll.control.retune import Past, Phase, RetuneMemory, Step
 from plimsoll.control.retune.figures import Figures
 from plimsoll.control.workload import Lengths, Observed
-from plimsoll.status.live import live_status
+from plimsoll.status.live import live_status, retuning
 from plimsoll.status.told import news, told
 from tests.status.stories import story
 
@@ -55,6 +56,25 @@ def test_a_retune_stands_in_status_while_it_lasts_and_in_its_history_after() -> 
     over = told(replace(story(), control=replace(EMPTY, retune=RetuneMemory(past=(past,)))), during, NOW)
     assert over.tuning is None
     assert [one.state for one in over.tuning_history] == ["Failed"]
+    said = [get_condition(status.conditions, names.RETUNING) for status in (during, over)]
+    assert [(one.status, one.reason, one.message) for one in said if one is not None] == [
+        ("True", "Judging", "watermark 0 to 31: 30% are preempted"),
+        ("False", "RolledBack", "watermark 0 to 31: no gain"),
+    ]
+
+
+def test_a_retune_that_stays_is_over_also_while_it_is_taken_into_the_plan() -> None:
+    past = Past(
+        id=STEP.id, setting="watermark", before="0", after="31", symptom="preemptions", outcome=Phase.DONE,
+        began=1.0, ended=2.0, reason="fewer are preempted",
+    )  # fmt: skip
+    said = retuning(RetuneMemory(step=replace(STEP, phase=Phase.DONE), past=(past,)))
+    assert said is not None
+    assert (said.status, said.reason) == ("False", "Done")
+
+
+def test_nothing_is_said_of_retunes_where_none_was_tried() -> None:
+    assert retuning(RetuneMemory()) is None
 
 
 def test_a_dry_run_is_told_as_one() -> None:
@@ -64,6 +84,17 @@ def test_a_dry_run_is_told_as_one() -> None:
     )  # fmt: skip
     found = live_status(replace(EMPTY, retune=RetuneMemory(suggested=wish)))
     assert [one.state for one in found["tuning_history"]] == ["DryRun"]
+
+
+def test_what_a_dry_run_said_and_was_then_tried_is_told_once_as_what_became_of_it() -> None:
+    wish = Past(
+        id="maxSequences-1", setting="maxSequences", before="32", after="8", symptom="preemptions",
+        outcome=Phase.PLANNED, began=1, ended=1, reason="a wish", tried=False,
+    )  # fmt: skip
+    tried = replace(wish, outcome=Phase.FAILED, reason="no gain", tried=True)
+    found = live_status(replace(EMPTY, retune=RetuneMemory(suggested=wish, past=(tried,))))
+    assert [(one.id, one.state) for one in found["tuning_history"]] == [("maxSequences-1", "Failed")]
+    LLMDeploymentStatus(**found)
 
 
 def test_traffic_is_told_once_something_was_seen() -> None:

@@ -89,7 +89,9 @@ def test_the_start_that_is_furthest_from_its_end_is_told():
         },
     )
     status = told(made, BEFORE, NOW)
-    assert status.progress == Progress(step="download", bytes_done=30, bytes_total=90, seconds_left=3)
+    assert status.progress == Progress(
+        step="download", bytes_done=30, bytes_total=90, bytes_per_second=20, seconds_left=3
+    )
     assert told(telling(pod()), status, NOW).progress is None
 
 

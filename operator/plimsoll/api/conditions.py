@@ -28,6 +28,7 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType({
     names.SLO: "The promised latency can be kept with this plan.",
     names.AUTOSCALER_CONFLICT: "Somebody else also writes the number of replicas; absent where nobody does.",
     names.AUTOTUNE_PAUSED: "Retuning failed repeatedly and waits for a person.",
+    names.RETUNING: "A changed setting is being tried; False says what became of the last one, absent where none was.",
 })  # fmt: skip
 
 FAILURES: Final[Mapping[str, str]] = MappingProxyType({
@@ -101,6 +102,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "ModelUnreadable": "The model cannot be read: source, revision or token is wrong.",
         "DoesNotFit": "No layout fits any GPU of the fleet.",
         "Refused": "The API server refuses an object: a quota, a policy or a webhook of the cluster.",
+        "InternalError": "The operator fails on the resource, which is a mistake of its own; its log has the whole of it.",
         **FAILURES,
         "NotServed": "The cluster does not serve the kind that its pods should be made by; install its CRD.",
     },
@@ -135,7 +137,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "SafeRetry": "A smaller setting is in use since a start failed for memory.",
         "EngineRestarts": "Engines die and start again.",
         "AdapterFailed": "A LoRA adapter cannot be loaded, by the engine or by anybody; status.adapters has each.",
-        "NotServed": "A route was asked for whose kind the cluster does not serve; install its CRD.",
+        "NotServed": "A route or pool was asked for whose kind the cluster does not serve, or a pool without endpointPicker.",
         "Healthy": "Nothing is missing.",
     },
     names.MODEL_FACTS: {
@@ -178,6 +180,17 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     names.AUTOTUNE_PAUSED: {
         "RepeatedFailure": "Three retunes failed; clear it by annotation.",
         "Active": "Retuning is on.",
+    },
+    names.RETUNING: {
+        "Planned": "It is written down; nothing was touched yet.",
+        "Canary": "One replica is to start with it.",
+        "Judging": "That replica is held against the others.",
+        "Rolling": "It was found good and goes to the other replicas, one by one.",
+        "Verifying": "All run with it, and are held against what was before.",
+        "RollingBack": "It is taken back.",
+        "Done": "It stays.",
+        "RolledBack": "It was taken back; the message says why.",
+        "NotTried": "It was given up before it could be judged, as where the spec was edited.",
     },
 })  # fmt: skip
 

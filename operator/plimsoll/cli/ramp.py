@@ -67,7 +67,12 @@ INTERRUPTED = 130
     metavar="URL",
     help="Where the engine exports metrics; once for each pod.  [default: NAME's pods, or URL/metrics]",
 )
-@click.option("--gpu-metrics", metavar="URL", help="Where a DCGM exporter does.")
+@click.option(
+    "--gpu-metrics",
+    multiple=True,
+    metavar="URL",
+    help="Where a DCGM exporter does; once for each node of NAME's pods, whose GPUs alone count.",
+)
 @click.option(
     "--plan",
     "plan_file",
@@ -116,7 +121,7 @@ def ramp_command(
     seed: int,
     slo: str | None,
     metrics: tuple[str, ...],
-    gpu_metrics: str | None,
+    gpu_metrics: tuple[str, ...],
     plan_file: str | None,
     files: tuple[str, ...],
     fleet: FleetChoice,
@@ -149,6 +154,11 @@ def ramp_command(
     """
     held = _held(plan_file, files, fleet, config_file, name, online=online)
     measured = target(what, url=url, namespace=namespace, context=fleet.context or None)
+    if gpu_metrics and measured.deployment is None:
+        raise BadInput(
+            "--gpu-metrics: an address says nothing of whose GPUs answer, and an exporter knows those of everybody on its node; "
+            "give the NAME of a deployment"
+        )
     held = held or measured.held
     recorder = (
         recorder_of(measured.deployment, fleet.context or None, elsewhere=url is not None)
@@ -180,7 +190,6 @@ def ramp_command(
     )
     targets = options.slo(slo) or (held.slo if held else None)
     pages = metrics or measured.pages or (f"{endpoint.root}/metrics",)
-    pages = (*pages, gpu_metrics) if gpu_metrics else pages
 
     async def work(stop: asyncio.Event) -> Ramp:
         with Progress(None, None) as progress:
@@ -190,7 +199,8 @@ def ramp_command(
                     shape,
                     rising,
                     slo=targets,
-                    metrics=pages,
+                    metrics=(*pages, *gpu_metrics),
+                    pods=measured.pods,
                     expected=held.expected if held else None,
                     stop=stop,
                     watch=progress,

@@ -13,6 +13,7 @@ from plimsoll import names
 from plimsoll.cli import ramp_plan
 from plimsoll.cli.errors import BadInput, note
 from plimsoll.cli.reaching import reaching
+from plimsoll.load.engine import PodName
 
 _NAME: Final = re.compile(r"(?:(?P<namespace>[a-z0-9-]+)/)?(?P<name>[a-z0-9]([a-z0-9-]*[a-z0-9])?)")
 
@@ -22,6 +23,8 @@ class Target:
     url: str
     pages: tuple[str, ...] = ()
     """Of the pods, one by one; none where only the address is known."""
+    pods: frozenset[PodName] = frozenset()
+    """Whose GPUs are the deployment's; none where only the address is known."""
     held: ramp_plan.Held | None = None
     deployment: Mapping[str, Any] | None = None
     """As the API server has it; None where only the address is known."""
@@ -71,7 +74,13 @@ def _deployment(name: str, namespace: str | None, url: str | None, context: str 
             "--url HTTP://HOST:PORT measures another address"
         )
     held = _held(endpoint.plan, endpoint.deployment)
-    return Target(url=address, pages=() if url else endpoint.pages, held=held, deployment=endpoint.deployment)
+    return Target(
+        url=address,
+        pages=() if url else endpoint.pages,
+        pods=endpoint.pods,
+        held=held,
+        deployment=endpoint.deployment,
+    )
 
 
 def _held(plan: str | None, deployment: Mapping[str, Any]) -> ramp_plan.Held | None:

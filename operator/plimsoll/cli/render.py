@@ -18,6 +18,7 @@ from plimsoll.facts.snapshot import Snapshot
 from plimsoll.objects import Manifest
 from plimsoll.planning.plan import Outcome, Plan, Severity
 from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.token import mark_of
@@ -82,13 +83,15 @@ def render_command(
     )
     for deployment in question.deployments:
         key = (deployment.namespace, deployment.name)
+        kept = _kept(deployment, question)
         seen = Seen(
             deployment=_as_held(deployment, held.get(key)),
             inventory=inventory,
             facts=asking.facts_of(deployment, question),
             now=0.0,
             revisions=_revisions(question.snapshot, deployment),
-            kept=_kept(deployment, question),
+            kept=kept,
+            direction=_direction(deployment, kept),
             learned=question.snapshot.learned,
             config=question.snapshot.config,
             capabilities=capabilities,
@@ -179,6 +182,14 @@ def _kept(deployment: LLMDeployment, question: asking.Question) -> Kept:
     key = f"{deployment.namespace}/{deployment.name}"
     plan = asking.pinned_plans(question.snapshot).get(key)
     return replace(Kept.from_data(question.snapshot.beside.get(key, {})), plan=plan, asked=asked)
+
+
+def _direction(deployment: LLMDeployment, kept: Kept) -> Direction | None:
+    """Where traffic decides how many replicas there are, what was said of that last stands: here is none to judge anew."""
+    record = kept.control
+    if record is None or record.replicas is None or kept.plan is None or deployment.spec.replicas is not None:
+        return None
+    return Direction(record=record, reason=kept.plan.replicas_reason)
 
 
 def _revisions(snapshot: Snapshot, deployment: LLMDeployment) -> Mapping[str, Revision]:

@@ -17,8 +17,6 @@ KV_FULL: Final = 0.95
 PREEMPTED: Final = 0.01
 """Preemptions for each finished request."""
 GPU_IDLE: Final = 0.50
-COMMUNICATION: Final = "communication"
-"""How a plan says what bounds its steps."""
 
 
 class Word(StrEnum):
@@ -110,7 +108,7 @@ def _batch_too_small(engine: EngineWindow, around: Circumstances) -> Judgement:
         said = f"{held:,.0f} ran while {engine.waiting_mean:,.1f} waited on average, with cache to spare"
         return _judged(word, True, said)
     if engine.gpu_busy is not None:
-        said = f"the GPU was busy {engine.gpu_busy:.0%} of the time (under {GPU_IDLE:.0%} holds)"
+        said = f"its GPUs were busy {engine.gpu_busy:.0%} of the time (under {GPU_IDLE:.0%} holds)"
         return _judged(word, engine.gpu_busy < GPU_IDLE and not full, said)
     if engine.waiting_mean is None:
         return _judged(word, None, "neither waiting requests nor the GPU's use are exported")
@@ -143,15 +141,14 @@ def _prefill_too_slow(engine: EngineWindow, around: Circumstances) -> Judgement:
 
 
 def _communication_bound(around: Circumstances) -> Judgement:
-    word = Word.COMMUNICATION_BOUND
-    if around.planned_bound is None:
-        return _judged(
-            word,
-            None,
-            "engines export no time in communication; a plan (--plan or -f) says what bounds its steps",
-        )
-    said = f"the plan expects {around.planned_bound} to bound a decode step"
-    return _judged(word, around.planned_bound == COMMUNICATION, said)
+    """Never more than what a plan expects: that is no measurement, and is not told as one."""
+    unmeasured = "engines export no time in communication"
+    said = (
+        f"{unmeasured}; a plan (--plan or -f) says what it expects to bound a decode step"
+        if around.planned_bound is None
+        else f"the plan expects {around.planned_bound} to bound a decode step, which nothing measured shows: {unmeasured}"
+    )
+    return _judged(Word.COMMUNICATION_BOUND, None, said)
 
 
 def _held(engine: EngineWindow, around: Circumstances) -> float | None:

@@ -7,7 +7,7 @@ version does not export is None, never zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -18,6 +18,10 @@ from plimsoll.load.exposition import Sample, read_exposition
 STOOD_STILL: Final = 0.8
 """Share of the looks with requests waiting at which the running number was at its most: then something holds it there."""
 _GPU_BUSY: Final = (("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1.0), ("DCGM_FI_DEV_GPU_UTIL", 0.01))
+_POD_LABELS: Final = (("exported_namespace", "exported_pod"), ("namespace", "pod"))
+"""By which an exporter says whose a GPU is. What passed through a Prometheus has the exporter's own pod under the plain names."""
+PodName = tuple[str, str]
+"""Namespace and name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,7 @@ class Look:
     prefix_hits: float | None = None
     prefix_queries: float | None = None
     gpu_busy: float | None = None
+    """On average of the GPUs that the endpoint's own pods have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +71,9 @@ class EngineWindow:
     """Different engines answered: counts between looks mean nothing then."""
 
 
-def look(pages: Iterable[str]) -> Look:
-    """What the /metrics pages of an endpoint say at one time: an engine's, several engines', a GPU exporter's."""
+def look(pages: Iterable[str], pods: Collection[PodName] = ()) -> Look:
+    """What the /metrics pages of an endpoint say at one time: an engine's, several engines', and those of GPU exporters, which
+    know the GPUs of everybody on their nodes: of these only what is said of the endpoint's own pods counts."""
     by_name: dict[str, list[Sample]] = {}
     for page in pages:
         for sample in read_exposition(page):
@@ -95,7 +101,7 @@ def look(pages: Iterable[str]) -> Look:
         prefilled=of("prefillTime", suffix="_count"),
         prefix_hits=of("prefixHits"),
         prefix_queries=of("prefixQueries"),
-        gpu_busy=_gpu_busy(by_name),
+        gpu_busy=_gpu_busy(by_name, pods),
     )
 
 
@@ -156,11 +162,18 @@ def _held_at(seen: Sequence[Look]) -> float | None:
     return most if sum(running >= most - 1 for running in queued) >= STOOD_STILL * len(queued) else None
 
 
-def _gpu_busy(by_name: Mapping[str, Sequence[Sample]]) -> float | None:
+def _gpu_busy(by_name: Mapping[str, Sequence[Sample]], pods: Collection[PodName]) -> float | None:
     for name, factor in _GPU_BUSY:
-        samples = by_name.get(name)
-        if samples:
-            return factor * math.fsum(sample.value for sample in samples) / len(samples)
+        own = [sample.value for sample in by_name.get(name, ()) if _whose(sample) in pods]
+        if own:
+            return factor * math.fsum(own) / len(own)
+    return None
+
+
+def _whose(sample: Sample) -> PodName | None:
+    for namespace, pod in _POD_LABELS:
+        if sample.labels.get(pod):
+            return sample.labels.get(namespace, ""), sample.labels[pod]
     return None
 
 

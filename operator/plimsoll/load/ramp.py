@@ -7,18 +7,17 @@ it runs for as long as answers take, so that a queue that only fills up is not t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Final
 
 from plimsoll.load.bench import Session, Watch
-from plimsoll.load.client import Client
 from plimsoll.load.compare import Expected
 from plimsoll.load.conclusions import Asked, Ramp, Step, conclude, knee_of
 from plimsoll.load.drive import Limits
-from plimsoll.load.engine import Look, look, window
+from plimsoll.load.engine import Look, PodName, look, window
 from plimsoll.load.knee import Knee
 from plimsoll.load.problems import EndpointError
 from plimsoll.load.slo import Slo
@@ -35,6 +34,8 @@ _LONGEST_SETTLE_S: Final = 120.0
 _ANSWERS_TO_SETTLE: Final = 1.5
 _DRAIN_S: Final = 30.0
 _LOOK_EVERY_S: Final = 1.0
+
+Looked = Callable[[], Awaitable[Look]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +58,20 @@ async def ramp(
     *,
     slo: Slo | None = None,
     metrics: Sequence[str] = (),
+    pods: Collection[PodName] = (),
     expected: Expected | None = None,
     stop: asyncio.Event,
     watch: Watch | None = None,
     before: Callable[[float], None] | None = None,
 ) -> Ramp:
-    """`metrics` are the pages of the engines (and of a GPU exporter); `before` is told each step's load."""
+    """`metrics` are the pages of the engines (and of GPU exporters, which `pods` say whose GPUs count of); `before` is told each
+    step's load."""
     steps: list[Step] = []
     longest = STRETCHED * rising.step_s
+
+    async def looked() -> Look:
+        return look(await asyncio.gather(*map(session.client.text, metrics)), pods)
+
     while not stop.is_set():
         knee = knee_of(steps, closed_loop=rising.closed_loop)
         load = next_load([one.load for one in steps], knee, rising, hopeless=_hopeless(steps))
@@ -73,7 +80,15 @@ async def ramp(
         if before is not None:
             before(load)
         made = await _step(
-            session, shape, rising, load, _settle(steps), slo=slo, metrics=metrics, stop=stop, watch=watch
+            session,
+            shape,
+            rising,
+            load,
+            _settle(steps),
+            slo=slo,
+            looked=looked if metrics else None,
+            stop=stop,
+            watch=watch,
         )
         if made.result.counts.sent:
             steps.append(made)
@@ -142,7 +157,7 @@ async def _step(
     settle: float,
     *,
     slo: Slo | None,
-    metrics: Sequence[str],
+    looked: Looked | None,
     stop: asyncio.Event,
     watch: Watch | None,
 ) -> Step:
@@ -151,7 +166,7 @@ async def _step(
         seconds=settle + rising.step_s, warmup_s=settle, drain_s=_DRAIN_S, in_flight=rising.in_flight
     )
     looks: list[Look] = []
-    async with _looking(session.client, metrics, looks, settle, rising.step_s):
+    async with _looking(looked, looks, settle, rising.step_s):
         result = await session.measure(
             replace(shape, pattern=pattern), limits, slo=slo, stop=stop, watch=watch
         )
@@ -160,20 +175,20 @@ async def _step(
 
 @asynccontextmanager
 async def _looking(
-    client: Client, urls: Sequence[str], looks: list[Look], settle: float, seconds: float
+    looked: Looked | None, looks: list[Look], settle: float, seconds: float
 ) -> AsyncIterator[None]:
     """Looks at the engines once a second while the step is measured; who does not answer is not seen."""
 
-    async def looking() -> None:
+    async def looking(looked: Looked) -> None:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(settle)
         until = loop.time() + seconds
         while loop.time() <= until:
             with suppress(EndpointError):
-                looks.append(look(await asyncio.gather(*map(client.text, urls))))
+                looks.append(await looked())
             await asyncio.sleep(_LOOK_EVERY_S)
 
-    task = asyncio.create_task(looking()) if urls else None
+    task = asyncio.create_task(looking(looked)) if looked else None
     try:
         yield
     finally:

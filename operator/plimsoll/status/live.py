@@ -5,15 +5,18 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
+from plimsoll import names
 from plimsoll.api.v1alpha1.status import ScalingStep, TuningStep
+from plimsoll.control.decision import Told
 from plimsoll.control.record import Record
-from plimsoll.control.retune import Past, Phase, Step
+from plimsoll.control.retune import Past, Phase, RetuneMemory, Step
 from plimsoll.control.workload import status_of
 from plimsoll.status.summary import cut
 
 SCALINGS_TOLD: Final = 5
 RETUNES_TOLD: Final = 10
 SHORT: Final = 63
+ENDS: Final = frozenset({Phase.DONE, Phase.FAILED})
 State = Literal[
     "Planned", "Canary", "Judging", "Rolling", "Verifying", "Done", "RollingBack", "Failed", "DryRun"
 ]
@@ -44,9 +47,27 @@ def live_status(record: Record) -> dict[str, Any]:
     return found
 
 
+def retuning(memory: RetuneMemory) -> Told | None:
+    """Whether a change is under way, or what became of the last one; none where nothing was ever tried."""
+    step = memory.step
+    if step is not None and step.phase not in ENDS:
+        change = f"{step.setting} {step.before} to {step.after}"
+        return Told(names.RETUNING, "True", step.phase.value, f"{change}: {step.why}")
+    if not memory.past:
+        return None
+    last = memory.past[0]
+    reason = "NotTried" if not last.tried else "Done" if last.outcome is Phase.DONE else "RolledBack"
+    return Told(
+        names.RETUNING, "False", reason, f"{last.setting} {last.before} to {last.after}: {last.reason}"
+    )
+
+
 def _past(record: Record) -> tuple[Past, ...]:
-    suggested = record.retune.suggested
-    return record.retune.past if suggested is None else (suggested, *record.retune.past)
+    """What a dry run would have changed is told until that is tried: then what became of it is, by the same identity."""
+    suggested, past = record.retune.suggested, record.retune.past
+    if suggested is None or suggested.id in {one.id for one in past}:
+        return past
+    return (suggested, *past)
 
 
 def step_of(step: Step) -> TuningStep:

@@ -63,6 +63,7 @@ def progress_of(serving: Serving, reports: Mapping[str, Report]) -> Progress | N
         step=slowest.phase or slowest.state,
         bytes_done=None if fetching is None else fetching.done,
         bytes_total=None if fetching is None else fetching.total,
+        bytes_per_second=None if fetching is None else fetching.rate,
         seconds_left=_left(slowest),
     )
 

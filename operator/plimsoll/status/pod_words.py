@@ -104,7 +104,8 @@ def _oom(pod: PodSeen) -> PodWords:
     return PodWords(
         reason="HostOutOfMemory",
         message=f"{pod.name} was killed for host memory (exit code {pod.exit_code or 137}){_times(pod)}",
-        remedy="smaller memory.kvOffload or memory.cpuOffload, or patch a larger memory limit by podPatches",
+        remedy="smaller memory.kvOffload or memory.cpuOffload, on CPUs a smaller topology.cpu.kvCacheSize or more topology.cpu.memory; "
+        "else patch a larger memory limit by podPatches",
     )
 
 

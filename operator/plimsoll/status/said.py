@@ -13,6 +13,7 @@ from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.planning.plan import Outcome, Severity
 from plimsoll.status.adapters import failed as adapters_failed
 from plimsoll.status.findings import finding_of, lacking_of, sentence
+from plimsoll.status.live import retuning
 from plimsoll.status.measured import accuracy_of, progress_of
 from plimsoll.status.pod_words import trouble_of
 from plimsoll.status.scaler_words import conflict, set_replicas
@@ -185,6 +186,12 @@ def _metrics(story: Story) -> Iterator[Told]:
             yield live
 
 
+def _retuning(story: Story) -> Iterator[Told]:
+    """By what is kept of it, so that it is told as well before the control loop has looked."""
+    if story.control is not None and (said := retuning(story.control.retune)) is not None:
+        yield said
+
+
 def _live(story: Story, kind: str) -> Told | None:
     """What live metrics say."""
     return next((one for one in story.live or () if one.type == kind), None)
@@ -199,4 +206,5 @@ def _writers(story: Story) -> Iterator[Told]:
 
 RULES: Final[tuple[Callable[[Story], Iterator[Told]], ...]] = (
     ready, reconciling, stalled, _fits, _placed, _progressing, _degraded, _model_facts, _better, _scaling, _writers, _slo, _metrics,
+    _retuning,
 )  # fmt: skip

@@ -41,7 +41,7 @@ class Story:
     """What each set is, by name: of the plan, and of older ones that are not gone yet."""
     troubles: tuple[Trouble, ...] = ()
     unserved: tuple[Problem, ...] = ()
-    """What was asked for whose kind the cluster does not serve."""
+    """What was asked for and cannot be made: mostly its kind is not served."""
     unsaid: tuple[str, ...] = ()
     """What was decided but could not be told to this version of the engine, with the reason."""
     endpoint: str | None = None

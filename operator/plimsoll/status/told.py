@@ -115,6 +115,23 @@ def unreadable(problems: str, generation: int | None, now: str) -> LLMDeployment
     return LLMDeploymentStatus(observed_generation=generation, conditions=conditions)
 
 
+def failed(
+    error: Exception, before: LLMDeploymentStatus, generation: int | None, now: str
+) -> LLMDeploymentStatus:
+    """The status where a turn came to no end. Its error is told by its kind alone: what it says may be anybody's secret."""
+    why = f"the operator failed on this resource ({type(error).__name__})"
+    conditions = set_condition(
+        drop_condition(before.conditions, names.RECONCILING),
+        names.STALLED,
+        status="True",
+        reason="InternalError",
+        message=f"{why}: what serves goes on, and it is tried again, ever less often; the operator's log has the whole of it",
+        now=now,
+        generation=generation,
+    )
+    return before.model_copy(update={"observed_generation": generation, "conditions": conditions})
+
+
 _UNREADABLE: Final[tuple[tuple[str, Status], ...]] = ((names.READY, "False"), (names.STALLED, "True"))
 
 

@@ -44,6 +44,16 @@ class Service(ApiModel):
     )
 
 
+class EndpointPicker(ApiModel):
+    """Who chooses a replica for each request: the gateway asks it."""
+
+    service: LabelName = Field(description="Its Service, in the deployment's namespace.")
+    port: Annotated[Int, Field(ge=1, le=65535)] = owned(9002, "Port where gateways ask it.")
+    failure_mode: Literal["FailClose", "FailOpen"] = owned(
+        "FailClose", "What becomes of requests while it does not answer: refused, or sent to any replica."
+    )
+
+
 class Gateway(ApiModel):
     """A route on a Gateway that exists already."""
 
@@ -52,8 +62,11 @@ class Gateway(ApiModel):
     listener: ObjectName | None = field("Section of the Gateway. Absent: every one that admits the route.")
     hostnames: tuple[Hostname, ...] = listing("Hosts that the route answers. Absent: the Gateway's.", most=16)
     path: UrlPath | None = field("Path prefix. Absent: /.")
+    endpoint_picker: EndpointPicker | None = field(
+        "Chooses replicas by load and prefix; makes an InferencePool. Absent: the Service spreads connections."
+    )
     inference_pool: Bool | None = field(
-        "Route by load and prefix through an InferencePool. Absent: true where the cluster has the API."
+        "Route through an InferencePool, which needs endpointPicker. Absent: true where that is named."
     )
     timeout_seconds: Annotated[Int, Field(ge=1, le=86400)] | None = field(
         "Longest answer. Absent: computed from output lengths and latency."

@@ -148,6 +148,7 @@ class Progress(ApiModel):
     )
     bytes_done: Count | None = field("Bytes so far.")
     bytes_total: Count | None = field("Bytes in all.")
+    bytes_per_second: Count | None = field("How fast they come.")
     seconds_left: Count | None = field("Estimate.")
 
 
