@@ -20,7 +20,8 @@ from plimsoll.facts.engine_files import handed_in
 from plimsoll.handlers.admission import WebhookOptions
 from plimsoll.handlers.alerted import AlertsOptions
 from plimsoll.handlers.ending import LeaseLost
-from plimsoll.handlers.life import Life, Options
+from plimsoll.handlers.life import Life
+from plimsoll.handlers.options import Options
 from plimsoll.kube.errors import KubeError
 
 

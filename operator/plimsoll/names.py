@@ -47,6 +47,8 @@ ANNOTATION_FAILED: Final = f"{GROUP}/failed"
 """On the revision of a set that was given up: why. It is not started again."""
 ANNOTATION_ADMINS_IMAGE: Final = f"{GROUP}/admins-image"
 """On the revision of a set that runs an image of the admin's which the operator may replace: which one."""
+ANNOTATION_GROUP_RESTARTS: Final = f"{GROUP}/group-restarts"
+"""On the revision of a set that a LeaderWorkerSet carries: its policy for restarts, where that is not the one of old."""
 ANNOTATION_TURN: Final = f"{GROUP}/turn"
 """On the pinned plan: digest of all that the turn that wrote it last left behind. Equal again, there is nothing to do."""
 ANNOTATION_PLAN_DIGEST: Final = f"{GROUP}/plan-digest"
@@ -87,6 +89,7 @@ SCALING: Final = "ScalingLimited"
 SLO: Final = "SLOAttainable"
 AUTOSCALER_CONFLICT: Final = "AutoscalerConflict"
 AUTOTUNE_PAUSED: Final = "AutotunePaused"
+RETUNING: Final = "Retuning"
 
 # Names are capped so that everything made from one fits a DNS label of 63 characters:
 #

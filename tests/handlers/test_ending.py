@@ -15,7 +15,8 @@ import pytest
 from plimsoll.handlers import ending
 from plimsoll.handlers.admission import WebhookOptions
 from plimsoll.handlers.ending import LeaseLost, ended, raise_end, unless
-from plimsoll.handlers.life import Life, Options
+from plimsoll.handlers.life import Life
+from plimsoll.handlers.options import Options
 from plimsoll.kube import lease
 from tests.kube import virtual
 from tests.kube.api_server import kubeconfig

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 import aiohttp
 import pytest
 
-from plimsoll.handlers.health import HANGING_SECONDS, SILENT_SECONDS, Metric, Probe, serve
+from plimsoll.handlers.health import DEAF_SECONDS, HANGING_SECONDS, SILENT_SECONDS, Metric, Probe, serve
 
 NOW = 10_000.0
 
 
-def probe(*, alive_at: float = NOW, began: float | None = None, missing: str | None = None) -> Probe:
+def probe(
+    *, alive_at: float = NOW, began: float | None = None, missing: str | None = None, deaf: float = 0.0
+) -> Probe:
     def metrics() -> Iterator[Metric]:
         yield Metric("plimsoll_leads", "gauge", "Whether it acts.", (("", 1.0),))
         yield Metric("plimsoll_deployments", "gauge", "How many.", (("", 3.0),))
@@ -21,6 +23,7 @@ def probe(*, alive_at: float = NOW, began: float | None = None, missing: str | N
     return Probe(
         now=lambda: NOW,
         alive_at=lambda: alive_at,
+        deaf_seconds=lambda: deaf,
         turns_since=lambda: began,
         unready=lambda: missing,
         metrics=metrics,
@@ -45,6 +48,8 @@ def asked(one: Probe, path: str) -> tuple[int, str]:
     [
         (probe(), "/healthz", 200, "ok"),
         (probe(alive_at=NOW - SILENT_SECONDS - 1), "/healthz", 503, "a watch has been silent for 241 s"),
+        (probe(deaf=DEAF_SECONDS), "/healthz", 200, "ok"),
+        (probe(deaf=DEAF_SECONDS + 1), "/healthz", 503, "only found by looking for 601 s"),
         (probe(began=NOW - HANGING_SECONDS - 1), "/healthz", 503, "a turn has been running for 601 s"),
         (probe(missing="what is in the cluster has not been seen yet"), "/healthz", 200, "ok"),
         (probe(), "/readyz", 200, "ok"),
@@ -59,6 +64,8 @@ def asked(one: Probe, path: str) -> tuple[int, str]:
     ids=[
         "alive",
         "a silent watch",
+        "a deaf watch, not for long",
+        "a deaf watch",
         "a turn that hangs",
         "alive though not ready",
         "ready",

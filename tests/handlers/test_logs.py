@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.__main__ import JsonLines
-from plimsoll.handlers.life import Life, Options
+from plimsoll.handlers.life import Life
+from plimsoll.handlers.options import Options
 from tests.kube.api_server import TOKEN, kubeconfig
 
 PATIENCE_SECONDS = 600.0

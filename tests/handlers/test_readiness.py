@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from plimsoll.handlers.admission import WebhookOptions
-from plimsoll.handlers.life import Life, Options
+from plimsoll.handlers.life import Life
+from plimsoll.handlers.options import Options
 from plimsoll.handlers.webhook import Webhook
 
 HOOK = WebhookOptions(port=9443, hosts=("webhook.svc",), secret="webhook")

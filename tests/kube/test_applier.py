@@ -13,7 +13,7 @@ from plimsoll.kube.child import read_child
 from plimsoll.kube.children import Children
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.errors import Unreachable, refusal
-from plimsoll.kube.kinds import STATEFUL_SET
+from plimsoll.kube.kinds import STATEFUL_SET, kind_of
 from plimsoll.objects import Manifest, Owner, Ref, manifest
 
 OWNER = Owner("team-a", "chat", "u1")
@@ -117,3 +117,100 @@ def test_a_set_whose_owner_was_taken_away_ends_with_the_others_and_what_anybody_
 )
 def test_what_is_refused_for_what_it_is_would_be_refused_again(applied: Applied, lasts: bool) -> None:
     assert applied.lasts is lasts
+
+
+class Storing:
+    """A door that makes what it is told to, but for kinds that it refuses, and remembers in which order."""
+
+    def __init__(self, *refused: str) -> None:
+        self.asked: list[str] = []
+        self._refused = refused
+
+    async def apply(self, path: str, body: Object, **_: Any) -> Object:
+        self.asked.append(f"apply {body['kind']}")
+        await asyncio.sleep(0)
+        if body["kind"] in self._refused:
+            raise refusal(422, {"reason": "Invalid", "message": f"{path} is not as it should be"})
+        return {**body, "metadata": {**body["metadata"], "uid": "made", "resourceVersion": "7"}}
+
+    async def delete(self, path: str, **_: Any) -> None:
+        self.asked.append(f"delete {path.rpartition('/')[2]}")
+
+
+def way_in(api_version: str, kind: str, digest: str = "new") -> Manifest:
+    labels = {names.LABEL_MANAGED_BY: names.MANAGED_BY, names.LABEL_DEPLOYMENT: "chat"}
+    metadata = {
+        "name": kind.lower(),
+        "namespace": "team-a",
+        "labels": labels,
+        "annotations": {names.ANNOTATION_HASH: digest},
+        "ownerReferences": [
+            {
+                "apiVersion": names.API_VERSION,
+                "kind": names.KIND,
+                "name": "chat",
+                "uid": "u1",
+                "controller": True,
+            }
+        ],
+    }
+    return manifest({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+
+
+def route(digest: str = "new") -> Manifest:
+    return way_in("gateway.networking.k8s.io/v1", "HTTPRoute", digest)
+
+
+def pool() -> Manifest:
+    return way_in("inference.networking.k8s.io/v1", "InferencePool")
+
+
+def known(door: Storing, *there: Manifest) -> Applier:
+    """An applier that has seen these."""
+    children = Children(cast(Door, door), lambda _: None)
+    for one in there:
+        metadata = {**one.body["metadata"], "uid": one.ref.kind, "resourceVersion": "5"}
+        child = read_child(kind_of(one.ref), {**one.body, "metadata": metadata})
+        assert child is not None
+        children.seen(child, as_of=5, first=True)
+    return Applier(cast(Door, door), children)
+
+
+def test_a_route_is_turned_to_a_pool_only_once_that_is_there() -> None:
+    door = Storing()
+    applier = known(door)
+    applied = asyncio.run(applier.apply(OWNER, [route(), pool()]))
+    assert applied.complete
+    assert door.asked == ["apply InferencePool", "apply HTTPRoute"]
+
+
+def test_a_route_stays_where_it_leads_while_the_pool_is_refused() -> None:
+    door = Storing("InferencePool")
+    applier = known(door, route("to the Service"))
+    applied = asyncio.run(applier.apply(OWNER, [route(), pool()]))
+    assert door.asked == ["apply InferencePool"]
+    assert applied.held == [route().ref]
+    assert applied.lasts, "the same pool would be refused again"
+
+
+def test_a_route_that_waits_for_its_pool_keeps_no_replica_that_is_not_wanted() -> None:
+    """Each replica over nodes is a StatefulSet, and a pool may be refused for ever, as where a picker's own chart made one of its name."""
+    service, replica = way_in("v1", "Service"), way_in("apps/v1", "StatefulSet")
+    door = Storing("InferencePool")
+    applier = known(door, route("to the Service"), service, replica)
+    applied = asyncio.run(applier.apply(OWNER, [route(), pool()]))
+    assert door.asked == ["apply InferencePool", "delete statefulset"]
+    assert applied.held == [route().ref]
+
+
+def test_what_a_route_has_led_to_goes_a_turn_after_the_route_was_turned() -> None:
+    """A gateway hears of either by a watch of its own, of the deletion perhaps first."""
+    door = Storing()
+    applier = known(door, route("to the pool"), pool())
+    applied = asyncio.run(applier.apply(OWNER, [route("to the Service")]))
+    assert door.asked == ["apply HTTPRoute"]
+    assert applied.waiting == [pool().ref]
+    assert not applied.lasts, "another turn comes"
+    applied = asyncio.run(applier.apply(OWNER, [route("to the Service")]))
+    assert door.asked == ["apply HTTPRoute", "delete inferencepool"]
+    assert applied.complete

@@ -145,6 +145,46 @@ def test_what_cannot_be_read_is_told_after_a_later_list() -> None:
     virtual.run(main())
 
 
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize(
+    ("edits", "heard", "deaf"),
+    [
+        pytest.param([], [], False, id="nothing happens for an hour"),
+        pytest.param([10], [], False, id="one event is lost, and then nothing happens for an hour"),
+        pytest.param([10, 20], [], True, id="a change after another is never told"),
+        pytest.param([10, 20], [15], False, id="something is told between two that are lost"),
+        pytest.param([10, 20, 30, 40], [25], True, id="it hears once, and never again"),
+        pytest.param([10, 20], [30], False, id="it went deaf, and hears again"),
+    ],
+)
+def test_a_watch_is_deaf_that_tells_nothing_between_changes_that_only_lists_find(
+    edits: list[int], heard: list[int], deaf: bool
+) -> None:
+    """By minutes of an hour."""
+
+    async def main() -> None:
+        scene = Scene(Server(resource(7)))
+        scene.resources.put(KEY, resource(7))
+        scene.missed.start()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for minute in sorted({*edits, *heard}):
+            await asyncio.sleep(began + minute * 60 - loop.time())
+            if minute in edits:
+                (last,) = scene.server.there
+                scene.server.there = [resource(int(last["metadata"]["resourceVersion"]) + 1)]
+            if minute in heard:
+                scene.missed.heard()
+        await asyncio.sleep(began + HOUR - loop.time())
+        assert len(scene.told) == len(edits)
+        assert (scene.missed.deaf_seconds > 0) is deaf
+        await scene.missed.stop()
+
+    virtual.run(main())
+
+
 def test_only_resources_of_the_namespaces_that_are_listed_are_taken_for_gone() -> None:
     async def main() -> None:
         scene = Scene(Server())

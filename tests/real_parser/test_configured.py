@@ -29,8 +29,7 @@ def spread(lines, *, least=4):
     yield from rest
 
 
-# 0.20.2 refuses stages beside a trained head, which the generated sets have too; what else it refuses is tried below.
-@pytest.mark.parametrize("version", ["0.33.0"])
+@pytest.mark.parametrize("version", VERSIONS)
 def test_the_engine_makes_a_whole_configuration_of_what_it_is_told(parsers, version, template, tmp_path):
     models = tiny.write(tmp_path)
     lines, _ = told(version)

@@ -41,11 +41,17 @@ class Told:
         self.reports = {}
 
 
-def turned(known: Learned = NOTHING, **pod: Any) -> tuple[Seen, Decision]:
+def turned(
+    known: Learned = NOTHING, engine: dict[str, Any] | None = None, **pod: Any
+) -> tuple[Seen, Decision]:
     """A deployment that serves its plan."""
-    asked = resource("Qwen/Qwen3-8B")
+    spec: dict[str, Any] = {"engine": engine} if engine else {}
+    asked = resource("Qwen/Qwen3-8B", **spec)
     facts = PlanFacts(model=lookup("Qwen/Qwen3-8B"), engine=engine_facts("vllm"))
-    seen = Seen(deployment=asked, inventory=inventory(pool()), facts=facts, now=100.0, learned=known)
+    config = OperatorConfig.model_validate({"trust": {"images": ["own.example/*"]}})
+    seen = Seen(
+        deployment=asked, inventory=inventory(pool()), facts=facts, now=100.0, learned=known, config=config
+    )
     first = decide(seen)
     name = next(iter(first.revisions))
     made = PodSeen(name="p", uid="u0", stage=Stage.READY, **{"since": 50.0, **pod})
@@ -156,7 +162,6 @@ def patched(path: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("spec", "teaches"),
     [
-        ({"engine": {"image": "own.example/vllm:1"}}, False),
         ({"engine": {"extraArgs": ["--max-num-seqs", "1"]}}, False),
         (patched("/spec/containers/0/args/-"), False),
         (patched("/spec/containers/0/command"), False),
@@ -177,6 +182,22 @@ def test_an_engine_that_its_owner_has_changed_teaches_nobody(spec: dict[str, Any
     measured = Measured(reports=Told(u0=report(decision)), began=10.0)
     measured.learn(KEY, changed, decision)
     assert (measured.own != NOTHING) is teaches
+
+
+def test_a_start_of_an_owner_s_image_teaches_those_that_run_this_image_and_nobody_else():
+    seen, decision = turned(engine={"image": "own.example/vllm:1"})
+    measured = Measured(reports=Told(u0=report(decision)), began=10.0)
+    measured.learn(KEY, seen, decision)
+    assert {one.key.engine.partition("#")[0] for one in measured.own.residuals} == {
+        f"vllm-{engine_facts('vllm').version}@vllm:1"
+    }
+    rests = {
+        image: turned(measured.known, {"image": image} if image else None)[1].plan.sets[0].ledger.left.mid
+        for image in ("own.example/vllm:1", "own.example/vllm:2", "")
+    }
+    plain = decision.plan.sets[0].ledger.left.mid
+    assert plain - rests["own.example/vllm:1"] == pytest.approx(2 * GIB, rel=0.05)
+    assert rests["own.example/vllm:2"] == rests[""] == plain
 
 
 def test_an_engine_that_an_admin_s_defaults_have_changed_teaches_nobody():

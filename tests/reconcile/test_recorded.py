@@ -17,6 +17,7 @@ from plimsoll.facts.learned import NOTHING, Learned, export_learned, import_lear
 from plimsoll.facts.models import lookup
 from plimsoll.facts.ramp_record import LEAST, MOST, RampPoint, RampRecord, write_record
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
+from plimsoll.planning.speed.believing import belief
 from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.measured import Measured
 from plimsoll.reconcile.recorded import Judged, Ramps, judged, ramp_told, ramp_untold
@@ -196,14 +197,36 @@ def test_while_two_sets_serve_nobody_knows_which_answered():
     assert "2 sets serve" in taken(both, decision).message
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [{"engine": {"extraArgs": ["--max-num-seqs", "1"]}}, {"engine": {"image": "own.example/vllm:1"}}],
-)
-def test_what_the_owner_runs_differently_is_nobody_elses_lesson(spec: dict[str, Any]):
+def test_what_the_owner_runs_differently_is_nobody_elses_lesson():
     seen, decision = turned()
-    own = replace(seen, deployment=with_spec(seen.deployment, **spec))
-    assert "its own image, arguments or patches" in taken(own, decision).message
+    own = replace(seen, deployment=with_spec(seen.deployment, engine={"extraArgs": ["--max-num-seqs", "1"]}))
+    assert "its own arguments or patches" in taken(own, decision).message
+
+
+def test_a_ramp_of_an_owner_s_image_corrects_plans_with_that_image_alone():
+    seen, decision = turned()
+    own = replace(seen, deployment=with_spec(seen.deployment, engine={"image": "own.example/vllm:1"}))
+    speed = taken(own, decision).speed
+    assert speed is not None
+    assert "@vllm:1#" in speed.key.engine
+    known = Learned(speeds=(speed,))
+    assert belief(known, speed.key) is not None
+    assert belief(known, speed.key.of_release) is None
+
+
+def test_an_owner_s_image_is_believed_to_be_half_as_fast_or_slow_as_the_release_until_it_is_measured():
+    seen, decision = turned()
+    released = taken(seen, decision).speed
+    assert released is not None
+    own = replace(released.key, engine=f"{released.key.engine}@vllm:1#0")
+    found = belief(Learned(speeds=(released,)), own)
+    assert found is not None
+    assert not found.own
+    newer = replace(released, key=replace(released.key, flags="tp8"), at=released.at + 1)
+    measured = replace(released, key=replace(own, flags="tp4"))
+    found = belief(Learned(speeds=tuple(sorted([newer, measured]))), own)
+    assert found is not None
+    assert found.speed == measured
 
 
 def test_what_is_paused_may_serve_something_else_than_is_planned():

@@ -193,7 +193,8 @@ def test_the_failed_set_is_marked_as_given_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["CudaOutOfMemory", "WeightsDoNotFit", "BadFlag", "HostOutOfMemory", "Strange"]
+    "word",
+    ["CudaOutOfMemory", "WeightsDoNotFit", "GpuMemoryTaken", "BadFlag", "HostOutOfMemory", "Strange"],
 )
 def test_a_death_that_less_would_not_cure_or_that_is_no_start_s_is_not_tried_again(word: str) -> None:
     _, first, second = retried(word)
@@ -253,10 +254,9 @@ def test_an_edit_or_a_person_s_word_begins_anew() -> None:
     assert fourth.kept.retry is None
 
 
-def test_on_cpus_the_cache_is_what_is_less() -> None:
-    _, first, second = retried(
-        "NoKvRoom", pools=(cpu_pool(),), source="Qwen/Qwen3-0.6B", topology={"cpu": {}}
-    )
+@pytest.mark.parametrize("word", ["NoKvRoom", "HostOutOfMemory"])
+def test_on_cpus_the_cache_is_what_is_less(word: str) -> None:
+    _, first, second = retried(word, pools=(cpu_pool(),), source="Qwen/Qwen3-0.6B", topology={"cpu": {}})
     before, after = (one.plan.sets[0].settings.kv_cache_bytes for one in (first, second))
     assert before is not None
     assert after is not None

@@ -8,6 +8,7 @@ from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.model import ModelSpec
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engines import EngineFacts
+from plimsoll.planning.ask.guesses import head_in_stages
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.settings import LoraSlots, RopeScaling, Speculation
@@ -58,7 +59,8 @@ SOURCES = (
 def generated(count: int, facts: EngineFacts, seed: int = 7) -> Iterator[tuple[LLMDeployment, PlanSet, bool]]:
     """Resources with a set each, and whether its model has experts."""
     draw = random.Random(seed)
-    for _ in range(count):
+    made = 0
+    while made < count:
         mixture = draw.random() < 0.35
         pods, devices, layout = draw.choice(RANKED if mixture else LAYOUTS)
         shape: dict[str, Any] = {"pods": pods, "devices": devices, "layout": layout}
@@ -67,7 +69,11 @@ def generated(count: int, facts: EngineFacts, seed: int = 7) -> Iterator[tuple[L
         spec = _spec(draw, facts, mixture)
         if shape.get("vendor") == "cpu":
             spec["topology"] = spec.get("topology", {}) | {"cpu": {}}
-        yield resource(**spec), _entry(draw, spec, **shape), mixture
+        asked, chosen = resource(**spec), _entry(draw, spec, **shape)
+        if layout.pipeline > 1 and not head_in_stages(asked.spec, facts):
+            continue  # the planner draws no such layout
+        made += 1
+        yield asked, chosen, mixture
 
 
 def _sometimes(draw: random.Random, share: float, value: Any) -> Any:

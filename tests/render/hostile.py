@@ -1,5 +1,6 @@
 """Text that tries to be more than text, and every place of a resource where text can stand."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, get_args, get_origin
 
@@ -29,6 +30,14 @@ PAYLOADS = {
     "deep": "[" * 1_000 + "{" * 1_000,
 }
 MARK = "benign0"
+NESTED = {
+    "deep": '{"a":' * 100 + "[1]" + "}" * 100,
+    "deeper": "[" * 2_000 + "]" * 2_000,
+    "unended": "[" * 100 + '{"a":' * 100,
+    "wide": json.dumps([{f"k{number}": [number] * 8} for number in range(190)]),
+    "deep and wide": json.dumps({f"k{number}": [[[[number]]]] for number in range(180)}),
+}
+"""JSON of many levels and of many members, where text is read as JSON."""
 Step = str | int
 Path = tuple[Step, ...]
 

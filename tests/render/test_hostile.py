@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
 
 from plimsoll import names
 from plimsoll.api.defaults import effective
-from plimsoll.api.problems import SpecError
+from plimsoll.api.problems import SpecError, problems_of
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.engines import engine_facts
 from plimsoll.planning.plan import Finding, Plan, Severity
@@ -20,9 +22,10 @@ from plimsoll.render.revision import Workload
 from plimsoll.render.sets import freeze, owner_of, workload
 from plimsoll.render.shared import plan_object, surroundings
 from plimsoll.render.start import verbatim
+from tests.planning.asking import planned
 from tests.render.building import ROUTES, config, plain, plan_of, resource
 from tests.render.cases import entry
-from tests.render.hostile import MARK, PAYLOADS, free_fields, text_at, texts, with_text
+from tests.render.hostile import MARK, NESTED, PAYLOADS, free_fields, text_at, texts, with_text
 
 FACTS = engine_facts("vllm")
 ADMIN = config(trust={"images": ["*"], "podPatches": {"allow": ["*"]}})
@@ -55,7 +58,7 @@ FULL = {
     "networking": {
         "service": {"name": MARK, "labels": {"l": MARK}, "annotations": {"a": MARK}}, "apiKeySecret": SECRET, "tlsSecret": MARK,
         "corsOrigins": [f"https://{MARK}"], "allowFrom": [MARK],
-        "gateway": {"name": MARK, "namespace": MARK, "listener": MARK, "hostnames": [MARK], "path": f"/{MARK}"},
+        "gateway": {"name": MARK, "namespace": MARK, "listener": MARK, "hostnames": [MARK], "path": f"/{MARK}", "endpointPicker": {"service": MARK}},
     },
     "podLabels": {"l": MARK},
     "podAnnotations": {"a": MARK},
@@ -90,11 +93,34 @@ SPLIT = ("full-adapters.items.0.source", "third-model.source")
 PLACES = [
     (which, path) for which, spec in SPECS.items() for path in texts(spec) if MARK in text_at(spec, path)
 ]
-NUMBERS = re.compile(
-    r"memory\.|cache\.image|storage\..*size|topology\.cpu\.|slo\.|cost\.|workload\.requests|long_context\.factor|weight_bytes"
-)
-FIXED = ("engine.version", "engine.env.name", "workload.preset", "pod_patches.path")
-"""Words that stand for something known, and a path that says where: both are read, and neither is put anywhere."""
+FIXED = {
+    "cost.maxPerHour": {"cost": {"maxPerHour": MARK}},
+    "engine.env.name": {"engine": {"env": [{"name": MARK, "value": "x"}]}},
+    "engine.version": {"engine": {"version": MARK}},
+    "longContext.factor": {"longContext": {"ropeType": "yarn", "factor": MARK}},
+    "memory.cpuOffload": {"memory": {"cpuOffload": MARK}},
+    "memory.headroom": {"memory": {"headroom": MARK}},
+    "memory.kvCacheSize": {"memory": {"kvCacheSize": MARK}},
+    "memory.kvOffload.size": {"memory": {"kvOffload": {"size": MARK}}},
+    "model.architecture.weightBytes": {
+        "model": {"source": "hf://a/b", "architecture": {"weightBytes": MARK}}
+    },
+    "podPatches.path": {"podPatches": [{"op": "add", "path": MARK, "value": "1"}]},
+    "slo.availabilityPercent": {"slo": {"availabilityPercent": MARK}},
+    "storage.cache.claimTemplate.size": {"storage": {"cache": {"claimTemplate": {"size": MARK}}}},
+    "storage.cache.emptyDir.sizeLimit": {"storage": {"cache": {"emptyDir": {"sizeLimit": MARK}}}},
+    "storage.cache.image.reference": {"storage": {"cache": {"image": {"reference": MARK}}}},
+    "storage.weights.claimTemplate.size": {"storage": {"weights": {"claimTemplate": {"size": MARK}}}},
+    "storage.weights.emptyDir.sizeLimit": {"storage": {"weights": {"emptyDir": {"sizeLimit": MARK}}}},
+    "topology.cpu.kvCacheSize": {"topology": {"cpu": {"kvCacheSize": MARK}}},
+    "topology.cpu.memory": {"topology": {"cpu": {"memory": MARK}}},
+    "workload.preset": {"workload": {"preset": MARK}},
+    "workload.requestsPerSecond": {"workload": {"requestsPerSecond": MARK}},
+}
+"""Numbers in text, words that stand for something known, a path that says where: all of them are read, and the schema takes no
+attack in their place, by the name of the field."""
+HARMLESS = {("engine.env.name", "word"), ("workload.preset", "word")}
+"""What it does take: a variable may be called so, and a preset of that name is one that nobody knows."""
 UNPLACED = {
     "full-topology.gpu_products.0": "chooses the pools; pods get the labels of the pool that was chosen",
     "full-topology.node_selector.benign0": "chooses the pools as well",
@@ -181,19 +207,77 @@ def test_hostile_text_stays_the_text_of_its_field(which, path, kind):
 def test_every_place_for_free_text_is_among_those_that_are_tried():
     tried = {".".join(step for step in path if isinstance(step, str)) for _, path in PLACES}
     maps = {place.rpartition(".")[0] for place in tried}
-    places = {place for place in free_fields() if not NUMBERS.search(place) and not place.startswith(FIXED)}
+    places = {place for place in free_fields() if ".".join(map(to_camel, place.split("."))) not in FIXED}
     assert sorted(places - tried - maps) == []
 
 
-def test_the_text_of_every_place_is_in_what_is_rendered_but_for_those_listed():
-    other = "another0"
-    nowhere = [
-        f"{which}-{'.'.join(map(str, path))}"
-        for which, path in PLACES
-        if other
-        not in rendered(with_text(SPECS[which], path, text_at(SPECS[which], path).replace(MARK, other)))
-    ]
-    assert sorted(nowhere) == sorted(UNPLACED)
+def refused(said):
+    """The fields by which the schema refuses it."""
+    try:
+        LLMDeploymentSpec.model_validate({"model": {"source": "Qwen/Qwen3-8B"}, **said})
+    except ValidationError as error:
+        return {re.sub(r"\[\d+\]", "", one.field) for one in problems_of(error, LLMDeploymentSpec)}
+    return set()
+
+
+@pytest.mark.parametrize("kind", PAYLOADS)
+@pytest.mark.parametrize("place", FIXED)
+def test_a_place_for_a_number_or_a_known_word_takes_no_hostile_text(place, kind):
+    said = json.loads(json.dumps(FIXED[place]).replace(json.dumps(MARK), json.dumps(PAYLOADS[kind])))
+    named = refused(said)
+    assert any(f"{place}.".startswith(f"{one}.") for one in named) != ((place, kind) in HARMLESS), named
+
+
+def test_a_variable_may_bear_any_name_and_differs_by_that_alone():
+    def named(name):
+        return rendered(LLMDeploymentSpec.model_validate(
+            {"model": {"source": "hf://a/b"}, "engine": {"env": [{"name": name, "value": "x"}]}}
+        ))  # fmt: skip
+
+    assert named(PAYLOADS["word"]) == named("zero").replace('"zero"', f'"{PAYLOADS["word"]}"')
+
+
+def test_a_preset_that_nobody_knows_is_refused_by_its_field():
+    with pytest.raises(SpecError, match=r"spec\.workload\.preset"):
+        effective(resource(workload={"preset": PAYLOADS["word"]}).spec, "team-a", ADMIN)
+
+
+def rendered_or_refused(spec):
+    """The objects, and why there are none."""
+    try:
+        return json.loads(rendered(spec)), ""
+    except SpecError as error:
+        return [], str(error)
+
+
+@pytest.mark.parametrize("kind", NESTED)
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"podPatches": [{"op": "add", "path": "/metadata/annotations/patched", "value": MARK}]},
+        {"podPatches": [{"op": "add", "path": "/spec/containers/0/env", "value": MARK}]},
+        {"podPatches": [{"op": "test", "path": "/spec/containers", "value": MARK}]},
+        {"engine": {"extraArgs": [f"--hf-overrides={MARK}", "--compilation-config", MARK, f"--cpu-offload-gb={MARK}"]}},
+        {"engine": {"env": [{"name": "VLLM_CONFIG", "value": MARK}]}},
+        {"model": {"source": "hf://a/b", "architecture": {"config": MARK}}},
+        {"chatTemplate": {"inline": MARK}},
+        {"podAnnotations": {"a": MARK}},
+    ],
+    ids=["annotation", "list", "compared", "arguments", "variable", "model", "template", "text"],
+)  # fmt: skip
+def test_nested_text_is_refused_by_its_field_or_planned_and_rendered_in_one_piece(said, kind):
+    """Nothing goes down it further than the schema lets it, and what is refused is refused by its place."""
+    field = next(iter(said))
+    given = json.loads(json.dumps(said).replace(MARK, json.dumps(NESTED[kind])[1:-1]))
+    named = refused(given)
+    assert all(one.startswith(field) for one in named), named
+    if not named:
+        spec = LLMDeploymentSpec.model_validate({"model": {"source": "Qwen/Qwen3-8B"}, **given})
+        asked = resource().model_copy(update={"spec": spec})
+        made = planned(asked, config=ADMIN.to_dict())
+        assert made.sets or made.findings
+        objects, why = rendered_or_refused(spec)
+        assert objects or f"spec.{field}" in why
 
 
 def test_objects_of_every_kind_are_among_those_that_are_tried():

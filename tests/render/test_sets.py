@@ -7,6 +7,7 @@ import pytest
 
 from plimsoll import names
 from plimsoll.api.problems import SpecError
+from plimsoll.facts import reduced
 from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.model import Certainty
 from plimsoll.facts.models import lookup
@@ -16,6 +17,7 @@ from plimsoll.planning.memory.ledger import Term
 from plimsoll.render.revision import Revision, RevisionUnreadable, Workload
 from plimsoll.render.sets import freeze, owner_of, set_name, workload
 from tests.render.building import (
+    UNSUPERVISED,
     bodies,
     config,
     engine_of,
@@ -194,6 +196,29 @@ def test_a_leaderworkerset_is_made_where_it_is_asked_for_and_told_by_its_own_var
         frozen(resource(topology={"groups": "LeaderWorkerSet"}), chosen=entry()).workload
         is Workload.DEPLOYMENT
     )
+
+
+@pytest.mark.parametrize(("admin", "policy"), [(None, "None"), (UNSUPERVISED, "RecreateGroupOnPodRestart")])
+@pytest.mark.parametrize("executor", ["mp", "ray"])
+def test_pods_of_a_leaderworkerset_stay_where_supervisors_bring_their_group_up_again(admin, policy, executor):
+    said = resource(topology={"groups": "LeaderWorkerSet", "executor": executor})
+    body = only(on_set(said, GROUP, admin=admin), "LeaderWorkerSet")
+    assert body["spec"]["leaderWorkerTemplate"]["restartPolicy"] == policy
+
+
+def test_a_leaderworkerset_keeps_the_policy_for_restarts_that_it_was_born_with():
+    """The policy counts among what makes a LeaderWorkerSet's pods new, and older releases wrote none down."""
+    born = frozen(resource(topology={"groups": "LeaderWorkerSet"}), chosen=GROUP)
+    written = plain(born.manifest(OWNER).body)
+    assert Revision.read(written) == born
+    assert Revision.read(reduced.revision(written)) == born
+    assert born.to_data() == replace(born, group_restarts="RecreateGroupOnPodRestart").to_data()
+    del written["metadata"]["annotations"][names.ANNOTATION_GROUP_RESTARTS]
+    older = Revision.read(written)
+    assert (older.name, older.digest) == (born.name, born.digest)
+    (made,) = workload(older, OWNER, 1)
+    assert made.body["spec"]["leaderWorkerTemplate"]["restartPolicy"] == "RecreateGroupOnPodRestart"
+    assert names.ANNOTATION_GROUP_RESTARTS not in str(older.manifest(OWNER).body)
 
 
 def test_with_ray_the_leader_starts_the_cluster_that_workers_join():

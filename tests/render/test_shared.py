@@ -14,6 +14,14 @@ from tests.render.building import ROUTES, config, everything, frozen, of_kind, o
 from tests.render.cases import GROUP, KINDS, entry
 
 GATEWAY: dict[str, Any] = {"networking": {"gateway": {"name": "g"}}}
+PICKER = {"service": "picker", "port": 9002, "failureMode": "FailOpen"}
+
+
+def gateway(**said: Any) -> dict[str, Any]:
+    return {"networking": {"gateway": {"name": "g", **said}}}
+
+
+PICKED = gateway(endpointPicker=PICKER)
 
 
 def routed(chosen=None, capabilities=NONE, **said):
@@ -97,8 +105,11 @@ def test_a_service_account_without_a_token_is_made_unless_one_is_named():
         ({}, ROUTES, {"PodMonitor"}),
         (GATEWAY, NONE, set()),
         (GATEWAY, {ROUTE}, {"HTTPRoute"}),
-        (GATEWAY, {ROUTE, POOL}, {"HTTPRoute", "InferencePool"}),
-        ({"networking": {"gateway": {"name": "g", "inferencePool": False}}}, {ROUTE, POOL}, {"HTTPRoute"}),
+        (GATEWAY, {ROUTE, POOL}, {"HTTPRoute"}),
+        (gateway(inferencePool=True), {ROUTE, POOL}, {"HTTPRoute"}),
+        (PICKED, {ROUTE}, {"HTTPRoute"}),
+        (PICKED, {ROUTE, POOL}, {"HTTPRoute", "InferencePool"}),
+        (gateway(endpointPicker=PICKER, inferencePool=False), {ROUTE, POOL}, {"HTTPRoute"}),
         ({"networking": {"ingress": {"hosts": ["h"]}}}, NONE, {"Ingress"}),
         ({"networking": {"allowFrom": ["apps"]}}, {MONITOR}, {"NetworkPolicy", "PodMonitor"}),
     ],
@@ -125,11 +136,9 @@ def test_a_supervisor_may_be_asked_by_the_operator_whoever_else_is_shut_out():
         ({}, NONE, []),
         (GATEWAY, NONE, ["spec.networking.gateway"]),
         (GATEWAY, {ROUTE}, []),
-        (
-            {"networking": {"gateway": {"name": "g", "inferencePool": True}}},
-            {ROUTE},
-            ["spec.networking.gateway.inferencePool"],
-        ),
+        (PICKED, {ROUTE}, ["spec.networking.gateway.endpointPicker"]),
+        (gateway(endpointPicker=PICKER, inferencePool=False), {ROUTE}, []),
+        (PICKED, {ROUTE, POOL}, []),
     ],
 )
 def test_what_is_asked_for_and_not_served_is_said(said, capabilities, fields):
@@ -137,6 +146,14 @@ def test_what_is_asked_for_and_not_served_is_said(said, capabilities, fields):
     problems = unserved(asked.spec, [frozen(asked, chosen=entry())], frozenset(capabilities))
     assert [one.field for one in problems] == fields
     assert all("install its CRD" in one.message for one in problems)
+
+
+def test_a_pool_in_which_nobody_would_choose_is_not_made_and_that_is_said():
+    """Most versions of the API refuse one, and a route to a pool that is not there loses all requests."""
+    asked = resource(**gateway(inferencePool=True))
+    (problem,) = unserved(asked.spec, [frozen(asked, chosen=entry())], frozenset({ROUTE, POOL}))
+    assert problem.field == "spec.networking.gateway.inferencePool"
+    assert "endpointPicker" in problem.message
 
 
 def test_a_leaderworkerset_that_the_cluster_does_not_serve_is_said():
@@ -147,7 +164,7 @@ def test_a_leaderworkerset_that_the_cluster_does_not_serve_is_said():
 
 
 def test_a_route_leads_to_the_pool_where_there_is_one_and_waits_twice_as_long_as_answers_take():
-    found = routed(capabilities=ROUTES, **GATEWAY)["HTTPRoute"]["spec"]["rules"][0]
+    found = routed(capabilities=ROUTES, **PICKED)["HTTPRoute"]["spec"]["rules"][0]
     assert found["backendRefs"][0]["kind"] == "InferencePool"
     assert found["timeouts"] == {"request": "240s", "backendRequest": "240s"}
     found = routed(capabilities=frozenset({ROUTE}), **GATEWAY)["HTTPRoute"]["spec"]["rules"][0]
@@ -157,6 +174,17 @@ def test_a_route_leads_to_the_pool_where_there_is_one_and_waits_twice_as_long_as
         "name": "chat",
         "port": 80,
         "weight": 1,
+    }
+
+
+def test_a_pool_says_of_its_picker_whatever_the_api_server_would_add():
+    pool = routed(capabilities=ROUTES, **gateway(endpointPicker={"service": "picker"}))["InferencePool"]
+    assert pool["spec"]["endpointPickerRef"] == {
+        "group": "",
+        "kind": "Service",
+        "name": "picker",
+        "port": {"number": 9002},
+        "failureMode": "FailClose",
     }
 
 

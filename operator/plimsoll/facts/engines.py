@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+from plimsoll.api.same import Same
 from plimsoll.facts.engine_data import (
     Band,
     BatchRule,
@@ -32,6 +33,8 @@ from plimsoll.facts.engine_versions import Version, parse_version, release
 from plimsoll.facts.own_data import own_data
 
 T = TypeVar("T")
+OWN_IMAGES: Final = 1024
+"""Of owners, whose facts are kept as one value each."""
 _DATA = files("plimsoll.facts") / "data" / "engines"
 
 
@@ -77,6 +80,9 @@ class EngineFacts:
     quantizations: tuple[str, ...]
     metrics: Mapping[str, tuple[str, ...]]
     """Logical name to the names under which this version exports it, the current one first; absent: not exported."""
+    image: str = ""
+    """That its owner brings it in; empty for the one that all get by their version. What starts of the one have taught is no
+    measurement of the other."""
 
     def batch_defaults(
         self,
@@ -173,6 +179,16 @@ def engine_facts(name: str = "vllm", version: str | None = None) -> EngineFacts:
         quantizations=_values_of(flags, "--quantization", taken, flags_version) or band.quantizations,
         metrics=MappingProxyType({key: names for key, names in sorted(band.metrics.items()) if names}),
     )
+
+
+def brought_in(engine: EngineFacts, image: str | None) -> EngineFacts:
+    """The same engine in an image of its owner's. One value for each, since what is computed from facts is kept by identity."""
+    return _brought_in(Same(engine), image) if image else engine
+
+
+@lru_cache(OWN_IMAGES)
+def _brought_in(engine: Same[EngineFacts], image: str) -> EngineFacts:
+    return replace(engine.value, image=image)
 
 
 def _note(

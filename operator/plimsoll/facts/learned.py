@@ -159,9 +159,9 @@ def paced(known: Learned, speed: Speed) -> Learned:
 
 def taught(known: Learned, lessons: Iterable[Residual]) -> Learned:
     """What is known with what one more start showed. The newest starts count at least a twentieth, so that what changes
-    is followed, and at most that much once there are twenty, so that no odd one moves a fleet."""
+    is followed, and at most that much once there are twenty, and none beyond the bound, so that no odd one moves a fleet."""
     best = {(entry.key, entry.term): entry for entry in known.residuals}
-    newest = sorted(lessons)
+    newest = sorted(map(_clamped, lessons))
     for lesson in newest:
         place = (lesson.key, lesson.term)
         best[place] = _folded(best[place], lesson) if place in best else lesson

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 LONGEST_WORD: Final = 256
+OWN: Final = "@"
+"""Before what names an owner's image, in a key's engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -19,9 +21,14 @@ class LearnedKey:
     gpu: str
     """Catalogue name."""
     engine: str
-    """Name and version, e.g. vllm-0.33.0."""
+    """Name and version, e.g. vllm-0.33.0; of an image that its owner brings also that, e.g. vllm-0.33.0@vllm:ours#1f0c44d2a9b35e70."""
     flags: str
     """Layout and settings that matter, as one readable word; `planning.memory.learned_key` makes it."""
+
+    @property
+    def of_release(self) -> LearnedKey:
+        """Of the engine that all get by its version."""
+        return replace(self, engine=self.engine.partition(OWN)[0])
 
     def to_data(self) -> dict[str, str]:
         return {"model": self.model, "gpu": self.gpu, "engine": self.engine, "flags": self.flags}

@@ -93,7 +93,9 @@ def revision(item: Object) -> dict[str, Any]:
     """A serving set as it was born."""
     about = item.get("metadata") or {}
     metadata = _some(about, ("name", "namespace", "labels"))
-    said = _some(about.get("annotations") or {}, (names.ANNOTATION_ADMINS_IMAGE,))
+    said = _some(
+        about.get("annotations") or {}, (names.ANNOTATION_ADMINS_IMAGE, names.ANNOTATION_GROUP_RESTARTS)
+    )
     metadata |= {"annotations": said} if said else {}
     return {**_some(item, ("apiVersion", "kind")), "metadata": metadata, **_some(item, ("data",))}
 

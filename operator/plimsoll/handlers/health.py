@@ -1,7 +1,7 @@
 """Is it alive, may it be counted on, and what has it done: three paths over HTTP for the kubelet and for Prometheus.
 
-Alive means that the loop turns (it answers), that no watch has been silent for long, and that no turn hangs. Ready means that
-it has seen what there is. A standby that waits for the Lease is ready: an upgrade must not wait for it to lead.
+Alive means that the loop turns (it answers), that no watch has been silent for long nor missed all that happened, and that no
+turn hangs. Ready means that it has seen what there is. A standby that waits for the Lease is ready: an upgrade must not wait for it to lead.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from plimsoll.handlers.ending import ANSWERS_SECONDS
 
 SILENT_SECONDS: Final = 240.0
 """Watches are told something about once a minute, be it that there is no news; they find out by themselves after 70 s."""
+DEAF_SECONDS: Final = 600.0
+"""kopf begins its watch anew after 300 s at most, so that what it heard nothing of for so long is not the network's."""
 HANGING_SECONDS: Final = 600.0
 LINES_AT_ONCE: Final = 2000
 """Of metrics: two milliseconds of the loop."""
@@ -38,6 +40,8 @@ class Probe:
     """Seconds, of the clock that alive_at and turns_since are told in."""
     alive_at: Callable[[], float]
     """When the watch that is silent for longest heard something."""
+    deaf_seconds: Callable[[], float]
+    """For how long kopf's watch has told nothing while deployments changed."""
     turns_since: Callable[[], float | None]
     """When the turn that runs for longest began."""
     unready: Callable[[], str | None]
@@ -49,6 +53,9 @@ class Probe:
         silent = self.now() - self.alive_at()
         if silent > SILENT_SECONDS:
             return f"a watch has been silent for {silent:.0f} s"
+        deaf = self.deaf_seconds()
+        if deaf > DEAF_SECONDS:
+            return f"changes have not been told but only found by looking for {deaf:.0f} s"
         began = self.turns_since()
         if began is not None and self.now() - began > HANGING_SECONDS:
             return f"a turn has been running for {self.now() - began:.0f} s"

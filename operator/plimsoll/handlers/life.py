@@ -11,19 +11,17 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import kopf
 
 from plimsoll import __version__
-from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.capabilities import NONE
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.resolve import HubAccess, Resolver
 from plimsoll.handlers import telemetry
 from plimsoll.handlers.admission import Admission, WebhookOptions
-from plimsoll.handlers.alerted import Alerted, AlertsOptions
+from plimsoll.handlers.alerted import Alerted
 from plimsoll.handlers.connected import Connected
 from plimsoll.handlers.ending import KOPF_SECONDS, end_by_force, ended, raise_end, unless
 from plimsoll.handlers.events import registry_of, settings_of
@@ -31,6 +29,7 @@ from plimsoll.handlers.garbage import settled
 from plimsoll.handlers.health import Metric, Probe, serve
 from plimsoll.handlers.learning import Learning
 from plimsoll.handlers.metrics import control_of
+from plimsoll.handlers.options import Options
 from plimsoll.handlers.wakes import Wakes
 from plimsoll.kube.credentials import Access, configuration
 from plimsoll.kube.door import Door
@@ -56,30 +55,6 @@ MOVED_SECONDS: Final = 1.0
 
 REVIEW_SECONDS: Final = 2.0
 """Of a question about a user's rights, for which somebody waits."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How the process was started."""
-
-    context: str | None = None
-    kubeconfig: str | None = None
-    namespaces: tuple[str, ...] = ()
-    """Empty: all of the cluster."""
-    config: OperatorConfig = field(default_factory=OperatorConfig)
-    """Without the admin's file nothing unusual is trusted."""
-    lease_namespace: str | None = None
-    """None: no Lease; nobody else may run."""
-    own_namespace: str | None = None
-    """Where what the operator itself needs lies."""
-    webhook: WebhookOptions | None = None
-    alerts: AlertsOptions | None = None
-    identity: str = ""
-    host: str = "0.0.0.0"  # noqa: S104 - the kubelet and Prometheus ask from outside
-    port: int | None = 8080
-    offline: bool = False
-    signals: bool = False
-    """Whether the process's signals end it."""
 
 
 class Life:
@@ -255,7 +230,7 @@ class Life:
         identity: Any = self.options.identity
         tasks = await kopf.spawn_tasks(
             identity=identity,
-            registry=registry_of(self._seen, load),
+            registry=registry_of(self._told, load),
             settings=settings_of(spaces),
             standalone=True,
             clusterwide=not spaces,
@@ -291,6 +266,11 @@ class Life:
             config=config,
             mark=mark_of(__version__, config),
         )
+
+    def _told(self, key: str, uid: str, body: Mapping[str, Any] | None) -> None:
+        """By kopf's watch."""
+        self.missed.heard()
+        self._seen(key, uid, body)
 
     def _seen(self, key: str, uid: str, body: Mapping[str, Any] | None) -> None:
         if body is None:
@@ -358,6 +338,7 @@ class Life:
         return Probe(
             now=self.pace.now,
             alive_at=alive_at,
+            deaf_seconds=lambda: self.missed.deaf_seconds,
             unready=lambda: self._unready(lease),
             turns_since=since,
             metrics=lambda: self._metrics(door, lease),

@@ -3,8 +3,9 @@
 Server-side apply throughout. A first write says resourceVersion 1, which no object is at, so that it makes the object or fails,
 in one call, and a foreign object of the same name is never adopted; a later one says the uid, so that it meets the child that
 was seen or none. An apply leaves keys that a hand has added beside ours, as in a selector: a patch takes them away. What
-workloads need is written before them (a set's frozen template and the pinned plan above all), and what is not wanted goes
-last, that by which traffic comes first of it. One object's refusal stops no other's write.
+workloads need is written before them (a set's frozen template and the pinned plan above all), and a route only once there is
+what it leads to. What is not wanted goes last, that by which traffic comes first of it, and what a route has led to until now
+a turn later, when gateways have heard of it. One object's refusal stops no other's write.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ NO_VERSION: Final = "1"
 _WORKLOADS: Final = frozenset(kind.name for kind in WORKLOADS)
 _NEEDED: Final = frozenset({"ServiceAccount", "ConfigMap", "ControllerRevision", "Service", "NetworkPolicy"})
 """What pods must not start without."""
-_ROUTES: Final = frozenset({"HTTPRoute", "Ingress", "InferencePool", "Service"})
+_POOL: Final = frozenset({"InferencePool"})
+_NEEDS: Final = {**dict.fromkeys(_WORKLOADS, _NEEDED), "HTTPRoute": _POOL}
+"""What is written after others, and which of them."""
+_WAYS: Final = frozenset({"HTTPRoute", "Ingress"})
+_LED_TO: Final = _POOL | {"Service"}
+_ROUTES: Final = _WAYS | _LED_TO
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,7 @@ class Applied:
     waiting: list[Ref] = field(default_factory=list)
     """Objects of these names are being deleted, or were replaced just now; when that is seen it wakes the owner."""
     held: list[Ref] = field(default_factory=list)
-    """Workloads that were not written, since something that they need could not be."""
+    """Workloads and routes that were not written, since something that they need could not be."""
 
     def sort(self) -> None:
         """Calls end in any order; what is told of them must not."""
@@ -109,19 +115,22 @@ class Applier:
         """
         have = dict(self._children.of(owner.key))
         applied = Applied()
-        first = [one for one in wanted if one.ref.kind not in _WORKLOADS]
-        await self._write_all(owner, first, have, applied)
+        await self._write_all(owner, (one for one in wanted if one.ref.kind not in _NEEDS), have, applied)
         unmet = {refusal.ref.kind for refusal in applied.refused}
         unmet |= {taken.ref.kind for taken in applied.taken} | {ref.kind for ref in applied.waiting}
-        workloads = [one for one in wanted if one.ref.kind in _WORKLOADS]
-        if unmet & _NEEDED:
-            applied.held = [one.ref for one in workloads if _differs(owner, one, have.get(one.ref))]
-        else:
-            await self._write_all(owner, workloads, have, applied)
-        if prune and not applied.passing and not applied.held:
+        after = [one for one in wanted if one.ref.kind in _NEEDS]
+        held = {one.ref for one in after if unmet & _NEEDS[one.ref.kind]}
+        applied.held = [
+            one.ref for one in after if one.ref in held and _differs(owner, one, have.get(one.ref))
+        ]
+        await self._write_all(owner, (one for one in after if one.ref not in held), have, applied)
+        if prune and not applied.passing and not any(ref.kind in _WORKLOADS for ref in applied.held):
             stay = {one.ref for one in wanted} | {
                 ref for ref, child in have.items() if child.set in spared or kind_of(ref).lasts
             }
+            if applied.held:
+                # A route leads to where it led; nothing else waits for that, as replicas that hold GPUs end here too.
+                stay |= {ref for ref in have if ref.kind in _LED_TO}
             await self._prune(owner, stay, have, applied)
         applied.sort()
         return applied
@@ -225,6 +234,9 @@ class Applier:
             for ref, child in have.items()
             if ref not in wanted and not child.leaving and _ends(owner, child)
         )
+        if any(ref.kind in _WAYS for ref in applied.written):
+            applied.waiting += [ref for ref in unwanted if ref.kind in _LED_TO]
+            unwanted = [ref for ref in unwanted if ref.kind not in _LED_TO]
         for step in range(3):
             now = [ref for ref in unwanted if _step(ref) == step]
             await asyncio.gather(*(self._delete(ref, have[ref], applied) for ref in now))

@@ -31,6 +31,8 @@ class Endpoint:
     """Of its Service inside the cluster; None where there is none yet."""
     pages: tuple[str, ...]
     """Where its ready pods export metrics, a replica each."""
+    pods: frozenset[tuple[str, str]]
+    """Namespace and name of all, also those that answer no requests and only work for another."""
     notes: tuple[str, ...]
     """What could not be read."""
 
@@ -58,6 +60,7 @@ def read_endpoint(
         plan=next((item["data"][names.PLAN_KEY] for item in maps if names.PLAN_KEY in _data(item)), None),
         url=next(filter(None, map(_url, services)), None),
         pages=tuple(sorted(filter(None, map(_page, pods)))),
+        pods=frozenset((space, one["metadata"]["name"]) for one in pods),
         notes=tuple(lister.notes),
     )
 

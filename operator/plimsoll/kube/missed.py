@@ -1,7 +1,8 @@
 """LLMDeployments of which kopf's watch told nothing: a second watch of our own, by their metadata alone, finds and tells them.
 
 Who reads an event first is chance, so that only what two lists in a row find behind was missed. It is read whole then, and
-told as an event would be: for each that is lost, one reader's call; for all others nothing.
+told as an event would be: for each that is lost, one reader's call; for all others nothing. Where again and again changes are
+found so, and kopf's watch says nothing at all in between, that watch is deaf.
 """
 
 from __future__ import annotations
@@ -46,11 +47,24 @@ class Missed(Watched):
         pace: Pace | None = None,
         namespaces: Iterable[str] = (),
     ) -> None:
-        super().__init__(door, pace, namespaces)
+        self._pace = pace or Pace()
+        super().__init__(door, self._pace, namespaces)
         self._door = door
         self.known = known
         self._tell = tell
         self._reading: asyncio.Task[None] | None = None
+        self._first: float | None = None
+        self._last = 0.0
+
+    def heard(self) -> None:
+        """kopf's watch told something, whatever it was."""
+        self._first = None
+
+    @property
+    def deaf_seconds(self) -> float:
+        """Between the first and the last change that were found here since kopf's watch told anything. One alone tells nothing: a single
+        event may be lost, and then nothing may happen for long."""
+        return 0.0 if self._first is None else self._last - self._first
 
     def start(self) -> None:
         for source in self._watchers.sources(OWNER, metadata=True):
@@ -66,6 +80,7 @@ class Missed(Watched):
         """Those that are there, with a version that was not told, and those that are not, with their uids."""
         for key, uid in gone.items():
             LOG.warning("that it is gone was never told", extra={"deployment": key})
+            self._found()
             self._tell(key, uid, None)
         # What is not read now is behind at the next list as well.
         if behind and (self._reading is None or self._reading.done()):
@@ -91,8 +106,14 @@ class Missed(Watched):
                 for item in page.items:
                     if is_behind(self.known, key, int(item["metadata"]["resourceVersion"])):
                         LOG.warning("a change was never told", extra={"deployment": key})
+                        self._found()
                         whole = {"apiVersion": OWNER.api_version, "kind": OWNER.name, **item}
                         self._tell(key, item["metadata"]["uid"], whole)
+
+    def _found(self) -> None:
+        self._last = self._pace.now()
+        if self._first is None:
+            self._first = self._last
 
 
 def is_behind(known: Known, key: str, version: int) -> bool:

@@ -19,8 +19,9 @@ FREED: Final = dict.fromkeys((names.ANNOTATION_UNTIL_READY, *names.STAY))
 
 
 async def take_away(door: Door, namespace: str, pods: Iterable[PodSeen]) -> tuple[KubeError, ...]:
-    """Why those that stay could not be."""
-    return await _all(door.delete(POD.path(namespace, pod.name), uid=pod.uid) for pod in pods)
+    """Why those that stay could not be. Deletions meet no conflict but that of another pod of the name."""
+    problems = await _all(door.delete(POD.path(namespace, pod.name), uid=pod.uid) for pod in pods)
+    return tuple(error for error in problems if not isinstance(error, Conflict))
 
 
 async def set_free(door: Door, namespace: str, pods: Iterable[PodSeen]) -> tuple[KubeError, ...]:
@@ -43,5 +44,5 @@ async def _tried(call: Awaitable[Any]) -> KubeError | None:
     try:
         await call
     except KubeError as error:
-        return None if isinstance(error, (NotFound, Conflict)) or is_another(error) else error
+        return None if isinstance(error, NotFound) or is_another(error) else error
     return None

@@ -1,4 +1,4 @@
-"""What a set runs, where it is what others would run by the same plan: only that may teach something for everybody."""
+"""What a set runs, where it is what others would run by the same plan and image: only that may teach something for others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Final
 
 from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError
-from plimsoll.facts.engines import EngineFacts, engine_facts
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.facts.engines import EngineFacts, brought_in, engine_facts
 from plimsoll.facts.gpus import Gpu, UnknownGpu, gpu_named
 from plimsoll.facts.model import ModelFacts
 from plimsoll.reconcile.decide import Decision
@@ -37,11 +38,9 @@ class NotAsPlanned(ValueError):
 
 def runs(seen: Seen, decision: Decision, revision: Revision) -> Runs:
     """Raises NotAsPlanned."""
-    model, planned = seen.facts.model, decision.plan
-    if not _by_the_plan_alone(seen):
-        raise NotAsPlanned(
-            "the deployment brings its own image, arguments or patches, which others do not run"
-        )
+    model, planned, asked = seen.facts.model, decision.plan, _asked(seen)
+    if asked is None or not _by_the_plan_alone(asked):
+        raise NotAsPlanned("the deployment brings its own arguments or patches, which others do not run")
     if model is None:
         raise NotAsPlanned("nothing is known of the model now")
     if planned.model_digest and planned.model_digest != model.digest:
@@ -54,20 +53,22 @@ def runs(seen: Seen, decision: Decision, revision: Revision) -> Runs:
         gpu = gpu_named(name)
     except UnknownGpu:
         raise NotAsPlanned(f"nothing is known of {name}, so there is nothing to correct") from None
-    return Runs(model=model, engine=engine, gpu=gpu)
+    return Runs(model=model, engine=brought_in(engine, asked.engine.image), gpu=gpu)
 
 
-def _by_the_plan_alone(seen: Seen) -> bool:
-    """Whether the engine has the words that the plan has for it, and is the one that others get by its version. What presets and
-    defaults say counts as what the owner says."""
+def _asked(seen: Seen) -> LLMDeploymentSpec | None:
+    """What presets and defaults say counts as what the owner says; None where they contradict one another."""
     try:
-        spec = effective(seen.deployment.spec, seen.deployment.namespace, seen.config).spec
+        return effective(seen.deployment.spec, seen.deployment.namespace, seen.config).spec
     except SpecError:
-        return False
+        return None
+
+
+def _by_the_plan_alone(spec: LLMDeploymentSpec) -> bool:
+    """Whether the engine has no other words than the plan has for it."""
     patched = (patch.path for patch in spec.pod_patches)
     return (
-        spec.engine.image is None
-        and not spec.engine.extra_args
+        not spec.engine.extra_args
         and not any(one.name.startswith(ENGINES_OWN) for one in spec.engine.env)
         and not any(CHANGES_ENGINE.match(path) for path in patched)
     )

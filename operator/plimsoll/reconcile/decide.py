@@ -67,7 +67,7 @@ class Decision:
     spared: frozenset[str] = frozenset()
     """Labels of sets that serve but whose revision cannot be read: nobody knows what they are, so nobody ends them."""
     unserved: tuple[Problem, ...] = ()
-    """What the user asked for whose kind the cluster does not serve."""
+    """What the user asked for and cannot be made: mostly the cluster does not serve its kind."""
     frozen: bool = False
     """spec.paused: only status is written, and the PodDisruptionBudget."""
 

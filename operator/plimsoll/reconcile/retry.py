@@ -67,12 +67,15 @@ FIELDS: Final[Mapping[str, tuple[Lower, str]]] = {
 }
 RUNGS: Final[Mapping[str, tuple[str, ...]]] = {
     "GraphCapture": ("memory.utilizationPercent", "engine.maxSequences"),
+    "HostOutOfMemory": ("topology.cpu.kvCacheSize",),
     "NoKvRoom": ("topology.cpu.kvCacheSize", "engine.maxSequences", "engine.maxBatchedTokens"),
     "ProfileOutOfMemory": ("engine.maxBatchedTokens", "engine.maxSequences"),
     "RequestLongerThanPool": ("workload.contextTokens", "engine.maxSequences", "engine.maxBatchedTokens"),
     "TooManySequences": ("engine.maxSequences",),
 }
-"""By the supervisor's word, what to lower: the first that nobody has fixed."""
+"""By the supervisor's word, what to lower: the first that nobody has fixed. GpuMemoryTaken is none of them: what others hold is
+not for ever, the preflight waits for it, and a plan that was lowered would stay so. Nor is WeightsDoNotFit: weights are as large
+with every setting that there is to lower. Of a host's memory only an engine on CPUs takes by a setting."""
 OF_SETTINGS: Final = {
     "engine.maxSequences": "max_num_seqs",
     "engine.maxBatchedTokens": "max_num_batched_tokens",

@@ -22,7 +22,7 @@ from plimsoll.render.shared import plan_ref
 from plimsoll.status.scaler_words import conflict
 from plimsoll.status.standing import MOVING
 
-_UNSURE: Final = frozenset({"NotServed", "Applying", "Refused", "NameConflict"})
+_UNSURE: Final = frozenset({"NotServed", "Applying", "Refused", "NameConflict", "InternalError"})
 
 
 def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: Serving, mark: str) -> bool:
@@ -38,7 +38,7 @@ def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: S
     if any(pod.leaves for seen in serving.sets for pod in seen.pods if pod.stage is not Stage.LEAVING):
         return False
     # Whether a kind is served by now is not cached beside what was made without it; and what could not be written, or whose
-    # answer was lost, may be there by now, while the status says that it is not.
+    # answer was lost, may be there by now, while the status says that it is not. Of a turn that failed nobody knows what it left.
     if any(condition.reason in _UNSURE for condition in status.conditions):
         return False
     pinned = plan_ref(deployment.namespace, deployment.name)

@@ -103,12 +103,7 @@ class ByPods:
         return subject.autoscaled or subject.tuning_asked
 
     async def look(self, now: float, asked: Sequence[Asked]) -> Looked:
-        pages = [
-            Page(pod.uid, f"{'https' if each.subject.tls else 'http'}://{_host(pod.address)}:{ENGINE_PORT}{engine_profile(each.subject.engine.name).metrics_path}")
-            for each in asked
-            for pod in each.leaders
-            if pod.address
-        ]  # fmt: skip
+        pages = [_page(each.subject, pod) for each in asked for pod in each.leaders if pod.address]
         if len(pages) > MOST_PAGES:
             problem = (
                 f"{len(pages)} pods would have to be asked, and at most {MOST_PAGES} are: set prometheusUrl"
@@ -131,5 +126,7 @@ def words_of(asked: Iterable[Asked]) -> Vocabulary:
     return vocabulary(engines[key].metrics for key in sorted(engines))
 
 
-def _host(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
+def _page(subject: Subject, pod: PodSeen) -> Page:
+    scheme = "https" if subject.tls else "http"
+    host = f"[{pod.address}]" if ":" in pod.address else pod.address
+    return Page(pod.uid, f"{scheme}://{host}:{ENGINE_PORT}{engine_profile(subject.engine.name).metrics_path}")

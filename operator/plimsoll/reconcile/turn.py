@@ -1,7 +1,8 @@
 """One turn of one deployment: observe, decide, apply, tell. Level-triggered: it starts from what is there, so that a lost
 event, a crash between two writes or a hand-edited child costs one more turn and nothing else.
 
-A user's mistake ends in a condition, and waits for an edit; whatever the API server answers ends in another turn.
+A user's mistake ends in a condition, and waits for an edit; whatever the API server answers ends in another turn. A mistake of
+ours ends in both: a condition, and turns that come ever less often.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -21,9 +23,11 @@ from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError, problems_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.control.rollout.failing import steady
 from plimsoll.engines.vllm import served_names
 from plimsoll.kube.applier import Applied
+from plimsoll.kube.errors import KubeError
 from plimsoll.planning.placing.budgets import Limits
 from plimsoll.planning.plan import Outcome
 from plimsoll.planning.planner import PlanFacts
@@ -43,7 +47,7 @@ from plimsoll.render.sets import owner_of
 from plimsoll.render.shared import endpoint, plan_ref
 from plimsoll.status.live import timestamp
 from plimsoll.status.story import Story, Trouble
-from plimsoll.status.told import news, ramp_news, told, unreadable, warning_news
+from plimsoll.status.told import failed, news, ramp_news, told, unreadable, warning_news
 
 LOG: Final = logging.getLogger(__name__)
 RESYNC_SECONDS: Final = 3600.0
@@ -66,6 +70,17 @@ async def turn(world: World, key: str) -> float | None:
     except ValidationError as error:
         await _tell_unreadable(world, body, error)
         return None
+    try:
+        return await _turn(world, key, deployment, body)
+    except KubeError:
+        raise
+    except Exception as error:
+        with suppress(KubeError):
+            await _tell_failed(world, key, error)
+        raise
+
+
+async def _turn(world: World, key: str, deployment: LLMDeployment, body: Mapping[str, Any]) -> float:
     first = key not in world.looked_at
     since = world.looked_at.setdefault(key, world.now())
     serving, unsteady = steady(world.serving(key), world.now())
@@ -90,7 +105,7 @@ async def turn(world: World, key: str) -> float | None:
         await _tell(world, deployment, Story(deployment=deployment, plan=None, rollout=None), body)
     seen, decision, read = await _decide(world, key, deployment)
     applied = await _apply(world, deployment, decision)
-    unmoved = await _nudge(world, deployment, seen, decision)
+    nudge_again = await _nudge(world, key, seen, decision)
     world.wrote(key, decision.kept, decision.revisions, applied.written)
     if list_ref(owner_of(deployment)) in applied.written:
         world.measured.reports.again(key)
@@ -104,8 +119,8 @@ async def turn(world: World, key: str) -> float | None:
     unkept = ramp is None and world.ramps.waits(key)
     world.measured.told(key, reports)
     again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), unsteady, patience]
-    again.append(read.again_seconds)
-    if unkept or unmoved or not applied.lasts:
+    again += [read.again_seconds, nudge_again]
+    if unkept or not applied.lasts:
         again.append(RETRY_SECONDS)
     elif not applied.complete:
         again.append(UNREADY_SECONDS)
@@ -183,16 +198,22 @@ async def _apply(world: World, deployment: LLMDeployment, decision: Decision) ->
     return applied
 
 
-async def _nudge(world: World, deployment: LLMDeployment, seen: Seen, decision: Decision) -> bool:
-    """What no object says that makes pods. Whether some of it could not be done."""
+async def _nudge(world: World, key: str, seen: Seen, decision: Decision) -> float | None:
+    """What no object says that makes pods. In how many seconds to try again what could not be done: it is said once, and comes
+    ever less often, since a policy of the cluster may refuse it for ever."""
+    deployment, tried = seen.deployment, world.unmoved.pop(key, 0)
     if deployment.spec.paused:
-        return False
+        return None
     targets = () if decision.rollout is None else decision.rollout.targets
     gone = [pod for target in targets for pod in target.let_go]
     problems = await world.cluster.nudge(deployment.namespace, gone=gone, loaded=seen.serving.loaded)
-    for problem in problems:
-        LOG.warning("a pod is as it was: %s", problem, extra={"deployment": owner_of(deployment).key})
-    return bool(problems)
+    if not problems:
+        return None
+    world.unmoved[key] = tried + 1
+    if not tried:
+        for problem in problems:
+            LOG.warning("a pod is as it was: %s", problem, extra={"deployment": owner_of(deployment).key})
+    return min(UNREADY_SECONDS, RETRY_SECONDS * 2.0 ** min(tried, 8))
 
 
 def _remember(world: World, key: str, seen: Seen, decision: Decision) -> None:
@@ -271,9 +292,25 @@ def _troubles(applied: Applied) -> list[Trouble]:
 
 
 async def _tell(world: World, deployment: LLMDeployment, story: Story, body: Mapping[str, Any]) -> None:
-    before = deployment.status
-    after = told(story, before, timestamp(world.now()))
+    after = told(story, deployment.status, timestamp(world.now()))
     world.books.note(deployment, after, story.serving, world.config)
+    await _write(world, deployment, after, body)
+
+
+async def _tell_failed(world: World, key: str, error: Exception) -> None:
+    """Beside whatever the turn had told before it failed."""
+    body = world.resources.get(key)
+    if body is not None:
+        deployment = LLMDeployment.observed(body)
+        generation, now = deployment.metadata.generation, timestamp(world.now())
+        await _write(world, deployment, failed(error, deployment.status, generation, now), body)
+
+
+async def _write(
+    world: World, deployment: LLMDeployment, after: LLMDeploymentStatus, body: Mapping[str, Any]
+) -> None:
+    """The status, where it says something new, and the events that this is worth."""
+    before = deployment.status
     if after != before:
         key = f"{deployment.namespace}/{deployment.name}"
         if not await world.cluster.tell(deployment.metadata, after, body):

@@ -94,6 +94,8 @@ class World:
     """When a deployment was last looked at in full, or seen first."""
     hungry: set[str] = field(default_factory=set)
     """Deployments that a change of the fleet may help."""
+    unmoved: dict[str, int] = field(default_factory=dict)
+    """How many turns in a row could not do to a deployment's pods what no object says."""
     books: Books = field(default_factory=Books)
     """What the operator's own metrics tell."""
     directions: dict[str, Direction] = field(default_factory=dict)
@@ -172,6 +174,7 @@ class World:
         self.gone_since.pop(key, None)
         self.looked_at.pop(key, None)
         self.hungry.discard(key)
+        self.unmoved.pop(key, None)
         self.books.forget(key)
         self.directions.pop(key, None)
         self.directed.pop(key, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from plimsoll import names
 from plimsoll.objects import Body, Manifest, Owner
@@ -28,6 +28,10 @@ class Workload(StrEnum):
 
 
 Data = Mapping[str, Any]
+RECREATED: Final = "RecreateGroupOnPodRestart"
+"""All pods of a group are made anew: of sets made before the supervisors brought groups up again, and where there are none."""
+IN_PLACE: Final = "None"
+"""Pods stay: their supervisors end the group as one and start it again, with what is on their volumes and without a scheduler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,9 @@ class Revision:
     admins_image: str = ""
     """As the admin names it, where that made the set what it is: such a set is replaced when the admin names another. It stands
     beside the data, since a release that does not know it could not write the data without it."""
+    group_restarts: str = RECREATED
+    """What a LeaderWorkerSet does when a container of a group starts again. It counts among what makes its pods new, so that a set
+    keeps what it was born with; it stands beside the data for the same reason."""
     unsaid: tuple[str, ...] = ()
     """What was decided but could not be told to this version of the engine, with the reason."""
 
@@ -87,7 +94,11 @@ class Revision:
 
     def manifest(self, owner: Owner, *, failed: str = "") -> Manifest:
         """`failed` is why the set was given up, written down so that it is not started again."""
-        said = {names.ANNOTATION_FAILED: failed, names.ANNOTATION_ADMINS_IMAGE: self.admins_image}
+        said = {
+            names.ANNOTATION_FAILED: failed,
+            names.ANNOTATION_ADMINS_IMAGE: self.admins_image,
+            names.ANNOTATION_GROUP_RESTARTS: "" if self.group_restarts == RECREATED else self.group_restarts,
+        }
         return owned(
             "controllerrevision",
             owner,
@@ -107,6 +118,7 @@ class Revision:
     def read(cls, body: Body) -> Revision:
         """From a ControllerRevision as the API gives it. Raises RevisionUnreadable where it is none of ours."""
         metadata = body.get("metadata") or {}
+        said = metadata.get("annotations") or {}
         name = str(metadata.get("name", ""))
         data: Mapping[str, Any] = body.get("data") or {}
         try:
@@ -126,7 +138,8 @@ class Revision:
                 start_seconds=int(data["startSeconds"]),
                 drain_seconds=int(data["drainSeconds"]),
                 weight_bytes=int(data["weightBytes"]),
-                admins_image=(metadata.get("annotations") or {}).get(names.ANNOTATION_ADMINS_IMAGE, ""),
+                admins_image=said.get(names.ANNOTATION_ADMINS_IMAGE, ""),
+                group_restarts=said.get(names.ANNOTATION_GROUP_RESTARTS, RECREATED),
                 unsaid=tuple(data.get("unsaid", ())),
             )
         except (KeyError, TypeError, ValueError) as error:

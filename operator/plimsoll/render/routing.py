@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from plimsoll import names
 from plimsoll.api.problems import Problem
-from plimsoll.api.v1alpha1.networking import Gateway
+from plimsoll.api.v1alpha1.networking import EndpointPicker, Gateway
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.command import PORT
 from plimsoll.engines.timing import MOST_DRAIN
@@ -35,22 +35,39 @@ WAITING_FACTOR: Final = 2
 def unserved(
     spec: LLMDeploymentSpec, revisions: Sequence[Revision], capabilities: Capabilities
 ) -> tuple[Problem, ...]:
-    """What the user asked for whose API the cluster does not serve."""
+    """What the user asked for and cannot be made: its API is not served, or half of what it takes is missing."""
     gateway = spec.networking.gateway
     wished = (
         (ROUTE, "spec.networking.gateway", gateway is not None),
-        (POOL, "spec.networking.gateway.inferencePool", gateway is not None and bool(gateway.inference_pool)),
+        (
+            POOL,
+            "spec.networking.gateway.endpointPicker",
+            gateway is not None and _picker(gateway) is not None,
+        ),
         (
             GROUPS,
             "spec.topology.groups",
             any(one.workload is Workload.LEADER_WORKER_SET for one in revisions),
         ),
     )
-    return tuple(
+    missing = tuple(
         Problem(field, "", f"the cluster serves no {kind} ({group}); install its CRD, or leave the field out")
         for (group, kind), field, asked in wished
         if asked and (group, kind) not in capabilities
     )
+    return (*missing, *_pickerless(gateway))
+
+
+def _pickerless(gateway: Gateway | None) -> Iterator[Problem]:
+    if gateway is not None and gateway.inference_pool and gateway.endpoint_picker is None:
+        field = "spec.networking.gateway.inferencePool"
+        why = "nobody would choose among the replicas of an InferencePool, so the route leads to the Service"
+        yield Problem(field, "", f"{why}; name who chooses in endpointPicker, or leave the field out")
+
+
+def _picker(gateway: Gateway) -> EndpointPicker | None:
+    """Of the pool that is wanted. Most versions of the API refuse a pool without one, and gateways may refuse it by all."""
+    return None if gateway.inference_pool is False else gateway.endpoint_picker
 
 
 def routes(
@@ -62,8 +79,8 @@ def routes(
 ) -> Iterator[Manifest]:
     gateway = spec.networking.gateway
     if gateway is not None and ROUTE in capabilities:
-        pooled = POOL in capabilities and gateway.inference_pool is not False
-        if pooled:
+        picker = _picker(gateway) if POOL in capabilities else None
+        if picker is not None:
             yield owned(
                 "inferencepool",
                 owner,
@@ -71,8 +88,9 @@ def routes(
                 name=owner.name,
                 selector=leaders_of(owner.name),
                 port=PORT,
+                picker=picker,
             )
-        yield _route(gateway, owner, revisions, _backend(spec, owner, service, pooled=pooled))
+        yield _route(gateway, owner, revisions, _backend(spec, owner, service, pooled=picker is not None))
     if spec.networking.ingress is not None:
         yield _ingress(spec, owner, service)
     grouped = any(one.pods_per_replica > 1 for one in revisions)

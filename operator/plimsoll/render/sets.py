@@ -34,9 +34,10 @@ from plimsoll.render.identity import identity, identity_before
 from plimsoll.render.images import Image, image_of, rolled_by_operator
 from plimsoll.render.owned import owned
 from plimsoll.render.pods import QUEUE, SetTold, pod_template
-from plimsoll.render.revision import Data, Revision, Workload
+from plimsoll.render.revision import IN_PLACE, RECREATED, Data, Revision, Workload
 from plimsoll.render.templating import images_of
 from plimsoll.render.volumes import TEMPLATE_KEY
+from plimsoll.render.wrapping import is_supervised
 
 LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-key"
 LWS_RANK, LWS_LEADER = "$(LWS_WORKER_INDEX)", "$(LWS_LEADER_ADDRESS)"
@@ -131,6 +132,7 @@ def freeze(
     )
     mixture = model is not None and model.architecture.is_moe
     leader, worker, unsaid = _templates(told, kind, facts, mixture=mixture)
+    in_place = kind is Workload.LEADER_WORKER_SET and all(map(is_supervised, filter(None, (leader, worker))))
     inline = spec.chat_template.inline if spec.chat_template is not None else None
     return Revision(
         name=told.name,
@@ -149,6 +151,7 @@ def freeze(
         drain_seconds=drain_seconds(spec, chosen),
         weight_bytes=weight_bytes,
         admins_image="" if image.own else image.binding,
+        group_restarts=IN_PLACE if in_place else RECREATED,
         unsaid=unsaid,
     )
 
@@ -282,6 +285,7 @@ def _leader_worker_set(revision: Revision, owner: Owner, replicas: int) -> Manif
         labels={**revision.labels, **revision.set_labels},
         images=tuple(images_of([revision.leader, revision.worker])),
         replicas=replicas,
+        restarts=revision.group_restarts,
         size=revision.pods_per_replica,
         leader=None if alike else revision.leader,
         worker=revision.leader if alike else revision.worker,

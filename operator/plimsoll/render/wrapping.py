@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from plimsoll.api.config import OperatorConfig
@@ -21,6 +22,7 @@ from plimsoll.render.start import (
     RUNTIME_FOLDER,
     RUNTIME_PORT,
     RUNTIME_PORT_NAME,
+    SUPERVISOR,
     Start,
     supervised,
 )
@@ -58,6 +60,12 @@ def wrapped(
     if image is not None:
         _bring(spec, engine, image)
     return pod
+
+
+def is_supervised(template: Mapping[str, Any]) -> bool:
+    """Whether pods of a template that is made run their engine so."""
+    engine = next(one for one in template["spec"]["containers"] if one["name"] == ENGINE)
+    return tuple(engine.get("command", ())) == SUPERVISOR
 
 
 def _bring(spec: dict[str, Any], engine: dict[str, Any], image: str) -> None:

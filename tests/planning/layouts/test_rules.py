@@ -111,7 +111,7 @@ MODEL_CASES = [
         question(dense(supports_pipeline=False)),
         "cannot cut TestForCausalLM",
     ),
-    ("pipeline-guesses", tp(2), tp(2, pipeline=2), question(head_in_stages=False), "an eagle3 head"),
+    ("pipeline-guesses", tp(2), tp(2, pipeline=2), question(head_in_stages=False), "an eagle head"),
     ("pipeline-layers", tp(1, pipeline=4), tp(1, pipeline=6), question(), "4 layers cannot fill 6 stages"),
     (
         "context-parallel",

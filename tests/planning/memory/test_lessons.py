@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.facts.dtypes import Dtype
-from plimsoll.facts.engines import engine_facts
+from plimsoll.facts.engines import brought_in, engine_facts
 from plimsoll.facts.gpus import GIB, gpu_named
 from plimsoll.facts.learned import (
+    MOST_BYTES,
     ONE_START,
     Learned,
     export_learned,
@@ -32,12 +33,12 @@ SETTINGS = EngineSettings(
 )
 
 
-def situation(model="Qwen/Qwen3-32B", *, tensor=2, version="0.33.0", **settings):
+def situation(model="Qwen/Qwen3-32B", *, tensor=2, version="0.33.0", image="", **settings):
     return {
         "model": lookup(model),
         "gpu": GPU,
         "layout": Layout(tensor=tensor),
-        "engine": engine_facts("vllm", version),
+        "engine": brought_in(engine_facts("vllm", version), image),
         "settings": replace(SETTINGS, **settings),
         "device_bytes": GPU.memory_bytes,
     }
@@ -91,6 +92,38 @@ def test_swollen_weights_are_swollen_in_every_layout_and_version_and_nothing_els
     assert ledger.term("activation") == plain.term("activation")
 
 
+OWN_IMAGE = "own.example/serving/vllm:patched"
+
+
+@pytest.mark.parametrize("other", ["", "own.example/serving/vllm:newer", "else.example/vllm:patched"])
+def test_what_an_owner_s_image_has_taught_moves_no_plan_with_another_image(other):
+    where = {"image": other}
+    assert after(start(3.0, 1.0, image=OWN_IMAGE), **where) == build_ledger(**situation(**where))
+
+
+def test_an_owner_s_image_is_believed_to_be_like_the_release_by_what_passes_the_noise_until_it_is_measured():
+    own = {"image": OWN_IMAGE}
+    plain, ledger = build_ledger(**situation()), after(start(1.5), **own)
+    assert plain.left.mid - ledger.left.mid == pytest.approx(1.5 * GIB - ONE_START, abs=4)
+    assert ledger.left.high - ledger.left.low == pytest.approx(plain.left.high - plain.left.low, rel=0.01)
+    measured = after(start(1.5), start(0.5, **own), **own)
+    assert plain.left.mid - measured.left.mid == pytest.approx(GIB / 2, abs=4)
+
+
+def test_owners_images_of_one_name_are_told_apart_and_forgotten_by_it():
+    known = Learned()
+    for registry in ("a.example", "b.example"):
+        known = taught(known, lessons(start(1.0, 0.5, image=f"{registry}/vllm:1")))
+    assert len(known.residuals) == 2 * len(lessons(start()))
+    assert forgotten(known, words=["@vllm:1#"]).residuals == ()
+
+
+@pytest.mark.parametrize("image", ["a.example/" + "x" * 400, "a.example/vllm@sha256:" + "0" * 64])
+def test_a_long_name_of_an_image_can_be_kept(image):
+    found = lessons(start(1.0, image=image))
+    assert import_learned(export_learned(taught(Learned(), found))).residuals == tuple(sorted(found))
+
+
 def test_room_that_others_had_is_not_counted_on_at_the_unfavourable_end():
     other = {"max_num_seqs": 32}
     plain, ledger = build_ledger(**situation(**other)), after(start(-2.0), **other)
@@ -131,6 +164,31 @@ def test_a_start_that_told_nothing_teaches_nothing():
 )
 def test_figures_that_cannot_be_teach_nothing(figures):
     assert lessons(replace(start(), **figures)) == ()
+
+
+@pytest.mark.parametrize("pair", [(0.5, 2.5), (2.5, 0.5), (-1.0, 3.0)])
+def test_replicas_that_disagree_meet_in_the_middle_of_a_range_that_holds_both(pair):
+    plain, ledger = build_ledger(**situation()), after(*map(start, pair))
+    one, other = (plain.left.mid - off * GIB for off in pair)
+    assert ledger.left.mid == pytest.approx((one + other) / 2, abs=4)
+    assert ledger.left.low <= min(one, other) <= max(one, other) <= ledger.left.high
+
+
+@pytest.mark.parametrize("wild", [-20.0, 60.0])
+def test_one_odd_start_after_twenty_counts_a_twentieth_of_what_it_is_off_and_never_more_than_the_bound(wild):
+    odd = replace(start(wild), weights_bytes=None)
+    assert lessons(odd), "it could be"
+    steady = [start(1.0)] * 20
+    moved = after(*steady).left.mid - after(*steady, odd).left.mid
+    told = max(-MOST_BYTES, min(MOST_BYTES, wild * GIB))
+    assert moved == pytest.approx((told - GIB) / 20, rel=0.01)
+
+
+def test_what_a_start_shows_that_was_poisoned_is_forgotten_by_those_that_follow():
+    odd = replace(start(60.0), weights_bytes=None)
+    off = [after(odd, *[start(1.0)] * times).left.mid - after(start(1.0)).left.mid for times in (0, 1, 3, 15)]
+    assert off == pytest.approx([off[0] / parts for parts in (1, 2, 4, 16)], rel=0.01)
+    assert abs(off[0]) <= MOST_BYTES
 
 
 def test_many_starts_give_their_mean_and_what_they_vary():

@@ -57,7 +57,13 @@ def test_a_pair_that_the_engine_takes_stays_as_it_is(others):
 
 @pytest.mark.parametrize(
     ("version", "method", "taken"),
-    [("0.20.2", "eagle3", False), ("0.33.0", "eagle3", True), ("0.20.2", "draft", True)],
+    [
+        ("0.20.2", "eagle", False),
+        ("0.20.2", "eagle3", False),
+        ("0.20.2", "draft", True),
+        ("0.33.0", "eagle", True),
+        ("0.33.0", "eagle3", True),
+    ],
 )
 def test_a_head_is_beside_stages_only_where_the_version_leaves_it_whole(version, method, taken):
     asked = deployment(
@@ -70,7 +76,7 @@ def test_a_head_is_beside_stages_only_where_the_version_leaves_it_whole(version,
     told = PlanFacts(model=lookup(LLAMA_70B), draft=lookup(LLAMA))
     made = plan(asked, inventory(pool()), told)
     assert bool(made.sets) is taken, made.findings
-    assert any("eagle3" in one.message for one in made.findings) is not taken
+    assert any("eagle head" in one.message for one in made.findings) is not taken
 
 
 @pytest.mark.parametrize(("version", "kept"), [("0.33.0", False), ("0.18.0", True)])

@@ -23,13 +23,15 @@ CHECKED_FROM: Final = release("0.20.2")
 """The oldest release whose check was read; sets of older ones stay as they are."""
 
 WHOLE_HEADS: Final = release("0.20.2")
-"""It cut a head like its model, which no eagle3 head bears; from 0.32 on heads are whole. Of others it is not known."""
+"""It cut a head like its model, and no head that it has takes what one stage hands to the next; from 0.32 on heads are whole. Of
+others it is not known."""
+HEADS: Final = ("eagle", "eagle3")
 
 
 def head_in_stages(spec: LLMDeploymentSpec, engine: EngineFacts) -> bool:
     """Whether what guesses may run beside pipeline stages."""
     wish = spec.speculative
-    return wish is None or wish.method != "eagle3" or engine.release != WHOLE_HEADS
+    return wish is None or wish.method not in HEADS or engine.release != WHOLE_HEADS
 
 
 def tokens_each(spec: LLMDeploymentSpec, engine: EngineFacts) -> int:

@@ -10,7 +10,7 @@ from plimsoll.api.defaults import Effective, effective
 from plimsoll.api.problems import WHAT_HELPS, SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
-from plimsoll.facts.engines import EngineFacts, engine_facts
+from plimsoll.facts.engines import EngineFacts, brought_in, engine_facts
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import Learned
 from plimsoll.facts.model import ModelFacts
@@ -84,7 +84,9 @@ def read(
     intent = read_intent(deployment.namespace, deployment.name, merged.spec, source_of(merged))
     digests = spec_digest(merged.spec), digest_before(merged.spec)
     version = merged.spec.engine.version or config.engines.default_version
-    engine = facts.engine or engine_facts(merged.spec.engine.name, version)
+    engine = brought_in(
+        facts.engine or engine_facts(merged.spec.engine.name, version), merged.spec.engine.image
+    )
     products, unknown = products_of(intent, inventory)
     # What may not be, or names no GPU, is wrong whatever the model turns out to be.
     anyway = (*check_trust(merged.spec, deployment.namespace, admin, engine), *unknown)

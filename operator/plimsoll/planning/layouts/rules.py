@@ -171,7 +171,7 @@ def pipeline_support(layout: Layout, question: Question) -> str | None:
 
 def pipeline_guesses(layout: Layout, question: Question) -> str | None:
     if layout.pipeline > 1 and not question.head_in_stages:
-        return "this engine version cannot cut an eagle3 head into pipeline stages"
+        return "this engine version cannot cut an eagle head into pipeline stages"
     return None
 
 

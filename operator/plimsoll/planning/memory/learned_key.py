@@ -2,21 +2,26 @@
 
 What one start shows holds for the next of the same words. Parts of it hold further, as starts of one model side by side
 show: how its weights swell in memory whatever version and layout loads them, and what is neither weights nor cache whatever
-the precision and the length, as long as the layout is the same.
+the precision and the length, as long as the layout is the same. What an image of its owner's shows holds
+for nobody else.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu
-from plimsoll.facts.learned_rows import LearnedKey
+from plimsoll.facts.learned_rows import OWN, LearnedKey
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning import codec
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.settings import EngineSettings
 
-WHOLE = "whole"
+WHOLE: Final = "whole"
 """In place of flags: bytes of the whole model, all ranks together."""
+LONGEST_NAME: Final = 64
+"""Letters of an image's last part."""
 
 
 def learned_key(
@@ -29,9 +34,7 @@ def learned_key(
         f"s{settings.max_num_seqs}",
         *_extras(settings),
     ]
-    return LearnedKey(
-        model=model.digest, gpu=gpu.name, engine=f"{engine.name}-{engine.version}", flags="-".join(flags)
-    )
+    return LearnedKey(model=model.digest, gpu=gpu.name, engine=_release(engine), flags="-".join(flags))
 
 
 def shape_key(
@@ -39,18 +42,17 @@ def shape_key(
 ) -> LearnedKey:
     """For any checkpoint of this shape, in whatever precision and with however many tokens and sequences a step."""
     arch = model.architecture
-    shape = codec.digest([arch.name, arch.hidden, len(arch.layers), arch.vocab])
     return LearnedKey(
-        model=f"shape:{shape.rpartition(':')[2][:16]}",
+        model=f"shape:{codec.digest([arch.name, arch.hidden, len(arch.layers), arch.vocab])}",
         gpu=gpu.name,
-        engine=f"{engine.name}-{engine.version}",
+        engine=_release(engine),
         flags="-".join([str(layout), *_extras(settings)]),
     )
 
 
 def whole_key(model: ModelFacts, gpu: Gpu, engine: EngineFacts) -> LearnedKey:
     """For the bytes of this checkpoint on this GPU, whatever layout and version loads it."""
-    return LearnedKey(model=model.digest, gpu=gpu.name, engine=engine.name, flags=WHOLE)
+    return LearnedKey(model=model.digest, gpu=gpu.name, engine=engine.name + _own(engine), flags=WHOLE)
 
 
 def speed_key(
@@ -60,9 +62,21 @@ def speed_key(
     return LearnedKey(
         model=model.digest,
         gpu=gpu.name,
-        engine=f"{engine.name}-{engine.version}",
+        engine=_release(engine),
         flags="-".join([str(layout), *_extras(settings)]),
     )
+
+
+def _release(engine: EngineFacts) -> str:
+    return f"{engine.name}-{engine.version}{_own(engine)}"
+
+
+def _own(engine: EngineFacts) -> str:
+    """Of an owner's image what a person knows it by, and what tells it from any other."""
+    if not engine.image:
+        return ""
+    name = engine.image.rpartition("/")[2].partition("@")[0][:LONGEST_NAME]
+    return f"{OWN}{name}#{codec.digest(engine.image)}"
 
 
 def _extras(settings: EngineSettings) -> list[str]:

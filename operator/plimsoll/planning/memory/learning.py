@@ -1,7 +1,8 @@
 """How terms of the ledger use what real starts have taught.
 
 What a start under these very words showed is believed as it was measured, with what starts vary. What comes from further
-away (another layout or version for the weights, another precision or batch for the rest) moves a term only by as much as it
+away (another layout or version for the weights, another precision or batch for the rest, the release's own image for an
+owner's) moves a term only by as much as it
 passes what one start can vary, and leaves the term as uncertain as it was: it may be right, and must do no harm.
 """
 
@@ -12,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from plimsoll.facts.learned import Learned, Residual, beyond_noise
+from plimsoll.facts.learned_rows import LearnedKey
 from plimsoll.facts.model import Certainty
 from plimsoll.planning.memory.learned_key import learned_key, shape_key, whole_key
 from plimsoll.planning.memory.situation import Estimate, Situation, gib_text
@@ -27,7 +29,7 @@ def taught(now: Situation, found: Mapping[str, Estimate], learned: Learned) -> d
     weights = learned.find("weights", own)
     if weights is not None:
         terms["weights"] = _measured(terms["weights"], weights)
-    elif (whole := learned.find("weights", whole_key(now.model, now.gpu, now.engine))) is not None:
+    elif (whole := _kin(learned, "weights", whole_key(now.model, now.gpu, now.engine))) is not None:
         part = terms["weights"].bytes / max(1, now.model.weights.total)
         terms["weights"] = _likely(terms["weights"], whole, whole.bytes * part)
     peak = learned.find("activation", own)
@@ -35,12 +37,16 @@ def taught(now: Situation, found: Mapping[str, Estimate], learned: Learned) -> d
         terms["activation"] = _measured(terms["activation"], peak)
         terms |= {name: replace(terms[name], spread=0.0) for name in BESIDE}
     else:
-        shape = learned.find(
-            "activation", shape_key(now.model, now.gpu, now.layout, now.engine, now.settings)
+        shape = _kin(
+            learned, "activation", shape_key(now.model, now.gpu, now.layout, now.engine, now.settings)
         )
         if shape is not None:
             terms["activation"] = _likely(terms["activation"], shape, beyond_noise(shape.bytes))
     return terms
+
+
+def _kin(learned: Learned, term: str, key: LearnedKey) -> Residual | None:
+    return learned.find(term, key) or learned.find(term, key.of_release)
 
 
 def _measured(estimate: Estimate, residual: Residual) -> Estimate:

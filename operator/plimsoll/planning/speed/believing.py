@@ -48,18 +48,22 @@ class Belief:
 
 
 def belief(learned: Learned, key: LearnedKey) -> Belief | None:
-    """By the ramp of this layout, else by the newest one of the same model, GPU and engine version."""
+    """By the ramp of this layout, else by the newest one of the same model, GPU and engine version; for an owner's image by one of
+    its own, where there is any."""
     if not learned.speeds:
         return None
     found = learned.speed(key)
     if found is not None:
         return Belief(found, own=True)
     kin = [one for one in learned.speeds if _kin(one.key, key)]
-    return Belief(max(kin, key=lambda one: one.at), own=False) if kin else None
+    return (
+        Belief(max(kin, key=lambda one: (one.key.engine == key.engine, one.at)), own=False) if kin else None
+    )
 
 
-def _kin(one: LearnedKey, other: LearnedKey) -> bool:
-    return (one.model, one.gpu, one.engine) == (other.model, other.gpu, other.engine)
+def _kin(one: LearnedKey, asked: LearnedKey) -> bool:
+    engines = (asked.engine, asked.of_release.engine)
+    return (one.model, one.gpu) == (asked.model, asked.gpu) and one.engine in engines
 
 
 def _near(measured: int, asked: int) -> bool:

@@ -1,0 +1,167 @@
+"""Turns as a whole, where something in them goes wrong: what their resource says of it, and when they come again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from plimsoll import names
+from plimsoll.api.conditions import get_condition
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
+from plimsoll.api.v1alpha1.status import Condition, LLMDeploymentStatus
+from plimsoll.facts.capabilities import NONE, Capabilities
+from plimsoll.facts.inventory import Inventory
+from plimsoll.facts.resolve import Resolver
+from plimsoll.facts.serving import Serving
+from plimsoll.kube.applier import Applied
+from plimsoll.kube.child import Child
+from plimsoll.kube.errors import KubeError, Unreachable, refusal
+from plimsoll.objects import Ref
+from plimsoll.reconcile import turn as turns
+from plimsoll.reconcile.models import Models
+from plimsoll.reconcile.resources import Resources
+from plimsoll.reconcile.seen import Seen
+from plimsoll.reconcile.world import Cluster, World
+from plimsoll.status.told import News
+from tests.planning.asking import deployment, inventory, pool
+
+KEY = "team-a/chat"
+
+
+@dataclass
+class Doors:
+    """A fleet with room and nothing in it."""
+
+    written: list[LLMDeploymentStatus] = field(default_factory=list)
+    news: list[News] = field(default_factory=list)
+    unreachable: bool = False
+    refuses: tuple[KubeError, ...] = ()
+    """Of what is asked of pods."""
+
+    def children(self, _: str) -> Mapping[Ref, Child]:
+        return {}
+
+    def serving(self, *_: object) -> Serving:
+        return Serving()
+
+    def inventory(self, _: str = "") -> Inventory:
+        return cast(Inventory, inventory(pool(nodes=4)))
+
+    def promise(self, *_: object) -> None: ...
+
+    def capabilities(self) -> Capabilities:
+        return NONE
+
+    async def apply(self, *_: object, **__: object) -> Applied:
+        return Applied()
+
+    async def nudge(self, *_: object, **__: object) -> tuple[KubeError, ...]:
+        return self.refuses
+
+    async def tell(self, _: ObjectMeta, status: LLMDeploymentStatus, __: Mapping[str, Any]) -> bool:
+        if self.unreachable:
+            raise Unreachable("no answer")
+        self.written.append(status)
+        return True
+
+    def announce(self, _: ObjectMeta, news: Iterable[News]) -> None:
+        self.news += news
+
+
+def staged() -> tuple[Doors, World]:
+    doors = Doors()
+    world = World(
+        cluster=cast(Cluster, doors),
+        resources=Resources(),
+        models=Models(Resolver(), lambda: 1000.0),
+        now=lambda: 1000.0,
+        config=OperatorConfig(),
+    )
+    body = deployment().to_dict()
+    namespace, _, name = KEY.partition("/")
+    body["metadata"] |= {
+        "namespace": namespace, "name": name, "uid": "u1", "generation": 1, "resourceVersion": "1",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    world.resources.put(KEY, body)
+    return doors, world
+
+
+def stalled(world: World) -> Condition | None:
+    body = world.resources.get(KEY)
+    assert body is not None
+    return get_condition(LLMDeployment.observed(body).status.conditions, names.STALLED)
+
+
+def fails(_: Seen) -> None:
+    raise KeyError("the password is hunter2")
+
+
+def test_a_turn_that_fails_by_a_mistake_of_ours_is_a_condition_that_names_its_kind_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    doors, world = staged()
+    monkeypatch.setattr(turns, "decide", fails)
+    for _ in range(3):
+        with pytest.raises(KeyError):
+            asyncio.run(turns.turn(world, KEY))
+    found = stalled(world)
+    assert found is not None
+    assert (found.status, found.reason, found.observed_generation) == ("True", "InternalError", 1)
+    assert "KeyError" in found.message
+    assert "hunter2" not in str([one.to_dict() for one in doors.written])
+    assert [one.reason for one in doors.news] == ["InternalError"], "once, however often it is tried"
+    assert len([one for one in doors.written if get_condition(one.conditions, names.STALLED)]) == 1
+    assert get_condition(doors.written[-1].conditions, names.RECONCILING) is None
+
+
+def test_a_turn_that_comes_to_its_end_takes_the_failure_of_one_before_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, world = staged()
+    with monkeypatch.context() as broken:
+        broken.setattr(turns, "decide", fails)
+        with pytest.raises(KeyError):
+            asyncio.run(turns.turn(world, KEY))
+    asyncio.run(turns.turn(world, KEY))
+    assert stalled(world) is None
+
+
+def test_a_failure_that_cannot_be_told_stays_the_one_that_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    doors, world = staged()
+
+    def ends_with_the_connection(seen: Seen) -> None:
+        doors.unreachable = True
+        fails(seen)
+
+    monkeypatch.setattr(turns, "decide", ends_with_the_connection)
+    with pytest.raises(KeyError):
+        asyncio.run(turns.turn(world, KEY))
+
+
+def test_what_the_api_server_answers_is_no_mistake_of_ours() -> None:
+    doors, world = staged()
+    doors.unreachable = True
+    with pytest.raises(Unreachable):
+        asyncio.run(turns.turn(world, KEY))
+    assert stalled(world) is None
+
+
+def test_what_a_policy_refuses_to_have_done_to_pods_is_said_once_and_tried_ever_less_often(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    doors, world = staged()
+    doors.refuses = (refusal(403, {"reason": "Forbidden", "message": "nobody touches pods here"}),)
+    waits = [asyncio.run(turns.turn(world, KEY)) for _ in range(7)]
+    assert waits == [15.0, 30.0, 60.0, 120.0, 240.0, 300.0, 300.0]
+    assert caplog.text.count("nobody touches pods here") == 1
+    doors.refuses = ()
+    asyncio.run(turns.turn(world, KEY))
+    doors.refuses = (refusal(403, {"reason": "Forbidden", "message": "not these either"}),)
+    assert asyncio.run(turns.turn(world, KEY)) == 15.0
+    assert "not these either" in caplog.text
