@@ -32,23 +32,29 @@ class Engine:
 
     def stream(self, model: str, prompt: str, tokens: int) -> Iterator[str]:
         """The answer, of exactly so many tokens, piece by piece. An engine that is ahead of its reader puts tokens together."""
-        body = _asked(model, prompt, tokens) | {"stream": True, "stream_options": {"include_usage": True}}
+        for choice in self._streamed("completions", _asked(model, prompt, tokens), tokens):
+            yield str(choice["text"])
+
+    def stream_chat(self, model: str, message: str, tokens: int) -> Iterator[str]:
+        """The same, by the model's chat template."""
+        for choice in self._streamed("chat/completions", _said(model, message, tokens), tokens):
+            yield str(choice["delta"].get("content") or "")
+
+    def chat(self, model: str, message: str, tokens: int) -> str:
+        """By the model's chat template."""
+        with self._post("chat/completions", _said(model, message, tokens)) as answer:
+            return str(json.load(answer)["choices"][0]["message"]["content"])
+
+    def _streamed(self, what: str, body: dict[str, Any], tokens: int) -> Iterator[Any]:
         counted = None
-        with self._post("completions", body) as answer:
+        with self._post(what, body | {"stream": True, "stream_options": {"include_usage": True}}) as answer:
             for line in answer:
                 if not line.startswith(DATA) or line.startswith(DATA + b"[DONE]"):
                     continue
                 said = json.loads(line.removeprefix(DATA))
                 counted = (said.get("usage") or {}).get("completion_tokens", counted)
-                for choice in said["choices"]:
-                    yield str(choice["text"])
+                yield from said["choices"]
         assert counted == tokens, f"{counted} tokens of {tokens}"
-
-    def chat(self, model: str, message: str, tokens: int) -> str:
-        """By the model's chat template."""
-        body = {"model": model, "messages": [{"role": "user", "content": message}], "max_tokens": tokens}
-        with self._post("chat/completions", body | {"ignore_eos": True}) as answer:
-            return str(json.load(answer)["choices"][0]["message"]["content"])
 
     def models(self) -> list[str]:
         """Names that it serves."""
@@ -82,6 +88,11 @@ class Engine:
 
 def _asked(model: str, prompt: str | list[int], tokens: int) -> dict[str, Any]:
     return {"model": model, "prompt": prompt, "max_tokens": tokens, "ignore_eos": True, "temperature": 0.0}
+
+
+def _said(model: str, message: str, tokens: int) -> dict[str, Any]:
+    asked = {"model": model, "max_tokens": tokens, "ignore_eos": True}
+    return asked | {"messages": [{"role": "user", "content": message}]}
 
 
 class Users:

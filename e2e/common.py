@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from cluster.api import Object
+from cluster.api import Object, Unanswered
 
 ROOT: Final = Path(__file__).parent.parent
 PATIENCE_SECONDS: Final = 90.0
@@ -21,13 +21,19 @@ LONG_SECONDS: Final = 600.0
 
 
 def eventually(holds: Callable[[], bool], patience: float = PATIENCE_SECONDS) -> bool:
-    """Whether it holds before patience ends; for what controllers do in their own time."""
+    """Whether it holds before patience ends; for what controllers do in their own time. An API server that does not answer is
+    asked again; where it never does, that is raised rather than told as something that does not hold."""
     deadline = time.monotonic() + patience
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
+    while True:
+        try:
+            if holds():
+                return True
+            if time.monotonic() > deadline:
+                return False
+        except Unanswered:
+            if time.monotonic() > deadline:
+                raise
         time.sleep(0.05)
-    return True
 
 
 def alive(pid: int) -> bool:

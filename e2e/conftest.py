@@ -20,6 +20,7 @@ from cluster.node import Unavailable
 from common import ROOT
 from plimsoll import names
 from real import Namespace, left_out
+from rights import beyond
 from stores import Bucket, Registry
 
 MARKERS: Final = {
@@ -42,11 +43,12 @@ def crd_file() -> Path:
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest, crd_file: Path) -> Iterator[Cluster]:
-    """With Plimsoll's CRD."""
-    with Cluster() as running:
+    """With Plimsoll's CRD. Whatever operators do there, none lacks a right."""
+    with Cluster(audit=True) as running:
         request.config.stash[CLUSTER] = running
         running.install(crd_file)
         yield running
+        assert beyond(running) == []
 
 
 @pytest.fixture(scope="session")

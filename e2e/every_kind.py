@@ -13,7 +13,8 @@ from plimsoll.kube.kinds import CHILDREN, Kind
 from turns.crashes import LARGE, SMALL, WIDE
 from turns.running import Desk
 
-ROUTED: Final = {"gateway": {"name": "public"}, "allowFrom": ["users"]}
+GATEWAY: Final = {"name": "public", "endpointPicker": {"service": "picker"}}
+ROUTED: Final = {"gateway": GATEWAY, "allowFrom": ["users"]}
 ASKED: Final[Mapping[str, dict[str, Any]]] = {
     "routed": {"topology": SMALL, "networking": ROUTED, "storage": {"weights": {"claimTemplate": {"size": "40Gi"}}}},
     "open": {"topology": SMALL, "networking": {"ingress": {"hosts": ["chat.example.com"]}}},

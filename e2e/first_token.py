@@ -61,7 +61,7 @@ def storage(folder: Path) -> Path:
 
 
 def ask(url: str) -> str:
-    """One question as anybody's client asks it, shown with its answer."""
+    """One question as anybody's client asks it, shown with its answer. OSError where none comes, or one without a token."""
     body = json.dumps(QUESTION)
     print(f"\n$ curl {url}/v1/chat/completions -H 'Content-Type: application/json' -d '{body}'", flush=True)
     request = urllib.request.Request(
@@ -71,6 +71,8 @@ def ask(url: str) -> str:
         found = json.load(answer)
     said = str(found["choices"][0]["message"]["content"])
     print(f"{said!r}, {found['usage']['completion_tokens']} tokens, from {found['model']}", flush=True)
+    if not found["usage"]["completion_tokens"]:
+        raise OSError("the answer is empty")
     return said
 
 

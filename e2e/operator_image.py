@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from cluster.images import Recipe
+from cluster.images.recipes import DEBIAN, Recipe
 from common import ROOT
 
 DOCKERFILE: Final = ROOT / "runtime" / "images" / "operator" / "Dockerfile"
@@ -23,4 +23,4 @@ def recipe(folder: Path) -> Recipe:
         ROOT / "runtime" / "plimsoll_runtime", folder / "runtime" / "plimsoll_runtime", ignore=left_out
     )
     shutil.copy(ROOT / "runtime" / "build.py", folder / "runtime")
-    return Recipe(name="operator", folder=folder)
+    return Recipe(name="operator", folder=folder, base=DEBIAN)

@@ -32,7 +32,19 @@ UID: Final = "UID-OF-THE-OWNER"
 RESOURCES: Final[Mapping[str, Mapping[str, Any]]] = {
     "chat": {"replicas": 2, "topology": {"gpuProducts": ["H100-SXM-80GB"]}},
     "wide": {"model": LARGE, "topology": WIDE},
+    "scaled": {"topology": {"gpuProducts": ["H100-SXM-80GB"]}, "scaling": {"min": 1, "max": 4}},
+    "routed": {
+        "replicas": 1,
+        "topology": {"gpuProducts": ["H100-SXM-80GB"]},
+        "networking": {
+            "gateway": {"name": "public", "hostnames": ["chat.example.com"]},
+            "allowFrom": ["users"],
+        },
+    },
+    "small": {"model": {"source": "hf://HuggingFaceTB/SmolLM2-360M-Instruct"}, "topology": {"cpu": {}}},
 }
+OTHERS: Final = "gateway-api"
+"""Optional kinds that clusters of the release have."""
 
 
 def fleet() -> Fleet:
@@ -40,6 +52,7 @@ def fleet() -> Fleet:
     pools = [
         {"name": "small", "gpuProduct": "H100-SXM-80GB", "nodes": 2, **machine},
         {"name": "wide", "gpuProduct": "H200-SXM-141GB", "nodes": 2, "rdma": True, **machine},
+        {"name": "cpu", "nodes": 2, "cpu": "64", "memory": "256Gi"},
     ]
     return fleet_of("previous", {"apiVersion": names.API_VERSION, "kind": "Fleet", "pools": pools})
 
@@ -53,7 +66,7 @@ def restore(cluster: Cluster, version: str) -> Desk:
     cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     desk = Desk(cluster, NAMESPACE)
     owners: dict[str, str] = {}
-    for body in yaml.safe_load_all((FROZEN / version / "objects.yaml").read_text()):
+    for body in _frozen(version):
         name = body["metadata"]["name"]
         if body["kind"] == names.KIND:
             status = body.pop("status")
@@ -73,12 +86,19 @@ def restore(cluster: Cluster, version: str) -> Desk:
     return desk
 
 
+def _frozen(version: str) -> Iterator[Object]:
+    """Of all files, each of which that release's own code wrote."""
+    for file in sorted((FROZEN / version).glob("objects*.yaml")):
+        yield from yaml.safe_load_all(file.read_text())
+
+
 def freeze(folder: Path) -> None:
     """Of the chart and the operator as they are."""
     folder.mkdir(parents=True)
     shutil.copytree(CHART, folder / "chart", ignore=shutil.ignore_patterns("ci", "README.md"))
     with Cluster() as cluster, cluster.fleet(fleet()), tempfile.TemporaryDirectory() as logs:
         cluster.install(ROOT / "crds" / "llmdeployments.plimsoll.dev.yaml")
+        cluster.install_others(OTHERS)
         cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         desk = Desk(cluster, NAMESPACE)
         with Operator(cluster, Path(logs)) as operator:
@@ -106,20 +126,26 @@ def _resource(body: Object) -> Object:
 def _children(desk: Desk) -> Iterator[Object]:
     """What our field manager owns of each object that a resource owns."""
     for kind in CHILDREN:
-        if kind.optional:
+        if kind.optional and kind.name != "HTTPRoute":
             continue
         for body in desk.items(f"{kind.api_version}/{kind.plural}"):
             owners = body["metadata"].get("ownerReferences") or ()
             if [one["kind"] for one in owners] != [OWNER.name]:
                 continue
-            (mine,) = (
-                one for one in body["metadata"]["managedFields"]
-                if one["manager"] == names.MANAGER_CHILDREN and not one.get("subresource")
-            )  # fmt: skip
-            kept = _part(body, mine["fieldsV1"])
-            kept["metadata"] |= {"name": body["metadata"]["name"], "namespace": NAMESPACE}
+            kept = applied({"apiVersion": kind.api_version, "kind": kind.name, **body})
             kept["metadata"]["ownerReferences"][0]["uid"] = UID
-            yield {"apiVersion": kind.api_version, "kind": kind.name, **kept}
+            yield kept
+
+
+def applied(body: Object) -> Object:
+    """Of an object what the operator said when it applied it, and nothing that others added."""
+    (mine,) = (
+        one for one in body["metadata"]["managedFields"]
+        if one["manager"] == names.MANAGER_CHILDREN and not one.get("subresource")
+    )  # fmt: skip
+    said = _part(body, mine["fieldsV1"])
+    said["metadata"] |= {key: body["metadata"][key] for key in ("name", "namespace")}
+    return {"apiVersion": body["apiVersion"], "kind": body["kind"], **said}
 
 
 def _part(value: Any, fields: Mapping[str, Any]) -> Any:

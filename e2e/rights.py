@@ -2,17 +2,58 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from chart import VALUES, objects, rendered
+from chart import NAMESPACE, RELEASE, VALUES, objects, rendered
 from cluster import Cluster
+from common import eventually
 
 Right = tuple[str, str, str]
 """Group, resource and verb."""
-GIVEN: Final = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccount", "ConfigMap")
+RULES: Final = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccount")
+GIVEN: Final = (*RULES, "ConfigMap")
+
+USER: Final = f"system:serviceaccount:{NAMESPACE}:{RELEASE}-plimsoll"
+"""Who the operators of tests are, unless a test brings its own."""
+
+
+@cache
+def shipped(cluster: Cluster, own: str = NAMESPACE) -> Path:
+    """The kubeconfig of an account with what the chart gives by default, and in `own` what it gives in the release's namespace."""
+    for each in {NAMESPACE, own}:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": each}}
+        cluster.api.apply(f"/api/v1/namespaces/{each}", body)
+    found = [one for one in objects(rendered(VALUES["default"])) if one["kind"] in RULES]
+    for one in found:
+        if one["kind"] in ("Role", "RoleBinding"):
+            one["metadata"]["namespace"] = own
+    done = cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(found))
+    assert done.returncode == 0, done.stderr
+    # The API server heeds a new binding a moment after it took it.
+    asked = (("", "nodes", "list", ""), ("coordination.k8s.io", "leases", "get", own))
+    assert eventually(lambda: all(_may(cluster, *one) for one in asked))
+    return cluster.kubeconfig_for(NAMESPACE, account_of(found))
+
+
+def _may(cluster: Cluster, group: str, resource: str, verb: str, namespace: str) -> bool:
+    what = {"group": group, "resource": resource, "verb": verb, "namespace": namespace}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": USER, "groups": ["system:serviceaccounts"], "resourceAttributes": what},
+    }
+    done = cluster.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    return bool(done["status"]["allowed"])
+
+
+def beyond(cluster: Cluster, since: int = 0) -> list[Right]:
+    """What the operators of tests asked for there without a right to it."""
+    refused = cluster.audit.forbidden(user=USER, since=since)
+    return sorted({(one.call.group, one.call.resource, one.call.verb) for one in refused})
 
 
 def installed(cluster: Cluster, values: Path, namespace: str, *more: str) -> Path:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from cluster import Cluster, ClusterFailed
 from cluster.api import ApiError, Object
+from cluster.audit import Audit
 from cluster.faults import LoseAnswer, Where
+from common import eventually
 from listening import listening
 
 MAPS: Final = "/api/v1/namespaces/default/configmaps"
@@ -46,13 +49,32 @@ def test_every_call_is_told_with_who_what_and_how_it_ended(audited: Cluster) -> 
     assert done == [("patch", "me"), ("patch", "")]
 
 
-def test_what_rights_do_not_cover_is_found_by_its_code(audited: Cluster) -> None:
+def test_what_rights_do_not_cover_is_found_by_the_servers_decision(audited: Cluster) -> None:
     since = audited.audit.mark()
     user = "system:serviceaccount:default:default"
     with pytest.raises(ApiError, match="forbidden"):
         audited.api_as("default", "default").items("/api/v1/secrets")
     (refused,) = audited.audit.entries(user=user, codes={403}, since=since)
     assert (refused.call.verb, refused.call.resource) == ("list", "secrets")
+    assert audited.audit.forbidden(user=user) == [refused]
+
+
+def test_what_a_quota_refuses_is_no_want_of_rights(audited: Cluster) -> None:
+    namespace = audited.new_namespace("full")
+    collection = f"/api/v1/namespaces/{namespace}/configmaps"
+    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"count/configmaps": "0"}}}
+    audited.api.create(f"/api/v1/namespaces/{namespace}/resourcequotas", quota)
+
+    def refused() -> bool:
+        try:
+            audited.api.create(collection, {"metadata": {"generateName": "one-"}})
+        except ApiError as error:
+            return error.status == 403 and "exceeded quota" in str(error)
+        return False
+
+    assert eventually(refused)
+    assert audited.audit.entries(Where(namespace=namespace), user="admin", codes={403})
+    assert audited.audit.forbidden(user="admin") == []
 
 
 def test_a_write_whose_answer_was_lost_is_in_the_log(audited: Cluster) -> None:
@@ -66,6 +88,6 @@ def test_a_write_whose_answer_was_lost_is_in_the_log(audited: Cluster) -> None:
     assert (done.call.verb, done.call.name, done.code) == ("create", "lost", 201)
 
 
-def test_a_cluster_that_keeps_no_log_says_how_to_get_one(cluster: Cluster) -> None:
+def test_a_cluster_that_keeps_no_log_says_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(ClusterFailed, match="audit=True"):
-        cluster.audit.entries()
+        Audit(tmp_path / "audit.log").entries()

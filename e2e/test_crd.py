@@ -117,6 +117,34 @@ def test_kubectl_lists_deployments_by_their_short_name_with_the_columns(
     assert "hf://Qwen/Qwen3-8B" in row
 
 
+def test_kubectl_lists_how_far_a_plan_was_from_its_engine_where_more_is_asked_for(
+    cluster: Cluster, namespace: str
+) -> None:
+    made = cluster.api.create(collection(namespace), minimal(namespace))
+    name = made["metadata"]["name"]
+    status = {
+        "plan": {"digest": "sha256:0", "kvTokens": 262_144, "verdict": "Fits"},
+        "accuracy": {"kvTokensMeasured": 259_000, "errorPercent": "-1.2"},
+        "engine": {"version": "0.33.0"},
+    }
+    body = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.KIND,
+        "metadata": {"name": name},
+        "status": status,
+    }
+    cluster.api.apply(
+        f"{collection(namespace)}/{name}/status", body, manager=names.MANAGER_STATUS, force=True
+    )
+    said = cluster.kubectl("get", names.SHORT_NAME, name, "-n", namespace, "-o", "wide")
+    header, row = said.stdout.splitlines()
+    told = {
+        title: row[header.index(title) :].split()[0]
+        for title in ("VERDICT", "KV TOKENS", "KV ERROR %", "ENGINE")
+    }
+    assert told == {"VERDICT": "Fits", "KV TOKENS": "262144", "KV ERROR %": "-1.2", "ENGINE": "0.33.0"}
+
+
 def test_the_scale_subresource_sets_replicas_that_applying_again_leaves_alone(
     cluster: Cluster, namespace: str
 ) -> None:

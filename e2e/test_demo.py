@@ -18,7 +18,7 @@ from cluster.binaries import Places
 from cluster.binaries.progress import Progress
 
 
-def test_the_demonstration_may_be_run_twice(
+def test_the_demonstration_may_be_run_twice_and_is_no_success_without_a_token(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("demo.NAME", f"demo-{os.getpid()}")  # not the one that a person has up
@@ -26,7 +26,10 @@ def test_the_demonstration_may_be_run_twice(
     try:
         assert demo.main(real=False) == 0
         first = capfd.readouterr()
-        assert demo.main(real=False) == 0
+        # As on a machine where neither a node nor the engine can be had.
+        monkeypatch.setattr("first_token.prepare", lambda *_: "needs root")
+        monkeypatch.setattr("first_token.by_process", lambda *_: "needs vLLM")
+        assert demo.main() == 1
         second = capfd.readouterr()
     finally:
         command(["down", "--name", demo.NAME])
@@ -37,8 +40,27 @@ def test_the_demonstration_may_be_run_twice(
         assert "llmdeployment.plimsoll.dev/chat serverside-applied" in said.out
         assert "llmdeployment.plimsoll.dev/chat condition met" in said.out
         assert "min must not be above max" in said.err
+        rows = told(said.out)
+        assert set(rows) == {("support", "chat"), ("tools", "code"), ("search", "embeddings")}
+        for ready, replicas, reason in rows.values():
+            serve, _, wanted = replicas.partition("/")
+            assert (ready, serve, reason) == ("True", wanted, "Serving")
+            assert int(wanted) > 0
         assert "FITS  support/chat" in said.out
         assert "make demo-down" in said.out
+        assert "the cluster and the operator" in said.out.rpartition("Took: ")[2]
+    assert "No real node here: needs root" in second.out
+    assert "No token of a real engine came: needs vLLM" in second.err
+
+
+def told(out: str) -> dict[tuple[str, str], tuple[str, str, str]]:
+    """What `kubectl get llm` printed of each: whether it is Ready, how many replicas of how many, and the reason."""
+    table = out.partition("$ kubectl get llm --all-namespaces\n")[2].partition("\n\n")[0]
+    rows = (line.split() for line in table.splitlines()[1:])
+    return {
+        (namespace, name): (ready, replicas, reason)
+        for namespace, name, ready, replicas, _, _, _, reason, *_ in rows
+    }
 
 
 @pytest.mark.real_node

@@ -18,7 +18,7 @@ from asking import Engine, Users
 from cluster import Cluster
 from cluster.images import VLLM_CPU, VLLM_CPU_VERSION, Recipe
 from common import eventually
-from plimsoll import names
+from plimsoll import __version__, names
 from real import Namespace
 from surroundings import dense_shapes, noise
 from turns.running import Desk, Operator
@@ -26,12 +26,8 @@ from turns.running import Desk, Operator
 pytestmark = [pytest.mark.real_node, pytest.mark.real_engine]
 
 START_SECONDS: Final = 600.0
-CONFIG: Final = {
-    "apiVersion": names.API_VERSION,
-    "kind": names.CONFIG_KIND,
-    "engines": {"versions": [{"version": VLLM_CPU_VERSION, "cpuImage": VLLM_CPU.reference}]},
-    "network": {"offline": True},
-}
+LONG_TOKENS: Final = 1000
+"""Of an answer that outlasts what proxies take to let go of a pod many times."""
 
 
 def spec(claim: str, *env: dict[str, str]) -> dict[str, Any]:
@@ -71,11 +67,26 @@ def claim(space: Namespace, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="module")
 def desk(
-    space: Namespace, supervisor_image: Recipe, tmp_path_factory: pytest.TempPathFactory
+    space: Namespace,
+    supervisor_image: Recipe,
+    bundled_image: Recipe,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Desk]:
     folder = tmp_path_factory.mktemp("operator")
+    config = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.CONFIG_KIND,
+        "engines": {
+            "versions": [
+                {"version": VLLM_CPU_VERSION, "cpuImage": bundled_image.reference, "supervisor": __version__}
+            ]
+        },
+        "registry": {"runtimeImage": supervisor_image.reference},
+        "trust": {"images": [VLLM_CPU.reference]},
+        "network": {"offline": True},
+    }
     file = folder / "admin.json"
-    file.write_text(json.dumps({**CONFIG, "registry": {"runtimeImage": supervisor_image.reference}}))
+    file.write_text(json.dumps(config))
     args = ("--standalone", f"--lease-namespace={space.name}", f"--config={file}")
     with Operator(space.cluster, folder, args=args):
         yield Desk(space.cluster, space.name)
@@ -153,13 +164,13 @@ def test_a_model_that_only_a_pod_may_read_is_planned_as_it_says_and_its_engine_h
     assert status["accuracy"]["errorPercent"] == "0.0"
     assert eventually(lambda: len(desk.pods()) == 1), "the pod that read goes"
     (pod,) = desk.pods()
-    (brought,) = pod["status"]["initContainerStatuses"]
-    assert brought["state"]["terminated"]["exitCode"] == 0
+    assert "initContainers" not in pod["spec"], "the bundled image has its supervisor"
     engine = behind(desk, serving)
     assert len(list(engine.stream("tiny", "once", 16))) > 1
+    assert len(list(engine.stream_chat("tiny", "once", 16))) > 1
 
 
-def test_a_ramp_at_a_real_engine_teaches_the_next_plan_of_its_model(
+def test_a_ramp_at_a_real_engine_teaches_the_plan_of_a_second_deployment_of_its_model(
     desk: Desk, serving: str, claim: str, tmp_path: Path
 ) -> None:
     served = desk.deployments()
@@ -182,34 +193,45 @@ def test_a_ramp_at_a_real_engine_teaches_the_next_plan_of_its_model(
     assert f"first tokens take {speed['ttft']:.2f} times" in told["message"]
 
     # As long as those that were measured; of others less would be believed.
-    asked = spec(claim)
+    asked = spec(claim) | {"replicas": 0}
     asked["workload"] |= {"inputTokens": {"p50": 128}, "outputTokens": {"p50": 8}}
+    desk.apply("second", **asked)
+    until(desk, "second", "ModelFacts", ("True", "FactsPod"))
     body = {"apiVersion": names.API_VERSION, "kind": names.KIND}
-    changed = tmp_path / "changed.json"
-    changed.write_text(
-        json.dumps({**body, "metadata": {"name": serving, "namespace": desk.namespace}, "spec": asked})
+    file = tmp_path / "second.json"
+    file.write_text(
+        json.dumps({**body, "metadata": {"name": "second", "namespace": desk.namespace}, "spec": asked})
     )
 
     def said() -> str:
-        return " ".join(plimsoll(desk, "explain", "-f", str(changed), "tpot_ms", "--context").split())
+        return " ".join(plimsoll(desk, "explain", "-f", str(file), "tpot_ms", "--context").split())
 
     # What operators of other tests have learned goes with their namespaces, some time after these tests.
     assert eventually(lambda: "performance model, learned" in said()), said()
     assert f"TPOT x {speed['tpot']:.2f}" in said()
-    assert desk.deployments() == served, "what serves is not touched"
+    assert served.items() <= desk.deployments().items(), "what serves is not touched"
+    desk.cluster.api.delete(desk.path("second"))
+    assert eventually(lambda: desk.deployments() == served), desk.deployments()
 
 
-def test_a_change_under_load_fails_no_request_of_a_real_engine(desk: Desk, serving: str, claim: str) -> None:
+def test_a_change_to_an_image_of_the_user_s_own_under_load_cuts_no_answer_however_long(
+    desk: Desk, serving: str, claim: str
+) -> None:
     (before,) = desk.deployments()
     changed = spec(claim)
-    changed["engine"]["maxSequences"] = 64
+    changed["engine"]["image"] = VLLM_CPU.reference
+    engine = behind(desk, serving)
     # So many that one of them is with the set before as long as proxies send somebody to it.
-    with Users(behind(desk, serving), "tiny", 100, count=6) as users:
+    with Users(engine, "tiny", 100, count=6) as users, Users(engine, "tiny", LONG_TOKENS, count=1) as long:
         desk.apply(serving, **changed)
         settled(desk, before)
         then = users.whole
         assert eventually(lambda: users.whole > then + 3), "the new set answers"
-    assert users.failed == []
+    assert users.failed == long.failed == []
+    assert long.whole > 0
+    (pod,) = desk.pods()
+    (brought,) = pod["status"]["initContainerStatuses"]
+    assert brought["state"]["terminated"]["exitCode"] == 0, "an image without a supervisor is brought one"
 
 
 def settled(desk: Desk, before: str) -> None:

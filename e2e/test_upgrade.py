@@ -13,11 +13,12 @@ import yaml
 
 from chart import CHART, NAMESPACE, RELEASE, helm, objects, rendered
 from cluster import Cluster
-from common import eventually
+from common import LONG_SECONDS, eventually
 from plimsoll import names
 from plimsoll.kube.kinds import CRD
-from previous import FROZEN, RESOURCES, fleet, restore, versions
+from previous import FROZEN, OTHERS, RESOURCES, fleet, restore, versions
 from previous import NAMESPACE as UPGRADED
+from rights import USER, beyond
 from turns.running import Desk, Operator
 
 CONFIG: Final = {
@@ -26,16 +27,19 @@ CONFIG: Final = {
     "budgets": [{"namespace": UPGRADED, "gpus": 256}],
 }
 """Another one than before, so that every turn looks at everything again."""
+PODS: Final = 7
+"""A replica each, but two of `chat` and one of two pods."""
 
 
 @pytest.fixture(params=versions())
 def upgraded(request: pytest.FixtureRequest) -> Iterator[tuple[Cluster, Desk]]:
     """A cluster as that release left it, its pods serving."""
     version = str(request.param)
-    with Cluster() as cluster, cluster.fleet(fleet()):
+    with Cluster(audit=True) as cluster, cluster.fleet(fleet()):
+        cluster.install_others(OTHERS)
         run(cluster, "install", str(FROZEN / version / "chart"), "--create-namespace")
         desk = restore(cluster, version)
-        assert eventually(lambda: len(serving(desk)) == len(desk.pods()) == 4)
+        assert eventually(lambda: len(serving(desk)) == len(desk.pods()) == PODS, LONG_SECONDS)
         yield cluster, desk
 
 
@@ -73,12 +77,24 @@ def _restarts(pod: dict[str, object]) -> list[object]:
 
 
 def workloads(desk: Desk) -> dict[str, object]:
-    """What makes pods: each as it was born, its template untouched."""
+    """What makes pods: each as it was born, its template untouched. And what each set was frozen as."""
     return {
-        f"{kind}/{one['metadata']['name']}": [one["metadata"]["uid"], one["spec"]["template"]]
-        for kind in ("deployments", "statefulsets")
+        f"{kind}/{one['metadata']['name']}": [
+            one["metadata"]["uid"],
+            one.get("data") or one["spec"]["template"],
+        ]
+        for kind in ("deployments", "statefulsets", "controllerrevisions")
         for one in desk.items(f"apps/v1/{kind}")
     }
+
+
+def written(cluster: Cluster, since: int) -> list[str]:
+    """By the operator, to what a resource has."""
+    return [
+        f"{one.call.verb} {one.call.resource} {one.call.name}"
+        for one in cluster.audit.writes(user=USER, since=since)
+        if one.call.resource not in ("leases", "events", f"{names.PLURAL}/status")
+    ]
 
 
 def looked_at(desk: Desk) -> dict[str, str]:
@@ -122,4 +138,15 @@ def test_an_upgrade_restarts_nothing_and_names_no_set_anew(
         assert eventually(lambda: desk.get("chat")["status"]["ready"] == "3/3"), operator.tail()
         assert workloads(desk) == sets
         assert pods.items() <= serving(desk).items()
+
+        # And it has no more to say: the next one finds all as it is to be.
+        assert operator.rests(), operator.tail()
+        since = cluster.audit.mark()
+        operator.restart()
+        turned = partial(operator.metric, "plimsoll_turns_total")
+        assert eventually(lambda: turned() >= len(RESOURCES), LONG_SECONDS), operator.tail()
+        assert operator.rests(), operator.tail()
+        assert written(cluster, since) == []
         assert operator.stop() == 0, operator.tail()
+    assert cluster.audit.writes(user=USER), "it is this user that it writes as"
+    assert beyond(cluster) == []

@@ -16,6 +16,8 @@ import urllib3
 Object = dict[str, Any]
 CONNECTIONS: Final = 16
 TIMEOUT_SECONDS: Final = 60.0
+Unanswered: Final = urllib3.exceptions.HTTPError
+"""No answer came, or not in time, as on a busy machine."""
 
 
 class ApiError(RuntimeError):
@@ -77,7 +79,7 @@ class Api:
         """Whether the server answers and calls itself ready."""
         try:
             return self._send("GET", "/readyz").status == 200
-        except urllib3.exceptions.HTTPError:
+        except Unanswered:
             return False
 
     def request(

@@ -12,6 +12,8 @@ from cluster.faults.calls import Call, Where, read_call
 from cluster.processes import ClusterFailed
 
 ANY = Where()
+FORBIDDEN = b'"authorization.k8s.io/decision":"forbid"'
+"""In an entry. A quota answers with the same code as a want of rights, and so does a namespace that ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,14 @@ class Audit:
     def writes(self, *, user: str = "", since: int = 0) -> list[Entry]:
         """Those that were done: asked for in earnest, and not refused."""
         return [one for one in self.entries(user=user, since=since) if one.call.is_write and one.code < 300]
+
+    def forbidden(self, *, user: str, since: int = 0) -> list[Entry]:
+        """What this user asked for without a right to it. Of a long log only these are taken apart."""
+        self._size()
+        with self.file.open("rb") as log:
+            log.seek(since)
+            found = [_entry(json.loads(line)) for line in log if FORBIDDEN in line and line.endswith(b"\n")]
+        return [one for one in found if one.user == user]
 
     def _size(self) -> int:
         try:

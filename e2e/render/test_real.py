@@ -62,6 +62,20 @@ SPEC: Final[dict[str, Any]] = {
             "path": "/spec/containers/0/volumeMounts/-",
             "value": '{"name": "tiny", "mountPath": "/model"}',
         },
+        # GPUs spread a group over nodes, since each pod takes those of a whole one; cores would not.
+        {
+            "op": "add",
+            "path": "/spec/affinity",
+            "value": json.dumps(
+                {
+                    "podAntiAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": [
+                            {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
+                        ]
+                    }
+                }
+            ),
+        },
     ],
 }
 ADMIN: Final[dict[str, Any]] = {
@@ -155,6 +169,7 @@ def test_a_rendered_group_serves_from_its_leader_and_comes_back_as_one_when_a_wo
         assert engine.answers(60)
         (member,) = {one["metadata"]["name"] for one in pods_of(space)} - {leader}
         before = {one["metadata"]["uid"] for one in pods_of(space)}
+        assert len({one["spec"]["nodeName"] for one in pods_of(space)}) == 2, "over nodes"
         with Users(engine, "tiny", 50, count=2) as users:
             assert eventually(lambda: users.whole > 0), users.failed
             assert users.failed == []

@@ -19,6 +19,9 @@ def main(args: list[str]) -> int:
     parser.add_argument(
         "--gpu", help="size the cache by the memory ledger on this GPU, for a model of the catalogue"
     )
+    parser.add_argument(
+        "--taken-gib", type=float, default=0.0, help="of this GPU's memory, by others (default: none)"
+    )
     parser.add_argument("--times", type=Path, metavar="FILE", help="step times as a fit wrote them, in JSON")
     parser.add_argument("--start-seconds", type=float, default=0.0, help="until it listens")
     for name, what in (("crash", "ends with 1"), ("oom", "is killed"), ("hang", "moves no token")):
@@ -32,6 +35,7 @@ def main(args: list[str]) -> int:
     fate = Fate(
         version=chosen.version,
         gpu=chosen.gpu,
+        taken_gib=chosen.taken_gib,
         times=times,
         interference=interference,
         start_s=chosen.start_seconds,

@@ -37,6 +37,11 @@ class Words:
     model: str | None
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     on: Mapping[str, bool] = field(default_factory=dict)
+    parts: frozenset[str] = frozenset()
+    """Flags of JSON values that were given in parts, of which the stand-in reads none."""
+
+    def has(self, flag: str) -> bool:
+        return flag in self.values or flag in self.parts
 
     def text(self, flag: str) -> str | None:
         found = self.values.get(flag)
@@ -59,13 +64,14 @@ def read(argv: Sequence[str], facts: EngineFacts) -> Words:
     switches: dict[str, bool] = {}
     for given in line.given:
         if given.path is not None:
-            continue  # a part of a JSON value, of which the stand-in reads none
+            continue
         if given.flag.kind is FlagKind.BOOL:
             switches[given.flag.name] = given.on
         else:
             values[given.flag.name] = given.words
     model = values.get("--model", (None,))[0] or next(iter(line.positionals), None)
-    words = Words(model=model, values=values, on=switches)
+    parts = frozenset(given.flag.name for given in line.given if given.path is not None)
+    words = Words(model=model, values=values, on=switches, parts=parts)
     _checked(words, facts)
     return words
 
@@ -150,8 +156,12 @@ def _checked(words: Words, facts: EngineFacts) -> None:
 def _problems(words: Words, facts: EngineFacts) -> Iterator[str]:
     share = words.share("--gpu-memory-utilization")
     if share is not None and not 0 < share <= 1:
-        bound = "less than or equal to 1" if share > 1 else "greater than 0"
-        yield f"gpu_memory_utilization\n  Input should be {bound} [input_value={share:g}]"
+        kind, bound = (
+            ("less_than_equal", "less than or equal to 1")
+            if share > 1
+            else ("greater_than", "greater than 0")
+        )
+        yield f"gpu_memory_utilization\n  Input should be {bound} [type={kind}, input_value={share:g}, input_type=float]"
     for flag in (
         "--max-num-seqs",
         "--max-num-batched-tokens",
@@ -160,7 +170,8 @@ def _problems(words: Words, facts: EngineFacts) -> Iterator[str]:
     ):
         value = words.number(flag)
         if value is not None and value < 1:
-            yield f"{facts.flags[flag].dest}\n  Input should be greater than or equal to 1 [input_value={value}]"
+            kind = f"[type=greater_than_equal, input_value={value}, input_type=int]"
+            yield f"{facts.flags[flag].dest}\n  Input should be greater than or equal to 1 {kind}"
     for name, given in words.values.items():
         allowed = facts.flags[name].values
         for word in given:

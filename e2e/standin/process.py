@@ -37,6 +37,8 @@ class Fate:
 
     version: str = NEWEST
     gpu: str | None = None
+    taken_gib: float = 0.0
+    """Of the GPU's memory, by others."""
     times: StepTimes = TIMES
     """Where no GPU is named."""
     interference: Interference = NONE
@@ -52,7 +54,9 @@ def run(words: Sequence[str], fate: Fate) -> int:
     """The words behind `vllm serve`; the exit code."""
     try:
         otherwise = Told(times=fate.times, interference=fate.interference)
-        told = started(words, version=fate.version, gpu=fate.gpu, otherwise=otherwise)
+        told = started(
+            words, version=fate.version, gpu=fate.gpu, otherwise=otherwise, taken_gib=fate.taken_gib
+        )
     except FlagsRefused as refused:
         if refused.code != PARSER:
             _log(f"vLLM API server version {fate.version}")

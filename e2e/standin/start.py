@@ -1,7 +1,7 @@
 """From a command line to what an engine gets: its pool out of the memory ledger, its step times out of the planner's constants.
 
-Where no GPU is named, or the model is none that the catalogue knows, the pool and the times are those that were handed in.
-A pool that does not hold one longest request ends the start with the engine's own words.
+Where no GPU is named, or the model is none that the catalogue knows, the pool and the times are those that were handed in, and
+what only a model can refuse (ranks, a context beyond its own) is taken. Memory that is too small ends the start in the engine's own words.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from plimsoll.engines.vllm import KV_WORDS
+from plimsoll.facts.architecture import Attention, LatentAttention
 from plimsoll.facts.engines import EngineFacts, engine_facts
 from plimsoll.facts.gpus import GIB, Gpu, gpu_named
 from plimsoll.facts.model import ModelFacts
@@ -31,11 +32,21 @@ ENGINE: Final = "engine"
 """The container's name in the pods that are rendered."""
 TYPICAL_TOKENS: Final = 1024
 """Lengths at which step times are made straight lines."""
+TOKEN_BYTES: Final = 128 << 10
+"""Of a token in the cache of a model that nothing is known of; only the words of a refusal have it."""
 _VERSION: Final = re.compile(r"[:@]v?(\d+\.\d+\.\d+)")
 
 
-def started(argv: Sequence[str], *, version: str = NEWEST, gpu: str | None = None, otherwise: Told) -> Told:
-    """What an engine with these words behind `vllm serve` gets; FlagsRefused where it ends instead."""
+def started(
+    argv: Sequence[str],
+    *,
+    version: str = NEWEST,
+    gpu: str | None = None,
+    otherwise: Told,
+    taken_gib: float = 0.0,
+) -> Told:
+    """What an engine with these words behind `vllm serve` gets, on a GPU that others have taken so much of; FlagsRefused where it
+    ends instead."""
     facts = engine_facts("vllm", version)
     words = read(argv, facts)
     model = _model(words.model) if gpu is not None else None
@@ -48,7 +59,8 @@ def started(argv: Sequence[str], *, version: str = NEWEST, gpu: str | None = Non
     )
     if gpu is None or model is None:
         return replace(told, limits=_limits(words, otherwise.limits))
-    return _weighed(told, words, facts, model, gpu_named(gpu))
+    _held_to(model, words)
+    return _weighed(told, words, facts, model, gpu=gpu_named(gpu), taken_gib=taken_gib)
 
 
 def told_of(pod: Mapping[str, Any], otherwise: Told, gpu: str | None = None) -> Told | None:
@@ -89,7 +101,7 @@ def _cache(words: Words) -> dict[str, str]:
     return {label: value for label, value in given.items() if value is not None}
 
 
-def _limits(words: Words, otherwise: Limits) -> Limits:
+def _limits(words: Words, otherwise: Limits, token_bytes: float = TOKEN_BYTES) -> Limits:
     """The pool as it is handed in, and what the words change of the rest."""
     block = words.number("--block-size") or otherwise.block_size
     blocks = words.number("--num-gpu-blocks-override") or otherwise.kv_tokens // block
@@ -98,7 +110,7 @@ def _limits(words: Words, otherwise: Limits) -> Limits:
     )
     longest = words.number("--max-model-len") or min(otherwise.max_model_len, blocks * block)
     if longest > blocks * block:
-        raise _too_small(longest, blocks * block)
+        raise _too_small(longest, blocks * block, token_bytes, blocks * block * token_bytes)
     return Limits(
         blocks=blocks,
         block_size=block,
@@ -112,7 +124,33 @@ def _limits(words: Words, otherwise: Limits) -> Limits:
     )
 
 
-def _weighed(told: Told, words: Words, facts: EngineFacts, model: ModelFacts, gpu: Gpu) -> Told:
+def _held_to(model: ModelFacts, words: Words) -> None:
+    """What the configuration is held to before anything is loaded."""
+    heads = max(
+        (
+            one.mixer.heads
+            for one in model.architecture.layers
+            if isinstance(one.mixer, Attention | LatentAttention)
+        ),
+        default=0,
+    )
+    ranks = words.number("--tensor-parallel-size") or 1
+    if heads % ranks:
+        raise _refused(
+            f"Total number of attention heads ({heads}) must be divisible by tensor parallel size ({ranks})."
+        )
+    asked, own = words.number("--max-model-len") or 0, model.architecture.max_positions
+    if asked > own and not words.has("--hf-overrides"):
+        raise _refused(
+            f"User-specified max_model_len ({asked}) is greater than the derived max_model_len (max_position_embeddings={own} "
+            "or model_max_length=None in model's config.json). To allow overriding this maximum, set the env var "
+            "VLLM_ALLOW_LONG_MAX_MODEL_LEN=1."
+        )
+
+
+def _weighed(
+    told: Told, words: Words, facts: EngineFacts, model: ModelFacts, *, gpu: Gpu, taken_gib: float
+) -> Told:
     layout = Layout(
         tensor=words.number("--tensor-parallel-size") or 1,
         pipeline=words.number("--pipeline-parallel-size") or 1,
@@ -122,6 +160,13 @@ def _weighed(told: Told, words: Words, facts: EngineFacts, model: ModelFacts, gp
     settings = _settings(words, facts, model, gpu)
     ledger = build_ledger(model=model, gpu=gpu, layout=layout, engine=facts, settings=settings)
     capacity = ledger.capacity
+    total, share = ledger.device_bytes / GIB, settings.utilization
+    free = total - taken_gib
+    if free < total * share:
+        raise _refused(
+            f"Free memory on device cuda:0 ({free:.2f}/{total:.2f} GiB) on startup is less than desired GPU memory utilization "
+            f"({share:g}, {total * share:.2f} GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes."
+        )
     if capacity is None or ledger.verdict is Verdict.DOES_NOT_FIT:
         raise _no_room(ledger, settings)
     base = Limits(
@@ -132,7 +177,7 @@ def _weighed(told: Told, words: Words, facts: EngineFacts, model: ModelFacts, gp
         max_model_len=settings.max_model_len,
         prefix_caching=settings.prefix_caching,
     )
-    limits = _limits(words, base)
+    limits = _limits(words, base, capacity.bytes_per_token)
     replica = Replica.of(
         model=model,
         gpu=gpu,
@@ -167,26 +212,21 @@ def _settings(words: Words, facts: EngineFacts, model: ModelFacts, gpu: Gpu) -> 
 
 def _no_room(ledger: Ledger, settings: EngineSettings) -> FlagsRefused:
     if ledger.left.mid <= 0 or ledger.capacity is None:
-        return FlagsRefused(
-            "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when "
-            "initializing the engine.\n",
-            CONFIGURATION,
+        return _refused(
+            "No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine."
         )
-    each = ledger.capacity.bytes_per_token
-    return FlagsRefused(
-        f"ValueError: To serve at least one request with the models's max seq len ({settings.max_model_len}), "
-        f"({settings.max_model_len * each / GIB:.2f} GiB KV cache is needed, which is larger than the available KV cache "
-        f"memory ({ledger.left.mid / GIB:.2f} GiB). Based on the available memory, the estimated maximum model length is "
-        f"{int(ledger.capacity.tokens.mid)}. Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when "
-        "initializing the engine.\n",
-        CONFIGURATION,
+    held = ledger.capacity
+    return _too_small(settings.max_model_len, int(held.tokens.mid), held.bytes_per_token, ledger.left.mid)
+
+
+def _too_small(longest: int, tokens: int, token_bytes: float, there: float) -> FlagsRefused:
+    return _refused(
+        f"To serve at least one request with the model's max seq len ({longest}), ({longest * token_bytes / GIB:.2f} GiB KV cache "
+        f"is needed, which is larger than the available KV cache memory ({there / GIB:.2f} GiB). Based on the available memory, "
+        f"the estimated maximum model length is {tokens}. Try increasing `gpu_memory_utilization` or decreasing `max_model_len` "
+        "when initializing the engine."
     )
 
 
-def _too_small(longest: int, tokens: int) -> FlagsRefused:
-    return FlagsRefused(
-        f"ValueError: The model's max seq len ({longest}) is larger than the maximum number of tokens that can be stored "
-        f"in KV cache ({tokens}). Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing "
-        "the engine.\n",
-        CONFIGURATION,
-    )
+def _refused(said: str) -> FlagsRefused:
+    return FlagsRefused(f"ValueError: {said}\n", CONFIGURATION)

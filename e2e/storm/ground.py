@@ -17,6 +17,7 @@ from cluster.faults.rules import ANY, Fault, Rule
 from cluster.fleet import Fleet, fleet_of
 from plimsoll import names
 from plimsoll_runtime.model import Model, told
+from rights import shipped
 from storm.steps import Spec, Step, Story
 from turns.running import Desk, Operator
 from turns.test_facts_pods import CONFIG
@@ -81,7 +82,8 @@ class Ground:
         file.write_text(json.dumps(said))
         self.config_file = str(file)
         lease = f"--lease-namespace={self.desk.namespace}" if self._leased else "--standalone"
-        through = self._proxy.kubeconfig(self.cluster.kubeconfig)
+        own = (self.desk.namespace,) if self._leased else ()
+        through = self._proxy.kubeconfig(shipped(self.cluster, *own))
         operator = Operator(self.cluster, folder, kubeconfig=through, args=(lease, f"--config={file}"))
         operator.start()
         self.operators.append(operator)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cluster import Cluster
+from rights import beyond
 from storm.ground import ground
 from storm.judging import gone, healed, judged, rendered, rests
 from storm.steps import Story
@@ -26,7 +27,7 @@ class Outcome:
 
 
 def play(cluster: Cluster, story: Story) -> Outcome:
-    began = time.monotonic()
+    began, since = time.monotonic(), cluster.audit.mark()
     with tempfile.TemporaryDirectory(prefix="storm-") as name, ground(cluster, Path(name), story) as place:
         folder, faults, at = Path(name), list[str](), 0
         for at, burst in enumerate((*story.bursts, ())):
@@ -39,6 +40,7 @@ def play(cluster: Cluster, story: Story) -> Outcome:
             faults = rests(place) or judged(place)
             if last and not faults:
                 faults = [*healed(place, tight=story.tight), *rendered(place, folder)] or gone(place)
+            faults += [f"the operator has no right to {right}" for right in beyond(cluster, since)]
             if faults:
                 break
         log = place.log() if faults else ""

@@ -13,6 +13,7 @@ import pytest
 from cluster import Cluster
 from cluster.fleet import read_fleet
 from plimsoll import names
+from rights import beyond
 from turns.crashes import laboratory
 from turns.running import Desk, Operator
 
@@ -44,9 +45,11 @@ def desk(
 
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Cluster]:
-    """A cluster of its own for tests that end, disturb or double the operator; each brings the operators that it needs."""
+    """A cluster of its own for tests that end, disturb or double the operator; each brings the operators that it needs, and none of
+    them lacks a right."""
     with laboratory() as running:
         yield running
+        assert beyond(running) == []
 
 
 @pytest.fixture

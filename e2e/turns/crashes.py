@@ -22,6 +22,7 @@ from cluster.faults import WRITES, Answer, Rule, Where
 from cluster.fleet import Fleet, fleet_of
 from common import ROOT
 from plimsoll import names
+from rights import shipped
 from turns.running import Desk, Operator
 
 SMALL: Final = {"gpuProducts": ["H100-SXM-80GB"]}
@@ -101,7 +102,7 @@ def matrix(
         for writes in range(0, count, every)
     ]
     with cluster.proxy() as proxy:
-        through = proxy.kubeconfig(cluster.kubeconfig)
+        through = proxy.kubeconfig(shipped(cluster))
         with Operator(cluster, folder, kubeconfig=through) as operator:
             _prepare(points, operator)
             for point in points:

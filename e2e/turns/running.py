@@ -14,25 +14,29 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from chart import NAMESPACE
 from cluster import Cluster
 from cluster.api import Object
 from cluster.processes import free_port
 from common import PATIENCE_SECONDS, ROOT, eventually
 from plimsoll import names
+from rights import shipped
 
 RESOURCES: Final = f"/apis/{names.API_VERSION}"
 SMALL: Final = "hf://Qwen/Qwen3-8B"
 READS: Final = ("get", "list")
+OWN: Final = "--lease-namespace="
 AGAIN: Final = ("Unreachable", "Silent", "409", "429", "503", "504")
 
 
 class Operator:
-    """`python -m plimsoll` for the time of a `with`."""
+    """`python -m plimsoll` for the time of a `with`, with the rights that the chart gives it unless others are brought."""
 
     def __init__(
         self, cluster: Cluster, folder: Path, *, kubeconfig: Path | None = None, args: tuple[str, ...] = ()
     ):
-        self._kubeconfig = kubeconfig or cluster.kubeconfig
+        own = next((one.removeprefix(OWN) for one in args if one.startswith(OWN)), NAMESPACE)
+        self._kubeconfig = kubeconfig or shipped(cluster, own)
         self._args = args
         self.log = folder / "operator.log"
         self.port = free_port()

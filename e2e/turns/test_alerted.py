@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import urllib.request
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,11 +14,15 @@ import yaml
 from cluster.metrics import MetricsServer, Prometheus, Target, Webhook
 from cluster.processes import free_port
 from common import ROOT, eventually
+from plimsoll import names
 from plimsoll.kube.certificates import made
+from turns.own_pages import FULL, SCALED, near
 from turns.running import Desk, Operator
 
 RULES = ROOT / "charts" / "plimsoll" / "files" / "rules.yaml"
 TOKEN = "a-token-of-some-length"
+SELDOM_S = 120
+ALERTS = 4
 
 
 def at_once() -> dict[str, object]:
@@ -34,24 +40,21 @@ def results(operator: Operator) -> dict[str, int]:
     return {result: int(count) for result, count in found}
 
 
+def hearing(folder: Path) -> tuple[tuple[str, ...], Webhook]:
+    """Arguments by which an operator hears alerts, and where they go."""
+    pair, authority = made(["127.0.0.1"], datetime.now(UTC))  # noqa: TID251 - the handshake looks at the clock
+    texts = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority, "token": TOKEN}
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    port = free_port()
+    hears = (f"--alerts-port={port}", f"--alerts-certificate={folder}", f"--alerts-token={folder / 'token'}")
+    return hears, Webhook(url=f"https://127.0.0.1:{port}/alerts", token=TOKEN, ca_file=folder / "ca.crt")
+
+
 def test_an_alert_of_a_full_pool_makes_the_operator_look_at_that_deployment(
     place: Desk, tmp_path: Path
 ) -> None:
-    pair, authority = made(["127.0.0.1"], datetime.now(UTC))  # noqa: TID251 - the handshake looks at the clock
-    for name, text in {
-        "tls.crt": pair.certificate,
-        "tls.key": pair.key,
-        "ca.crt": authority,
-        "token": TOKEN,
-    }.items():
-        (tmp_path / name).write_text(text)
-    port = free_port()
-    hears = (
-        f"--alerts-port={port}",
-        f"--alerts-certificate={tmp_path}",
-        f"--alerts-token={tmp_path / 'token'}",
-    )
-    webhook = Webhook(url=f"https://127.0.0.1:{port}/alerts", token=TOKEN, ca_file=tmp_path / "ca.crt")
+    hears, webhook = hearing(tmp_path)
     with (
         Operator(place.cluster, tmp_path, args=("--standalone", *hears)) as operator,
         MetricsServer() as server,
@@ -83,3 +86,35 @@ def test_an_alert_of_a_full_pool_makes_the_operator_look_at_that_deployment(
                 [{"labels": {"alertname": "Other", "namespace": place.namespace, "llm": "none"}}]
             )
             assert eventually(lambda: results(operator).get("unknown", 0) >= 1)
+
+
+def test_an_alert_brings_the_next_look_at_metrics_and_what_it_finds_is_done(
+    place: Desk, tmp_path: Path
+) -> None:
+    hears, webhook = hearing(tmp_path)
+    file = tmp_path / "admin.json"
+    said = {"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND}
+    # Longer than anybody waits here: whatever is seen to be done was looked at because somebody alerted.
+    file.write_text(json.dumps({**said, "control": {"intervalSeconds": SELDOM_S}}))
+    told = ("--standalone", f"--config={file}", "--log-level=debug", *hears)
+
+    def alerting(name: str) -> Iterator[None]:
+        """Each is one that was not heard before. One is enough where the machine does not rest while the operator looks."""
+        for number in range(ALERTS):
+            labels = {"alertname": f"{name}{number}", "namespace": place.namespace, "llm": "chat"}
+            alertmanager.raise_alerts([{"labels": labels}])
+            yield
+
+    with (
+        near(place) as (traffic, _),
+        Operator(place.cluster, tmp_path, args=told) as operator,
+        Prometheus(webhook=webhook) as alertmanager,
+    ):
+        traffic.inflight = FULL
+        place.apply(**SCALED)
+        assert place.says("Ready", "True", "Serving")
+        # The first look finds samples, the next one what came since: from two of them a load is known.
+        assert any(place.says("MetricsAvailable", "True", "Fresh") for _ in alerting("Queue"))
+        assert any(eventually(lambda: sum(place.deployments().values()) == 4) for _ in alerting("Full"))
+        assert eventually(lambda: bool(place.get()["status"].get("scalingHistory")))
+        assert eventually(lambda: results(operator).get("woke", 0) >= 2)

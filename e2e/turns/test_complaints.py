@@ -13,13 +13,14 @@ import time
 import pytest
 
 from cluster.api import Object
-from common import ROOT, eventually
+from common import LONG_SECONDS, ROOT, eventually, is_ready
 from plimsoll import names
 from turns.crashes import DIES
 from turns.draining import drained
 from turns.running import Desk, Operator
 
-SLOW = {"e2e.plimsoll.dev/starts-after": "20s"}
+STARTS_AFTER = "e2e.plimsoll.dev/starts-after"
+SLOW = {STARTS_AFTER: "20s"}
 STRANGE = "strange-shape"
 ROUTES = "gateway.networking.k8s.io/v1/httproutes"
 POOLS = "inference.networking.k8s.io/v1/inferencepools"
@@ -39,11 +40,11 @@ def stays(holds: object, seconds: float = 5.0) -> bool:
 
 def test_tensor_greater_than_the_gpus_of_a_node_never_creates_a_second_pod(desk: Desk) -> None:
     desk.apply(model=LARGE, topology={"tensor": 16})
-    assert eventually(lambda: "True" in (desk.condition("Ready")[0], desk.condition("Stalled")[0]))
-    if desk.condition("Ready")[0] == "True":
-        assert len(desk.pods()) == 2
-    else:
-        assert "topology.tensor" in desk.message("Stalled") or "node" in desk.message("Stalled")
+    assert desk.says("Stalled", "True", "DoesNotFit")
+    told = desk.message("Stalled")
+    assert told.startswith("topology: no layout fits these devices")
+    assert "16 tensor ranks are more than the 8 GPUs of a node" in told
+    assert (desk.children(), desk.pods()) == ({}, []), "not even the first pod"
 
 
 def test_a_model_over_two_nodes_never_starts_its_workers(desk: Desk) -> None:
@@ -83,7 +84,7 @@ def test_ready_true_during_a_crash_loop(desk: Desk) -> None:
 def test_ready_waits_for_a_gateway_that_has_accepted_long_ago(operator: Operator, desk: Desk) -> None:
     """KServe 6072: a pool was accepted by another way in than a Gateway, and Ready went on waiting for one."""
     desk.cluster.install_others("gateway-api", "inferencepool")
-    desk.apply(networking={"gateway": {"name": "front"}})
+    desk.apply(networking={"gateway": {"name": "front", "endpointPicker": {"service": "picker"}}})
     assert desk.says("Ready", "True", "Serving"), "nobody accepts anything here"
     assert eventually(lambda: bool(desk.items(POOLS) and desk.items(ROUTES)))
     accepted = {
@@ -154,7 +155,7 @@ def test_reverting_mid_rollout_deletes_the_serving_generation(desk: Desk) -> Non
     assert desk.says("Ready", "True", "Serving")
     (old,) = desk.deployments()
     serving = {one["metadata"]["uid"] for one in desk.pods()}
-    desk.apply(podAnnotations={"e2e.plimsoll.dev/starts-after": "1m"})
+    desk.apply(podAnnotations={STARTS_AFTER: "1m"})
     assert desk.says("Ready", "False", "RollingOut")
     desk.apply()
     assert desk.says("Ready", "True", "Serving")
@@ -192,11 +193,15 @@ def test_the_old_pod_is_gone_and_nothing_comes_after_it(desk: Desk) -> None:
 def test_new_pods_are_duplicated_during_a_rollout(desk: Desk) -> None:
     desk.apply(replicas=2)
     assert desk.says("Ready", "True", "Serving")
-    most = 0
+    seen: list[int] = []
+
+    def moved() -> bool:
+        seen.append(len(desk.pods()))
+        return desk.condition("Progressing")[1] == "RolledOut"
+
     desk.apply(replicas=2, workload={"contextTokens": 8192})
-    while desk.condition("Progressing")[1] != "RolledOut":
-        most = max(most, len(desk.pods()))
-    assert most <= 3, "two, and one more while they move"
+    assert eventually(moved, LONG_SECONDS)
+    assert max(seen) <= 3, "two, and one more while they move"
     assert desk.says("Ready", "True", "Serving")
 
 
@@ -231,27 +236,56 @@ def test_an_edit_of_the_topology_does_not_reach_the_pods(desk: Desk) -> None:
     )
 
 
-def test_a_rollout_trusts_old_pods_that_were_preempted(desk: Desk) -> None:
+def test_a_rollout_trusts_old_pods_that_were_preempted(operator: Operator, desk: Desk) -> None:
     desk.apply()
     assert desk.says("Ready", "True", "Serving")
-    desk.apply(podAnnotations={"e2e.plimsoll.dev/starts-after": "20s"})
+    (old,) = desk.pods()
+    pods = f"/api/v1/namespaces/{desk.namespace}/pods"
+
+    def of(*, old_set: bool) -> list[Object]:
+        """Without the one that is preempted."""
+        return [
+            one
+            for one in desk.pods()
+            if (one["metadata"]["labels"][names.LABEL_SET] == old["metadata"]["labels"][names.LABEL_SET])
+            == old_set
+            and one["metadata"]["uid"] != old["metadata"]["uid"]
+        ]
+
+    desk.apply(podAnnotations={STARTS_AFTER: "1h"})
+    assert eventually(lambda: len(desk.pods()) == 2)
     assert desk.says("Ready", "False", "RollingOut")
-    old = min(desk.pods(), key=lambda one: str(one["metadata"]["creationTimestamp"]))
-    desk.cluster.api.delete(
-        f"/api/v1/namespaces/{desk.namespace}/pods/{old['metadata']['name']}?gracePeriodSeconds=0"
-    )
+    desk.cluster.api.delete(f"{pods}/{old['metadata']['name']}?gracePeriodSeconds=0")
+    assert eventually(lambda: [is_ready(one) for one in of(old_set=True)] == [True])
+    assert operator.rests()
+    assert desk.condition("Ready") == ("False", "RollingOut")
+    assert desk.get()["status"]["ready"] == "0/1", "one that answers is of a set that goes"
+    (new,) = of(old_set=False)
+    now = {"metadata": {"annotations": {STARTS_AFTER: "1s"}}}
+    desk.cluster.api.patch(f"{pods}/{new['metadata']['name']}", now)
     assert desk.says("Ready", "True", "Serving")
     assert desk.get()["status"]["ready"] == "1/1"
+    assert eventually(lambda: [one["metadata"]["uid"] for one in desk.pods()] == [new["metadata"]["uid"]])
 
 
 def test_argo_shows_a_diff_for_ever(operator: Operator, desk: Desk) -> None:
-    """Ten server-side applies of the same manifest: nothing is written, and nothing in the spec is another one."""
-    desk.apply(replicas=1, workload={"contextTokens": 8192})
+    """The same manifest ten times by the server's apply, and ten by the client's, which leaves an annotation of its own: nothing is
+    written, nothing in the spec is another one, and a diff finds nothing."""
+    made = desk.apply(replicas=1, workload={"contextTokens": 8192})
     assert desk.says("Ready", "True", "Serving")
     assert operator.rests()
     before, children, writes = desk.get(), desk.children(), operator.writes()
     for _ in range(10):
         desk.apply(replicas=1, workload={"contextTokens": 8192})
+    where = {"name": "chat", "namespace": desk.namespace}
+    manifest = json.dumps({**{key: made[key] for key in ("apiVersion", "kind", "spec")}, "metadata": where})
+    for verb in (*["apply"] * 10, "diff"):
+        done = desk.cluster.kubectl(verb, "-f", "-", input=manifest)
+        assert done.returncode == 0, (
+            verb,
+            done.stdout,
+            done.stderr,
+        )  # a diff that finds something ends with 1
     assert stays(lambda: operator.writes() == writes, 3)
     after = desk.get()
     assert (after["spec"], after["status"], desk.children()) == (before["spec"], before["status"], children)
@@ -261,7 +295,7 @@ def test_argo_shows_a_diff_for_ever(operator: Operator, desk: Desk) -> None:
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_a_node_that_is_drained_hangs_or_takes_all_replicas_at_once(desk: Desk, replicas: int) -> None:
-    desk.apply(replicas=replicas, podAnnotations={"e2e.plimsoll.dev/starts-after": "1s"})
+    desk.apply(replicas=replicas, podAnnotations={STARTS_AFTER: "1s"})
     assert desk.says("Ready", "True", "Serving")
     budget = desk.items("policy/v1/poddisruptionbudgets")[0]["spec"]
     assert (budget["minAvailable"], budget["unhealthyPodEvictionPolicy"]) == (replicas, "AlwaysAllow")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from cluster.api import Object
-from common import eventually
+from common import LONG_SECONDS, eventually
 from turns.crashes import DIES
 from turns.running import Desk
 
@@ -145,6 +145,35 @@ def test_an_autoscaler_is_told_what_to_set_and_then_scales(desk: Desk) -> None:
     assert eventually(lambda: desk.condition("ScalingLimited") == ("", ""))
     # Its own minimum needs no metrics.
     assert eventually(lambda: desk.get()["status"].get("ready") == "2/2")
+
+
+def test_a_scaled_object_is_told_what_to_set_once_its_kind_is_served(desk: Desk) -> None:
+    """As written by hand; nobody else reads it here, so that nothing scales."""
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    desk.cluster.install_others("keda")
+    target = {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "LLMDeployment", "name": "chat"}
+    trigger = {
+        "type": "prometheus",
+        "metadata": {"serverAddress": "http://p", "query": "q", "threshold": "5"},
+    }
+    written = {"kind": "ScaledObject", "apiVersion": "keda.sh/v1alpha1", "metadata": {"name": "load"}}
+    put(
+        desk,
+        "keda.sh/v1alpha1/scaledobjects",
+        {**written, "spec": {"scaleTargetRef": target, "triggers": [trigger]}},
+    )
+    assert desk.says("ScalingLimited", "True", "SetReplicas", patience=LONG_SECONDS)
+    assert desk.message("ScalingLimited").startswith(
+        "ScaledObject load scales this resource, which works only while spec.replicas is set: set it once, e.g. to the "
+        "number that runs now (1)"
+    )
+    assert "SetReplicas" in [one["reason"] for one in doctor(desk)[1]]
+    desk.apply(replicas=1)
+    assert desk.says("Ready", "True", "Serving"), (
+        "of the spec as it is now, so that no other condition is of before"
+    )
+    assert desk.condition("ScalingLimited") == desk.condition("AutoscalerConflict") == ("", "")
 
 
 def test_two_autoscalers_and_one_below_are_a_conflict_until_they_are_gone(desk: Desk) -> None:

@@ -51,6 +51,7 @@ def test_a_leaderworkerset_is_made_where_it_is_asked_for(lab: Cluster, place: De
         assert eventually(lambda: len(lab.api.items(path)) == 1)
         (made,) = lab.api.items(path)
         assert (made["spec"]["replicas"], made["spec"]["leaderWorkerTemplate"]["size"]) == (2, 2)
+        assert made["spec"]["leaderWorkerTemplate"]["restartPolicy"] == "None"
         assert place.items("apps/v1/statefulsets") == []
         assert eventually(lambda: place.condition("Ready")[0] == "False")
         place.apply(model=LARGE, topology={**WIDE, "groups": "LeaderWorkerSet"}, replicas=1)
@@ -100,12 +101,18 @@ def half_a_group(place: Desk, made: Object) -> str:
             for pod in place.pods()
         )
 
-    while True:
-        leader = group(place, made)
+    leaders: list[str] = []
+
+    def half() -> bool:
+        leaders[:] = [group(place, made)]
         assert eventually(decided, LONG_SECONDS)
-        if not all(pod["spec"].get("nodeName") for pod in place.pods()):
-            return leader
-        none_left(place)
+        whole = all(pod["spec"].get("nodeName") for pod in place.pods())
+        if whole:
+            none_left(place)
+        return not whole
+
+    assert eventually(half, LONG_SECONDS), "nodes that are cordoned took both each time"
+    return leaders[0]
 
 
 def none_left(place: Desk) -> None:

@@ -21,7 +21,7 @@ from cluster.metrics import promtool
 from common import LONG_SECONDS, PATIENCE_SECONDS, eventually
 from plimsoll import names
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
-from tests.render.hostile import MARK, PAYLOADS, text_at, texts, with_text
+from tests.render.hostile import MARK, NESTED, PAYLOADS, text_at, texts, with_text
 from tests.render.hostile import Path as Step
 from turns.running import SMALL, Desk, Operator
 
@@ -46,6 +46,15 @@ JUDGED: Final[dict[str, Any]] = {
     "scheduling": {"queue": MARK, "schedulerName": MARK, "serviceAccount": MARK},
 }  # fmt: skip
 """Texts about which the operator has something to say before it renders any."""
+READ: Final[dict[str, dict[str, Any]]] = {
+    "patched": {"podPatches": [{"op": "add", "path": "/metadata/annotations/patched", "value": MARK}]},
+    "listed": {"podPatches": [{"op": "add", "path": "/spec/containers/0/env", "value": MARK}]},
+    "compared": {"podPatches": [{"op": "test", "path": "/spec/containers", "value": MARK}]},
+    "argued": {"engine": {"extraArgs": [f"--hf-overrides={MARK}", "--compilation-config", MARK]}},
+    "described": {"model": {"source": SMALL, "architecture": {"config": MARK}}},
+    "templated": {"chatTemplate": {"inline": MARK}},
+}
+"""Texts that are read as JSON, or as a template."""
 LONGER_THAN_A_RETRY: Final = 20.0
 BENIGN: Final = ("plain", "edited", "scaled")
 
@@ -65,6 +74,16 @@ def hostile() -> Iterator[tuple[str, Object]]:
                     all_at_once = changed(all_at_once, place, payload)
             yield f"{part}-{kind}", taken.to_dict()
             yield f"all-{part}-{kind}", all_at_once.to_dict()
+    yield from nested()
+
+
+def nested() -> Iterator[tuple[str, Object]]:
+    """A spec for each JSON of many levels and members in each place where it would be gone down."""
+    for place, said in READ.items():
+        for kind, payload in NESTED.items():
+            whole = json.dumps({"model": {"source": SMALL}, "replicas": 0, **said})
+            name = f"{place}-{kind.replace(' ', '-')}"
+            yield name, json.loads(whole.replace(MARK, json.dumps(payload)[1:-1]))
 
 
 def changed(spec: LLMDeploymentSpec, place: Step, payload: str) -> LLMDeploymentSpec:
@@ -74,8 +93,12 @@ def changed(spec: LLMDeploymentSpec, place: Step, payload: str) -> LLMDeployment
 
 
 def is_valid(spec: LLMDeploymentSpec) -> bool:
+    return is_valid_as_said(spec.to_dict())
+
+
+def is_valid_as_said(spec: Object) -> bool:
     try:
-        LLMDeploymentSpec.model_validate(spec.to_dict())
+        LLMDeploymentSpec.model_validate(spec)
     except ValidationError:
         return False
     return True
@@ -133,9 +156,11 @@ def test_hostile_resources_are_refused_or_told_and_their_neighbours_serve_on(
             assert desk.says("Ready", "True", "Serving", name, patience=LONG_SECONDS)
         before = {one["metadata"]["uid"]: label_of(one) for one in desk.pods()}
         there = accepted(desk)
-        assert len(PAYLOADS) < len(there) < 3 * len(PAYLOADS), (
+        deep = {name for name, _ in nested()}
+        assert len(PAYLOADS) < len(there - deep) < 3 * len(PAYLOADS), (
             "most of what is everywhere is refused, and no more"
         )
+        assert {name for name, spec in nested() if is_valid_as_said(spec)} <= there
         desk.apply("scaled", replicas=2)
         desk.apply("edited", workload={"contextTokens": 8192})
         assert eventually(lambda: untold(desk, there) == [], LONG_SECONDS), untold(desk, there)

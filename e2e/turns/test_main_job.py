@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from common import eventually
+from common import LONG_SECONDS, eventually
+from plimsoll import names
 from turns.running import Desk, Operator
 
 
@@ -115,6 +118,39 @@ def test_an_edit_of_the_model_moves_the_replicas_and_leaves_nothing_behind(desk:
     assert eventually(lambda: len(desk.deployments()) == 1 and old not in desk.deployments())
     assert len(desk.items("apps/v1/controllerrevisions")) == 1
     assert eventually(lambda: len(desk.pods()) == 2)
+
+
+def test_a_canary_stands_at_each_of_its_steps_until_that_was_watched_for_long_enough(desk: Desk) -> None:
+    def tried(hold_seconds: int) -> None:
+        canary = {"percents": [25, 50], "holdSeconds": hold_seconds}
+        rollout = {"strategy": "surge", "maxSurge": 1, "canary": canary}
+        desk.apply(replicas=4, workload={"contextTokens": 8192}, rollout=rollout)
+
+    def stands(new: int) -> bool:
+        states = {one["state"]: (one["replicas"], one["ready"]) for one in desk.get()["status"]["sets"]}
+        pods = Counter(one["metadata"]["labels"][names.LABEL_SET] == old for one in desk.pods())
+        return (
+            states == {"Canary": (new, new), "Draining": (4 - new, 4 - new)}
+            and desk.condition("Progressing")[1] == "Canary"
+            and f"{new} of {new} canary replicas serve, {4 - new} on the old set"
+            in desk.message("Progressing")
+            and pods == {False: new, True: 4 - new}
+        )
+
+    desk.apply(replicas=4)
+    assert desk.says("Ready", "True", "Serving", patience=LONG_SECONDS)
+    (whole,) = desk.items("apps/v1/deployments")
+    old = whole["metadata"]["labels"][names.LABEL_SET]
+    tried(hold_seconds=86400)
+    assert eventually(lambda: stands(1), LONG_SECONDS), desk.get()["status"]
+    tried(
+        hold_seconds=45
+    )  # since it stands there, and then for as long at the next one, which is long enough to be seen
+    assert eventually(lambda: stands(2), LONG_SECONDS), desk.get()["status"]
+    tried(hold_seconds=1)
+    assert eventually(lambda: desk.condition("Progressing")[1] == "RolledOut", LONG_SECONDS)
+    assert eventually(lambda: list(desk.deployments().values()) == [4], LONG_SECONDS)
+    assert whole["metadata"]["name"] not in desk.deployments()
 
 
 def test_a_new_set_that_dies_is_rolled_back_with_the_reason(desk: Desk) -> None:

@@ -15,12 +15,14 @@ from typing import Final
 import pytest
 
 from cluster import Cluster
-from cluster.faults import WRITES, Answer, FaultProxy, Hang, Refuse, Where
+from cluster.faults import WRITES, Answer, FaultProxy, Hang, LoseEvents, Refuse, Where
 from cluster.faults.rules import Fault
 from common import LONG_SECONDS, eventually
 from plimsoll import names
+from rights import shipped
 from turns.crashes import SMALL
 from turns.running import Desk, Operator
+from turns.test_metrics import page
 
 ONE_OF_EACH: Final = (
     "apps/v1/deployments", "apps/v1/controllerrevisions", "v1/services", "v1/configmaps", "v1/serviceaccounts",
@@ -33,7 +35,7 @@ def through(cluster: Cluster, folder: Path) -> Iterator[tuple[Operator, FaultPro
     """An operator that sees the cluster through a proxy."""
     with (
         cluster.proxy() as proxy,
-        Operator(cluster, folder, kubeconfig=proxy.kubeconfig(cluster.kubeconfig)) as running,
+        Operator(cluster, folder, kubeconfig=proxy.kubeconfig(shipped(cluster))) as running,
     ):
         yield running, proxy
 
@@ -123,6 +125,37 @@ def _is_of(name: str, made: str) -> bool:
     return child == name or child.startswith(f"{name}-")
 
 
+def test_what_no_watch_ever_tells_of_resources_is_found_by_looking(
+    lab: Cluster, place: Desk, tmp_path: Path
+) -> None:
+    """Of three of them no event arrives any more, on watches that go on: of one that is edited, one that is made, one that goes."""
+    with through(lab, tmp_path) as (operator, proxy):
+        for name in ("edited", "gone"):
+            place.apply(name, topology=SMALL)
+        for name in ("edited", "gone"):
+            assert place.says("Ready", "True", "Serving", name, patience=LONG_SECONDS)
+        assert operator.rests()
+        with ExitStack() as stack:
+            resources = Where(resources={names.PLURAL})
+            rules = [
+                stack.enter_context(proxy.add(LoseEvents(name=name), resources))
+                for name in ("edited", "made", "gone")
+            ]
+            place.apply("edited", topology=SMALL, replicas=2)
+            place.apply("made", topology=SMALL)
+            lab.api.delete(place.path("gone"))
+
+            def good() -> bool:
+                served = is_over(place, "edited", 2) and is_over(place, "made", 1)
+                return served and 'llm="gone"' not in page(operator)
+
+            assert eventually(good, LONG_SECONDS), operator.tail()
+            assert all(rule.hits for rule in rules)
+        wanted = {"edited": 2, "made": 1}
+        assert eventually(lambda: left(place, wanted) == [], LONG_SECONDS), left(place, wanted)
+        assert "a change was never told" in operator.log.read_text()
+
+
 @pytest.mark.parametrize(
     "disturb",
     [
@@ -184,7 +217,7 @@ def test_who_is_asked_to_end_in_the_midst_of_turns_while_no_call_is_answered_end
 def test_of_two_operators_one_acts_and_the_other_takes_over_when_it_is_killed(
     lab: Cluster, place: Desk, tmp_path: Path
 ) -> None:
-    args = ("--lease-namespace", "default")
+    args = ("--lease-namespace=default",)
     folders = [tmp_path / name for name in ("first", "second")]
     for folder in folders:
         folder.mkdir()

@@ -1,24 +1,22 @@
-"""A way in that the cluster knows no kind for is said, and made when it does; and what `plimsoll render` says of such a cluster."""
+"""A way in that the cluster knows no kind for is said, and made when it does."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import yaml
-
 from cluster import Cluster
-from cluster.api import Object
-from common import eventually
-from plimsoll import names
-from plimsoll.kube.kinds import CHILDREN
-from turns.crashes import LARGE, SMALL, WIDE
+from common import LONG_SECONDS, eventually
+from turns.crashes import SMALL
 from turns.running import Desk, Operator
 
 ROUTES = "gateway.networking.k8s.io/v1/httproutes"
+POOLS = "inference.networking.k8s.io/v1/inferencepools"
+PICKER = {"service": "picker", "failureMode": "FailOpen"}
+PICKED = {
+    "endpointPickerRef": {
+        "group": "", "kind": "Service", "name": "picker", "port": {"number": 9002}, "failureMode": "FailOpen"
+    }
+}  # fmt: skip
 
 
 def test_a_route_is_made_when_its_kind_comes_and_missed_before(
@@ -34,58 +32,37 @@ def test_a_route_is_made_when_its_kind_comes_and_missed_before(
         assert place.says("Degraded", "False", "Healthy")
 
 
-def test_what_a_snapshot_renders_is_byte_for_byte_what_the_operator_applied(
-    lab: Cluster, place: Desk, tmp_path: Path
-) -> None:
-    """By the digest of its whole body that each object bears."""
-    lab.install_others("gateway-api")
-    gateway = {"gateway": {"name": "front"}}
-    with Operator(lab, tmp_path) as operator:
-        place.apply(topology=SMALL, networking=gateway, replicas=2)
-        place.apply("wide", model=LARGE, topology=WIDE)
-        assert place.says("Ready", "True", "Serving")
-        assert place.says("Ready", "True", "Serving", "wide")
-        assert operator.rests()
-    snapshot = tmp_path / "snapshot.yaml"
-    snapshot.write_bytes(plimsoll(lab, "snapshot", "--context"))
-    applied = {
-        f"{kind.name} {one['metadata']['name']}": one["metadata"]["annotations"][names.ANNOTATION_HASH]
-        for kind in CHILDREN
-        if not kind.optional or kind.name == "HTTPRoute"
-        for one in lab.api.items(kind.collection(place.namespace))
-        if names.ANNOTATION_HASH in (one["metadata"].get("annotations") or {}) and _is_made(one)
-    }
-    rendered: dict[str, str] = {}
-    for name in ("chat", "wide"):
-        resource = tmp_path / f"{name}.yaml"
-        resource.write_text(json.dumps(_asked(place.get(name))))
-        text = plimsoll(lab, "render", "-f", str(resource), "--snapshot", str(snapshot))
-        rendered |= {
-            f"{one['kind']} {one['metadata']['name']}": one["metadata"]["annotations"][names.ANNOTATION_HASH]
-            for one in yaml.safe_load_all(text)
-        }
-    assert len(rendered) > 14
-    assert rendered == applied
+def test_a_route_leads_to_a_pool_where_a_picker_is_named_and_at_any_time_to_what_is_there(desk: Desk) -> None:
+    """The API server has InferencePool as its first releases: none without a picker."""
+    desk.cluster.install_others("gateway-api", "inferencepool")
+    theirs = {"selector": {"matchLabels": {"app": "other"}}, "targetPorts": [{"number": 80}], **PICKED}
+    pool = f"/apis/inference.networking.k8s.io/v1/namespaces/{desk.namespace}/inferencepools"
+    kind = {"apiVersion": "inference.networking.k8s.io/v1", "kind": "InferencePool"}
+    desk.cluster.api.create(pool, {**kind, "metadata": {"name": "chat"}, "spec": theirs})
+    desk.apply(networking={"gateway": {"name": "front", "inferencePool": True}})
+    assert desk.says("Ready", "True", "Serving", patience=LONG_SECONDS)
+    assert desk.says("Degraded", "True", "NotServed", patience=LONG_SECONDS)
+    assert "endpointPicker" in desk.message("Degraded")
+    assert eventually(lambda: backends(desk) == ["Service"], LONG_SECONDS)
+    desk.apply(networking={"gateway": {"name": "front", "endpointPicker": PICKER}})
+    assert desk.says("Stalled", "True", "NameConflict", patience=LONG_SECONDS)
+    assert backends(desk) == ["Service"], "the pool of that name is somebody else's"
+    desk.cluster.api.delete(f"{pool}/chat")
+    assert eventually(lambda: backends(desk) == ["InferencePool"], LONG_SECONDS)
+    (made,) = desk.items(POOLS)
+    assert {key: made["spec"][key] for key in PICKED} == PICKED
+    assert desk.says("Degraded", "False", "Healthy", patience=LONG_SECONDS)
+    desk.apply(networking={"gateway": {"name": "front"}})
+    assert eventually(lambda: backends(desk) == ["Service"], LONG_SECONDS)
+    assert eventually(lambda: desk.items(POOLS) == [], LONG_SECONDS)
+    assert desk.says("Ready", "True", "Serving", patience=LONG_SECONDS)
 
 
-def plimsoll(cluster: Cluster, *words: str) -> bytes:
-    """The command, as who has the cluster's kubeconfig runs it."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from plimsoll.cli.main import main; main()", *words],
-        env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)},  # noqa: TID251 - a process of its own
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
-
-
-def _is_made(item: Object) -> bool:
-    """By the operator, and not by who copies annotations down to what it makes."""
-    return any(one["kind"] == names.KIND for one in item["metadata"].get("ownerReferences") or ())
-
-
-def _asked(item: Object) -> Object:
-    """As its user wrote it."""
-    about = {key: item["metadata"][key] for key in ("name", "namespace")}
-    return {"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": about, "spec": item["spec"]}
+def backends(desk: Desk) -> list[str]:
+    """Of all routes, the kinds that they lead to."""
+    return [
+        backend["kind"]
+        for route in desk.items(ROUTES)
+        for rule in route["spec"]["rules"]
+        for backend in rule["backendRefs"]
+    ]

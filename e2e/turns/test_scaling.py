@@ -16,7 +16,7 @@ from cluster.metrics import MetricsServer, Prometheus
 from common import eventually
 from plimsoll import names
 from turns.running import Desk, Operator
-from turns.traffic import Traffic
+from turns.traffic import Traffic, stand_in
 
 SCALED: Final[dict[str, Any]] = {
     "topology": {"gpuProducts": ["H100-SXM-80GB"]},
@@ -37,7 +37,7 @@ def watched(place: Desk, folder: Path, **config: Any) -> Iterator[tuple[Traffic,
             port="http",
             stand_in=server.address,
         ) as prom,
-        Traffic(server, place.pods) as traffic,
+        Traffic(stand_in(server), place.pods) as traffic,
     ):
         file = folder / "admin.json"
         said = {"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND, "prometheusUrl": prom.url}
@@ -150,6 +150,67 @@ def test_a_setting_is_tried_on_one_replica_and_taken_back_where_it_does_not_help
         assert place.says("Ready", "True", "Serving")
         assert "--max-num-seqs=30" in str(place.items("apps/v1/deployments")).replace("', '", "=")
         assert eventually(lambda: place.get()["status"]["tuningHistory"][0]["state"] == "Done")
+        assert place.says("Retuning", "False", "Done")
         told = history(place)
         assert [one["reason"] for one in told["decisions"]].count("RetuneDone") == 1
         assert {one["what"] for one in told["decisions"]} == {"watermark", "maxSequences"}
+
+
+LONG: Final[dict[str, Any]] = {
+    **SCALED,
+    "engine": {},
+    "workload": {"contextTokens": 8192, "inputTokens": {"p50": 3000}, "outputTokens": {"p50": 60}},
+    "scaling": {**SCALED["scaling"], "max": 2},
+}
+"""Traffic's own requests are of 300 tokens with 600 of an answer."""
+
+
+def test_traffic_that_is_not_the_declared_one_is_told_beside_it_with_what_to_declare_for_another_plan(
+    place: Desk, tmp_path: Path
+) -> None:
+    with watched(place, tmp_path) as (traffic, _, operator):
+        traffic.inflight, traffic.seconds = 4, 0.1
+        place.apply(**LONG)
+        assert place.says("Ready", "True", "Serving")
+        served = set(place.deployments())
+        # What was seen is kept with each change of the number, else twice an hour.
+        traffic.inflight = 16
+        assert eventually(lambda: wanted(place) == 2)
+        assert eventually(lambda: remembered(place)["observed"]["since"] is not None)
+        operator.stop(signal.SIGKILL)
+        watched_for_hours(place)
+        operator.start()
+        # Seconds pass between ticks, in each of which more than a hundred requests end.
+        ticks = operator.metric("plimsoll_control_ticks_total")
+        assert eventually(lambda: operator.metric("plimsoll_control_ticks_total") >= ticks + 20)
+        place.apply(**{**LONG, "scaling": {**LONG["scaling"], "max": 3}})
+        assert eventually(lambda: wanted(place) == 3)
+        better = place.says("BetterPlanAvailable", "True", "WorkloadDiffers")
+        assert better, json.dumps([place.get()["status"], remembered(place)])
+        seen = place.get()["status"]["observed"]
+        assert 200 <= seen["inputTokens"]["p50"] <= 500
+        assert 500 <= seen["outputTokens"]["p50"] <= 1000
+        told = place.message("BetterPlanAvailable")
+        assert "inputTokens p50" in told
+        assert "outputTokens p50" in told
+        assert "in spec.workload the plan would be" in told
+        assert set(place.deployments()) == served, "it is told, and nothing else"
+
+
+def remembered(place: Desk) -> dict[str, Any]:
+    """What control keeps over a restart of the operator."""
+    return dict(json.loads(keeper(place)["data"]["control.json"]))
+
+
+def keeper(place: Desk) -> dict[str, Any]:
+    """Where that stands."""
+    (found,) = (one for one in place.items("v1/configmaps") if "control.json" in one.get("data", {}))
+    return found
+
+
+def watched_for_hours(place: Desk) -> None:
+    """Less than an hour is no workload yet: what is remembered began two hours before it did."""
+    record = remembered(place)
+    record["observed"]["since"] -= 7200
+    path = f"/api/v1/namespaces/{place.namespace}/configmaps/{keeper(place)['metadata']['name']}"
+    place.cluster.api.patch(path, {"data": {"control.json": json.dumps(record)}})

@@ -16,7 +16,7 @@ from turns.crashes import DIES
 from turns.running import Desk, Operator
 from turns.test_doctor import plugin
 from turns.test_metrics import page
-from turns.test_routes import plimsoll
+from turns.test_rendered import plimsoll
 
 KEPT: Final = (
     "canary-of-the-hub",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
-from cluster.api import ApiError, Object
+from cluster.api import ApiError, Object, Unanswered
 from cluster.metrics import MetricsServer
 from cluster.metrics.pages import Page
 from common import is_ready
@@ -25,10 +25,10 @@ LENGTH_BOUNDS: Final = ("100", "200", "500", "1000", "2000", "5000", "+Inf")
 
 
 class Traffic:
-    """`pods` says which are ready; use it with `with`."""
+    """`page` is where a pod's metrics are, `pods` says which are there; use it with `with`."""
 
-    def __init__(self, server: MetricsServer, pods: Callable[[], list[Object]]) -> None:
-        self._server, self._pods = server, pods
+    def __init__(self, page: Callable[[Object], Page], pods: Callable[[], list[Object]]) -> None:
+        self._page, self._pods = page, pods
         self.inflight = 0.0
         """Requests of all replicas together."""
         self.seconds = 2.0
@@ -53,7 +53,7 @@ class Traffic:
         while not self._end.wait(EVERY_S):
             now = time.monotonic()
             # On a busy machine a list may come too late; what passed meanwhile is made up for with the next one.
-            with contextlib.suppress(OSError, ApiError):
+            with contextlib.suppress(OSError, ApiError, Unanswered):
                 self._move(now - last)
                 last = now
 
@@ -62,7 +62,7 @@ class Traffic:
         for pod in pods:
             each = self.inflight / len(pods)
             running = min(each, SLOTS)
-            page = self._server.page(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+            page = self._page(pod)
             _publish(page, running, each - running)
             done = passed * running / self.seconds
             page.add("vllm:request_success_total", done, finished_reason="stop")
@@ -77,6 +77,15 @@ class Traffic:
                 ("vllm:request_generation_tokens", LENGTH_BOUNDS, 600.0),
             ):
                 _count(page, name, bounds, value, done)
+
+
+def stand_in(server: MetricsServer) -> Callable[[Object], Page]:
+    """Pages where `PodDiscovery.stand_in` looks for them."""
+
+    def page(pod: Object) -> Page:
+        return server.page(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+
+    return page
 
 
 def _publish(page: Page, running: float, waiting: float) -> None:

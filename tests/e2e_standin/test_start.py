@@ -47,7 +47,7 @@ def test_a_pool_is_what_the_ledger_says_and_grows_with_what_it_may_take():
         (
             ("m", "--num-gpu-blocks-override", "10", "--max-model-len", "1000"),
             None,
-            "max seq len (1000) is larger than the maximum number of tokens that can be stored in KV cache (160)",
+            "max seq len (1000), (0.12 GiB KV cache is needed, which is larger than the available KV cache memory (0.02 GiB)",
         ),
     ],
 )

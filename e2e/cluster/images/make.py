@@ -18,7 +18,7 @@ from cluster.binaries import Places
 from cluster.binaries.progress import Progress
 from cluster.images import pip
 from cluster.images.over import Described, pack
-from cluster.images.recipes import BASE, PACKAGES, SUITE, Recipe
+from cluster.images.recipes import SUITE, Base, Recipe
 from cluster.node import packages
 from cluster.node.image_store import ImageStore
 from cluster.node.machine import Machine
@@ -53,8 +53,8 @@ def _make(recipe: Recipe, store: ImageStore, programs: Mapping[str, Path]) -> No
     workshop = Workshop(folder=folder, storage=store.folder / "buildah", processes=processes)
     try:
         workshop.sweep()
-        if not workshop.has_base():
-            workshop.make_base()
+        if not workshop.has(recipe.base):
+            workshop.make(recipe.base)
         workshop.build(recipe)
         with store.changing():
             workshop.hand_over(recipe, store, programs)
@@ -72,7 +72,7 @@ class Workshop:
 
     folder: Path
     storage: Path
-    """buildah's, kept: the base is in it."""
+    """buildah's, kept: the bases are in it."""
     processes: Processes
 
     def sweep(self) -> None:
@@ -80,25 +80,24 @@ class Workshop:
         self._run("buildah-sweep", *self._buildah("rm", "--all"))
         self._run("buildah-sweep", *self._buildah("rmi", "--prune"))
 
-    def has_base(self) -> bool:
-        argv = self._buildah("inspect", "--type", "image", BASE)
+    def has(self, base: Base) -> bool:
+        argv = self._buildah("inspect", "--type", "image", base.reference)
         return subprocess.run(argv, capture_output=True, check=False).returncode == 0
 
-    def make_base(self) -> None:
-        """A Debian with Python: what a Dockerfile would otherwise take from a registry."""
+    def make(self, base: Base) -> None:
         root = self.folder / "base"
-        included = f"--include={','.join(PACKAGES)}"
+        included = f"--include={','.join(base.packages)}"
         self._run("debootstrap", "debootstrap", "--variant=minbase", included, SUITE, str(root))
         for left in (*root.glob("var/cache/apt/archives/*.deb"), *root.glob("var/lib/apt/lists/*_*")):
             left.unlink()
         (self.folder / "Dockerfile").write_text("FROM scratch\nADD base /\n")
-        self._run("buildah-base", *self._buildah("bud", "--quiet", "--tag", BASE, str(self.folder)))
+        self._run("buildah-base", *self._buildah("bud", "--quiet", "--tag", base.reference, str(self.folder)))
         shutil.rmtree(root)
 
     def build(self, recipe: Recipe) -> None:
         """Run its Dockerfile."""
         # Run as the machine's user would, without an engine: steps share the host's network.
-        args = ["--isolation", "chroot", "--network", "host", "--build-arg", f"BASE={BASE}"]
+        args = ["--isolation", "chroot", "--network", "host", "--build-arg", f"BASE={recipe.base.reference}"]
         args += ["--secret", f"id=pip,src={pip.write_settings(self.folder / 'pip.conf')}"]
         lock = recipe.folder / "torch.txt"
         if lock.exists() and (torch := pip.cpu_torch(lock)):

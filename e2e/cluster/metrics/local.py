@@ -5,20 +5,24 @@ from __future__ import annotations
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
+
+ANYWHERE: Final = ("127.0.0.1", 0)
+"""At a port that is free."""
 
 
 class LocalServer:
     """Answers by `handler`; each request has a thread of its own, so that a slow answer holds up no other."""
 
-    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
-        self._server = _Quiet(("127.0.0.1", 0), handler)
+    def __init__(self, handler: type[BaseHTTPRequestHandler], at: tuple[str, int] = ANYWHERE) -> None:
+        self._server = _Quiet(at, handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     @property
     def address(self) -> str:
         """Host and port."""
-        return f"127.0.0.1:{self._server.server_port}"
+        host, port = self._server.server_address[:2]
+        return f"{host!s}:{port}"
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cluster.metrics.config import Target
-from cluster.metrics.local import LocalServer, QuietHandler
+from cluster.metrics.local import ANYWHERE, LocalServer, QuietHandler
 
 Labels = tuple[tuple[str, str], ...]
 LINE: Final = "{name}{{{labels}}} {value}\n"
@@ -89,7 +89,7 @@ class Page:
 class MetricsServer(LocalServer):
     """Pages by name; use it with `with`."""
 
-    def __init__(self) -> None:
+    def __init__(self, at: tuple[str, int] = ANYWHERE) -> None:
         pages: dict[str, Page] = {}
 
         class Handler(QuietHandler):
@@ -100,7 +100,7 @@ class MetricsServer(LocalServer):
                 else:
                     self.answer(*page.reply())
 
-        super().__init__(Handler)
+        super().__init__(Handler, at)
         self._pages: Mapping[str, Page] = pages
         self._new = pages.setdefault
 
