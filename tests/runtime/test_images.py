@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.images import VLLM_CPU, VLLM_CPU_VERSION
+from cluster.images import TOOLS, VLLM_CPU, VLLM_CPU_VERSION
 from cluster.images.recipes import DEBIAN, SUITE
 from images.check import REFUSAL, instructions, main, problems
 from operator_image import recipe
@@ -149,6 +149,22 @@ def test_an_image_over_a_debian_is_built_in_tests_from_no_more_than_its_own_base
     installs = [one.rest.split() for one in found if one.word == "RUN" and "apt-get install" in one.rest]
     assert len(installs) == sum(one.word == "FROM" for one in found)
     assert all(set(DEBIAN.packages) <= set(words) for words in installs), "what the tests' base has beside it"
+
+
+def test_the_image_of_tools_takes_its_base_from_whoever_builds_it():
+    """No name of a registry is held to a digest there, so none is a default."""
+    found = list(instructions((TOOLS.folder / "Dockerfile").read_text()))
+    assert [one.rest for one in found if one.word in ("ARG", "FROM")] == ["BASE", "${BASE}"]
+
+
+def test_the_base_of_the_bundled_image_for_cpus_is_the_one_that_the_command_before_it_makes():
+    """A default that nothing makes would be looked for in a registry, where nobody has put it."""
+    (base,) = (
+        one.rest.removeprefix("BASE=") for one in instructions(text_of("cpu-supervised")) if one.word == "ARG"
+    )
+    made = f"docker build -t {base} runtime/images/cpu"
+    assert made in (IMAGES.parents[1] / "docs" / "runtime.md").read_text().splitlines()
+    assert f"({made})" in text_of("cpu-supervised")
 
 
 def test_the_recipes_of_images_over_a_debian_name_that_base(tmp_path):
