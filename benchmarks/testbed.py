@@ -220,7 +220,7 @@ def cycle(times: int, bed: Testbed, real_nodes: int) -> int:
     if real_nodes:
         packages.require_root()
         packages.require(packages.NODE, bed.progress)
-    files: list[int] = []
+    files: list[set[str]] = []
     failures = 0
     for number in range(1, times + 1):
         started = time.monotonic()
@@ -237,9 +237,9 @@ def cycle(times: int, bed: Testbed, real_nodes: int) -> int:
         print(
             f"{number:>3}/{times}  {ended - started:5.1f} s  {'; '.join(left) or 'nothing left'}", flush=True
         )
-    grown = files[-1] - files[0]
-    print(f"{failures} of {times} left something; open files of this process grew by {grown}")
-    return 1 if failures or grown > 0 else 0
+    more = sorted(files[-1] - files[0])
+    print(f"{failures} of {times} left something; this process has {len(more)} more open: {more}")
+    return 1 if failures or more else 0
 
 
 def table(report: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -51,9 +52,13 @@ class Footprint:
         return found + ([f"folder {self.folder}"] if self.folder.exists() else [])
 
 
-def open_files() -> int:
-    """Of this process: what is opened for a cluster must be closed with it."""
-    return len(list(Path("/proc/self/fd").iterdir()))
+def open_files() -> set[str]:
+    """Of this process, each with its number: what is opened for a cluster must be closed with it."""
+    found = set()
+    for one in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the folder itself, which was open while it was read
+            found.add(f"{one.name} {one.readlink()}")
+    return found
 
 
 def _processes() -> list[int]:
