@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.situation import ReplicaState, Role, Zero
 
-IMMUNE_S = 900.0
+STARTS_IMMUNE = 3
+"""A replica that was woken stays for so many start-ups at least: else one that takes minutes to come is gone before it paid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ def may_sleep(zero: Zero, role: Role, memory: RoleMemory, *, now: float, lead: f
         return Verdict(answer=False, why=f"{coming} replicas are starting")
     if role.signals.inflight:
         return Verdict(answer=False, why=f"{role.signals.inflight:g} requests are in flight")
-    immune = max(IMMUNE_S, 3 * lead)
+    immune = max(zero.after_s, STARTS_IMMUNE * lead)
     awake = max((at for at in (memory.woken_at, memory.begun) if at is not None), default=now)
     if now - awake < immune:
         return Verdict(
