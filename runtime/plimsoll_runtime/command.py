@@ -207,7 +207,7 @@ def _run(
     """What does not fit is said before an engine is started that would find it out minutes later."""
     supervisor = Supervisor(options, said, members)
     supervisor.listen()
-    found = _look(need, said, supervisor)
+    found = _look(need, options.environment, said, supervisor)
     if found and not supervisor.told_to_end():
         return supervisor.refuse(found[0])
     if not supervisor.finds_leader():
@@ -279,7 +279,7 @@ def _adapters(
     )
 
 
-def _look(need: Need, said: Said, supervisor: Supervisor) -> list[Failure]:
+def _look(need: Need, environment: Mapping[str, str], said: Said, supervisor: Supervisor) -> list[Failure]:
     until = time.monotonic() + MEMORY_SECONDS
 
     def wait() -> bool:
@@ -287,7 +287,7 @@ def _look(need: Need, said: Said, supervisor: Supervisor) -> list[Failure]:
         return time.monotonic() < until and not supervisor.told_to_end()
 
     try:
-        seen, found = settled(need, lambda: see(need, devices()), wait)
+        seen, found = settled(need, lambda: see(need, devices(environment)), wait)
     except Exception as error:  # noqa: BLE001 - what cannot be seen from here is left to the engine
         tell(unforeseen(error, "the look at this machine").message)
         return []

@@ -1,53 +1,17 @@
-"""The GPUs that this container sees: NVIDIA's by the driver's own library, AMD's by what the kernel says of them.
-
-None means that nothing is known, which is not the same as no GPU: without library and driver there is nobody to ask.
-"""
+"""The GPUs that this container sees, as NVIDIA's driver tells by its own library; where that is not here, AMD's are looked for."""
 
 from __future__ import annotations
 
 import ctypes
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from plimsoll_runtime.amd import amd_devices
+from plimsoll_runtime.gpus import Devices, Gpu
 
 LIBRARY = "libnvidia-ml.so.1"
 _TEXT = 96
 _NVLINK, _OK, _UNKNOWN = 2, 0, 6
-_AMD = "0x1002"
-KFD = "/dev/kfd"
-"""By which programs reach all of AMD's GPUs; each has a file of its own beside it."""
-
-
-class Gpu(NamedTuple):
-    name: str
-    total: int
-    free: int
-    capability: tuple[int, int] | None = None
-    """CUDA's; None for other vendors."""
-
-    def told(self) -> dict[str, object]:
-        capability = None if self.capability is None else "{}.{}".format(*self.capability)
-        return {
-            "name": self.name,
-            "totalBytes": self.total,
-            "freeBytes": self.free,
-            "capability": capability,
-        }
-
-
-class Devices(NamedTuple):
-    gpus: tuple[Gpu, ...]
-    driver: str | None = None
-    nvlink: bool | None = None
-    """Whether all of them reach one another by NVLink; None where that is not known or there is one only."""
-    cuda: tuple[int, int] | None = None
-    """The newest that the driver runs."""
-    shut: tuple[str, ...] = ()
-    """Files by which programs reach the GPUs, that are not here or that this user may not open."""
-
-    def told(self) -> dict[str, object]:
-        return {"gpus": [gpu.told() for gpu in self.gpus], "driver": self.driver, "nvlink": self.nvlink}
 
 
 class NvmlError(Exception):
@@ -58,11 +22,12 @@ class _Memory(ctypes.Structure):
     _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
 
 
-def devices() -> Devices | None:
+def devices(environment: Mapping[str, str]) -> Devices | None:
+    """None means that nothing is known, which is not the same as no GPU: without library and driver there is nobody to ask."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
-        return amd_devices()
+        return amd_devices(environment)
     try:
         return nvidia_devices(library)
     except (NvmlError, AttributeError):  # a library without a driver, or older than all that is asked
@@ -159,42 +124,3 @@ def _all_linked(library: Any, handles: list[ctypes.c_void_p]) -> bool | None:
             if status.value != _OK:
                 return False
     return True
-
-
-def _may_open(path: Path) -> bool:
-    return os.access(path, os.R_OK | os.W_OK)
-
-
-def amd_devices(root: Path = Path("/"), may_open: Callable[[Path], bool] = _may_open) -> Devices | None:
-    """Those whose device file is in this container; the kernel's own folders show all of the machine. Of a GPU that is cut they
-    tell the whole's memory by its first part and nothing by the others, so that nobody can be asked there."""
-    found, doors = [], [root / KFD[1:]]
-    for node in sorted((root / "dev/dri").glob("renderD*")):
-        folder = root / "sys/class/drm" / node.name / "device"
-        try:
-            if (folder / "vendor").read_text().strip() != _AMD:
-                continue
-            total = int((folder / "mem_info_vram_total").read_text())
-            used = int((folder / "mem_info_vram_used").read_text())
-        except (OSError, ValueError):
-            return None
-        if _is_cut(folder):
-            return None
-        found.append(Gpu(name=_amd_name(folder), total=total, free=total - used))
-        doors.append(node)
-    shut = tuple(f"/{door.relative_to(root)}" for door in doors if not may_open(door))
-    return Devices(tuple(found), shut=shut) if found else None
-
-
-def _is_cut(folder: Path) -> bool:
-    try:
-        return (folder / "current_compute_partition").read_text().strip().upper() not in ("", "SPX")
-    except OSError:
-        return False
-
-
-def _amd_name(folder: Path) -> str:
-    try:
-        return (folder / "product_name").read_text().strip() or "AMD GPU"
-    except OSError:
-        return "AMD GPU"

@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from plimsoll_runtime.address import has, number_of, value_of
+from plimsoll_runtime.amd import KFD
 from plimsoll_runtime.cuda import built_for
 from plimsoll_runtime.failure import FULL_DISK, Failure, Warned
-from plimsoll_runtime.nvml import KFD, Devices
+from plimsoll_runtime.gpus import Devices
 from plimsoll_runtime.remedies import (
     ASK_FOR_GPUS,
     FREE_THE_GPU,
     LARGER_DISK,
     LARGER_SHARED_MEMORY,
     OPEN_THE_DEVICES,
+    SHOW_THE_GPUS,
     WRITABLE_FOLDER,
 )
 
@@ -244,7 +246,9 @@ def _gpu_misfits(need: Need, devices: Devices) -> list[Failure]:
         found.append(Failure("Driver", message, OPEN_THE_DEVICES))
     if need.gpus is not None and len(gpus) < need.gpus:
         message = f"the plan needs {need.gpus} GPUs, and this container sees {len(gpus)}"
-        found.append(Failure("TooFewGpus", message, ASK_FOR_GPUS))
+        if devices.hiding:
+            message += f", since it is told {devices.hiding}"
+        found.append(Failure("TooFewGpus", message, SHOW_THE_GPUS if devices.hiding else ASK_FOR_GPUS))
     for place, gpu in enumerate(gpus[: need.gpus]):
         about = f"GPU {place} ({gpu.name})"
         if need.product is not None and not _same(need.product, gpu.name):

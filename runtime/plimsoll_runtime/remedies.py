@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 ASK_FOR_GPUS = "check the pod's GPU request and the device plugin: kubectl describe node"
+SHOW_THE_GPUS = "take these variables out of spec.engine.env, or of the image: which GPUs a pod has, the node's device plugin says"
 OPEN_THE_DEVICES = (
     "let the node's device plugin bring all of them, and the pod be of the group that owns them on the node (ls -ln): "
     "spec.podPatches at /spec/securityContext/supplementalGroups"

@@ -10,7 +10,7 @@ from plimsoll_runtime import SCHEMA, VERSION
 from plimsoll_runtime.address import without_secrets
 from plimsoll_runtime.failure import Failure, Warned
 from plimsoll_runtime.fetching import Progress
-from plimsoll_runtime.nvml import Devices
+from plimsoll_runtime.gpus import Devices
 from plimsoll_runtime.readings import Reading
 from plimsoll_runtime.startup import Startup
 

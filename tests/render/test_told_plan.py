@@ -9,7 +9,7 @@ from plimsoll.facts.gpus import Vendor, all_gpus
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.render.volumes import CACHES
 from plimsoll_runtime.failure import Failure
-from plimsoll_runtime.nvml import Devices, Gpu
+from plimsoll_runtime.gpus import Devices, Gpu
 from plimsoll_runtime.preflight import Seen, misfits, need_of, see, warnings
 from tests.render.building import config, engine_of, frozen, resource
 from tests.render.cases import GIB, KINDS, entry

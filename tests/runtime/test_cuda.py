@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll_runtime.nvml import Devices, Gpu
+from plimsoll_runtime.gpus import Devices, Gpu
 from plimsoll_runtime.preflight import GIB, Need, Seen, misfits, with_argv
 
 H100 = Gpu("NVIDIA H100 80GB HBM3", 80 * GIB, 79 * GIB, (9, 0))

@@ -10,7 +10,8 @@ import pytest
 
 from plimsoll_runtime import command
 from plimsoll_runtime.exposition import exposition
-from plimsoll_runtime.nvml import Devices, Gpu, NvmlError, nvidia_devices
+from plimsoll_runtime.gpus import Devices, Gpu
+from plimsoll_runtime.nvml import NvmlError, nvidia_devices
 from plimsoll_runtime.preflight import (
     GIB,
     LEAST_SHARED,
@@ -337,10 +338,10 @@ def test_a_plan_that_is_none_is_an_error_of_the_command_line(supervised, tmp_pat
 
 
 def test_links_that_are_missing_are_told_in_the_log_the_facts_and_the_metrics(monkeypatch, capfd):
-    monkeypatch.setattr(command, "devices", lambda: Devices((H100, H100), nvlink=False))
+    monkeypatch.setattr(command, "devices", lambda environment: Devices((H100, H100), nvlink=False))
     options = Options(("vllm", "serve", "m", "-tp", "2"), {})
     said = Said(options.argv, 0.0)
-    assert command._look(Need(gpus=2, nvlink=True), said, Supervisor(options, said)) == []
+    assert command._look(Need(gpus=2, nvlink=True), {}, said, Supervisor(options, said)) == []
     facts = said.facts(1.0)
     assert "NoNvlink" in str(facts["warnings"])
     assert facts["failure"] is None
@@ -349,13 +350,13 @@ def test_links_that_are_missing_are_told_in_the_log_the_facts_and_the_metrics(mo
 
 
 def test_a_look_that_fails_itself_ends_no_start(tmp_path: Path, monkeypatch, capfd):
-    def broken() -> Devices:
+    def broken(environment) -> Devices:
         raise RuntimeError("a driver's library of another kind")
 
     monkeypatch.setattr(command, "devices", broken)
     options = Options((sys.executable, "-c", "print('I was started')"), {}, message=tmp_path / "why")
     said = Said(options.argv, 0.0)
-    assert command._look(Need(gpus=1), said, Supervisor(options, said)) == []
+    assert command._look(Need(gpus=1), {}, said, Supervisor(options, said)) == []
     assert (
         "the look at this machine ended in an error that nobody foresaw (RuntimeError)"
         in capfd.readouterr().err

@@ -1,0 +1,38 @@
+"""GPUs, of whichever vendor, as this container sees them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Gpu(NamedTuple):
+    name: str
+    total: int
+    free: int
+    capability: tuple[int, int] | None = None
+    """CUDA's; None for other vendors."""
+
+    def told(self) -> dict[str, object]:
+        capability = None if self.capability is None else "{}.{}".format(*self.capability)
+        return {
+            "name": self.name,
+            "totalBytes": self.total,
+            "freeBytes": self.free,
+            "capability": capability,
+        }
+
+
+class Devices(NamedTuple):
+    gpus: tuple[Gpu, ...]
+    driver: str | None = None
+    nvlink: bool | None = None
+    """Whether all of them reach one another by NVLink; None where that is not known or there is one only."""
+    cuda: tuple[int, int] | None = None
+    """The newest that the driver runs."""
+    shut: tuple[str, ...] = ()
+    """Files by which programs reach the GPUs, that are not here or that this user may not open."""
+    hiding: str = ""
+    """Variables that keep programs from GPUs which are here, as NAME=VALUE."""
+
+    def told(self) -> dict[str, object]:
+        return {"gpus": [gpu.told() for gpu in self.gpus], "driver": self.driver, "nvlink": self.nvlink}
