@@ -57,10 +57,12 @@ def test_02_nothing_is_scaled_up_tick_after_tick_without_load():
     assert decision.replicas <= 2
 
 
-def test_03_two_controllers_never_write_one_number():
-    decision = ticks(situation(signals(2, **BUSY), other_writer="HorizontalPodAutoscaler chat"), 5)
-    assert (only(decision).action, decision.replicas) == (Action.HOLD, 2)
-    assert told(decision, names.AUTOSCALER_CONFLICT).reason == "SeveralWriters"
+@pytest.mark.parametrize("load", [BUSY, IDLE], ids=["busy", "idle"])
+def test_03_two_controllers_never_write_one_number(load: dict[str, Any]):
+    """Who scales the resource writes spec.replicas, and then this law has nothing to say. Who scales an object below it is put back by
+    a turn and told of by `status` (e2e/turns/test_complaints.py), and what it wrote meanwhile is nothing that is decided from."""
+    decision = ticks(situation(signals(2, **load), bounds=Bounds(min=2, max=2, fixed=2)), 40)
+    assert (only(decision).action, decision.replicas, only(decision).reason) == (Action.HOLD, 2, "Fixed")
 
 
 RANKS = 4

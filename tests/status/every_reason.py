@@ -12,7 +12,7 @@ from typing import Any, Final
 from plimsoll.api.conditions import FAILURES
 from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.decision import Told
-from plimsoll.control.gate import gate_of
+from plimsoll.control.gate import gate_of, lasting
 from plimsoll.control.law import Law
 from plimsoll.control.record import EMPTY
 from plimsoll.control.retune import Past, Phase, RetuneMemory
@@ -218,6 +218,9 @@ HERE: Final[Mapping[str, Callable[[], Story]]] = {
     "metrics are there": _gate,
     "too few replicas have metrics": lambda: _gate(live=9),
     "nobody answers for metrics": lambda: _gate(reachable=False),
+    "nobody has answered for metrics for an hour": lambda: _live(
+        lasting(gate_of(replace(signals(2), reachable=False), Law()).told, NOW - 3600, NOW, Law())
+    ),
     "a query is refused": _wake_refused,
     "more than the most is wanted": lambda: _scaled(most=3),
     "more than the fleet has is wanted": lambda: _scaled(gpus={"h100": 0.0}),

@@ -160,6 +160,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "Fresh": "Metrics are there.",
         "Missing": "Too few replicas have fresh metrics.",
         "PrometheusUnreachable": "Prometheus does not answer.",
+        "Outage": "Either has been so for half an hour: replicas are held since then, and the message says where to look.",
         "QueryRefused": "Prometheus refuses spec.scaling.zero.wake.query.",
     },
     names.SCALING: {
@@ -175,7 +176,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "NotDeclared": "No limits were declared.",
     },
     names.AUTOSCALER_CONFLICT: {
-        "SeveralWriters": "Two autoscalers write the same number.",
+        "SeveralWriters": "Two autoscalers write the same number, or one that of an object that Plimsoll makes, where it is put back.",
     },
     names.AUTOTUNE_PAUSED: {
         "RepeatedFailure": "Three retunes failed; clear it by annotation.",

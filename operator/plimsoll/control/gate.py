@@ -5,12 +5,24 @@ An idle deployment whose pods answer is load 0, which is data. Silence is not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
 
 from plimsoll import names
 from plimsoll.control.decision import Told
 from plimsoll.control.law import Law
 from plimsoll.control.signals import Signals
+
+OUTAGE: Final = "Outage"
+_WHERE: Final[Mapping[str, str]] = {
+    "PrometheusUnreachable": "the Prometheus of prometheusUrl, and at the operator's log",
+    "Missing": "whether the pods are scraped (their PodMonitor, the targets of Prometheus) and may be reached (networking.allowFrom), "
+    "and what their engines export",
+}
+SILENT: Final = frozenset({OUTAGE, *_WHERE})
+"""Reasons that say that nobody knows how loaded the replicas are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,15 +34,13 @@ class Gate:
     told: Told
 
 
-def gate_of(signals: Signals, law: Law, outage_s: float = 0.0) -> Gate:
+def gate_of(signals: Signals, law: Law) -> Gate:
     missing = signals.silent
     if not signals.reachable:
-        return _closed(
-            missing, "PrometheusUnreachable", "the source of metrics does not answer", outage_s, law
-        )
+        return _closed(missing, "PrometheusUnreachable", "the source of metrics does not answer")
     if signals.coverage < law.coverage_least:
         said = f"{len(signals.replicas)} of {signals.live} ready replicas have metrics of the last minute"
-        return _closed(missing, "Missing", said, outage_s, law)
+        return _closed(missing, "Missing", said)
     if missing:
         told = _told(
             "True",
@@ -43,10 +53,18 @@ def gate_of(signals: Signals, law: Law, outage_s: float = 0.0) -> Gate:
     return Gate(open=True, missing=missing, told=told)
 
 
-def _closed(missing: int, reason: str, said: str, outage_s: float, law: Law) -> Gate:
+def lasting(told: Told, since: float, now: float, law: Law) -> Told:
+    """What is said of metrics that have been missing since then. It changes once more, when they have been so for long: a sentence
+    that is another one at each look would be a write each time."""
+    at = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    message = f"since {at} {told.message}"
+    if now - since < law.outage_s:
+        return replace(told, message=message)
+    return replace(told, reason=OUTAGE, message=f"{message}; look at {_WHERE[told.reason]}")
+
+
+def _closed(missing: int, reason: str, said: str) -> Gate:
     message = f"{said}; the number of replicas is held and nothing is retuned"
-    if outage_s >= law.outage_s:
-        message += f", for {outage_s / 60:.0f} minutes now: check the scraping of the pods"
     return Gate(open=False, missing=missing, told=_told("False", reason, message))
 
 

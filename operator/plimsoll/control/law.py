@@ -74,6 +74,6 @@ class Law:
     blind_ticks: float = 2.0
     """After more ticks without metrics than this the window for a step down begins anew."""
     outage_s: float = 1800.0
-    """Without metrics for so long, somebody is told."""
+    """Without metrics for so long, it is told of once more."""
     jump_s: float = 600.0
     """Two ticks further apart than this, or in the wrong order: the clock jumped or nobody was awake."""

@@ -32,7 +32,7 @@ def decide(
     """The replicas of every set of one deployment. `room` is what the fleet and its budgets leave; None: no limit."""
     turns = [Turn.of(now, situation, role, room=room, law=law) for role in situation.roles]
     answers = [_decide(turn, memory.of(turn.role.name)) for turn in turns]
-    told = [*telling.writers(situation), *(told for answer in answers for told in answer.told)]
+    told = [told for answer in answers for told in answer.told]
     return Decision(
         name=situation.name,
         roles=tuple(answer.decision for answer in answers),
@@ -49,23 +49,19 @@ def _decide(turn: Turn, before: RoleMemory) -> Answer:
     if role.bounds.pause is not None:
         message = f"nothing is changed: {role.bounds.pause}"
         return turn.answer(memory, wanted=turn.there, reason="Paused", message=message)
-    if situation.other_writer is not None:
-        message = f"{situation.other_writer} writes the number of replicas too"
-        return turn.answer(memory, wanted=turn.there, reason="AutoscalerConflict", message=message)
     if role.bounds.fixed is not None:
         return bounded.fixed(turn, memory, role.bounds.fixed)
     if situation.zero is not None and turn.there == 0:
         return bounded.asleep(turn, memory, situation.zero)
-    outage = 0.0 if memory.missing_since is None else turn.now - memory.missing_since
-    gate = gate_of(role.signals, law, outage)
+    gate, dark = gate_of(role.signals, law), memory.missing_since
     if not gate.open:
-        memory = replace(memory, over_since=None, missing_since=turn.now - outage if outage else turn.now)
+        memory = replace(memory, over_since=None, missing_since=turn.now if dark is None else dark)
         return bounded.within(
             turn, memory, reason=gate.told.reason, message=gate.told.message, told=(gate.told,)
         )
-    if memory.missing_since is not None:
+    if dark is not None:
         memory = replace(memory, missing_since=None)
-        if outage > law.blind_ticks * law.tick_s:
+        if turn.now - dark > law.blind_ticks * law.tick_s:
             memory = memory.blinded(turn.now)
     if _jumped(turn, before):
         message = "the first look, or the first after a jump of the clock; a change needs a second one"

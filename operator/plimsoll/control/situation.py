@@ -154,8 +154,6 @@ class Situation:
     busy: str | None = None
     """A rollout or a retune, in words: nothing is taken away meanwhile. Nor is it while an alert fires, which is nothing that is
     told: what it fires on is in the signals."""
-    other_writer: str | None = None
-    """Another autoscaler that targets the same object, by name."""
 
     @property
     def namespace(self) -> str:

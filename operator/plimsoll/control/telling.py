@@ -8,7 +8,7 @@ from typing import Final
 from plimsoll import names
 from plimsoll.control.decision import Need, Told
 from plimsoll.control.pools import Spread
-from plimsoll.control.situation import Role, Situation
+from plimsoll.control.situation import Role
 
 LIMITS: Final[Mapping[str, str]] = {
     "AtMax": "scaling.max is {max}",
@@ -46,16 +46,6 @@ def stuck(count: int) -> tuple[Told, ...]:
         return ()
     message = f"{count} replicas find no GPUs; no more are asked for until they do"
     return (Told(type=names.SCALING, status="True", reason="GPUsUnavailable", message=message),)
-
-
-def writers(situation: Situation) -> tuple[Told, ...]:
-    if situation.other_writer is None:
-        return ()
-    message = (
-        f"{situation.other_writer} also writes the number of replicas; Plimsoll leaves the number alone until "
-        "only one does: remove it, or leave scaling.max out"
-    )
-    return (Told(type=names.AUTOSCALER_CONFLICT, status="True", reason="SeveralWriters", message=message),)
 
 
 def together(told: Iterable[Told]) -> tuple[Told, ...]:

@@ -17,14 +17,17 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from plimsoll import names
+from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.control.decision import Told
+from plimsoll.control.gate import SILENT, lasting
 from plimsoll.control.latencies import Spreads
 from plimsoll.control.law import Law
 from plimsoll.control.record import Record
 from plimsoll.control.rollout.failing import steady
 from plimsoll.control.samples import Window
 from plimsoll.kube.errors import KubeError
+from plimsoll.kube.times import seconds
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.judging import judged
 from plimsoll.reconcile.situations import leaders
@@ -64,6 +67,8 @@ class _Known:
     due: float
     """When what was only learned may be stored."""
     missing_since: float | None = None
+    dark_since: float | None = None
+    """Since when nobody says how loaded the replicas are; before this program began, by what the status told then."""
     limited_at: float | None = None
     """When there was last less than is wanted."""
 
@@ -228,6 +233,7 @@ class Control:
             return None
         if known is None or known.subject.metadata.uid != subject.metadata.uid:
             known = _Known(subject, mark, subject.record.read(now), subject.record, first_due(key, now))
+            known.dark_since = _dark_since(deployment)
             self._known[key] = known
         if known.mark[0] != mark[0]:
             known.limited_at = None
@@ -274,9 +280,13 @@ class Control:
         last = {one.type: one for one in (known.subject.told if before is None else before.told)}
         metrics = told.get(names.METRICS)
         if metrics is None or metrics.status == "True":
-            known.missing_since = None
+            known.missing_since = known.dark_since = None
         else:
             known.missing_since = now if known.missing_since is None else known.missing_since
+            if metrics.reason not in SILENT:
+                known.dark_since = None
+            elif known.dark_since is None:
+                known.dark_since = now
             # A Prometheus that starts again would be two writes to every deployment of the fleet.
             patience = (
                 PATIENCE_S
@@ -286,6 +296,8 @@ class Control:
             if now - known.missing_since < patience:
                 del told[names.METRICS]
                 told |= {kind: one for kind, one in last.items() if kind == names.METRICS}
+            elif known.dark_since is not None:
+                told[names.METRICS] = lasting(metrics, known.dark_since, now, self._law)
         if names.SCALING in told:
             known.limited_at = now
         elif known.limited_at is not None and before is not None and names.SCALING in last:
@@ -300,6 +312,13 @@ def pauses(took: float, interval_s: float) -> tuple[float, float]:
     """Seconds until the next look where somebody asks for it, and where nobody does; `took` is how long this one was."""
     most = max(LEAST_PAUSE * interval_s, interval_s - took)
     return min(most, max(LEAST_PAUSE * interval_s, took / BUSY_MOST - took)), most
+
+
+def _dark_since(deployment: LLMDeployment) -> float | None:
+    """Since when its status says that metrics are missing; None: it does not."""
+    said = get_condition(deployment.status.conditions, names.METRICS)
+    missing = said is not None and said.status == "False" and said.reason in SILENT
+    return seconds(said.last_transition_time) if missing and said is not None else None
 
 
 def _as_told(direction: Direction, subject: Subject) -> bool:
