@@ -7,45 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from cluster.metrics import MetricsServer, Prometheus
 from common import eventually
-from plimsoll import names
-from turns.running import Desk, Operator
-from turns.traffic import Traffic, stand_in
-
-SCALED: Final[dict[str, Any]] = {
-    "topology": {"gpuProducts": ["H100-SXM-80GB"]},
-    "workload": {"contextTokens": 8192},
-    "engine": {"maxSequences": 64},
-    "scaling": {"min": 1, "max": 4, "upWindowSeconds": 1, "downWindowSeconds": 3},
-}
-
-
-@contextmanager
-def watched(place: Desk, folder: Path, **config: Any) -> Iterator[tuple[Traffic, Prometheus, Operator]]:
-    """An operator that asks a Prometheus, which scrapes the pages that stand for the pods of a desk."""
-    with (
-        MetricsServer() as server,
-        place.cluster.prometheus(
-            namespaces=[place.namespace],
-            selector=f"{names.LABEL_LEADER}=true",
-            port="http",
-            stand_in=server.address,
-        ) as prom,
-        Traffic(stand_in(server), place.pods) as traffic,
-    ):
-        file = folder / "admin.json"
-        said = {"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND, "prometheusUrl": prom.url}
-        file.write_text(json.dumps({**said, "control": {"intervalSeconds": 1}, **config}))
-        # Why nothing is done stands in a line a tick.
-        told = ("--standalone", "--config", str(file), "--log-level=debug")
-        with Operator(place.cluster, folder, args=told) as operator:
-            yield traffic, prom, operator
+from turns.running import Desk
+from turns.watching import SCALED, reasons, wanted, watched
 
 
 def history(desk: Desk) -> dict[str, Any]:
@@ -69,11 +36,6 @@ def history(desk: Desk) -> dict[str, Any]:
     return dict(found)
 
 
-def reasons(desk: Desk) -> list[str]:
-    """Of the last changes of the number of replicas, newest first."""
-    return [one["reason"] for one in desk.get()["status"]["scalingHistory"]]
-
-
 def tried_now(desk: Desk) -> str:
     """The setting, if any."""
     return str(desk.get()["status"].get("tuning", {}).get("setting", ""))
@@ -82,10 +44,6 @@ def tried_now(desk: Desk) -> str:
 def left(desk: Desk, name: str) -> int:
     """Replicas of a set."""
     return desk.deployments().get(name, 0)
-
-
-def wanted(desk: Desk) -> int:
-    return sum(desk.deployments().values())
 
 
 def test_replicas_follow_the_load_within_their_bounds_and_stay_while_nobody_can_say(
