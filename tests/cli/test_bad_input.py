@@ -337,7 +337,7 @@ def test_a_part_of_a_name_that_no_model_has_is_said():
 
 def test_what_would_help_with_an_unknown_model_is_said_once():
     said = " ".join(planned(resource(model={"source": "hf://nobody/unheard-of"})).out.split())
-    assert "ModelUnreadable: model.source hf://nobody/unheard-of: the built-in catalogue" in said
+    assert "ModelUnreadable: model.source (hf://nobody/unheard-of): the built-in catalogue" in said
     assert said.count("What helps") == 1
 
 

@@ -164,7 +164,7 @@ def test_what_is_wrong_with_the_pods_ends_it_with_the_field(snapshot):
     config.write_text(json.dumps(trusting))
     ran = plimsoll("render", "--snapshot", str(file), "--config", str(config))
     assert ran.code == 3
-    assert "spec.podPatches[0]: finds no 'nowhere'" in ran.err
+    assert "podPatches[0] ('/spec/nowhere'): finds no 'nowhere'" in ran.err
     assert ran.out == ""
 
 

@@ -158,7 +158,7 @@ def test_bad_input_is_told_with_field_and_what_would_be_right(asked, reason, fie
         ),
         (deployment(topology={"cpu": {}}), [pool()], "NoGPUs", "asks for CPUs"),
         (deployment(topology={"cpu": {"cores": 96}}), [cpu_pool()], "NoGPUs", "hosts have 64 cores"),
-        (deployment(LLAMA_70B, topology={"tensor": 1}), [pool()], "DoesNotFit", "topology.tensor 1"),
+        (deployment(LLAMA_70B, topology={"tensor": 1}), [pool()], "DoesNotFit", "topology.tensor=1"),
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
 )
@@ -166,7 +166,7 @@ def test_what_does_not_fit_says_what_is_in_the_way(asked, pools, reason, words):
     made = plan(asked, inventory(*pools), facts(asked))
     assert made.outcome is Outcome.DOES_NOT_FIT
     told = finding(made, reason)
-    assert words in f"{told.message} {told.value}"
+    assert words in f"{told.message} {told.field}={told.value}"
 
 
 def test_declared_nodes_are_planned_with_before_they_exist():

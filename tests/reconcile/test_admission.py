@@ -44,10 +44,10 @@ def test_what_fits_is_let_in_without_a_word() -> None:
     [
         (
             {"model": {"source": f"hf://{LLAMA}", "trustRemoteCode": True}},
-            ("spec.model.trustRemoteCode (true)", "trust.remoteCode does not list", "What helps: trust in the admin's"),
+            ("model.trustRemoteCode (true)", "trust.remoteCode does not list", "What helps: trust in the admin's"),
             True,
         ),
-        ({"engine": {"version": "0.10.0"}}, ("spec.engine.version", "0.10.0", "must be at least 0.18.0"), True),
+        ({"engine": {"version": "0.10.0"}}, ("engine.version", "0.10.0", "must be at least 0.18.0"), True),
         ({"topology": {"gpuProducts": ["H1000"]}}, ("topology.gpuProducts", "H1000", "write H100-SXM-80GB"), False),
         ({"topology": {"gpuProducts": ["L4"]}}, ("topology", "What helps: topology.gpuProducts"), False),
         (
@@ -189,11 +189,11 @@ def test_who_has_no_right_to_what_is_named_hears_which_right_it_takes() -> None:
     assert found.forbidden
     assert found.problems == (
         (
-            "spec.model.tokenSecret.name ('hub'): 'alice' may neither get this Secret nor create pods in team-a, and so may not "
+            "model.tokenSecret.name ('hub'): 'alice' may neither get this Secret nor create pods in team-a, and so may not "
             "hand it to a model's pods. What helps: the right to get this Secret, or somebody who has it applies this"
         ),
         (
-            "spec.scheduling.serviceAccount ('robot'): 'alice' may neither impersonate this ServiceAccount nor create pods in "
+            "scheduling.serviceAccount ('robot'): 'alice' may neither impersonate this ServiceAccount nor create pods in "
             "team-a, and so may not hand it to a model's pods. What helps: the right to impersonate this ServiceAccount, or "
             "somebody who has it applies this"
         ),

@@ -16,6 +16,7 @@ from plimsoll.cli.explained import Said, looked_up
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.planning.plan import Plan, Severity
+from plimsoll.status.findings import sentence
 
 
 @click.command("explain", cls=inputs.OfFiles)
@@ -74,7 +75,7 @@ def _text(found: list[tuple[Plan, list[Said]]], *, listed: bool) -> Iterator[Ren
                 yield from _one(one)
         if where is None:
             wrong = [finding for finding in plan.findings if finding.severity is Severity.ERROR]
-            yield drawing.facts([("Error", finding.message) for finding in wrong], width=8)
+            yield drawing.facts([("Error", sentence(finding)) for finding in wrong], width=8)
 
 
 def _one(said: Said) -> Iterator[RenderableType]:

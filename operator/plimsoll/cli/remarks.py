@@ -27,6 +27,7 @@ from plimsoll.planning.plan import (
     Severity,
     Value,
 )
+from plimsoll.status.findings import sentence, where
 
 _SEVERITY: Final = {
     Severity.ERROR: ("Error", "bold red"),
@@ -165,9 +166,6 @@ def _advice(advice: Advice) -> Text:
 
 def _finding(finding: Finding, style: Style) -> tuple[str, Text]:
     word, colour = _SEVERITY[finding.severity]
-    named = finding.field is not None and finding.field not in finding.message
-    value = f" {finding.value}" if finding.value else ""
-    said = Text(f"{finding.field}{value}: {finding.message}" if named else finding.message)
-    if finding.remedy and (style.everything or finding.severity is Severity.ERROR):
-        said.append(f". What helps: {finding.remedy}")
+    helps = style.everything or finding.severity is Severity.ERROR
+    said = sentence(finding) if helps else where(finding)
     return word, Text.assemble((f"{finding.reason}: ", colour), said)

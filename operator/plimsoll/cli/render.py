@@ -25,6 +25,7 @@ from plimsoll.reconcile.token import mark_of
 from plimsoll.render.gateway import Asked, litellm
 from plimsoll.render.revision import Revision, RevisionUnreadable
 from plimsoll.render.routing import GROUPS, MONITOR, POOL, ROUTE
+from plimsoll.status.findings import sentence
 
 APIS = {kind: (group, kind) for group, kind in (ROUTE, POOL, MONITOR, GROUPS)}
 ALWAYS = (ROUTE, GROUPS)
@@ -157,8 +158,7 @@ class _Dumper(yaml.SafeDumper):
 def _tell(plan: Plan) -> None:
     """Why there is nothing to print."""
     name = f"{plan.namespace}/{plan.name}"
-    worst = [one for one in plan.findings if one.severity is Severity.ERROR]
-    lines = [f"{one.field}: {one.message}" if one.field else one.message for one in worst]
+    lines = [sentence(one) for one in plan.findings if one.severity is Severity.ERROR]
     note(f"{name}: nothing to render: {line}" for line in lines or [str(plan.outcome)])
 
 

@@ -26,6 +26,7 @@ from plimsoll.simulate.report import Report, data_of
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.scenario import CannotSimulate, Scenario, scenario_of
 from plimsoll.simulate.traces import BadTrace, RequestTrace, Trace, load_trace
+from plimsoll.status.findings import sentence
 
 USUAL = ("plimsoll", "static_peak")
 DAY_S = 86400.0
@@ -188,7 +189,7 @@ def _scenario(
     try:
         return scenario_of(plan, reading, limits_of(deployment.namespace, snapshot.config))
     except CannotSimulate as error:
-        note([finding.message for finding in plan.findings if finding.severity is Severity.ERROR])
+        note([sentence(finding) for finding in plan.findings if finding.severity is Severity.ERROR])
         click.echo(f"{click.style('error:', bold=True)} {error}", err=True)
         raise SystemExit(asking.exit_code([plan]) or DOES_NOT_FIT) from None
 

@@ -25,6 +25,7 @@ from plimsoll.cli.remarks import generates
 from plimsoll.facts.gpus import Gpu, UnknownGpu, Vendor, gpu_named
 from plimsoll.facts.inventory import Inventory
 from plimsoll.planning.plan import FleetPlan, Plan, PlanSet, Severity
+from plimsoll.status.findings import sentence
 
 KNOBS: Final = ("gpu", "context", "precision", "kv", "users")
 PRECISIONS: Final = ("fp8", "int8", "awq", "gptq", "int4", "nvfp4", "mxfp4", "bf16")
@@ -149,7 +150,7 @@ def comparison(base: FleetPlan, scenarios: Sequence[Scenario]) -> Iterator[Rende
 
 def _errors(plan: Plan) -> Iterator[str]:
     """Why a column is empty or does not fit."""
-    return (finding.message for finding in plan.findings if finding.severity is Severity.ERROR)
+    return (sentence(finding) for finding in plan.findings if finding.severity is Severity.ERROR)
 
 
 Column = tuple[str, ...]

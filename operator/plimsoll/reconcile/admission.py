@@ -18,6 +18,7 @@ from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.inventory import Inventory
 from plimsoll.planning.placing.placement import pool_devices
 from plimsoll.planning.plan import Finding, Plan, Severity
+from plimsoll.status.findings import sentence
 
 LONGEST_WARNING: Final = 250
 """Clients cut what is longer than 256 bytes."""
@@ -138,16 +139,6 @@ def _heals(found: Finding, inventory: Inventory, on_cpu: bool) -> bool:
 def _mark(found: Finding) -> tuple[str, str | None, str | None]:
     """By what an error is known again, whatever figures are in its message."""
     return found.reason, found.field, found.value
-
-
-def sentence(found: Finding) -> str:
-    """The field, its value, what is wrong with it, and what helps."""
-    where = ""
-    if found.field and not found.message.startswith(found.field):
-        value = f" ({found.value})" if found.value and found.value not in found.message else ""
-        where = f"spec.{found.field}{value}: "
-    stop = "" if found.message.endswith("?") else "."
-    return f"{where}{found.message}" + (f"{stop} What helps: {found.remedy}" if found.remedy else "")
 
 
 def _short(text: str) -> str:

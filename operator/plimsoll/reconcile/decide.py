@@ -381,7 +381,7 @@ def _refused(made: Plan, error: SpecError) -> Plan:
             severity=Severity.ERROR,
             reason="InvalidSpec",
             message=problem.message,
-            field=problem.field,
+            field=problem.field.removeprefix("spec."),
             value=problem.value,
         )
         for problem in error.problems

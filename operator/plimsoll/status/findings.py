@@ -1,20 +1,58 @@
-"""What a plan found, as conditions say it."""
+"""What a plan found, in the same words wherever it is told: conditions, the webhook's answer and the command line."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
+from plimsoll.api.problems import SHOWN, WHAT_HELPS
 from plimsoll.planning.plan import Finding, Outcome, Plan
+from plimsoll.status.summary import cut
 
 LACKING: Final = frozenset(
     {"NoGPUs", "NoFreeGPUs", "BudgetExhausted", "Outranked", "NoHostMemory", "NoHostDisk", "HardwareGone"}
 )
+LONGEST_FIELD: Final = 256
+LONGEST_WRONG: Final = 1024
+LONGEST_REMEDY: Final = 512
+"""With field and value, what is wrong and what helps stay below a condition's bound, so that never the remedy is what is cut."""
 
 
 def sentence(finding: Finding) -> str:
-    """A finding as one message of a condition."""
-    where = f"{finding.field}: " if finding.field and not finding.message.startswith(finding.field) else ""
-    return f"{where}{finding.message}" + (f". What helps: {finding.remedy}" if finding.remedy else "")
+    """The field, its value, what is wrong with it, and what helps."""
+    wrong = where(finding)
+    if not finding.remedy:
+        return wrong
+    asks = wrong.endswith("?")
+    helps = WHAT_HELPS[1:] if asks else WHAT_HELPS
+    return f"{wrong if asks else wrong.rstrip('.')}{helps}{cut(finding.remedy, LONGEST_REMEDY)}"
+
+
+def where(finding: Finding) -> str:
+    """What is wrong, with the field and the value that stands there, once each: `topology.tensor (16): no layout ...`.
+
+    Many messages name both themselves. One that names the field alone gets the value beside it.
+    """
+    message = cut(finding.message, LONGEST_WRONG)
+    if not finding.field:
+        return message
+    field, value = cut(finding.field, LONGEST_FIELD), _brief(finding.value or "")
+    named = _whole(field, message)
+    if named is None or (field.isalpha() and named.start() > 0):  # `replicas` is a word of any sentence
+        return f"{field}{f' ({value})' if value else ''}: {message}"
+    if not value or _whole(value.replace(",", ""), message.replace(",", "")):
+        return message
+    return f"{message[: named.end()]} ({value}){message[named.end() :]}"
+
+
+def _whole(words: str, message: str) -> re.Match[str] | None:
+    """Where a message has a field or a value, and not as a part of another."""
+    return re.search(rf"(?<![\w.]){re.escape(words)}(?![\w\[]|\.\w)", message)
+
+
+def _brief(value: str) -> str:
+    """A value on one line and short, whatever the user wrote there."""
+    return cut(value if value.isprintable() else ascii(value)[1:-1], SHOWN)
 
 
 def finding_of(plan: Plan | None, reason: str) -> Finding | None:

@@ -32,7 +32,8 @@ def check_trust(
 
 def _owned_flags(spec: LLMDeploymentSpec, engine: EngineFacts) -> Iterator[Finding]:
     for number, word in enumerate(spec.engine.extra_args):
-        match = engine.flags.find(word.partition("=")[0]) if word.startswith("-") else None
+        name = word.partition("=")[0]
+        match = engine.flags.find(name) if word.startswith("-") else None
         if match is not None and match.flag.name in engine.profile.owned:
             yield Finding(
                 severity=Severity.ERROR,
@@ -40,6 +41,6 @@ def _owned_flags(spec: LLMDeploymentSpec, engine: EngineFacts) -> Iterator[Findi
                 message=f"{match.flag.name} is written by Plimsoll from the resource's own fields; a second one would "
                 "contradict the plan",
                 field=f"engine.extraArgs[{number}]",
-                value=word,
+                value=name,  # what it is set to may be a key
                 remedy="the field that `plimsoll import` makes of the flag",
             )

@@ -221,14 +221,20 @@ def does_not_fit(intent: Intent, weighed: Weighed, nearest: PlanSet | None) -> t
         severity=Severity.ERROR,
         reason="DoesNotFit",
         message=f"no layout fits these devices; {message}",
-        field="topology" if fixed else "model.source",
-        value=_words(fixed) if fixed else None,
+        field=next(iter(fixed)) if len(fixed) == 1 else "topology" if fixed else "model.source",
+        value=_value(fixed) if fixed else intent.spec.model.source,
         remedy="larger or more GPUs, a shorter context, a quantized checkpoint; see the advice",
     )
 
 
 def _words(fixed: dict[str, int | bool]) -> str:
     return ", ".join(f"{name} {str(value).lower()}" for name, value in fixed.items())
+
+
+def _value(fixed: dict[str, int | bool]) -> str:
+    """Beside the one field, or beside the group that holds several."""
+    one = str(next(iter(fixed.values()))).lower()
+    return one if len(fixed) == 1 else _words(fixed).replace("topology.", "")
 
 
 def spanning(sets: Sequence[PlanSet], slots: Sequence[Slot]) -> tuple[Finding, ...]:
