@@ -26,6 +26,7 @@ RESOURCES: Final = f"/apis/{names.API_VERSION}"
 SMALL: Final = "hf://Qwen/Qwen3-8B"
 READS: Final = ("get", "list")
 OWN: Final = "--lease-namespace="
+PLIMSOLL: Final = ("-m", "plimsoll")
 AGAIN: Final = ("Unreachable", "Silent", "409", "429", "503", "504")
 
 
@@ -33,11 +34,18 @@ class Operator:
     """`python -m plimsoll` for the time of a `with`, with the rights that the chart gives it unless others are brought."""
 
     def __init__(
-        self, cluster: Cluster, folder: Path, *, kubeconfig: Path | None = None, args: tuple[str, ...] = ()
+        self,
+        cluster: Cluster,
+        folder: Path,
+        *,
+        kubeconfig: Path | None = None,
+        args: tuple[str, ...] = (),
+        program: tuple[str, ...] = PLIMSOLL,
     ):
         own = next((one.removeprefix(OWN) for one in args if one.startswith(OWN)), NAMESPACE)
         self._kubeconfig = kubeconfig or shipped(cluster, own)
         self._args = args
+        self._program = program
         self.log = folder / "operator.log"
         self.port = free_port()
 
@@ -55,7 +63,7 @@ class Operator:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
-                    sys.executable, "-m", "plimsoll", "--offline", "--port", str(self.port), "--log-format=text",
+                    sys.executable, *self._program, "--offline", "--port", str(self.port), "--log-format=text",
                     *(self._args or ("--standalone",)),
                 ],
                 cwd=ROOT,

@@ -21,21 +21,26 @@ from common import LONG_SECONDS, eventually
 from plimsoll import names
 from rights import shipped
 from turns.crashes import SMALL
-from turns.running import Desk, Operator
+from turns.hasty import hasty
+from turns.running import PLIMSOLL, Desk, Operator
 from turns.test_metrics import page
 
 ONE_OF_EACH: Final = (
     "apps/v1/deployments", "apps/v1/controllerrevisions", "v1/services", "v1/configmaps", "v1/serviceaccounts",
     "policy/v1/poddisruptionbudgets",
 )  # fmt: skip
+RELIST_SECONDS: Final = 5.0
+"""What two lists in a row find was never told. In life there is more than a minute between them."""
 
 
 @contextmanager
-def through(cluster: Cluster, folder: Path) -> Iterator[tuple[Operator, FaultProxy]]:
+def through(
+    cluster: Cluster, folder: Path, program: tuple[str, ...] = PLIMSOLL
+) -> Iterator[tuple[Operator, FaultProxy]]:
     """An operator that sees the cluster through a proxy."""
     with (
         cluster.proxy() as proxy,
-        Operator(cluster, folder, kubeconfig=proxy.kubeconfig(shipped(cluster))) as running,
+        Operator(cluster, folder, kubeconfig=proxy.kubeconfig(shipped(cluster)), program=program) as running,
     ):
         yield running, proxy
 
@@ -129,7 +134,7 @@ def test_what_no_watch_ever_tells_of_resources_is_found_by_looking(
     lab: Cluster, place: Desk, tmp_path: Path
 ) -> None:
     """Of three of them no event arrives any more, on watches that go on: of one that is edited, one that is made, one that goes."""
-    with through(lab, tmp_path) as (operator, proxy):
+    with through(lab, tmp_path, hasty(relist=RELIST_SECONDS)) as (operator, proxy):
         for name in ("edited", "gone"):
             place.apply(name, topology=SMALL)
         for name in ("edited", "gone"):

@@ -12,7 +12,7 @@ from typing import Any, Final
 import kopf
 
 from plimsoll import names
-from plimsoll.kube.door import WHOLE_PAGE
+from plimsoll.kube.door import SILENCE_SECONDS, WHOLE_PAGE
 
 IDLE_SECONDS: Final = 0.1
 """A worker of kopf's keeps its last object for so long. At a start objects come by thousands a second: 3,000 of them take 10 MB so,
@@ -80,6 +80,7 @@ def settings_of(namespaces: Collection[str]) -> kopf.OperatorSettings:
     settings.watching.chunk_size = WHOLE_PAGE
     settings.watching.server_timeout = 300
     settings.watching.connect_timeout = 5
+    settings.watching.inactivity_timeout = SILENCE_SECONDS
     settings.networking.request_timeout = 20
     settings.networking.connect_timeout = 5
     settings.process.ultimate_exiting_timeout = None
