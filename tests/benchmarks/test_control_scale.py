@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Mapping
 
@@ -12,9 +11,10 @@ import pytest
 import control_fleet
 from control_fleet import TICK_S, TURNS, Answers, Estate
 from plimsoll import names
-from plimsoll.prometheus.client import Asked
+from plimsoll.prometheus.client import Asked, Read, T
 from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.queries import LARGEST
+from plimsoll.prometheus.rows import rows_of
 from plimsoll.prometheus.vocabulary import Vocabulary
 from plimsoll.prometheus.wakes import WakeQueries
 from plimsoll.reconcile.controlling import Control
@@ -28,11 +28,11 @@ class Asks:
         self.answers = answers
         self.ticks: list[Counter[str]] = []
 
-    async def ask(self, questions: Mapping[str, str]) -> Asked:
+    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Asked[T]:
         found = {about: self.answers.to(text) for about, text in questions.items()}
         self.ticks[-1].update(self.answers.asked[-len(questions) :])
-        rows = {about: json.loads(data)["data"]["result"] for about, data in found.items()}
-        return Asked(answers=rows, errors={})
+        answers = {about: read(about, rows_of(data.decode())) for about, data in found.items()}
+        return Asked(answers=answers, errors={})
 
     def close(self) -> None:
         pass

@@ -14,11 +14,15 @@ from tests.prometheus.serving import body, server, vector
 WORDS = vocabulary([engine_facts("vllm", "0.33.0").metrics])
 
 
+def rows_of(_, rows):
+    return list(rows)
+
+
 def asked(answer, questions, deadline=600.0):
     async def run(url):
         client = Prometheus(url, deadline_s=deadline)
         try:
-            return await client.ask(questions)
+            return await client.ask(questions, rows_of)
         finally:
             client.close()
 
@@ -54,7 +58,7 @@ def test_nobody_there_is_unreachable():
     async def run():
         client = Prometheus("http://127.0.0.1:9", deadline_s=600.0)
         try:
-            return await client.ask({"a": "x"})
+            return await client.ask({"a": "x"}, rows_of)
         finally:
             client.close()
 
@@ -72,8 +76,8 @@ def test_a_silent_server_is_given_up_and_not_piled_upon():
 
     async def run(url):
         client = Prometheus(url, deadline_s=0.2)
-        first = await client.ask({name: name for name in "abcdef"})
-        second = await client.ask({"g": "g"})
+        first = await client.ask({name: name for name in "abcdef"}, rows_of)
+        second = await client.ask({"g": "g"}, rows_of)
         released.set()
         client.close()
         return first, second
@@ -89,10 +93,11 @@ def test_histograms_stay_for_the_ticks_without_a_turn():
     labels = {"namespace": "team", "set": "chat-0a1b2c3d"}
 
     class Source:
-        async def ask(self, questions):
+        async def ask(self, questions, read):
             rows = vector(({**labels, "le": "+Inf"}, 5.0), (labels, 9.0))
             kinds = {"ttft", "itl", "e2e", "prompt_lengths", "output_lengths"}
-            return Asked(answers={about: rows if about in kinds else [] for about in questions}, errors={})
+            answers = {about: read(about, rows if about in kinds else []) for about in questions}
+            return Asked(answers=answers, errors={})
 
     async def run():
         metrics, found = FleetMetrics(Source(), WORDS), []

@@ -8,7 +8,7 @@ import pytest
 from plimsoll.control.joining import joined
 from plimsoll.facts.engines import engine_facts, engine_names, engine_profile
 from plimsoll.facts.pod_sample import PodSample
-from plimsoll.prometheus.answers import reading
+from plimsoll.prometheus.answers import part_of, samples_of
 from plimsoll.prometheus.queries import LARGEST, LLM_OF_POD, SET_OF_POD, queries
 from plimsoll.prometheus.vocabulary import Vocabulary, vocabulary
 from tests.prometheus.serving import vector
@@ -24,6 +24,10 @@ WORDS = vocabulary([engine_facts("vllm", "0.33.0").metrics])
 POD = {"namespace": "team", "pod": "chat-0a1b2c3d-7c9f8d6b5f-x2k4p"}
 AGES = vector((POD, 990.0))
 RUNNING = "vllm:num_requests_running"
+
+
+def samples(answers, words=WORDS):
+    return samples_of({about: part_of(about, rows, words) for about, rows in answers.items()})
 
 
 def test_their_number_is_bounded_whatever_engines_there_are():
@@ -88,7 +92,7 @@ def test_rows_become_samples():
         "errors": vector(({**POD, "__name__": "vllm:request_success_total"}, 2)),
         "pools": vector(({**POD, "num_gpu_blocks": "100", "block_size": "16"}, 2)),
     }
-    assert reading(answers, WORDS).samples == {
+    assert samples(answers) == {
         ("team", POD["pod"]): PodSample(
             pod=POD["pod"],
             at=990.0,
@@ -107,13 +111,13 @@ def test_rows_become_samples():
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-1", "x", 7.5])
 def test_a_figure_that_cannot_be_is_not_believed(value):
     answers = {"ages": AGES, "kv": vector(({**POD, "__name__": "vllm:kv_cache_usage_perc"}, value))}
-    assert reading(answers, WORDS).samples["team", POD["pod"]].kv_fraction is None
+    assert samples(answers)["team", POD["pod"]].kv_fraction is None
 
 
 @pytest.mark.parametrize("row", [{}, {"metric": POD}, {"metric": POD, "value": []}, {"value": [1, "2"]}])
 def test_rows_that_are_none_are_passed_over(row):
-    seen = reading({"ages": [*AGES, row], "kv": [row], "pools": [row], "ttft": [row]}, WORDS)
-    assert list(seen.samples) == [("team", POD["pod"])]
+    seen = samples({"ages": [*AGES, row], "kv": [row], "pools": [row], "ttft": [row]})
+    assert list(seen) == [("team", POD["pod"])]
 
 
 def test_of_two_names_of_one_figure_the_better_one_counts_in_any_order():
@@ -122,14 +126,14 @@ def test_of_two_names_of_one_figure_the_better_one_counts_in_any_order():
         ({**POD, "__name__": "vllm:gpu_cache_usage_perc"}, 0.1),
     ]
     for order in (rows, rows[::-1]):
-        seen = reading({"ages": AGES, "kv": vector(*order)}, ALL)
-        assert seen.samples["team", POD["pod"]].kv_fraction == 0.5
+        seen = samples({"ages": AGES, "kv": vector(*order)}, ALL)
+        assert seen["team", POD["pod"]].kv_fraction == 0.5
 
 
 @pytest.mark.parametrize("blocks", ["None", "²", "9" * 5000])
 def test_an_engine_without_a_cache_has_no_pool(blocks):
     answers = {"ages": AGES, "pools": vector(({**POD, "num_gpu_blocks": blocks, "block_size": "16"}, 1))}
-    assert reading(answers, WORDS).samples["team", POD["pod"]].kv_tokens is None
+    assert samples(answers)["team", POD["pod"]].kv_tokens is None
 
 
 def test_buckets_become_histograms_by_set():
@@ -141,7 +145,7 @@ def test_buckets_become_histograms_by_set():
         (labels, 5.5),
         ({"namespace": "team", "le": "0.1"}, 3),
     )
-    (histogram,) = (each["ttft"] for each in reading({"ttft": rows}, WORDS).histograms.values())
+    (histogram,) = part_of("ttft", rows, WORDS).histograms.values()
     assert (histogram.bounds, histogram.sum) == ((0.1, 1.0, math.inf), 5.5)
     assert histogram.quantile(0.4) == pytest.approx(0.1)
 
@@ -158,7 +162,7 @@ def test_buckets_that_fall_do_not_end_or_have_no_sum_are_no_histogram(counts, to
         *(({**labels, "le": bound}, count) for bound, count in zip(bounds, counts, strict=False)),
         (labels, total),
     )
-    assert bool(reading({"ttft": rows}, WORDS).histograms) is read
+    assert bool(part_of("ttft", rows, WORDS).histograms) is read
 
 
 def test_a_name_that_comes_again_is_another_pod():

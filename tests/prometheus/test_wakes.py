@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from plimsoll.prometheus.client import NO_ANSWER, NO_CONNECTION, Asked
+from plimsoll.prometheus.client import NO_ANSWER, NO_CONNECTION, Asked, Read, T
 from plimsoll.prometheus.wakes import ALONE_MOST, LABEL, SLOW_LOOKS, TOGETHER, WakeQueries, Woken, is_closed
 
 
@@ -19,7 +19,7 @@ class Gateway:
         self.down = False
         self.loaded = True
 
-    async def ask(self, questions: Mapping[str, str]) -> Asked:
+    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Asked[T]:
         self.asked.append(questions)
         answers, errors = {}, {}
         for about, text in questions.items():
@@ -31,7 +31,7 @@ class Gateway:
                 errors[about] = "400: parse error"
             else:
                 keys = [part.split('"')[0] for part in text.split(f'"{LABEL}", "')[1:]]
-                answers[about] = [{"metric": {LABEL: key}, "value": [0, "3"]} for key in keys]
+                answers[about] = read(about, [{"metric": {LABEL: key}, "value": [0, "3"]} for key in keys])
         return Asked(answers=answers, errors=errors)
 
 

@@ -2,12 +2,15 @@
 
 NaN, infinity, a count below zero, a share above one, buckets that fall or have no sum: none of them is believed, and none
 becomes zero.
+
+Each answer is read by itself while its rows come, and what all of them say is put together at the end: a large fleet's rows
+together would be ten times as large as what they say.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,10 +18,14 @@ from plimsoll.facts.histograms import Histogram, is_cumulative
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.prometheus.vocabulary import COUNTERS, HISTOGRAMS, SHARES, Vocabulary
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Iterable[Mapping[str, Any]]
 PodKey = tuple[str, str]
 """Namespace and name."""
+Figures = dict[PodKey, dict[str, Any]]
+"""Fields of samples by pod."""
 GAUGE_FIELDS: Final = {"running": "running", "waiting": "waiting", "kvCapacity": "kv_tokens"}
+PLAIN: Final = ("kv", "load", "counters", "errors")
+"""Questions whose rows each say one figure of a pod by its name."""
 MOST_DIGITS: Final = 12
 """Of a count that is believed."""
 MOST_SHARE: Final = 1.05
@@ -26,66 +33,95 @@ MOST_SHARE: Final = 1.05
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What a fleet said at one tick."""
+class Part:
+    """What one answer says."""
 
-    samples: Mapping[PodKey, PodSample]
-    """Gauges and counters by pod; a sample's name is the pod's UID where the rows carry one, else the pod's name."""
-    histograms: Mapping[PodKey, Mapping[str, Histogram]] = field(default_factory=dict)
-    """By namespace and serving set, over five minutes, of the kinds that had their turn."""
-    missing: tuple[str, ...] = ()
-    """Questions without an answer."""
+    pods: Figures = field(default_factory=dict)
+    histograms: Mapping[PodKey, Histogram] = field(default_factory=dict)
+    """By namespace and serving set."""
 
 
-def reading(answers: Mapping[str, Rows], words: Vocabulary, *, missing: Iterable[str] = ()) -> Reading:
-    found: dict[PodKey, dict[str, Any]] = {}
-    for row in answers.get("ages", ()):
+def part_of(about: str, rows: Rows, words: Vocabulary) -> Part:
+    if about in HISTOGRAMS:
+        return Part(histograms=_histograms(rows))
+    match about:
+        case "ages":
+            return Part(_ages(rows))
+        case "pools":
+            return Part(_pools(rows))
+        case "kv":
+            return Part(_figures(rows, words.fields(SHARES), most=MOST_SHARE))
+        case "load":
+            return Part(_figures(rows, words.fields(GAUGE_FIELDS)))
+        case "counters":
+            return Part(_figures(rows, words.fields(COUNTERS)))
+        case "errors":
+            return Part(_figures(rows, words.fields({"requestSuccess": "errors"})))
+    return Part()
+
+
+def samples_of(parts: Mapping[str, Part]) -> dict[PodKey, PodSample]:
+    """What all answers say together; a sample's name is the pod's UID where the rows carry one, else the pod's name.
+
+    A pod of which nobody says when it was looked at was not.
+    """
+    nothing = Part()
+    ages, pools = (parts.get(about, nothing).pods for about in ("ages", "pools"))
+    plain = [parts[about].pods for about in PLAIN if about in parts]
+    samples = {}
+    for key in sorted(ages):
+        said = dict(ages[key])
+        for figures in plain:
+            if (more := figures.get(key)) is not None:
+                said |= more
+        if (pool := pools.get(key)) is not None:
+            said["kv_tokens"] = said.get("kv_tokens", 0) + pool["kv_tokens"]
+            said["block_size"] = pool["block_size"]
+        samples[key] = _sample(key, said)
+    return samples
+
+
+def _ages(rows: Rows) -> Figures:
+    found: Figures = {}
+    for row in rows:
         labels, value = _row(row)
         if value is not None and labels.get("pod"):
-            said = found.setdefault(_pod(labels), {})
-            said["at"], said["uid"] = value, labels.get("uid", "")
-    _fill(found, answers.get("kv", ()), words.fields(SHARES), most=MOST_SHARE)
-    _fill(found, answers.get("load", ()), words.fields(GAUGE_FIELDS))
-    _fill(found, answers.get("counters", ()), words.fields(COUNTERS))
-    _fill(found, answers.get("errors", ()), words.fields({"requestSuccess": "errors"}))
-    for row in answers.get("pools", ()):
-        _pool(found, row)
-    return Reading(
-        samples={key: _sample(key, said) for key, said in sorted(found.items())},
-        histograms=_histograms(answers),
-        missing=tuple(sorted(missing)),
-    )
+            found[_pod(labels)] = {"at": value, "uid": labels.get("uid", "")}
+    return found
 
 
 def _pod(labels: Mapping[str, str]) -> PodKey:
     return labels.get("namespace", ""), labels.get("pod", "")
 
 
-def _fill(
-    found: Mapping[PodKey, dict[str, Any]],
-    rows: Rows,
-    fields: Mapping[str, tuple[str, int]],
-    *,
-    most: float = math.inf,
-) -> None:
+def _figures(rows: Rows, fields: Mapping[str, tuple[str, int]], *, most: float = math.inf) -> Figures:
     """Each pod's fields from rows by name; where a pod exports several names of a field, the best of them.
 
     This and the buckets below are most of what reading a large fleet costs, hence one plain loop each.
     """
-    ranks: dict[tuple[int, str], int] = {}
+    found: Figures = {}
+    several = {name for name, rank in fields.values() if rank}
+    ranks: dict[tuple[PodKey, str], int] = {}
     for row in rows:
         try:
             labels = row["metric"]
             value = float(row["value"][1])
-            said = found[labels.get("namespace", ""), labels["pod"]]
+            key = labels.get("namespace", ""), labels["pod"]
             name, rank = fields[labels["__name__"]]
+            said = found.get(key)
         except (KeyError, IndexError, TypeError, ValueError):
             continue
         if not 0 <= value <= most or value == math.inf:
             continue
-        if rank == 0 or rank <= ranks.get((id(said), name), rank):
-            ranks[id(said), name] = rank
+        if name in several:
+            if rank > ranks.get((key, name), rank):
+                continue
+            ranks[key, name] = rank
+        if said is None:
+            found[key] = {name: value}
+        else:
             said[name] = value
+    return found
 
 
 def _sample(key: PodKey, said: dict[str, Any]) -> PodSample:
@@ -97,54 +133,56 @@ def _sample(key: PodKey, said: dict[str, Any]) -> PodSample:
     return PodSample(pod=name, **said)
 
 
-def _pool(found: Mapping[PodKey, dict[str, Any]], row: Mapping[str, Any]) -> None:
-    labels, engines = _row(row)
-    said = found.get(_pod(labels))
-    blocks, size = whole(labels.get("num_gpu_blocks")), whole(labels.get("block_size"))
-    if said is None or not engines or not 0 < engines <= 10**MOST_DIGITS or not blocks or not size:
-        return
-    said["kv_tokens"] = said.get("kv_tokens", 0) + int(engines) * blocks * size
-    said["block_size"] = size
+def _pools(rows: Rows) -> Figures:
+    found: Figures = {}
+    for row in rows:
+        labels, engines = _row(row)
+        blocks, size = whole(labels.get("num_gpu_blocks")), whole(labels.get("block_size"))
+        if not engines or not 0 < engines <= 10**MOST_DIGITS or not blocks or not size:
+            continue
+        said = found.setdefault(_pod(labels), {"kv_tokens": 0})
+        said["kv_tokens"] += int(engines) * blocks * size
+        said["block_size"] = size
+    return found
 
 
-def _histograms(answers: Mapping[str, Rows]) -> Mapping[PodKey, Mapping[str, Histogram]]:
-    found: dict[PodKey, dict[str, Histogram]] = {}
+def _histograms(rows: Rows) -> Mapping[PodKey, Histogram]:
+    buckets: dict[PodKey, list[tuple[float, float]]] = {}
+    sums: dict[PodKey, float] = {}
     # A fleet has few bounds and many histograms: each bound is read once, and histograms hold the same tuple.
     read: dict[str | None, float | None] = {None: None}
     same: dict[tuple[float, ...], tuple[float, ...]] = {}
-    for kind in HISTOGRAMS:
-        buckets: dict[PodKey, list[tuple[float, float]]] = {}
-        sums: dict[PodKey, float] = {}
-        for row in answers.get(kind, ()):
-            try:
-                labels = row["metric"]
-                key, value, le = (
-                    (labels.get("namespace", ""), labels["set"]),
-                    float(row["value"][1]),
-                    labels.get("le"),
-                )
-                if le not in read:
-                    read[le] = float(le)
-                bound = read[le]
-                if not 0 <= value < math.inf:
-                    continue
-                if bound is None:
-                    sums[key] = value
-                elif key in buckets:
-                    buckets[key].append((bound, value))
-                else:
-                    buckets[key] = [(bound, value)]
-            except (KeyError, IndexError, TypeError, ValueError):
+    for row in rows:
+        try:
+            labels = row["metric"]
+            key, value, le = (
+                (labels.get("namespace", ""), labels["set"]),
+                float(row["value"][1]),
+                labels.get("le"),
+            )
+            if le not in read:
+                read[le] = float(le)
+            bound = read[le]
+            if not 0 <= value < math.inf:
                 continue
-        for key, pairs in buckets.items():
-            pairs.sort()
-            bounds, counts = zip(*pairs, strict=True)
-            bounds = same.setdefault(bounds, bounds)
-            # Summed increases may fall by a rounding; what falls by more is no histogram.
-            mended = _mended(counts)
-            if bounds[-1] == math.inf and mended is not None and key in sums:
-                found.setdefault(key, {})[kind] = Histogram(bounds, mended, sums[key])
-    return {key: found[key] for key in sorted(found)}
+            if bound is None:
+                sums[key] = value
+            elif key in buckets:
+                buckets[key].append((bound, value))
+            else:
+                buckets[key] = [(bound, value)]
+        except (KeyError, IndexError, TypeError, ValueError):
+            continue
+    found: dict[PodKey, Histogram] = {}
+    for key, pairs in buckets.items():
+        pairs.sort()
+        bounds, counts = zip(*pairs, strict=True)
+        bounds = same.setdefault(bounds, bounds)
+        # Summed increases may fall by a rounding; what falls by more is no histogram.
+        mended = _mended(counts)
+        if bounds[-1] == math.inf and mended is not None and key in sums:
+            found[key] = Histogram(bounds, mended, sums[key])
+    return found
 
 
 def _mended(counts: tuple[float, ...]) -> tuple[float, ...] | None:

@@ -1,7 +1,7 @@
 """Questions to a Prometheus, off the event loop: a few threads, each with a connection of its own, and one deadline for all.
 
 A Prometheus that is slow, wrong or gone costs a tick its answers and nothing else. There is no second try within a tick:
-the next one comes in a moment.
+the next one comes in a moment. What an answer says is read by whoever asked it, row by row, in the thread that got it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import requests
 from prometheus_api_client import PrometheusConnect
@@ -19,6 +20,10 @@ from prometheus_api_client.exceptions import PrometheusApiClientException
 from urllib3.util.retry import Retry
 
 from plimsoll.prometheus.answers import Rows
+from plimsoll.prometheus.rows import rows_of
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 NO_ANSWER: Final = "no answer in time"
 NO_CONNECTION: Final = "no connection"
@@ -26,11 +31,19 @@ PASSING: Final = frozenset({NO_ANSWER, NO_CONNECTION})
 """Errors that say nothing of the question."""
 THREADS: Final = 4
 DEADLINE_S: Final = 10.0
+CHUNK: Final = 1024 * 1024
+"""Bytes that are taken of a connection at once: after each, a thread waits until it has Python's lock again."""
+
+
+class Read(Protocol[T_co]):
+    """What an answer says, by what it is about; its rows come once."""
+
+    def __call__(self, about: str, rows: Rows, /) -> T_co: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    answers: Mapping[str, Rows]
+class Asked(Generic[T_co]):
+    answers: Mapping[str, T_co]
     errors: Mapping[str, str]
     """By question: why there is no answer."""
 
@@ -54,9 +67,9 @@ class Prometheus:
         self._headers, self._ca_file = headers, ca_file
         self._threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="prometheus")
         self._own = threading.local()
-        self._under_way: set[asyncio.Future[Rows]] = set()
+        self._under_way: set[asyncio.Future[Any]] = set()
 
-    async def ask(self, questions: Mapping[str, str]) -> Asked:
+    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Asked[T]:
         """All of them at once; those that are not answered in time are among the errors."""
         if not questions:
             return Asked(answers={}, errors={})
@@ -64,7 +77,8 @@ class Prometheus:
             return Asked(answers={}, errors=dict.fromkeys(questions, NO_ANSWER))
         loop = asyncio.get_running_loop()
         asked = {
-            about: loop.run_in_executor(self._threads, self._one, text) for about, text in questions.items()
+            about: loop.run_in_executor(self._threads, self._one, text, partial(read, about))
+            for about, text in questions.items()
         }
         for future in asked.values():
             self._under_way.add(future)
@@ -82,7 +96,7 @@ class Prometheus:
                 answers[about] = future.result()
         return Asked(answers=answers, errors=errors)
 
-    def _done(self, future: asyncio.Future[Rows]) -> None:
+    def _done(self, future: asyncio.Future[Any]) -> None:
         self._under_way.discard(future)
         if not future.cancelled():
             future.exception()
@@ -90,13 +104,10 @@ class Prometheus:
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _one(self, query: str) -> Rows:
+    def _one(self, query: str, read: Callable[[Rows], T]) -> T:
         client = self._client()
         client.headers = dict(self._headers())
-        rows: Any = client.custom_query(query, timeout=self._deadline)
-        if not isinstance(rows, list):
-            raise TypeError(f"an instant vector was expected, not a {type(rows).__name__}")
-        return rows
+        return read(client.custom_query(query, timeout=self._deadline))
 
     def _client(self) -> PrometheusConnect:
         client: PrometheusConnect | None = getattr(self._own, "client", None)
@@ -104,6 +115,8 @@ class Prometheus:
             session = requests.Session()
             # Proxies of the environment are for the outside; a Prometheus is inside.
             session.trust_env = False
+            session.stream = True
+            session.hooks["response"].append(_row_by_row)
             client = PrometheusConnect(
                 url=self._url,
                 session=session,
@@ -115,6 +128,16 @@ class Prometheus:
                 client.ssl_verification = self._ca_file
             self._own.client = client
         return client
+
+
+def _row_by_row(response: requests.Response, **_: Any) -> None:
+    """The client takes the rows out of the whole answer, which then has them one by one."""
+
+    def decoded(**_: Any) -> Any:
+        text = b"".join(response.iter_content(CHUNK)).decode()
+        return {"data": {"result": rows_of(text)}}
+
+    response.json = decoded  # type: ignore[method-assign]
 
 
 def _words(error: BaseException) -> str:

@@ -8,10 +8,11 @@ is tried again now and then.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from plimsoll.prometheus.answers import Rows
 from plimsoll.prometheus.client import NO_ANSWER, PASSING
 from plimsoll.prometheus.fleet import Asks
 
@@ -62,8 +63,8 @@ class WakeQueries:
             questions[TOGETHER] = " or ".join(_one(key, text) for key, text in sorted(self._good.items()))
         questions |= {key: _one(key, queries[key]) for key in alone}
         if not questions:
-            return self._woken([])
-        asked = await self._source.ask(questions)
+            return self._woken({})
+        asked = await self._source.ask(questions, _waiting)
         for key in alone:
             why = asked.errors.get(key, "")
             if why != NO_ANSWER:
@@ -79,17 +80,9 @@ class WakeQueries:
         if (failed is not None and failed not in PASSING) or (late and self._late):
             # One of them has become wrong, as a type error in a metric that has only now appeared, or slow.
             self._good = {}
-        return self._woken([row for rows in asked.answers.values() for row in rows])
+        return self._woken({key: value for found in asked.answers.values() for key, value in found.items()})
 
-    def _woken(self, rows: Sequence[Mapping[str, Any]]) -> Woken:
-        found = {}
-        for row in rows:
-            try:
-                key, value = row["metric"][LABEL], float(row["value"][1])
-            except (KeyError, IndexError, TypeError, ValueError):
-                continue
-            if math.isfinite(value):
-                found[key] = value
+    def _woken(self, found: Mapping[str, float]) -> Woken:
         return Woken(
             waiting=dict(sorted(found.items())),
             refused={
@@ -97,6 +90,18 @@ class WakeQueries:
                 **dict.fromkeys(sorted(self._slow), NO_ANSWER),
             },
         )
+
+
+def _waiting(_: str, rows: Rows) -> Mapping[str, float]:
+    found = {}
+    for row in rows:
+        try:
+            key, value = row["metric"][LABEL], float(row["value"][1])
+        except (KeyError, IndexError, TypeError, ValueError):
+            continue
+        if math.isfinite(value):
+            found[key] = value
+    return found
 
 
 def _one(key: str, query: str) -> str:
