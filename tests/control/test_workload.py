@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
+from plimsoll.control.capacity import capacity_of
 from plimsoll.control.latencies import Latencies
 from plimsoll.control.signals import Signals
 from plimsoll.control.workload import Lengths, Observed, better_declaration, observe, status_of
 from plimsoll.planning import codec
 from tests.control.situations import NOW, saying, spread
+from tests.planning.asking import QWEN_32B, deployment, planned
 
 SEEN = Observed(
     since=NOW - 7200,
@@ -89,7 +91,8 @@ class _Set:
     def __init__(self, size):
         self.replicas, self.layout, self.digest = 1, f"tp{1 if size < 5000 else 2}", "x"
         self.hardware = self
-        self.gpu = "H100-80GB"
+        self.gpu, self.memory_bytes = "H100-80GB", 80 * 2**30
+        self.devices_per_replica = 1 if size < 5000 else 2
 
     def __str__(self):
         return self.gpu
@@ -115,6 +118,40 @@ def test_what_to_declare_is_told_where_another_plan_would_follow(seen, words):
         assert words in told.message
         assert "tp2" in told.message
         assert told.reason == "WorkloadDiffers"
+
+
+DAY = 86400.0
+EMPTY = 0.3
+"""Share of the pool in use at p95 below which a deployment is too large for its load."""
+
+
+@pytest.mark.parametrize(("watched_s", "is_told"), [(2 * 3600, False), (DAY - 60, False), (DAY, True)])
+def test_a_pool_that_stands_empty_for_a_day_has_a_smaller_plan_told_of_and_an_hour_of_it_none(
+    watched_s: float, is_told: bool
+):
+    """By the real planner: declared for long prompts of many, while a few short ones come."""
+    declared = Workload.model_validate({
+        "contextTokens": 32768, "concurrency": 64, "inputTokens": {"p50": 8000}, "outputTokens": {"p50": 500},
+    })  # fmt: skip
+
+    def plan_for(workload: Workload):
+        return planned(deployment(QWEN_32B, workload=workload.to_dict()))
+
+    pinned = plan_for(declared)
+    prompt, output = Lengths(p50=300, p95=600, p99=900), Lengths(p50=100, p95=200, p99=300)
+    quiet = replace(SEEN, since=NOW - watched_s, prompt=prompt, output=output, peak_inflight=4)
+    (one,) = pinned.sets
+    assert 4 * (prompt.p95 + output.p95) < EMPTY * capacity_of(one).kv_tokens
+    told = better_declaration(quiet, declared, pinned, plan_for)
+    assert (told is not None) is is_told
+    if told is not None:
+        assert (one.devices_per_replica, one.replicas) == (4, 1)
+        assert told.message.endswith("the plan would be 1 x tp1 on H100-SXM-80GB")
+
+
+def test_a_larger_plan_is_told_of_within_the_hour_as_users_wait_for_it():
+    crowded = replace(SEEN, since=NOW - 3600, prompt=Lengths(p50=900, p95=9100, p99=12100))
+    assert better_declaration(crowded, DECLARED, _Plan(3000), Planner()) is not None  # type: ignore[arg-type]
 
 
 def test_the_load_is_proposed_in_the_form_that_was_declared():

@@ -25,6 +25,8 @@ LENGTHS_S: Final = 86400.0
 PEAK_S: Final = 7 * 86400.0
 WATCHED_S: Final = 3600.0
 """Less is no workload yet."""
+QUIET_S: Final = 86400.0
+"""For so long it must have been seen that less does: a quiet night says nothing of the morning."""
 REQUESTS_LEAST: Final = 1000.0
 APART: Final = 0.25
 """Within a quarter the declaration is right."""
@@ -107,13 +109,14 @@ def better_declaration(
     observed: Observed, declared: Workload, pinned: Plan, replan: Callable[[Workload], Plan | None]
 ) -> Told | None:
     """What to declare, where that would give another plan; `replan` plans anew with another workload, or cannot."""
-    if not _enough(observed):
+    watched = _watched_s(observed)
+    if watched < WATCHED_S or observed.requests < REQUESTS_LEAST:
         return None
     proposed, changes = _proposed(observed, declared)
     if not changes:
         return None
     fresh = replan(proposed)
-    if fresh is None or not fresh.sets:
+    if fresh is None or not fresh.sets or (_memory(fresh) < _memory(pinned) and watched < QUIET_S):
         return None
     now = [(str(each.layout), each.hardware.gpu, each.digest) for each in pinned.sets]
     then = [(str(each.layout), each.hardware.gpu, each.digest) for each in fresh.sets]
@@ -124,10 +127,13 @@ def better_declaration(
     return Told(type=names.BETTER_PLAN, status="True", reason="WorkloadDiffers", message=message)
 
 
-def _enough(observed: Observed) -> bool:
-    if observed.since is None or observed.at is None or observed.requests < REQUESTS_LEAST:
-        return False
-    return observed.at - observed.since >= WATCHED_S
+def _watched_s(observed: Observed) -> float:
+    return 0.0 if observed.since is None or observed.at is None else observed.at - observed.since
+
+
+def _memory(plan: Plan) -> int:
+    """Bytes of all devices of the largest replica; how many replicas there are follows the load of now."""
+    return max((each.devices_per_replica * each.hardware.memory_bytes for each in plan.sets), default=0)
 
 
 def _proposed(observed: Observed, declared: Workload) -> tuple[Workload, list[str]]:
