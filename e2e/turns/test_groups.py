@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -11,11 +11,16 @@ from cluster import Cluster
 from cluster.api import Object
 from common import LONG_SECONDS, eventually
 from plimsoll import names
+from rights import USER, used
 from turns.crashes import LARGE, SMALL, WIDE
 from turns.draining import drained
+from turns.hasty import hasty
 from turns.running import Desk, Operator
 
 LONG_AGO: Final = "2026-01-01T00:00:00Z"
+LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
+HALF_SECONDS: Final = 30.0
+"""In place of two minutes: twice as long, the group that lacks least is said to be half-scheduled."""
 
 
 def test_a_group_that_gets_one_of_its_nodes_is_said_until_it_gets_the_other(
@@ -68,7 +73,7 @@ def test_a_half_scheduled_group_of_a_leaderworkerset_is_said_and_let_go_by_its_l
         for one in lab.api.items("/api/v1/nodes")
         if one["metadata"]["name"].startswith("wide")
     ]
-    with Operator(lab, tmp_path) as operator:
+    with Operator(lab, tmp_path, program=hasty(half=HALF_SECONDS)) as operator:
         place.apply(model=LARGE, topology={**WIDE, "groups": "LeaderWorkerSet"})
         path = f"/apis/leaderworkerset.x-k8s.io/v1/namespaces/{place.namespace}/leaderworkersets"
         assert eventually(lambda: len(lab.api.items(path)) == 1, LONG_SECONDS)
@@ -87,6 +92,42 @@ def test_a_half_scheduled_group_of_a_leaderworkerset_is_said_and_let_go_by_its_l
         group(place, made)
         assert place.says("Ready", "True", "Serving", patience=LONG_SECONDS)
         assert eventually(lambda: place.condition("Placed") == ("True", "Placed"), LONG_SECONDS)
+        assert operator.rests()
+        none_left(place)
+
+
+def test_a_leaderworkerset_goes_when_the_next_one_serves_and_its_groups_are_gone(
+    lab: Cluster, place: Desk, tmp_path: Path
+) -> None:
+    """Pods are made and taken here as its controller would, which is in no registry."""
+    lab.install_others("leaderworkerset")
+    since = lab.audit.mark()
+    asked: dict[str, Any] = {"model": LARGE, "topology": {**WIDE, "groups": "LeaderWorkerSet"}}
+    path = f"/apis/leaderworkerset.x-k8s.io/v1/namespaces/{place.namespace}/leaderworkersets"
+
+    def replicas() -> dict[str, int]:
+        return {one["metadata"]["name"]: one["spec"]["replicas"] for one in lab.api.items(path)}
+
+    with Operator(lab, tmp_path) as operator:
+        place.apply(**asked)
+        assert eventually(lambda: len(replicas()) == 1, LONG_SECONDS)
+        (old,) = lab.api.items(path)
+        group(place, old)
+        assert place.says("Ready", "True", "Serving", patience=LONG_SECONDS)
+        before, served = old["metadata"]["name"], uids(place)
+        place.apply(**asked, podAnnotations={"example.com/next": "true"})
+        assert eventually(lambda: len(replicas()) == 2, LONG_SECONDS)
+        (new,) = (one for one in lab.api.items(path) if one["metadata"]["name"] != before)
+        assert replicas()[before] == 1, "it serves until the next one does"
+        group(place, new)
+        assert eventually(lambda: replicas()[before] == 0, LONG_SECONDS), operator.tail()
+        assert served < uids(place), "its pods are its controller's to take"
+        pods = f"/api/v1/namespaces/{place.namespace}/pods"
+        lab.api.delete(f"{pods}?labelSelector={LWS_NAME}={before}&gracePeriodSeconds=0")
+        assert eventually(lambda: replicas() == {new["metadata"]["name"]: 1}, LONG_SECONDS), operator.tail()
+        assert place.says("Progressing", "True", "RolledOut", patience=LONG_SECONDS)
+        assert place.says("Ready", "True", "Serving", patience=LONG_SECONDS)
+        assert ("leaderworkerset.x-k8s.io", "leaderworkersets", "delete") in used(lab, USER, since)
         assert operator.rests()
         none_left(place)
 
@@ -134,7 +175,7 @@ def group(place: Desk, made: Object) -> str:
         }
         metadata["labels"] = {
             **(metadata.get("labels") or {}),
-            "leaderworkerset.sigs.k8s.io/name": name,
+            LWS_NAME: name,
             "leaderworkerset.sigs.k8s.io/group-index": "0",
             "leaderworkerset.sigs.k8s.io/worker-index": str(rank),
         }
