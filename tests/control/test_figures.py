@@ -26,6 +26,9 @@ SETTLED_S = 2 * START_S + 60
 WINDOW_S = LAW.down_window_s
 SPARE = 0.80
 """Of the rate at which a replica is full: where the forecast's own error is added, at most so much is left free."""
+TIPS = (0.75, 0.95)
+"""Of the rate at which all replicas are full: between these, chance says whether one more is wanted. Of 400 runs with
+other seeds the 13 that turned back more than once in 25 minutes (twice, and one of them four times) all lie here."""
 
 
 @pytest.mark.parametrize("group", range(4))
@@ -34,10 +37,17 @@ def test_constant_load_settles_with_one_reversal_at_most(group):
         level = 0.3 + 0.25 * (10 * group + place)
         told = story(lambda _, level=level: level, 1, 1500, seed=place)
         assert told.reversals() <= 1, level
-        late = [(at, action) for at, action, _ in told.actions if at >= SETTLED_S]
-        # One replica that paid the queue of the start back goes after a window; a level beside a whole number may tip once.
+        late = [place for place, (at, _, _) in enumerate(told.actions) if at >= SETTLED_S]
         assert len(late) <= 1, level
-        assert all(at >= WINDOW_S for at, _ in late), level
+        for place in late:
+            at, action, count = told.actions[place]
+            before_at, _, before = ([(0.0, None, 1), *told.actions])[place]
+            assert abs(count - before) == 1, level
+            if action is Action.DOWN:
+                # It paid the queue of the start back. A window is longer than it takes to settle, so it cannot go before.
+                assert WINDOW_S <= at - before_at <= WINDOW_S + START_S, level
+            else:
+                assert TIPS[0] <= level / BEST_RATE / before <= TIPS[1], level
         final = told.decisions[-1][1].replicas
         assert math.ceil(level / BEST_RATE) <= final <= math.ceil(level / (SPARE * BEST_RATE)), level
         settled = {each.replicas for at, each in told.decisions if at >= SETTLED_S}
