@@ -85,7 +85,7 @@ class Engine:
     def advance(self, until: float) -> None:
         """Take every step that begins before `until`."""
         while self.now < until:
-            if self._partial is not None or self._admissible():
+            if self._partial is not None or (self.waiting and self._admissible(self._budget())):
                 self._take_step()
             elif self._decoding:
                 self._decode(until)
@@ -132,28 +132,22 @@ class Engine:
 
     # Steps
 
-    def _admissible(self) -> bool:
-        """Whether the head of the queue would be let in by the next step."""
+    def _budget(self) -> int:
+        """Tokens that the next step has for prompts."""
+        return self.limits.max_num_batched_tokens - self._decoding
+
+    def _admissible(self, budget: int) -> bool:
+        """Whether the head of a queue is let in by a step that has so many tokens left for prompts."""
         limits = self.limits
-        if not self.waiting or len(self.running) >= limits.max_num_seqs:
+        if budget <= 0 or len(self.running) >= limits.max_num_seqs:
             return False
-        if self._decoding >= limits.max_num_batched_tokens:
-            return False
-        return self._fits(self.waiting[0])
-
-    def _fits(self, request: Request) -> bool:
-        need = self._blocks_wanted(request)
+        request = self.waiting[0]
         # An empty engine takes whatever fits at all: nothing would ever come free for it.
-        watermark = self.limits.watermark_blocks if self.running else 0
-        return need <= self.free_blocks - watermark
-
-    def _blocks_wanted(self, request: Request) -> int:
-        need = -(-(request.input_tokens + request.generated) // self.limits.block_size)
-        if request.prefix and self.limits.prefix_caching:
-            ids = self._shareable(request)
-            _, used = self._prefixes.look(ids)
-            need -= self._prefixes.blocks(used)
-        return need
+        room = self.free_blocks - (limits.watermark_blocks if self.running else 0)
+        need = -(-(request.input_tokens + request.generated) // limits.block_size)
+        if need > room and request.prefix and limits.prefix_caching:
+            need -= self._prefixes.blocks(self._prefixes.used(self._shareable(request)))
+        return need <= room
 
     def _shareable(self, request: Request) -> Sequence[int]:
         return request.prefix[: request.input_tokens // PREFIX_BLOCK]
@@ -177,7 +171,7 @@ class Engine:
         request = self._partial
         if request is not None:
             self._partial = None
-        elif not short and self._admissible():
+        elif not short and self.waiting and self._admissible(budget):
             request = self._admit()
         while request is not None:
             chunk = min(request.left, budget)
@@ -191,9 +185,7 @@ class Engine:
                 self._partial = request
                 break
             done.append(request)
-            request = None
-            if budget > 0 and not short and self.waiting and len(self.running) < limits.max_num_seqs:
-                request = self._admit() if self._fits(self.waiting[0]) else None
+            request = self._admit() if not short and self.waiting and self._admissible(budget) else None
         self.queued = len(self.waiting)
         self.now += took
         self._step += 1
@@ -282,7 +274,7 @@ class Engine:
         """Take what is cached of a prompt and hold the rest of its shareable blocks for others."""
         ids, prefixes = self._shareable(request), self._prefixes
         prefixes.trim(self.free_blocks)
-        held, _ = prefixes.look(ids)
+        held = prefixes.held(ids)
         # The last token of a prompt is always computed: the first answer comes from it.
         request.cached = max(0, min(held * PREFIX_BLOCK, request.input_tokens + request.generated - 1))
         self.prefix_queries += request.input_tokens

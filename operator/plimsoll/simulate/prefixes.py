@@ -22,45 +22,48 @@ class Prefixes:
         self._used: dict[int, int] = {}
         self._idle: OrderedDict[int, None] = OrderedDict()
 
-    def look(self, ids: Sequence[int]) -> tuple[int, int]:
-        """Leading ids that are held, and how many of all ids running requests hold already."""
-        held = 0
-        for one in ids:
-            if one not in self._used and one not in self._idle:
-                break
-            held += 1
-        return held, sum(one in self._used for one in ids)
+    def held(self, ids: Sequence[int]) -> int:
+        """How many leading ids are there, used or not."""
+        used, idle = self._used, self._idle
+        return next((place for place, one in enumerate(ids) if one not in used and one not in idle), len(ids))
+
+    def used(self, ids: Sequence[int]) -> int:
+        """How many of the ids running requests hold."""
+        return sum(map(self._used.__contains__, ids))
 
     def blocks(self, ids: int) -> int:
         return ids * self._blocks_each
 
     def take(self, ids: Sequence[int]) -> int:
         """Hold the ids; returns the blocks that this takes from the free ones."""
+        used, idle = self._used, self._idle
         new = 0
         for one in ids:
-            users = self._used.get(one, 0)
-            if not users:
-                self._idle.pop(one, None)
+            if one in used:
+                used[one] += 1
+            else:
+                used[one] = 1
+                idle.pop(one, None)
                 new += 1
-            self._used[one] = users + 1
         return new * self._blocks_each
 
     def release(self, ids: Sequence[int]) -> int:
         """Let go; returns the blocks that become free, although what they hold may still serve."""
+        used, idle = self._used, self._idle
         freed = 0
         for one in reversed(ids):
-            users = self._used[one] - 1
-            if users:
-                self._used[one] = users
+            if used[one] > 1:
+                used[one] -= 1
             else:
-                del self._used[one]
-                self._idle[one] = None
+                del used[one]
+                idle[one] = None
                 freed += 1
         return freed * self._blocks_each
 
     def trim(self, free_blocks: int) -> None:
         """Forget what the free memory can no longer hold."""
-        while self._idle and len(self._idle) * self._blocks_each > free_blocks:
+        most = free_blocks // self._blocks_each
+        while len(self._idle) > most:
             self._idle.popitem(last=False)
 
     def clear(self) -> None:
