@@ -75,6 +75,21 @@ def test_jumping_over_steps_gives_what_taking_each_of_them_gives(world):
     assert fast.free_blocks == limits.blocks
 
 
+@settings(max_examples=30)
+@given(worlds())
+def test_an_engine_whose_histograms_nobody_reads_takes_the_same_steps(world):
+    limits, rows = world
+    told, untold = Engine(TIMES, limits), Engine(TIMES, limits, histograms=False)
+    for engine in (told, untold):
+        for row in rows:
+            engine.submit(Request(*row), row[0])
+        engine.advance(1e9)
+    assert (told.now, told.steps, told.preemptions) == (untold.now, untold.steps, untold.preemptions)
+    assert (told.itl.counts, told.itl.total) == (untold.itl.counts, untold.itl.total)
+    assert [one.finished_at for one in told.finished] == [one.finished_at for one in untold.finished]
+    assert (told.e2e.count, untold.e2e.count) == (len(rows), 0)
+
+
 @settings(max_examples=100)
 @given(worlds(), st.lists(st.floats(0.001, 3.0), max_size=40))
 def test_how_far_it_is_asked_to_go_at_a_time_changes_nothing(world, pauses):

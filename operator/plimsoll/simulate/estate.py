@@ -41,6 +41,8 @@ class Instance:
 @dataclass(slots=True)
 class Estate:
     world: World
+    histograms: bool = True
+    """Whether anybody reads those of the engines."""
     told: int = 0
     instances: list[Instance] = field(default_factory=list)
     ready: list[Instance] = field(default_factory=list)
@@ -142,7 +144,7 @@ class Estate:
         return instance
 
     def _engine(self) -> Engine:
-        engine = Engine(self.world.times, self.world.limits)
+        engine = Engine(self.world.times, self.world.limits, histograms=self.histograms)
         self.engines.append(engine)
         return engine
 

@@ -39,7 +39,7 @@ class Run:
         self.policy = policy
         self.least = least
         self.most = world.hardware.most if most is None else most
-        self.estate = Estate(world)
+        self.estate = Estate(world, histograms=policy.histograms)
         self.estate.begin(min(max(initial, least), self.most))
         self.tally = Tally(world.slo, arrivals.span_s)
         self._router = router_of(routing, self.estate)
