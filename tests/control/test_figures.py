@@ -37,11 +37,11 @@ def test_constant_load_settles_with_one_reversal_at_most(group):
         level = 0.3 + 0.25 * (10 * group + place)
         told = story(lambda _, level=level: level, 1, 1500, seed=place)
         assert told.reversals() <= 1, level
-        late = [place for place, (at, _, _) in enumerate(told.actions) if at >= SETTLED_S]
+        late = [index for index, (at, _, _) in enumerate(told.actions) if at >= SETTLED_S]
         assert len(late) <= 1, level
-        for place in late:
-            at, action, count = told.actions[place]
-            before_at, _, before = ([(0.0, None, 1), *told.actions])[place]
+        for index in late:
+            at, action, count = told.actions[index]
+            before_at, _, before = ([(0.0, None, 1), *told.actions])[index]
             assert abs(count - before) == 1, level
             if action is Action.DOWN:
                 # It paid the queue of the start back. A window is longer than it takes to settle, so it cannot go before.
