@@ -10,11 +10,13 @@ from plimsoll.control.decision import Need, Told
 from plimsoll.control.pools import Spread
 from plimsoll.control.situation import Role
 
+_MORE_GPUS: Final = "free GPUs, add nodes, or lower scaling.max"
 LIMITS: Final[Mapping[str, str]] = {
-    "AtMax": "scaling.max is {max}",
-    "GPUsUnavailable": "the fleet has no more GPUs for it now",
-    "BudgetExhausted": "the namespace's budget allows no more",
-    "StartFailed": "replicas of the set fail to start, so no more are asked for",
+    "AtMax": "scaling.max is {max}; raise it where the fleet has room",
+    "GPUsUnavailable": f"the fleet has no more GPUs for it now; {_MORE_GPUS}",
+    "BudgetExhausted": "the namespace's budget allows no more; end something of the namespace, or have its budgets raised in the "
+    "admin's config",
+    "StartFailed": "replicas of the set fail to start, so no more are asked for; Ready and `plimsoll doctor` say why",
 }
 
 
@@ -44,7 +46,7 @@ def limited(role: Role, spread: Spread, wanted: int) -> tuple[Told, ...]:
 def stuck(count: int) -> tuple[Told, ...]:
     if not count:
         return ()
-    message = f"{count} replicas find no GPUs; no more are asked for until they do"
+    message = f"{count} replicas find no GPUs; no more are asked for until they do; {_MORE_GPUS}"
     return (Told(type=names.SCALING, status="True", reason="GPUsUnavailable", message=message),)
 
 

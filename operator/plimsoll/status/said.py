@@ -17,7 +17,7 @@ from plimsoll.status.live import retuning
 from plimsoll.status.measured import accuracy_of, progress_of
 from plimsoll.status.pod_words import trouble_of
 from plimsoll.status.scaler_words import conflict, set_replicas
-from plimsoll.status.standing import GIVEN_UP, ready, reconciling, stalled
+from plimsoll.status.standing import GIVEN_UP, ready, reconciling, stalled, why_not_ready
 from plimsoll.status.story import Story
 
 FACTS_ORIGIN: Final = (
@@ -64,7 +64,7 @@ def _measured(found: Accuracy) -> str:
 def _placed(story: Story) -> Iterator[Told]:
     plan, kind = story.plan, names.PLACED
     if plan is None or plan.outcome is Outcome.INVALID:
-        yield Told(kind, "Unknown", "NotPlanned", "nothing was planned")
+        yield Told(kind, "Unknown", "NotPlanned", "nothing was planned, as Stalled and ModelFacts say")
         return
     lacking, made = lacking_of(plan), finding_of(plan, "NodeDeclared")
     half = next((said for seen in story.serving.sets if (said := half_scheduled(seen)) is not None), None)
@@ -81,7 +81,7 @@ def _placed(story: Story) -> Iterator[Told]:
         where = ", ".join(f"{one.replicas} x {one.layout} on {one.hardware}" for one in plan.sets)
         yield Told(kind, "True", "Placed", where)
     else:
-        yield Told(kind, "False", "NoGPUs", plan.choice or "nothing can be placed")
+        yield Told(kind, "False", "NoGPUs", plan.choice or "no layout fits, as Stalled says")
 
 
 def _progressing(story: Story) -> Iterator[Told]:
@@ -99,8 +99,10 @@ def _degraded(story: Story) -> Iterator[Told]:
     if story.plan is None or story.rollout is None:
         return
     if 0 < story.ready < story.wanted:
-        message = f"{story.ready} of {story.wanted} replicas answer"
-        yield Told(names.DEGRADED, "True", "FewerReplicas", message)
+        _, why = why_not_ready(story)
+        yield Told(
+            names.DEGRADED, "True", "FewerReplicas", f"{story.ready} of {story.wanted} replicas answer: {why}"
+        )
     elif story.ready and dying is not None:
         yield Told(names.DEGRADED, "True", "EngineRestarts", dying.sentence)
     elif story.safe_retry:

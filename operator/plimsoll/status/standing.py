@@ -9,6 +9,8 @@ from typing import Final
 from plimsoll import names
 from plimsoll.api.conditions import FAILURES, REASONS
 from plimsoll.control.decision import Told
+from plimsoll.control.rollout import Rollout
+from plimsoll.facts.serving import PodSeen
 from plimsoll.planning.plan import Outcome, Severity
 from plimsoll.status.findings import finding_of, lacking_of, reading_of, sentence
 from plimsoll.status.pod_words import PodWords, trouble_of
@@ -18,6 +20,9 @@ MOVING: Final = frozenset({"RollingOut", "Canary"})
 GIVEN_UP: Final = frozenset({"RolledBack", "DeadlineExceeded"})
 PODS_BY: Final = "spec.topology.groups"
 """Without the kind that this asks for there are no pods; without the others there is only no way in."""
+_TRY_AGAIN: Final = (
+    f"it is tried again once the spec is edited, or the annotation {names.ANNOTATION_REPLAN} has a new value"
+)
 _UNREADY: Final = {"Refused": "StartFailed", "NotServed": "StartFailed"}
 """Reasons of Stalled that Ready has another word for; all others are the spec's fault."""
 
@@ -46,11 +51,12 @@ def ready(story: Story) -> Iterator[Told]:
     elif story.on_plan >= story.wanted:
         yield Told(kind, "True", "Paused" if story.paused else "Serving", serve)
     else:
-        reason, why = _why_not_ready(story)
+        reason, why = why_not_ready(story)
         yield Told(kind, "False", reason, f"{serve}: {why}" if why else serve)
 
 
-def _why_not_ready(story: Story) -> tuple[str, str]:
+def why_not_ready(story: Story) -> tuple[str, str]:
+    """The reason and the sentence why fewer replicas serve than are wanted, where nothing is stalled."""
     if story.paused:
         return "Paused", "spec.paused is true"
     troubled = [*trouble_of(story.unserving), *story.refused]
@@ -82,9 +88,9 @@ def reconciling(story: Story) -> Iterator[Told]:
     if story.plan is None:
         yield Told(names.RECONCILING, "True", "Planning", "a plan is being made")
     elif (reading := reading_of(story.plan)) is not None:
-        yield Told(names.RECONCILING, "True", "Planning", reading.message)
+        yield Told(names.RECONCILING, "True", "Planning", sentence(reading))
     elif story.rollout is None and (lacking := lacking_of(story.plan)) is not None:
-        yield Told(names.RECONCILING, "True", "Starting", lacking.message)
+        yield Told(names.RECONCILING, "True", "Starting", sentence(lacking))
     elif story.rollout is not None and not (story.rollout.settled and story.on_plan >= story.wanted):
         moving = story.rollout.reason in MOVING
         yield Told(names.RECONCILING, "True", "RollingOut" if moving else "Starting", story.rollout.message)
@@ -129,13 +135,21 @@ def _why_stalled(story: Story) -> _Stalled | None:
     if untrusted is not None and untrusted.severity is Severity.ERROR:
         return _Stalled("NotTrusted", sentence(untrusted))
     if rollout is not None and rollout.reason in GIVEN_UP:
-        known = next((one for one in trouble_of(story.pods) if one.reason in FAILURES), None)
-        helps = known.remedy if known is not None else "edit the spec"
-        reason = known.reason if known is not None else "StartFailed"
+        seen = trouble_of(_failed(story, rollout))
+        known = next((one for one in seen if one.reason in FAILURES), next(iter(seen), None))
+        reason = "StartFailed" if known is None else _reason_of(known)
+        helps = "edit the spec" if known is None or not known.remedy else known.remedy
         tried = f"{story.safe_retry}, and that failed too: " if story.safe_retry else ""
-        message = f"{tried}{rollout.message}; {helps}, or ask for a new plan by annotation"
-        return _Stalled(reason, message)
+        return _Stalled(reason, f"{tried}{rollout.message}; {helps}; {_TRY_AGAIN}")
     return None
+
+
+def _failed(story: Story, rollout: Rollout) -> Iterator[PodSeen]:
+    """Pods of the sets that were given up: what another set's pods say is not why."""
+    failed = {target.name for target in rollout.targets if target.state == "Failed"}
+    return (
+        pod for seen in story.serving.sets if seen.name in failed for pod in seen.pods if pod in story.pods
+    )
 
 
 def _reason_of(failed: PodWords) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from plimsoll import names
 from plimsoll.api.quantity import format_gib
 from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.inventory import Inventory, Pool
@@ -147,7 +148,7 @@ def gone(stands: PlanSet) -> Finding:
             f"comes back the plan is made anew"
         ),
         field="topology",
-        remedy="bring those nodes back, or ask for a new plan",
+        remedy=f"bring those nodes back, or give the annotation {names.ANNOTATION_REPLAN} a new value to plan anew at once",
     )
 
 
@@ -223,12 +224,17 @@ def does_not_fit(intent: Intent, weighed: Weighed, nearest: PlanSet | None) -> t
         message=f"no layout fits these devices; {message}",
         field=next(iter(fixed)) if len(fixed) == 1 else "topology" if fixed else "model.source",
         value=_value(fixed) if fixed else intent.spec.model.source,
-        remedy="larger or more GPUs, a shorter context, a quantized checkpoint; see the advice",
+        remedy=f"{_unfix(fixed)}larger or more GPUs, a smaller workload.contextTokens, or a quantized checkpoint; "
+        "`plimsoll plan` lists what each would save",
     )
 
 
 def _words(fixed: dict[str, int | bool]) -> str:
     return ", ".join(f"{name} {str(value).lower()}" for name, value in fixed.items())
+
+
+def _unfix(fixed: dict[str, int | bool]) -> str:
+    return f"another {' or '.join(fixed)}, or none, " if fixed else ""
 
 
 def _value(fixed: dict[str, int | bool]) -> str:
