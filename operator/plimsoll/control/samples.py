@@ -7,8 +7,10 @@ two samples of a counter can be subtracted. Which replicas are alive, and what t
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final
 
 from plimsoll.control.copying import replace
@@ -17,6 +19,11 @@ from plimsoll.facts.pod_sample import COUNTERS, HISTOGRAMS, PodSample
 
 KEPT_S: Final = 330.0
 """Latencies look back five minutes; two scrapes more, so that samples span them."""
+AT: Final = attrgetter("at")
+_COUNTS: Final = attrgetter(*COUNTERS)
+_SHAPES: Final = attrgetter(*HISTOGRAMS)
+Peak = tuple[float, float]
+"""When, and how many were in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +35,12 @@ class Track:
     """As scraped."""
     carried: PodSample | None = None
     """What was counted before the last restart of the engine."""
+    peaks: tuple[Peak, ...] = ()
+    """The samples with more in flight than any later one: the most over any time until now is the first of them in it."""
 
     @classmethod
     def begun(cls, sample: PodSample) -> Track:
-        return cls((sample,), sample)
+        return cls((sample,), sample, peaks=_higher((), sample))
 
     def add(self, sample: PodSample) -> Track:
         if sample.at <= self.last.at:
@@ -40,8 +49,8 @@ class Track:
         mended = sample if carried is None else _on_top(sample, carried)
         kept = self.samples
         if len(kept) > 1 and kept[1].at <= sample.at - KEPT_S:
-            kept = tuple(old for old in kept if old.at > sample.at - KEPT_S)
-        return Track((*kept, mended), sample, carried)
+            kept = kept[bisect_right(kept, sample.at - KEPT_S, key=AT) :]
+        return Track((*kept, mended), sample, carried, _higher(self.peaks, sample))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +69,25 @@ class Window:
         return Window(tracks)
 
 
+def _higher(peaks: tuple[Peak, ...], sample: PodSample) -> tuple[Peak, ...]:
+    """With one more sample, where it says how many are in flight; a queue that is not told of is none that is empty."""
+    if sample.running is None or sample.waiting is None:
+        return peaks
+    held = sample.running + sample.waiting
+    until = len(peaks)
+    while until and peaks[until - 1][1] <= held:
+        until -= 1
+    return *(peak for peak in peaks[:until] if peak[0] > sample.at - KEPT_S), (sample.at, held)
+
+
 def _restarted(before: PodSample, after: PodSample) -> bool:
-    for name in COUNTERS:
-        old, new = getattr(before, name), getattr(after, name)
+    for old, new in zip(_COUNTS(before), _COUNTS(after), strict=True):
         if old is not None and new is not None and new < old:
             return True
-    return any(
-        (old := getattr(before, name)) is not None
-        and (new := getattr(after, name)) is not None
-        and new.count < old.count
-        for name in HISTOGRAMS
-    )
+    for old, new in zip(_SHAPES(before), _SHAPES(after), strict=True):
+        if old is not None and new is not None and new.count < old.count:
+            return True
+    return False
 
 
 def _on_top(sample: PodSample, carried: PodSample) -> PodSample:

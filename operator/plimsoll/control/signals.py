@@ -7,12 +7,13 @@ it is `gate` and `scaling`.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.control.latencies import NOTHING_SEEN, Latencies, Spread
-from plimsoll.control.samples import Track, Window
+from plimsoll.control.samples import AT, Track, Window
 from plimsoll.facts.histograms import total
 from plimsoll.facts.pod_sample import PodSample
 
@@ -186,10 +187,10 @@ def signals_of(
 
 def _base(track: Track, span: float) -> PodSample | None:
     """The newest sample that is at least so much older than the last, else the oldest; None where there is only one."""
-    if len(track.samples) < 2:
+    samples = track.samples
+    if len(samples) < 2:
         return None
-    until = track.samples[-1].at - span
-    return next((sample for sample in reversed(track.samples) if sample.at <= until), track.samples[0])
+    return samples[max(0, bisect_right(samples, samples[-1].at - span, key=AT) - 1)]
 
 
 _SILENT: Final = PodSample(pod="", at=0.0)
@@ -199,7 +200,6 @@ _SILENT: Final = PodSample(pod="", at=0.0)
 def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
     last, base, recent = track.samples[-1], _base(track, RATE_S), _base(track, RECENT_S)
     before, lately = base or _SILENT, recent or _SILENT
-    held = _inflights(track)
     return ReplicaSignals(
         replica=pod,
         age_s=max(0.0, now - last.at),
@@ -221,8 +221,8 @@ def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
         recently=_arrived(last, lately),
         recent_prompt_tokens=_gained(last.prompt_tokens, lately.prompt_tokens),
         recent_span_s=0.0 if recent is None else last.at - recent.at,
-        inflight_mean=_mean([value for at, value in held if at >= last.at - RATE_S]),
-        inflight_most=max([value for _, value in held], default=None),
+        inflight_mean=_mean(_inflights(track, RATE_S)),
+        inflight_most=next((held for at, held in track.peaks if at >= last.at - LATENCY_S), None),
     )
 
 
@@ -248,14 +248,10 @@ def _together(running: float | None, waiting: float | None) -> float | None:
     return None if running is None or waiting is None else running + waiting
 
 
-def _inflights(track: Track) -> list[tuple[float, float]]:
-    """When and how many, over the time that latencies look back."""
-    since = track.samples[-1].at - LATENCY_S
-    return [
-        (s.at, s.running + s.waiting)
-        for s in track.samples
-        if s.at >= since and s.running is not None and s.waiting is not None
-    ]
+def _inflights(track: Track, span: float) -> list[float]:
+    samples = track.samples
+    first = bisect_left(samples, samples[-1].at - span, key=AT)
+    return [s.running + s.waiting for s in samples[first:] if s.running is not None and s.waiting is not None]
 
 
 def _mean(said: Sequence[float]) -> float | None:
