@@ -42,7 +42,7 @@ def test_tensor_greater_than_the_gpus_of_a_node_never_creates_a_second_pod(desk:
     desk.apply(model=LARGE, topology={"tensor": 16})
     assert desk.says("Stalled", "True", "DoesNotFit")
     told = desk.message("Stalled")
-    assert told.startswith("topology: no layout fits these devices")
+    assert told.startswith("topology.tensor (16): no layout fits these devices")
     assert "16 tensor ranks are more than the 8 GPUs of a node" in told
     assert (desk.children(), desk.pods()) == ({}, []), "not even the first pod"
 
@@ -221,6 +221,39 @@ def test_the_operator_rewrites_replicas_against_an_autoscaler(desk: Desk) -> Non
     assert done.returncode == 0, done.stderr
     assert eventually(lambda: desk.get()["status"].get("ready") == "3/3")
     assert stays(lambda: desk.get()["spec"]["replicas"] == 3 and sum(desk.deployments().values()) == 3)
+
+
+def test_two_autoscalers_write_one_number_and_undo_each_other_for_ever(
+    operator: Operator, desk: Desk
+) -> None:
+    """An HPA that targets a child: Kubernetes' own controller writes its minimum again and again. Each write is taken back by one of
+    ours, one condition and one event tell of it, and once the HPA is gone nothing is written any more."""
+    desk.apply(replicas=1)
+    assert desk.says("Ready", "True", "Serving")
+    (child,) = desk.deployments()
+    scaler = {"apiVersion": "apps/v1", "kind": "Deployment", "name": child}
+    path = f"/apis/autoscaling/v2/namespaces/{desk.namespace}/horizontalpodautoscalers"
+    desk.cluster.api.create(path, {
+        "metadata": {"name": "load", "namespace": desk.namespace},
+        "spec": {"scaleTargetRef": scaler, "minReplicas": 3, "maxReplicas": 5},
+    })  # fmt: skip
+    workload = f"/apis/apps/v1/namespaces/{desk.namespace}/deployments/{child}"
+
+    def generation() -> int:
+        """Of the child: each write that changes what is asked for counts."""
+        return int(desk.cluster.api.get(workload)["metadata"]["generation"])
+
+    before = generation()
+    assert eventually(lambda: generation() >= before + 4, LONG_SECONDS), "it was written twice, and put back"
+    assert desk.says("AutoscalerConflict", "True", "SeveralWriters")
+    assert f"HorizontalPodAutoscaler load on Deployment {child}" in desk.message("AutoscalerConflict")
+    assert eventually(lambda: desk.deployments() == {child: 1})
+    desk.cluster.api.delete(f"{path}/load")
+    assert eventually(lambda: desk.condition("AutoscalerConflict") == ("", ""))
+    told = [one for one in desk.items("v1/events") if one["reason"] == "SeveralWriters"]
+    assert sum(one.get("count") or 1 for one in told) == 1
+    assert operator.rests()
+    assert desk.deployments() == {child: 1}
 
 
 def test_an_edit_of_the_topology_does_not_reach_the_pods(desk: Desk) -> None:
