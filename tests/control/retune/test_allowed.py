@@ -10,8 +10,10 @@ from plimsoll.api.v1alpha1.scaling import Tuning
 from plimsoll.control.retune import Consent, Past, Phase, RetuneMemory
 from plimsoll.control.retune.allowed import barred, refusal
 from plimsoll.control.retune.scene import KNOBS
+from plimsoll.control.retune.steps import UNKNOWN, Requests
 from plimsoll.control.retune.symptoms import Symptom
-from tests.control.retune.world import OLD, World, said
+from tests.control.retune import world as played
+from tests.control.retune.world import OLD, OUTPUTS, PROMPTS, World, said
 
 
 def test_consent_is_read_from_the_resource():
@@ -27,11 +29,11 @@ def test_consent_can_be_given_to_what_is_retuned_and_to_nothing_else():
         Tuning.model_validate({"allow": ["tensor"]})
 
 
-def past(outcome=Phase.FAILED, symptom=Symptom.PREEMPTION, hours=1.0, tried=True):
+def past(outcome=Phase.FAILED, symptom=Symptom.PREEMPTION, hours=1.0, tried=True, requests=UNKNOWN):
     at = World().now - hours * 3600
     return Past(
         id="x", setting="maxSequences", before="32", after="16", symptom=symptom, outcome=outcome, began=at,
-        ended=at, reason="no gain", tried=tried,
+        ended=at, reason="no gain", tried=tried, requests=requests,
     )  # fmt: skip
 
 
@@ -39,6 +41,9 @@ def past(outcome=Phase.FAILED, symptom=Symptom.PREEMPTION, hours=1.0, tried=True
     ("entry", "symptom", "is_barred"),
     [
         (past(), Symptom.PREEMPTION, True),
+        (past(), Symptom.STORM, True),
+        (past(symptom=Symptom.STORM), Symptom.PREEMPTION, True),
+        (past(), Symptom.SLOW_TOKENS, False),
         (past(hours=25), Symptom.PREEMPTION, False),
         (past(tried=False), Symptom.PREEMPTION, False),
         (past(outcome=Phase.DONE), Symptom.PREEMPTION, False),
@@ -48,6 +53,35 @@ def past(outcome=Phase.FAILED, symptom=Symptom.PREEMPTION, hours=1.0, tried=True
 )
 def test_failures_are_remembered_and_nothing_is_turned_back_at_once(entry, symptom, is_barred):
     assert bool(barred(World().scene(), RetuneMemory(past=(entry,)), symptom)) is is_barred
+
+
+@pytest.mark.parametrize(
+    ("prompt", "output", "is_barred"),
+    [
+        (PROMPTS.p50, OUTPUTS.p50, True),
+        (1.9 * PROMPTS.p50, 0.6 * OUTPUTS.p50, True),
+        (2.1 * PROMPTS.p50, OUTPUTS.p50, False),
+        (PROMPTS.p50, 0.4 * OUTPUTS.p50, False),
+        (None, OUTPUTS.p50, True),
+        (None, None, True),
+    ],
+)
+def test_a_failure_is_remembered_of_requests_of_such_lengths_and_of_others_nothing_is_known(
+    prompt, output, is_barred
+):
+    entry = past(requests=Requests(prompt=prompt, output=output))
+    assert bool(barred(World().scene(), RetuneMemory(past=(entry,)), Symptom.PREEMPTION)) is is_barred
+
+
+def test_what_failed_is_tried_again_the_same_day_once_requests_are_others_and_not_before(monkeypatch):
+    world = World(change=OLD, rules=Restarts(retunes_per_day=9), consent=Consent(allowed=("maxSequences",)))
+    world.run(4 * 3600)
+    assert [one.outcome for one in world.memory.past] == [Phase.FAILED]
+    assert world.memory.past[0].requests == Requests(prompt=PROMPTS.p50, output=OUTPUTS.p50)
+    longer = replace(PROMPTS, p50=3 * PROMPTS.p50)
+    monkeypatch.setattr(played, "PROMPTS", longer)
+    world.run(4 * 3600)
+    assert [one.requests.prompt for one in world.memory.past] == [longer.p50, PROMPTS.p50]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plimsoll.control.retune.scene import Scene
-from plimsoll.control.retune.steps import Phase, RetuneMemory
-from plimsoll.control.retune.symptoms import DAY_S, Symptom
+from plimsoll.control.retune.steps import Phase, Requests, RetuneMemory
+from plimsoll.control.retune.symptoms import DAY_S, Symptom, cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,15 @@ def _traffic(scene: Scene) -> Refusal | None:
 def barred(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> dict[str, str]:
     """Settings that may not be touched now, with the reason."""
     found: dict[str, str] = {}
+    requests = Requests.of(scene.signals.latencies)
     for past in memory.past:
         passed = scene.now - past.ended
         if not past.tried or passed < 0:
             continue
         if (
             past.outcome is Phase.FAILED
-            and past.symptom == symptom
+            and cause(past.symptom) == cause(symptom)
+            and past.requests.like(requests)
             and passed < scene.restarts.retry_after_seconds
         ):
             found.setdefault(past.setting, f"{past.after} was tried {passed / 3600:.1f} h ago: {past.reason}")

@@ -12,7 +12,7 @@ from plimsoll.control.retune.figures import figures_of
 from plimsoll.control.retune.ladder import RELEASED, Change, Choice, choose
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import Past, Phase, RetuneMemory, Step
-from plimsoll.control.retune.symptoms import Seen, scaling_first, seen
+from plimsoll.control.retune.symptoms import Seen, cause, scaling_first, seen
 from plimsoll.control.retune.turned import Event, Turned
 
 PLANNED_MOST_S = 600.0
@@ -25,8 +25,7 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
     what = seen(scene, changed_before=_moved(scene))
     if what is None:
         return Turned(memory=memory if not memory.since else replace(memory, since={}))
-    # A storm is a heavy case of preemption: both run on one clock, so that a lull between them restarts nothing.
-    clock = "preemptions" if "preemption" in what.symptom else what.symptom.value
+    clock = cause(what.symptom.value)
     since = min(memory.since.get(clock, scene.now), scene.now)
     memory = replace(memory, since={clock: since})
     if scene.now - since < what.lasts_s:

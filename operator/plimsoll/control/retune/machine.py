@@ -18,7 +18,7 @@ from plimsoll.control.retune.beginning import idle
 from plimsoll.control.retune.figures import NOTHING, figures_of
 from plimsoll.control.retune.judging import Answer, Verdict, comparable, judge
 from plimsoll.control.retune.scene import Scene
-from plimsoll.control.retune.steps import PAST_KEPT, Past, Phase, RetuneMemory, Step
+from plimsoll.control.retune.steps import PAST_KEPT, Past, Phase, Requests, RetuneMemory, Step
 from plimsoll.control.retune.symptoms import ACT, DAY_S
 from plimsoll.control.retune.turned import Event, Turned
 from plimsoll.control.signals import LATENCY_S
@@ -323,6 +323,7 @@ def _ended(
         ended=scene.now,
         reason=why,
         tried=tried,
+        requests=Requests.of(scene.signals.latencies),
     )
     good = outcome is Phase.DONE
     failures = 0 if good else memory.failures + (1 if tried and not step.starved else 0)

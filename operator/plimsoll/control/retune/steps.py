@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from plimsoll.control.latencies import Latencies
 from plimsoll.control.retune.figures import NOTHING, Figures, Tally
 
 PAST_KEPT = 20
+FAR = 2.0
+"""Requests whose median is so many times another one's are another kind of traffic."""
 
 
 class Phase(StrEnum):
@@ -67,6 +70,30 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Requests:
+    """What requests were like: tokens of the median one. None: nobody said."""
+
+    prompt: float | None = None
+    output: float | None = None
+
+    @classmethod
+    def of(cls, latencies: Latencies) -> Requests:
+        prompt, output = (
+            spread.p50 if spread is not None and spread.trusted else None
+            for spread in (latencies.prompt, latencies.output)
+        )
+        return cls(prompt=prompt, output=output)
+
+    def like(self, other: Requests) -> bool:
+        """Whether neither is known to be far from the other's."""
+        pairs = ((self.prompt, other.prompt), (self.output, other.output))
+        return all(not one or not two or max(one, two) <= FAR * min(one, two) for one, two in pairs)
+
+
+UNKNOWN = Requests()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
     """A retune that ended."""
 
@@ -81,6 +108,8 @@ class Past:
     reason: str
     tried: bool = True
     """False where the user's edit dropped it: that is no failure."""
+    requests: Requests = UNKNOWN
+    """Those that it was judged with: with others the same change may do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

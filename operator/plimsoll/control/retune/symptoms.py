@@ -45,6 +45,11 @@ class Symptom(StrEnum):
     """An earlier change is no longer needed."""
 
 
+def cause(symptom: str) -> str:
+    """A storm is a heavy case of preemption: how long it has been so, and what did not help, is one and the same."""
+    return "preemptions" if "preemption" in symptom else symptom
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     symptom: Symptom
