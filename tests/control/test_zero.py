@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, Final
 
 import pytest
 
 from plimsoll.control.situation import Bounds, Zero
 from tests.control.situations import NOW, after, known, signals, situation
 
-QUIET = {"inflight": 0, "kv": 0.0, "rate": 0.0}
+QUIET: Final[dict[str, Any]] = {"inflight": 0, "kv": 0.0, "rate": 0.0}
 
 
 def awake(after_s: float, starts: tuple[float, ...]) -> float:
