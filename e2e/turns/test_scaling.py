@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,15 +65,36 @@ def test_replicas_follow_the_load_within_their_bounds_and_stay_while_nobody_can_
         assert place.says("MetricsAvailable", "False", "PrometheusUnreachable")
         traffic.inflight = 8
         operator.stop(signal.SIGKILL)
+        began = dark_for_an_hour(place)
         operator.start()
-        ticks = operator.metric("plimsoll_control_ticks_total")
+        assert place.says("MetricsAvailable", "False", "Outage")
+        assert place.message("MetricsAvailable").startswith(
+            f"since {began} UTC the source of metrics does not answer"
+        )
+        ticks, version = (
+            operator.metric("plimsoll_control_ticks_total"),
+            place.get()["metadata"]["resourceVersion"],
+        )
         assert eventually(lambda: operator.metric("plimsoll_control_ticks_total") >= ticks + 5)
         assert wanted(place) == 4, "nothing goes while nobody can say"
+        assert place.get()["metadata"]["resourceVersion"] == version, "it is told once, and not at each look"
+        told = [one for one in place.items("v1/events") if one["reason"] == "Outage"]
+        assert sum(one.get("count") or 1 for one in told) == 1
         prom.processes.restart("prometheus")
         # What was scraped before counts for two minutes where the first look still sees some of it.
         assert any(eventually(lambda: wanted(place) < 4) for _ in range(6))
         assert eventually(lambda: reasons(place)[0] == "LoadFell")
         assert reasons(place)[-1] in {"LoadRose", "Panic"}
+
+
+def dark_for_an_hour(place: Desk) -> str:
+    """Nobody waits for half of one: what the status says of missing metrics began an hour before it did. Since when, as it is told."""
+    conditions = place.get()["status"]["conditions"]
+    (metrics,) = (one for one in conditions if one["type"] == "MetricsAvailable")
+    began = datetime.fromisoformat(metrics["lastTransitionTime"]) - timedelta(hours=1)
+    metrics["lastTransitionTime"] = f"{began:%Y-%m-%dT%H:%M:%SZ}"
+    place.cluster.api.patch(f"{place.path()}/status", {"status": {"conditions": conditions}})
+    return f"{began:%Y-%m-%d %H:%M}"
 
 
 def test_a_setting_is_tried_on_one_replica_and_taken_back_where_it_does_not_help_and_kept_where_it_does(
