@@ -28,6 +28,16 @@ pytestmark = [pytest.mark.real_node, pytest.mark.real_engine]
 START_SECONDS: Final = 600.0
 LONG_TOKENS: Final = 1000
 """Of an answer that outlasts what proxies take to let go of a pod many times."""
+ADAPTER: Final = "support"
+OTHER: Final = "legal"
+PROMPT: Final = [5, 6, 7]
+KILL: Final = """
+import os, pathlib
+for one in pathlib.Path("/proc").glob("[0-9]*"):
+    if (one / "stat").read_text().rpartition(")")[2].split()[1] == "1":
+        os.kill(int(one.name), 9)
+"""
+"""All that the supervisor has started."""
 
 
 def spec(claim: str, *env: dict[str, str]) -> dict[str, Any]:
@@ -43,6 +53,14 @@ def spec(claim: str, *env: dict[str, str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def changed(claim: str, *adapters: str) -> dict[str, Any]:
+    """With an image of the user's own, and adapters that come and go."""
+    found = spec(claim)
+    found["engine"]["image"] = VLLM_CPU.reference
+    items = [{"name": name, "source": f"pvc://{claim}/{name}"} for name in adapters]
+    return found | {"adapters": {"runtimeLoading": True, "maxLoaded": 1, "maxRank": 8, "items": items}}
+
+
 @pytest.fixture(scope="module")
 def space(real_cluster: Cluster) -> Iterator[Namespace]:
     made = Namespace.create(real_cluster, "supervised")
@@ -52,9 +70,11 @@ def space(real_cluster: Cluster) -> Iterator[Namespace]:
 
 @pytest.fixture(scope="module")
 def claim(space: Namespace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """To a volume that has a whole model, weights too."""
+    """To a volume that has a whole model, weights too, and two adapters of it."""
     folder = models.dense().write(tmp_path_factory.mktemp("volume") / "dense")
     (folder / "model.safetensors").write_bytes(noise(dense_shapes()))
+    models.adapter().write(folder / ADAPTER)
+    models.adapter(rank=4).write(folder / OTHER)
     lent, claimed = models.volume(folder, space.name, space.name)
     api = space.cluster.api
     volumes, claims = "/api/v1/persistentvolumes", f"/api/v1/namespaces/{space.name}/persistentvolumeclaims"
@@ -218,12 +238,10 @@ def test_a_change_to_an_image_of_the_user_s_own_under_load_cuts_no_answer_howeve
     desk: Desk, serving: str, claim: str
 ) -> None:
     (before,) = desk.deployments()
-    changed = spec(claim)
-    changed["engine"]["image"] = VLLM_CPU.reference
     engine = behind(desk, serving)
     # So many that one of them is with the set before as long as proxies send somebody to it.
     with Users(engine, "tiny", 100, count=6) as users, Users(engine, "tiny", LONG_TOKENS, count=1) as long:
-        desk.apply(serving, **changed)
+        desk.apply(serving, **changed(claim, ADAPTER))
         settled(desk, before)
         then = users.whole
         assert eventually(lambda: users.whole > then + 3), "the new set answers"
@@ -241,3 +259,53 @@ def settled(desk: Desk, before: str) -> None:
         if time.monotonic() > deadline:
             pytest.fail(json.dumps([desk.get("serves").get("status"), desk.deployments()], indent=1))
         time.sleep(0.5)
+
+
+def test_an_adapter_on_a_volume_answers_by_its_name_also_after_its_engine_was_killed_until_the_list_has_another(
+    desk: Desk, serving: str, claim: str
+) -> None:
+    desk.apply(serving, **changed(claim, ADAPTER))
+    kept(desk, serving, {ADAPTER: "Loaded"})
+    assert ADAPTER in desk.get(serving)["status"]["endpoint"]["modelNames"]
+    engine = behind(desk, serving)
+    plain, own = engine.complete("tiny", PROMPT, 8), engine.complete(ADAPTER, PROMPT, 8)
+    assert plain != own
+
+    sets, (pod,) = desk.deployments(), desk.pods()
+    name, container = pod["metadata"]["name"], pod["spec"]["containers"][0]["name"]
+    program = ("--", "python3", "-c", KILL)
+    killed = desk.cluster.kubectl(
+        "exec", f"--namespace={desk.namespace}", f"--container={container}", name, *program
+    )
+    assert killed.returncode == 0, killed.stderr
+    kept(desk, serving, {ADAPTER: "Loading"})
+    kept(desk, serving, {ADAPTER: "Loaded"})
+    assert restarts(desk) == {pod["metadata"]["uid"]: 1}
+    engine = behind(desk, serving)
+    assert (engine.complete("tiny", PROMPT, 8), engine.complete(ADAPTER, PROMPT, 8)) == (plain, own)
+
+    desk.apply(serving, **changed(claim, OTHER))
+    kept(desk, serving, {OTHER: "Loaded"})
+    assert engine.complete(OTHER, PROMPT, 8) not in (plain, own)
+    assert eventually(lambda: engine.models() == ["tiny", OTHER]), engine.models()
+    assert (restarts(desk), desk.deployments()) == ({pod["metadata"]["uid"]: 1}, sets)
+
+
+def kept(desk: Desk, name: str, states: dict[str, str]) -> None:
+    """What is told of adapters, once one set serves."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        status = desk.get(name).get("status") or {}
+        told = {one["name"]: one["state"] for one in status.get("adapters") or ()}
+        if told == states and len(desk.deployments()) == len(desk.items("v1/pods")) == 1:
+            return
+        if time.monotonic() > deadline:
+            pytest.fail(json.dumps([status, desk.deployments()], indent=1))
+        time.sleep(0.5)
+
+
+def restarts(desk: Desk) -> dict[str, int]:
+    """Of each pod's engine."""
+    return {
+        one["metadata"]["uid"]: one["status"]["containerStatuses"][0]["restartCount"] for one in desk.pods()
+    }
