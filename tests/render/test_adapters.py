@@ -153,6 +153,12 @@ def test_a_further_claim_makes_a_new_set_and_another_folder_of_it_does_not():
     assert volume["persistentVolumeClaim"] == {"claimName": "adapters", "readOnly": True}
 
 
+def test_the_last_adapter_of_a_claim_takes_the_claim_with_it():
+    """What nobody names any more may be deleted, and then no further pod that mounts it could start."""
+    both = frozen(asked(SQL, LAW), chosen=entry(**SLOTS), admin=ON)
+    assert set_of(asked(SQL), [both]) == set_of(asked(SQL)) != both.name
+
+
 def test_as_many_slots_as_a_list_that_may_grow_could_want():
     def slots(one):
         found = lora_slots(one.spec)
