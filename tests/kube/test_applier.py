@@ -203,6 +203,20 @@ def test_a_route_that_waits_for_its_pool_keeps_no_replica_that_is_not_wanted() -
     assert applied.held == [route().ref]
 
 
+def test_nothing_goes_while_what_was_decided_is_not_on_record() -> None:
+    """An operator that ended then would leave a record by which the next one makes again what is gone."""
+    record = way_in("v1", "ConfigMap")
+    record = manifest({**record.body, "data": {names.PLAN_KEY: "{}"}})
+    replica = way_in("apps/v1", "StatefulSet")
+    door = Storing("ConfigMap")
+    applied = asyncio.run(known(door, replica).apply(OWNER, [record]))
+    assert door.asked == ["apply ConfigMap"]
+    assert not applied.complete
+    door = Storing()
+    asyncio.run(known(door, replica).apply(OWNER, [record]))
+    assert door.asked == ["apply ConfigMap", "delete statefulset"]
+
+
 def test_what_a_route_has_led_to_goes_a_turn_after_the_route_was_turned() -> None:
     """A gateway hears of either by a watch of its own, of the deletion perhaps first."""
     door = Storing()

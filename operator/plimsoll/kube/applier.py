@@ -5,7 +5,8 @@ in one call, and a foreign object of the same name is never adopted; a later one
 was seen or none. An apply leaves keys that a hand has added beside ours, as in a selector: a patch takes them away. What
 workloads need is written before them (a set's frozen template and the pinned plan above all), and a route only once there is
 what it leads to. What is not wanted goes last, that by which traffic comes first of it, and what a route has led to until now
-a turn later, when gateways have heard of it. One object's refusal stops no other's write.
+a turn later, when gateways have heard of it. One object's refusal stops no other's write; but while what was decided cannot be
+stored nothing goes.
 """
 
 from __future__ import annotations
@@ -116,15 +117,18 @@ class Applier:
         have = dict(self._children.of(owner.key))
         applied = Applied()
         await self._write_all(owner, (one for one in wanted if one.ref.kind not in _NEEDS), have, applied)
-        unmet = {refusal.ref.kind for refusal in applied.refused}
-        unmet |= {taken.ref.kind for taken in applied.taken} | {ref.kind for ref in applied.waiting}
+        missing = {refusal.ref for refusal in applied.refused} | {taken.ref for taken in applied.taken}
+        missing |= set(applied.waiting)
+        on_record = not any(one.ref in missing and _is_record(one) for one in wanted)
+        unmet = {ref.kind for ref in missing}
         after = [one for one in wanted if one.ref.kind in _NEEDS]
         held = {one.ref for one in after if unmet & _NEEDS[one.ref.kind]}
         applied.held = [
             one.ref for one in after if one.ref in held and _differs(owner, one, have.get(one.ref))
         ]
         await self._write_all(owner, (one for one in after if one.ref not in held), have, applied)
-        if prune and not applied.passing and not any(ref.kind in _WORKLOADS for ref in applied.held):
+        prune = prune and on_record and not applied.passing
+        if prune and not any(ref.kind in _WORKLOADS for ref in applied.held):
             stay = {one.ref for one in wanted} | {
                 ref for ref, child in have.items() if child.set in spared or kind_of(ref).lasts
             }
@@ -254,6 +258,11 @@ class Applier:
             applied.refused.append(Refusal(ref, error))
         finally:
             self._children.deleted(ref, done=done)
+
+
+def _is_record(wanted: Manifest) -> bool:
+    """Of what was decided, by which the next operator goes on: nothing goes for a decision that is not in it."""
+    return names.PLAN_KEY in (wanted.body.get("data") or {})
 
 
 def _differs(owner: Owner, wanted: Manifest, child: Child | None) -> bool:
