@@ -5,13 +5,13 @@ SLO attainment is the smaller of two shares, as a resource promises them: of all
 Baselines run with the setting that was cheapest on another trace (settings are printed), a constant number and the oracle
 with what hindsight says. Equal GPU-hours: each baseline is swept over its main parameter, and its attainment at our
 GPU-hours is read between its points. The world is drawn around the planner's belief by seed; policies see scrapes only.
+A long matrix is stopped and gone on with by `--resume FILE`, and `--kept FILE` prints the tables of as much as is done.
 Traces are files (see `plimsoll simulate --help` for their form); without any, two short synthetic ones are used.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import statistics
@@ -20,11 +20,10 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any
 
-import plimsoll
 from autoscaling_cells import SYNTHETIC, TUNED_S, Cell, Size, scored, trace_of, tuned
 from autoscaling_figures import MEASURES, OURS, Row, half_width, interval, mean, of_cell, verdict
+from autoscaling_kept import SCORED, Kept, NothingKept, last_of
 from plimsoll.prometheus.queries import TURNS
 from plimsoll.simulate.compare import GOAL_PCT
 from plimsoll.simulate.fidelity import belief_error
@@ -50,6 +49,8 @@ OF_STATIC_PEAK, OF_ORACLE, AHEAD_ON = 0.75, 1.15, 0.80
 
 def main() -> int:
     options = _options()
+    if options.kept:
+        return print_kept(options.kept)
     traces = options.traces or list(SYNTHETIC)
     try:
         for name in traces:
@@ -67,7 +68,7 @@ def main() -> int:
     began = time.monotonic()
     rows, settings = measure(cells, size, options, _teller(options.quiet))
     seconds = time.monotonic() - began
-    verdicts = [verdict(cell, rows, size) for cell in cells]
+    verdicts = [verdict(cell, rows) for cell in cells]
     if options.json:
         kept = [row for row in rows if not row["swept"]]
         print(
@@ -87,9 +88,7 @@ def main() -> int:
             )
         )
         return 0
-    for cell, said in zip(cells, verdicts, strict=True):
-        print_cell(cell, rows, said)
-    print_summary(verdicts, rows, seconds)
+    print_tables(cells, rows, verdicts, seconds)
     return 0
 
 
@@ -112,6 +111,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--resume", type=Path, metavar="FILE", help="keep what is done here, and go on from it"
     )
+    parser.add_argument(
+        "--kept",
+        type=Path,
+        metavar="FILE",
+        help="simulate nothing, print the tables of what --resume keeps there",
+    )
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
     return parser.parse_args()
@@ -124,42 +129,6 @@ def _teller(quiet: bool) -> Callable[[int, int, float], None]:
             print(f"  {done} of {of} done, about {left:.0f} s to go", file=sys.stderr, flush=True)
 
     return tell
-
-
-def program() -> str:
-    """A digest of all that rows follow from: those of another law, or of another world, are never taken for ours."""
-    rooms = (
-        Path(plimsoll.__file__).parent / room for room in ("api", "control", "facts", "planning", "simulate")
-    )
-    files = [Path(__file__).with_name("autoscaling_cells.py")]
-    files += sorted(
-        file for room in rooms for file in room.rglob("*") if file.suffix in (".py", ".yaml", ".json")
-    )
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
-
-
-class Kept:
-    """What was worked out, a line each in a file, so that a run that was stopped goes on where it was, if it is the same program."""
-
-    def __init__(self, path: Path | None, size: str) -> None:
-        self.path, self.size = path, f"{size} by {program()}"
-        self.known: dict[tuple[str, ...], Any] = {}
-        if path is not None and path.exists():
-            for line in path.read_text("utf-8").splitlines():
-                *key, value = json.loads(line)
-                self.known[tuple(key)] = value
-
-    def __contains__(self, key: tuple[str, ...]) -> bool:
-        return (self.size, *key) in self.known
-
-    def __getitem__(self, key: tuple[str, ...]) -> Any:
-        return self.known[self.size, *key]
-
-    def add(self, key: tuple[str, ...], value: Any) -> None:
-        self.known[self.size, *key] = value
-        if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([self.size, *key, value]) + "\n")
 
 
 def measure(
@@ -183,7 +152,7 @@ def measure(
         futures = {}
         for cell, seed in work:
             sweep, used = seed <= options.sweep_seeds, settings[others[cell]]
-            key = ("scored", f"{cell} {seed} {sweep}", f"{names} {used}")
+            key = (SCORED, f"{cell} {seed} {sweep}", f"{names} {used}")
             if key not in kept:
                 futures[pool.submit(scored, cell, size, seed, used, names, sweep=sweep)] = key
         for done, future in enumerate(as_completed(futures), start=1):
@@ -193,7 +162,7 @@ def measure(
         row
         for cell, seed in work
         for row in kept[
-            ("scored", f"{cell} {seed} {seed <= options.sweep_seeds}", f"{names} {settings[others[cell]]}")
+            (SCORED, f"{cell} {seed} {seed <= options.sweep_seeds}", f"{names} {settings[others[cell]]}")
         ]
     ]
     told = {
@@ -215,6 +184,25 @@ def _other(cell: Cell, cells: Sequence[Cell]) -> Cell:
     else:
         other = SYNTHETIC[1] if cell.trace == SYNTHETIC[0] else SYNTHETIC[0]
     return Cell(trace=other, model=cell.model, gpu=cell.gpu)
+
+
+def print_kept(path: Path) -> int:
+    try:
+        matrix = last_of(path)
+    except (NothingKept, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 3
+    print(f"{path.name} by {matrix.told}")
+    print_tables(matrix.cells, matrix.rows, [verdict(cell, matrix.rows) for cell in matrix.cells], None)
+    return 0
+
+
+def print_tables(
+    cells: Sequence[Cell], rows: Sequence[Row], verdicts: Sequence[Row], seconds: float | None
+) -> None:
+    for cell, said in zip(cells, verdicts, strict=True):
+        print_cell(cell, rows, said)
+    print_summary(verdicts, rows, seconds)
 
 
 def print_cell(cell: Cell, rows: Sequence[Row], said: Row) -> None:
@@ -262,7 +250,7 @@ def left_out_in(verdicts: Sequence[Row]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def print_summary(verdicts: Sequence[Row], rows: Sequence[Row], seconds: float) -> None:
+def print_summary(verdicts: Sequence[Row], rows: Sequence[Row], seconds: float | None) -> None:
     judged = [said for said in verdicts if said.get("slo_pct") is not None]
     if not judged:
         return
@@ -286,8 +274,9 @@ def print_summary(verdicts: Sequence[Row], rows: Sequence[Row], seconds: float) 
         told = ", ".join(f"{name} in {cells}" for name, cells in left_out.items())
         print(f"  left out, as they never get by with our GPU-hours: {told} of {len(judged)} cells")
     print(f"  {CAVEATS}")
-    requests = sum(row["requests"] for row in rows)
-    print(f"  {requests:,} requests simulated in {seconds:,.0f} s: {requests / seconds:,.0f} a second")
+    if seconds is not None:
+        requests = sum(row["requests"] for row in rows)
+        print(f"  {requests:,} requests simulated in {seconds:,.0f} s: {requests / seconds:,.0f} a second")
     print(f"  {belief_error()}")
 
 

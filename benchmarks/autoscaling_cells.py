@@ -200,7 +200,8 @@ def scored(
             rows += [row_of(cell, seed, one, swept=True) for one in _around(comparison, name, ours)]
     # Of what is left nobody could keep more.
     reach = 100 * (1 - beyond_reach(stage.arrivals, stage.world) / max(1, len(stage.arrivals)))
-    return [{**row, "reachable_pct": round(reach, 4)} for row in rows]
+    told = {"reachable_pct": round(reach, 4), "span_s": stage.arrivals.span_s}
+    return [{**row, **told} for row in rows]
 
 
 def _around(comparison: Comparison, name: str, hours: float) -> list[Result]:

@@ -9,7 +9,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from autoscaling_cells import Cell, Size, trace_of
+from autoscaling_cells import Cell
 from plimsoll.simulate.policies.registry import SWEPT
 
 OURS = "plimsoll"
@@ -119,7 +119,7 @@ def at_ours(tried: Sequence[Row], ours: Sequence[Row]) -> Row:
     }
 
 
-def verdict(cell: Cell, rows: Sequence[Row], size: Size) -> Row:
+def verdict(cell: Cell, rows: Sequence[Row]) -> Row:
     """How ours stands in one cell against what is aimed at."""
     ours = of_cell(cell, rows, OURS)
     said: Row = {"trace": Path(cell.trace).name, "model": cell.model, "gpu": cell.gpu}
@@ -127,7 +127,7 @@ def verdict(cell: Cell, rows: Sequence[Row], size: Size) -> Row:
         return said
     said["slo_pct"] = mean(ours, "slo_pct")
     said["reachable_pct"] = mean(ours, "reachable_pct")
-    said["long"] = size.span_s(trace_of(cell.trace)) >= LONG_S
+    said["long"] = ours[0]["span_s"] >= LONG_S
     hours = mean(ours, "gpu_hours") or 0.0
     for name in ("static_peak", "oracle"):
         other = mean(of_cell(cell, rows, name), "gpu_hours")

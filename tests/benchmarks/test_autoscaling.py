@@ -7,6 +7,7 @@ import pytest
 
 import autoscaling
 import autoscaling_figures as figures
+import autoscaling_kept
 import plimsoll
 from autoscaling_cells import SYNTHETIC, Cell, Size, scenario_for, scored, stage_of
 from plimsoll.simulate.router import Routing
@@ -30,6 +31,7 @@ def row(policy: str, hours: float, slo: float, parameter: float = 1.0, **others:
         "seed": 1,
         "swept": False,
         "reachable_pct": 100.0,
+        "span_s": 1728.0,
         **others,
     }
 
@@ -48,8 +50,8 @@ def test_ours_is_ahead_only_where_no_baseline_is_better_at_the_same_cost():
     rows = [row("plimsoll", 15, 99), row("static_peak", 20, 99.2), row("oracle", 14, 99.1)]
     better = [row("wva2", 10, 99, swept=True), row("wva2", 20, 99.5, 2, swept=True)]
     worse = [row("wva2", 10, 90, swept=True), row("wva2", 20, 99.5, 2, swept=True)]
-    assert not figures.verdict(CELL, rows + better, SIZE)["ahead"]
-    said = figures.verdict(CELL, rows + worse, SIZE)
+    assert not figures.verdict(CELL, rows + better)["ahead"]
+    said = figures.verdict(CELL, rows + worse)
     assert said["ahead"]
     assert (said["of_static_peak"], said["of_oracle"]) == (0.75, pytest.approx(1.0714, abs=1e-3))
 
@@ -62,7 +64,7 @@ def test_a_baseline_is_compared_with_the_seeds_with_which_it_is_as_cheap():
         for seed in range(1, 6)
         for parameter, hours in ((0.8, 99.5), (0.7, 110))
     ]
-    said = figures.verdict(CELL, [*ours, *tried], SIZE)
+    said = figures.verdict(CELL, [*ours, *tried])
     assert said["baselines_at_equal_gpu_hours"]["hpa"] == pytest.approx(99.9)
     assert (said["seeds_at_equal_gpu_hours"], said["seeds_swept"]) == ({"hpa": 4}, 5)
     assert not said["ahead"]
@@ -71,13 +73,13 @@ def test_a_baseline_is_compared_with_the_seeds_with_which_it_is_as_cheap():
 def test_ours_is_compared_with_the_same_seeds_as_a_baseline():
     ours = [row("plimsoll", 90, 80, seed=1), row("plimsoll", 100, 99.5, seed=2)]
     tried = [row("hpa", 100, 99, 0.8, seed=seed, swept=True) for seed in (1, 2)]
-    said = figures.verdict(CELL, [*ours, *tried], SIZE)
+    said = figures.verdict(CELL, [*ours, *tried])
     assert said["ahead"], "89.75 of both seeds would be behind"
 
 
 def test_a_cell_without_a_baseline_that_is_as_cheap_is_none_in_which_ours_is_ahead(capsys):
     ours = row("plimsoll", 90, 99)
-    said = figures.verdict(CELL, [ours, row("hpa", 100, 99.9, swept=True)], SIZE)
+    said = figures.verdict(CELL, [ours, row("hpa", 100, 99.9, swept=True)])
     assert not said["ahead"]
     assert autoscaling.left_out_in([said]) == {"hpa": 1}
     autoscaling.print_cell(CELL, [{**ours, **dict.fromkeys(FIGURES)}], said)
@@ -123,7 +125,7 @@ def test_every_measure_is_told_with_its_interval(capsys):
 
 def test_what_nobody_can_keep_is_said(capsys):
     ours = row("plimsoll", 90, 97, reachable_pct=97.5)
-    said = figures.verdict(CELL, [ours, row("hpa", 80, 96, swept=True)], SIZE)
+    said = figures.verdict(CELL, [ours, row("hpa", 80, 96, swept=True)])
     assert said["reachable_pct"] == 97.5
     autoscaling.print_cell(CELL, [{**ours, **dict.fromkeys(FIGURES)}], said)
     assert "first tokens of 97.50% can be in time" in capsys.readouterr().out
@@ -151,12 +153,12 @@ def test_a_cell_is_scored_in_the_form_that_is_promised():
 def test_a_run_goes_on_from_what_the_same_program_worked_out_and_from_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = autoscaling.Kept(tmp_path / "kept", "size")
+    kept = autoscaling_kept.Kept(tmp_path / "kept", "size")
     kept.add(("scored", "cell"), [1, 2])
-    assert autoscaling.Kept(tmp_path / "kept", "size")[("scored", "cell")] == [1, 2]
-    assert ("scored", "cell") not in autoscaling.Kept(tmp_path / "kept", "another size")
-    monkeypatch.setattr(autoscaling, "program", lambda: "another law")
-    assert ("scored", "cell") not in autoscaling.Kept(tmp_path / "kept", "size")
+    assert autoscaling_kept.Kept(tmp_path / "kept", "size")[("scored", "cell")] == [1, 2]
+    assert ("scored", "cell") not in autoscaling_kept.Kept(tmp_path / "kept", "another size")
+    monkeypatch.setattr(autoscaling_kept, "program", lambda: "another law")
+    assert ("scored", "cell") not in autoscaling_kept.Kept(tmp_path / "kept", "size")
 
 
 def test_a_law_that_is_edited_is_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +166,43 @@ def test_a_law_that_is_edited_is_another_program(tmp_path: Path, monkeypatch: py
     law.parent.mkdir()
     law.write_text("target = 0.8")
     monkeypatch.setattr(plimsoll, "__file__", str(tmp_path / "__init__.py"))
-    before = autoscaling.program()
-    assert autoscaling.program() == before
+    before = autoscaling_kept.program()
+    assert autoscaling_kept.program() == before
     law.write_text("target = 0.7")
-    assert autoscaling.program() != before
+    assert autoscaling_kept.program() != before
+
+
+def test_tables_are_printed_from_what_was_kept_of_the_last_program_each_seed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def scored_rows(hours: float, seed: int) -> list[dict[str, Any]]:
+        return [{**row("plimsoll", hours, 99.5, seed=seed), **dict.fromkeys(FIGURES, 1.0)}]
+
+    kept = autoscaling_kept.Kept(tmp_path / "kept", "size")
+    kept.add(("scored", "cell 1", "with other settings"), scored_rows(70, 1))
+    kept.add(("scored", "cell 1", "settings"), scored_rows(80, 1))
+    monkeypatch.setattr(autoscaling_kept, "program", lambda: "a newer law")
+    newer = autoscaling_kept.Kept(tmp_path / "kept", "size")
+    newer.add(("tuned", "cell", "names"), {"hpa": 0.5})
+    for seed, hours in ((1, 10), (1, 20), (2, 30)):
+        newer.add(("scored", f"cell {seed}", f"settings {hours}"), scored_rows(hours, seed))
+    other = [{**one, "gpu": "A100-80GB"} for one in scored_rows(5, 1)]
+    newer.add(("scored", "other 1", "settings"), other)
+
+    assert autoscaling.print_kept(tmp_path / "kept") == 0
+    told = capsys.readouterr().out
+    assert told.startswith("kept by size by a newer law: 2 cells with 2 seeds; fewer: ")
+    assert "Qwen/Qwen3-32B A100-80GB with 1" in told
+    (first, second) = [line for line in told.splitlines() if line.startswith("  plimsoll ")]
+    assert " 25.0 ±" in first
+    assert " 5.0 " in second
+    assert "SLO >= 99% in 2 of 2 cells" in told
+
+
+def test_a_file_in_which_no_cell_was_finished_has_no_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    autoscaling_kept.Kept(tmp_path / "kept", "size").add(("tuned", "cell", "names"), {"hpa": 0.5})
+    assert autoscaling.print_kept(tmp_path / "kept") == 3
+    assert autoscaling.print_kept(tmp_path / "none") == 3
+    assert "holds no cell that was scored to its end" in capsys.readouterr().err
