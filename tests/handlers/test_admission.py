@@ -159,7 +159,7 @@ def test_what_may_not_be_is_turned_down_in_kubernetes_words() -> None:
     found = answer(request(UNSAFE))
     assert found["allowed"] is False
     assert (found["status"]["code"], found["status"]["reason"]) == (403, "Forbidden")
-    assert found["status"]["message"].startswith("spec.engine.version ('0.10.0'): must be at least 0.18.0")
+    assert found["status"]["message"].startswith("engine.version ('0.10.0'): must be at least 0.18.0")
 
 
 @pytest.mark.parametrize(
