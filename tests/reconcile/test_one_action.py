@@ -13,7 +13,7 @@ from plimsoll.facts.histograms import Histogram
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.sources import Asked, Looked
 from tests.planning.asking import pool
-from tests.reconcile.test_controlling import AUTO, Scene, started
+from tests.reconcile.staging import AUTO, Scene, started
 from tests.reconcile.test_decide import seen
 
 PREEMPTED = 0.1

@@ -15,7 +15,7 @@ from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.sources import Asked, ByPods, Looked
 from plimsoll.reconcile.subject import Subject
 from tests.prometheus.serving import server
-from tests.reconcile.test_controlling import KEY, TICK, Scene, conditions, staged
+from tests.reconcile.staging import KEY, TICK, Scene, conditions, staged
 
 CALM, BUSY = 4.0, 63.0
 Answer = Callable[[str], tuple[int, bytes]]

@@ -13,7 +13,7 @@ from plimsoll.control.memory import LoadMemory, Memory, RoleMemory
 from plimsoll.control.record import Record
 from plimsoll.reconcile.sources import Looked
 from plimsoll.reconcile.storing import STORE_S, first_due, taught
-from tests.reconcile.test_controlling import AUTO, KEY, conditions, put, replace_look, staged, started
+from tests.reconcile.staging import AUTO, KEY, conditions, put, replace_look, staged, started
 
 HOUR = 240
 """Ticks."""

@@ -11,7 +11,7 @@ from plimsoll.control.retune import Phase, RetuneMemory, Step
 from plimsoll.control.retune.figures import Figures
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.world import World
-from tests.reconcile.test_controlling import KEY, Scene, staged, started
+from tests.reconcile.staging import KEY, Scene, staged, started
 
 
 def trying() -> tuple[Scene, World]:

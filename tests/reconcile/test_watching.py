@@ -12,7 +12,7 @@ from plimsoll.control import fleet
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.reconcile import judging
 from plimsoll.reconcile.sources import Asked, Looked
-from tests.reconcile.test_controlling import KEY, Scene, put, staged, started
+from tests.reconcile.staging import KEY, Scene, put, staged, started
 
 OUTAGE = 60
 """Ticks: a quarter of an hour."""

@@ -10,7 +10,7 @@ from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.world import World
 from tests.planning.asking import inventory, pool
-from tests.reconcile.test_controlling import AUTO, KEY, Scene, staged, started
+from tests.reconcile.staging import AUTO, KEY, Scene, staged, started
 from tests.reconcile.test_decide import seen
 
 

@@ -38,7 +38,7 @@ from tests.control.situations import NOW, known, obeyed, replicas, serving, sign
 from tests.control.test_workload import SEEN
 from tests.planning.asking import LLAMA, LLAMA_70B, QWEN_32B, SMALL, inventory, planned, pool
 from tests.planning.test_fleet_plan import by_name, request, together
-from tests.reconcile.test_controlling import KEY, replace_look, staged
+from tests.reconcile.staging import KEY, replace_look, staged
 from tests.status.stories import asked, pod, story
 from tests.status.test_conditions import CASES, OLD, UNSCHEDULED
 from tests.status.test_live import STEP as TRIED

@@ -1,0 +1,89 @@
+"""Metrics that are missing for long are told of once, since when and where to look."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pytest
+
+from plimsoll.api.conditions import set_condition
+from plimsoll.api.v1alpha1.status import Condition
+from plimsoll.control.decision import Told
+from plimsoll.prometheus.wakes import Woken
+from plimsoll.reconcile.sources import Looked
+from plimsoll.reconcile.world import World
+from tests.reconcile.staging import KEY, TICK, replace_look, staged, started
+
+HOUR: Final = round(3600 / TICK)
+
+
+def metrics_told(world: World) -> Told:
+    return next(one for one in world.directions[KEY].told if one.type == "MetricsAvailable")
+
+
+@pytest.mark.parametrize("spec", [{}, {"scaling": {}, "replicas": 2}], ids=["scaled", "only retuned"])
+def test_metrics_that_are_missing_for_long_are_told_of_once_more_since_when_and_where_to_look(
+    spec: dict[str, Any],
+) -> None:
+    stage, world, control = staged(**spec)
+    stage.run(control, world, 4)
+    stage.reachable = False
+    dark = said(stage.now + TICK)
+    assert stage.run(control, world, HOUR // 2) <= 2, (
+        "one tells of it, and one stores what was learned before"
+    )
+    first = metrics_told(world)
+    assert (first.reason, first.message[: len(dark)]) == ("PrometheusUnreachable", dark)
+    assert stage.run(control, world, HOUR) == 1, "one turn, and none for each tick of an hour"
+    told = metrics_told(world)
+    assert (told.status, told.reason, told.message[: len(dark)]) == ("False", "Outage", dark)
+    assert "held and nothing is retuned" in told.message
+    assert "look at the Prometheus of prometheusUrl" in told.message
+    replace_look(stage, Looked())
+    assert stage.run(control, world, 8) == 0, "silent in another way: it is the same outage"
+
+
+def said(at: float) -> str:
+    return f"since {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC "
+
+
+@pytest.mark.parametrize(("hours", "turns"), [(0.25, 1), (0.75, 0)], ids=["not for long yet", "for long"])
+def test_an_outage_goes_on_from_what_the_status_says_where_an_operator_starts_again(
+    hours: float, turns: int
+) -> None:
+    stage, world, control = staged()
+    stage.run(control, world, 4)
+    stage.reachable = False
+    stage.run(control, world, round(hours * HOUR))
+    since = metrics_told(world).message.partition(" UTC")[0]
+    flipped = datetime.fromtimestamp(stage.now - hours * 3600 + TICK, UTC)
+    there: tuple[Condition, ...] = ()
+    for one in world.directions[KEY].told:
+        there = set_condition(
+            there, one.type, status=one.status, reason=one.reason, message=one.message,
+            now=f"{flipped:%Y-%m-%dT%H:%M:%SZ}",
+        )  # fmt: skip
+    status = stage.asked.deployment.status.model_copy(update={"conditions": there})
+    stage.asked = replace(
+        stage.asked, deployment=stage.asked.deployment.model_copy(update={"status": status})
+    )
+    world, control = started(stage)
+    stage.woken.clear()
+    assert stage.run(control, world, HOUR // 2) == turns
+    told = metrics_told(world)
+    assert (told.reason, told.message.partition(" UTC")[0]) == ("Outage", since)
+
+
+def test_a_query_that_was_refused_before_an_outage_is_no_part_of_it() -> None:
+    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(("}}})
+    back = replace_look(stage, Looked(woken=Woken(refused={KEY: "no closing parenthesis"})))
+    stage.run(control, world, HOUR // 2)
+    assert metrics_told(world).reason == "QueryRefused"
+    back()
+    stage.reachable = False
+    dark = said(stage.now + TICK)
+    stage.run(control, world, HOUR // 4)
+    assert metrics_told(world).reason == "PrometheusUnreachable"
+    assert metrics_told(world).message.startswith(dark)
