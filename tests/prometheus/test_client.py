@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from plimsoll.facts.engines import engine_facts
-from plimsoll.prometheus.client import Asked, Prometheus
+from plimsoll.prometheus.client import CHUNK, Asked, Prometheus
 from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.vocabulary import vocabulary
 from tests.prometheus.serving import body, server, vector
@@ -35,6 +35,11 @@ def test_each_question_has_its_answer():
     assert result.reachable
     assert result.errors == {}
     assert result.answers["b"][0]["metric"] == {"q": 'y{z!="1"}'}
+
+
+def test_an_answer_larger_than_what_is_taken_at_once_comes_whole():
+    rows = vector(*(({"pod": f"chat-{number}" + "x" * 200}, number) for number in range(2 * CHUNK // 200)))
+    assert asked(lambda _: body(rows), {"a": "x"}).answers["a"] == rows
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from plimsoll.facts.inventory import Taint
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.plan import Hardware
-from plimsoll.reconcile.situations import Grounds, live, replicas_of
+from plimsoll.reconcile.situations import Grounds, leaders, live, replicas_of
 from tests.planning.asking import inventory, pool
 
 
@@ -100,8 +100,8 @@ def test_metrics_are_asked_of_the_leaders_of_whole_replicas() -> None:
             SetSeen(name="b", replicas=1, pods=(pod("p"),)),
         )
     )
-    assert live(serving) == {"g0-0": "uid-g0-0", "p": "uid-p"}
-    assert live(serving, ["b"]) == {"p": "uid-p"}
+    assert live(leaders(serving)) == {"g0-0": "uid-g0-0", "p": "uid-p"}
+    assert live(leaders(serving), ["b"]) == {"p": "uid-p"}
 
 
 H100 = Hardware(gpu="H100-SXM-80GB", vendor="nvidia", resource="nvidia.com/gpu", memory_bytes=80 * 2**30)

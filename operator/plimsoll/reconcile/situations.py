@@ -30,6 +30,13 @@ _WORST = (
     Stage.LOADING,
     Stage.READY,
 )
+_STATES = {
+    Stage.LEAVING: ReplicaState.LEAVING,
+    Stage.FAILED: ReplicaState.FAILED,
+    Stage.UNSCHEDULED: ReplicaState.UNSCHEDULABLE,
+    Stage.GATED: ReplicaState.NODE_COMING,
+    Stage.READY: ReplicaState.READY,
+}
 
 
 def leaders(serving: Serving) -> Mapping[tuple[str, str], tuple[PodSeen, ...]]:
@@ -42,13 +49,13 @@ def leaders(serving: Serving) -> Mapping[tuple[str, str], tuple[PodSeen, ...]]:
     }
 
 
-def live(serving: Serving, names: Iterable[str] | None = None) -> dict[str, str]:
-    """UIDs by name of the leaders of ready replicas; of some sets, or of all."""
+def live(
+    ready: Mapping[tuple[str, str], tuple[PodSeen, ...]], names: Iterable[str] | None = None
+) -> dict[str, str]:
+    """UIDs by name of the leaders of these replicas; of some sets, or of all."""
     chosen = None if names is None else set(names)
     return {
-        pods[0].name: pods[0].uid
-        for (name, _), pods in leaders(serving).items()
-        if chosen is None or name in chosen
+        pods[0].name: pods[0].uid for (name, _), pods in ready.items() if chosen is None or name in chosen
     }
 
 
@@ -75,6 +82,8 @@ def _replicas(seen: SetSeen) -> Iterator[tuple[PodSeen, ...]]:
 
 
 def _stage(seen: SetSeen, pods: tuple[PodSeen, ...]) -> Stage:
+    if seen.pods_per_replica == 1:
+        return pods[0].stage
     staying = [pod for pod in pods if pod.stage is not Stage.LEAVING]
     if not staying:
         return Stage.LEAVING
@@ -84,17 +93,13 @@ def _stage(seen: SetSeen, pods: tuple[PodSeen, ...]) -> Stage:
 
 def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> Replica:
     stage = _stage(seen, pods)
-    states = {
-        Stage.LEAVING: ReplicaState.LEAVING,
-        Stage.FAILED: ReplicaState.FAILED,
-        Stage.UNSCHEDULED: ReplicaState.NODE_COMING if node_coming else ReplicaState.UNSCHEDULABLE,
-        Stage.GATED: ReplicaState.NODE_COMING,
-        Stage.READY: ReplicaState.READY,
-    }
+    state = _STATES.get(stage, ReplicaState.STARTING)
+    if node_coming and state is ReplicaState.UNSCHEDULABLE:
+        state = ReplicaState.NODE_COMING
     scheduled = [pod.scheduled for pod in pods]
     return Replica(
         id=pods[0].uid,
-        state=states.get(stage, ReplicaState.STARTING),
+        state=state,
         since=max(pod.since for pod in pods),
         created=min(pod.created for pod in pods),
         scheduled=None if None in scheduled else max(at for at in scheduled if at is not None),

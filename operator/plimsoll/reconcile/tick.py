@@ -67,14 +67,15 @@ class Tick:
     def signals(self, case: Case, sets: Sequence[str] | None = None) -> Signals:
         """Of some sets' replicas, or of all."""
         space = case.subject.key.partition("/")[0]
+        ready = leaders(case.serving)
         summed = None
         if self.looked.histograms is not None:
-            chosen = sets if sets is not None else sorted({name for name, _ in leaders(case.serving)})
+            chosen = sets if sets is not None else sorted({name for name, _ in ready})
             summed = latencies_of(_found(self.looked.histograms, space, chosen), self.spreads)
         return signals_of(
             self.window,
             now=self.now,
-            live=live(case.serving, sets).values(),
+            live=live(ready, sets).values(),
             reachable=self.looked.reachable,
             gateway=self.waiting(case),
             latencies=summed,
