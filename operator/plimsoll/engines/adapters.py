@@ -1,7 +1,7 @@
 """Adapters that come and go while an engine runs: what the supervisor is told of them, and what its pods must have for them.
 
 The list reaches pods that are there, so it belongs to no set. What a pod can only have from its birth does: the claims that adapters
-lie on, so an adapter on a further claim makes a new set.
+lie on, so the first adapter on a claim makes a new set, as does the last one that goes from it.
 """
 
 from __future__ import annotations

@@ -55,7 +55,8 @@ class Adapters(ApiModel):
     items: tuple[Adapter, ...] = listing("The adapters.", most=64, keys=("name",))
     runtime_loading: Bool | None = field(
         "Load and unload adapters while the engine runs, so that changing the list restarts nothing; the supervisor does it "
-        "(runtime.enabled of the admin's config). An adapter on a further claim (pvc://) still makes a new set. Absent: false."
+        "(runtime.enabled of the admin's config). The first adapter on a claim (pvc://) and the last "
+        "one that goes from it still make a new set. Absent: false."
     )
     max_loaded: Annotated[Int, Field(ge=1, le=256)] | None = field(
         "Adapters that one batch may mix; each is a slot of GPU memory. Absent: the number of items, at most 8; with "
