@@ -20,7 +20,7 @@ from plimsoll.control.situation import Bounds, Replica, ReplicaState, Role, Room
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning import codec
 from plimsoll.planning.placing.budgets import Limits
-from plimsoll.reconcile.situations import live, replicas_of
+from plimsoll.reconcile.situations import leaders, live, replicas_of
 from tests.control.driving import Story
 from tests.control.load_model import Cluster
 from tests.control.situations import NOW, after, known, replicas, saying, serving, signals, situation, ticks
@@ -106,7 +106,7 @@ def of_groups(seen: SetSeen) -> tuple[ServingSet, Signals]:
                 for pod in seen.pods
             ],
         )
-    said = signals_of(window, now=NOW, live=live(Serving(sets=(seen,))).values())
+    said = signals_of(window, now=NOW, live=live(leaders(Serving(sets=(seen,)))).values())
     return serving(
         seen.replicas, replicas=replicas_of(seen, node_coming=False), wanted=seen.replicas, gpus=32.0
     ), said
