@@ -17,13 +17,12 @@ from typing import Any, Final
 import pytest
 
 from cluster.faults import WRITES, Answer, FaultProxy, Where
-from cluster.metrics import MetricsServer
 from common import LONG_SECONDS, eventually
-from plimsoll import names
 from plimsoll.reconcile.kept import CONTROL_KEY
 from rights import shipped
 from turns.running import Desk, Operator
 from turns.traffic import Traffic, stand_in
+from turns.watching import operated
 
 RETUNED: Final[dict[str, Any]] = {
     "topology": {"gpuProducts": ["H100-SXM-80GB"]},
@@ -69,23 +68,16 @@ class Ward:
 
 @contextmanager
 def ward(place: Desk, folder: Path) -> Iterator[Ward]:
-    with (
-        MetricsServer() as server,
-        place.cluster.prometheus(
-            namespaces=[place.namespace],
-            selector=f"{names.LABEL_LEADER}=true",
-            port="http",
-            stand_in=server.address,
-        ) as prometheus,
-        Traffic(stand_in(server), place.pods) as traffic,
-        place.cluster.proxy() as proxy,
-    ):
-        file = folder / "admin.json"
-        said = {"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND, "prometheusUrl": prometheus.url}
-        file.write_text(json.dumps({**said, "control": {"intervalSeconds": 1}, "restarts": QUICK}))
-        told = ("--standalone", "--config", str(file), "--log-level=debug")
+    with place.cluster.proxy() as proxy:
         through = proxy.kubeconfig(shipped(place.cluster))
-        with Operator(place.cluster, folder, kubeconfig=through, args=told) as operator:
+        with (
+            operated(place.cluster, folder, [place.namespace], kubeconfig=through, restarts=QUICK) as (
+                server,
+                _,
+                operator,
+            ),
+            Traffic(stand_in(server), place.pods) as traffic,
+        ):
             yield Ward(place, traffic, proxy, operator)
 
 

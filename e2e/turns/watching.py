@@ -24,7 +24,12 @@ SCALED: Final[dict[str, Any]] = {
 
 @contextmanager
 def operated(
-    cluster: Cluster, folder: Path, namespaces: Sequence[str], **config: Any
+    cluster: Cluster,
+    folder: Path,
+    namespaces: Sequence[str],
+    *,
+    kubeconfig: Path | None = None,
+    **config: Any,
 ) -> Iterator[tuple[MetricsServer, Prometheus, Operator]]:
     """An operator that asks a Prometheus, which scrapes the pages that stand for the pods of some namespaces."""
     with (
@@ -41,7 +46,7 @@ def operated(
         file.write_text(json.dumps({**said, "control": {"intervalSeconds": 1}, **config}))
         # Why nothing is done stands in a line a tick.
         told = ("--standalone", "--config", str(file), "--log-level=debug")
-        with Operator(cluster, folder, args=told) as operator:
+        with Operator(cluster, folder, kubeconfig=kubeconfig, args=told) as operator:
             yield server, prom, operator
 
 
