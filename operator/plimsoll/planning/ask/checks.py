@@ -110,6 +110,8 @@ def _engine(engine: EngineFacts) -> Iterator[Finding]:
             message=engine.approximated_from,
             field="engine.version",
             value=engine.version,
+            remedy="have `plimsoll engine describe IMAGE` tell what that version takes, for engines.versions[].facts of the admin's "
+            "config",
         )
 
 
