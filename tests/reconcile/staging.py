@@ -15,6 +15,7 @@ from plimsoll.facts.resolve import Resolver
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
+from plimsoll.prometheus.wakes import Woken
 from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.direction import Direction
@@ -190,6 +191,21 @@ def replace_look(stage: Scene, answer: Looked) -> Any:
     async def look(now: float, asked: Sequence[Asked]) -> Looked:
         del now, asked
         return answer
+
+    stage.look = look  # type: ignore[method-assign]
+
+    def back() -> None:
+        stage.look = before  # type: ignore[method-assign]
+
+    return back
+
+
+def refuse(stage: Scene, why: str) -> Any:
+    """Until the returned function is called every look finds the wake query refused, beside whatever else it finds."""
+    before = stage.look
+
+    async def look(now: float, asked: Sequence[Asked]) -> Looked:
+        return replace(await before(now, asked), woken=Woken(refused={KEY: why}))
 
     stage.look = look  # type: ignore[method-assign]
 

@@ -14,7 +14,7 @@ from plimsoll.control.decision import Told
 from plimsoll.prometheus.wakes import Woken
 from plimsoll.reconcile.sources import Looked
 from plimsoll.reconcile.world import World
-from tests.reconcile.staging import KEY, TICK, replace_look, staged, started
+from tests.reconcile.staging import KEY, TICK, Scene, refuse, replace_look, staged, started
 
 HOUR: Final = round(3600 / TICK)
 
@@ -49,6 +49,20 @@ def said(at: float) -> str:
     return f"since {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC "
 
 
+def written(stage: Scene, world: World, *, flipped: float | None = None) -> None:
+    """What was told is in the status; its conditions flipped then, or now."""
+    at = datetime.fromtimestamp(stage.now if flipped is None else flipped, UTC)
+    there: tuple[Condition, ...] = ()
+    for one in world.directions[KEY].told:
+        there = set_condition(
+            there, one.type, status=one.status, reason=one.reason, message=one.message, now=f"{at:%Y-%m-%dT%H:%M:%SZ}",
+        )  # fmt: skip
+    status = stage.asked.deployment.status.model_copy(update={"conditions": there})
+    stage.asked = replace(
+        stage.asked, deployment=stage.asked.deployment.model_copy(update={"status": status})
+    )
+
+
 @pytest.mark.parametrize(("hours", "turns"), [(0.25, 1), (0.75, 0)], ids=["not for long yet", "for long"])
 def test_an_outage_goes_on_from_what_the_status_says_where_an_operator_starts_again(
     hours: float, turns: int
@@ -58,17 +72,7 @@ def test_an_outage_goes_on_from_what_the_status_says_where_an_operator_starts_ag
     stage.reachable = False
     stage.run(control, world, round(hours * HOUR))
     since = metrics_told(world).message.partition(" UTC")[0]
-    flipped = datetime.fromtimestamp(stage.now - hours * 3600 + TICK, UTC)
-    there: tuple[Condition, ...] = ()
-    for one in world.directions[KEY].told:
-        there = set_condition(
-            there, one.type, status=one.status, reason=one.reason, message=one.message,
-            now=f"{flipped:%Y-%m-%dT%H:%M:%SZ}",
-        )  # fmt: skip
-    status = stage.asked.deployment.status.model_copy(update={"conditions": there})
-    stage.asked = replace(
-        stage.asked, deployment=stage.asked.deployment.model_copy(update={"status": status})
-    )
+    written(stage, world)
     world, control = started(stage)
     stage.woken.clear()
     assert stage.run(control, world, HOUR // 2) == turns
@@ -78,7 +82,7 @@ def test_an_outage_goes_on_from_what_the_status_says_where_an_operator_starts_ag
 
 def test_a_query_that_was_refused_before_an_outage_is_no_part_of_it() -> None:
     stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(("}}})
-    back = replace_look(stage, Looked(woken=Woken(refused={KEY: "no closing parenthesis"})))
+    back = refuse(stage, "no closing parenthesis")
     stage.run(control, world, HOUR // 2)
     assert metrics_told(world).reason == "QueryRefused"
     back()
@@ -87,3 +91,25 @@ def test_a_query_that_was_refused_before_an_outage_is_no_part_of_it() -> None:
     stage.run(control, world, HOUR // 4)
     assert metrics_told(world).reason == "PrometheusUnreachable"
     assert metrics_told(world).message.startswith(dark)
+
+
+def test_an_outage_after_a_query_that_was_refused_for_days_is_not_told_as_days_by_the_next_operator() -> None:
+    """The condition was False all the time, so that it flipped long before."""
+    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(("}}})
+    stage.run(control, world, 4)
+    stage.reachable = False
+    dark = said(stage.now + TICK)
+    stage.run(control, world, HOUR // 4)
+    written(stage, world, flipped=stage.now - 3 * 86400)
+    world, control = started(stage)
+    stage.run(control, world, 8)
+    assert metrics_told(world).reason == "PrometheusUnreachable"
+    assert metrics_told(world).message.startswith(dark)
+
+
+def test_a_query_that_is_refused_hides_no_outage() -> None:
+    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(("}}})
+    stage.run(control, world, 4)
+    replace_look(stage, Looked(woken=Woken(refused={KEY: "no answer in time"}), reachable=False))
+    stage.run(control, world, HOUR)
+    assert metrics_told(world).reason == "Outage"

@@ -30,15 +30,13 @@ from plimsoll.facts.report import AdapterSeen, Report
 from plimsoll.facts.serving import SetSeen, Stage
 from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 from plimsoll.planning.planner import PlanFacts, plan
-from plimsoll.prometheus.wakes import Woken
-from plimsoll.reconcile.sources import Looked
 from plimsoll.status.live import ENDS
 from plimsoll.status.story import Story, Trouble
 from tests.control.situations import NOW, known, obeyed, replicas, serving, signals, situation
 from tests.control.test_workload import SEEN
 from tests.planning.asking import LLAMA, LLAMA_70B, QWEN_32B, SMALL, inventory, planned, pool
 from tests.planning.test_fleet_plan import by_name, request, together
-from tests.reconcile.staging import KEY, replace_look, staged
+from tests.reconcile.staging import KEY, refuse, staged
 from tests.status.stories import asked, pod, story
 from tests.status.test_conditions import CASES, OLD, UNSCHEDULED
 from tests.status.test_live import STEP as TRIED
@@ -152,7 +150,7 @@ def _scaled(*, most: int = 20, state: ReplicaState = ReplicaState.READY, **room:
 
 def _wake_refused() -> Story:
     stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(("}}})
-    replace_look(stage, Looked(woken=Woken(refused={KEY: "no closing parenthesis"})))
+    refuse(stage, "no closing parenthesis")
     stage.run(control, world, 4)
     return _live(*world.directions[KEY].told)
 

@@ -17,12 +17,15 @@ from plimsoll.control.signals import Signals
 
 OUTAGE: Final = "Outage"
 _WHERE: Final[Mapping[str, str]] = {
-    "PrometheusUnreachable": "the Prometheus of prometheusUrl, and at the operator's log",
-    "Missing": "whether the pods are scraped (their PodMonitor, the targets of Prometheus) and may be reached (networking.allowFrom), "
-    "and what their engines export",
+    "PrometheusUnreachable": "the Prometheus of prometheusUrl, where one is set, and at the operator's log",
+    "Missing": "whether the pods may be reached (networking.allowFrom), what their engines export and, where prometheusUrl is set, "
+    "whether they are scraped (their PodMonitor, the targets of Prometheus)",
 }
 SILENT: Final = frozenset({OUTAGE, *_WHERE})
 """Reasons that say that nobody knows how loaded the replicas are."""
+
+
+_AT: Final = "%Y-%m-%d %H:%M UTC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +59,19 @@ def gate_of(signals: Signals, law: Law) -> Gate:
 def lasting(told: Told, since: float, now: float, law: Law) -> Told:
     """What is said of metrics that have been missing since then. It changes once more, when they have been so for long: a sentence
     that is another one at each look would be a write each time."""
-    at = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    message = f"since {at} {told.message}"
+    message = f"since {datetime.fromtimestamp(since, UTC).strftime(_AT)} {told.message}"
     if now - since < law.outage_s:
         return replace(told, message=message)
     return replace(told, reason=OUTAGE, message=f"{message}; look at {_WHERE[told.reason]}")
+
+
+def lasting_since(message: str) -> float | None:
+    """What `lasting` said, read again: since when. None where it says no such thing."""
+    said = message.removeprefix("since ").split(" ", 3)
+    try:
+        return datetime.strptime(" ".join(said[:3]), _AT).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
 
 
 def _closed(missing: int, reason: str, said: str) -> Gate:

@@ -20,7 +20,7 @@ from plimsoll import names
 from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.control.decision import Told
-from plimsoll.control.gate import SILENT, lasting
+from plimsoll.control.gate import SILENT, lasting, lasting_since
 from plimsoll.control.latencies import Spreads
 from plimsoll.control.law import Law
 from plimsoll.control.record import Record
@@ -317,8 +317,10 @@ def pauses(took: float, interval_s: float) -> tuple[float, float]:
 def _dark_since(deployment: LLMDeployment) -> float | None:
     """Since when its status says that metrics are missing; None: it does not."""
     said = get_condition(deployment.status.conditions, names.METRICS)
-    missing = said is not None and said.status == "False" and said.reason in SILENT
-    return seconds(said.last_transition_time) if missing and said is not None else None
+    if said is None or said.status != "False" or said.reason not in SILENT:
+        return None
+    told = lasting_since(said.message)
+    return seconds(said.last_transition_time) if told is None else told
 
 
 def _as_told(direction: Direction, subject: Subject) -> bool:

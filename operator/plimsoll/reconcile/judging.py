@@ -176,7 +176,9 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals) -> Jud
     told += [
         one for one in _tuned(tick, case, record, signals) if one.type not in {each.type for each in told}
     ]
-    if (refused := tick.looked.woken.refused.get(subject.key)) is not None:
+    refused = tick.looked.woken.refused.get(subject.key)
+    # That nobody knows the load is the greater trouble, and a Prometheus that answers no question answers this one neither.
+    if refused is not None and not any(one.type == names.METRICS and one.status == "False" for one in told):
         said = f"spec.scaling.zero.wake.query is refused, so it neither sleeps nor wakes by it: {refused}"
         told = [one for one in told if one.type != names.METRICS]
         told.append(Told(type=names.METRICS, status="False", reason="QueryRefused", message=said))
