@@ -11,7 +11,7 @@ from plimsoll.control.rollout import Rules
 from plimsoll.facts.failure import Failure
 from plimsoll.facts.serving import Stage
 from plimsoll.status.said import conditions_of
-from plimsoll.status.story import Story
+from plimsoll.status.story import Story, Trouble
 from tests.planning.asking import R1, planned, pool
 from tests.status.every_reason import STORIES
 from tests.status.stories import asked, pod, story
@@ -67,3 +67,17 @@ def test_what_was_fixed_and_does_not_fit_may_be_left_free() -> None:
     one = asked(source=R1, topology={"tensor": 1})
     (found,) = (found for found in planned(one, pool("L4-24GB")).findings if found.reason == "DoesNotFit")
     assert (found.remedy or "").startswith("another topology.tensor, or none, larger or more GPUs")
+
+
+def test_what_stalls_is_not_told_as_a_replica_that_loads() -> None:
+    taken = Trouble(reason="NameConflict", message="Service chat is not ours", stalled=True)
+    message = said(story(pod(), spec={"replicas": 2}, troubles=(taken,)), names.DEGRADED)
+    assert message == "1 of 2 replicas answer: Stalled says why"
+
+
+def test_a_pod_that_dies_while_its_deployment_is_paused_is_told() -> None:
+    dead = pod(Stage.FAILED, 1, reason="OOMKilled", restarts=3)
+    scene = story(pod(), dead, spec={"replicas": 2, "paused": True})
+    for kind in (names.READY, names.DEGRADED):
+        assert "spec.paused is true; " in said(scene, kind)
+        assert "chat-aaaa-1" in said(scene, kind)

@@ -48,7 +48,5 @@ def may_sleep(zero: Zero, role: Role, memory: RoleMemory, *, now: float, lead: f
     immune = max(zero.after_s, STARTS_IMMUNE * lead)
     awake = max((at for at in (memory.woken_at, memory.begun) if at is not None), default=now)
     if now - awake < immune:
-        return Verdict(
-            answer=False, why=f"awake for {(now - awake) / 60:.0f} of at least {immune / 60:.0f} minutes"
-        )
+        return Verdict(answer=False, why=f"awake for {now - awake:.0f} of at least {immune:.0f} seconds")
     return Verdict(answer=True, why=f"nobody asked for {zero.idle_s / 60:.0f} minutes")

@@ -99,10 +99,9 @@ def _degraded(story: Story) -> Iterator[Told]:
     if story.plan is None or story.rollout is None:
         return
     if 0 < story.ready < story.wanted:
-        _, why = why_not_ready(story)
-        yield Told(
-            names.DEGRADED, "True", "FewerReplicas", f"{story.ready} of {story.wanted} replicas answer: {why}"
-        )
+        answer = f"{story.ready} of {story.wanted} replicas answer"
+        why = "Stalled says why" if any(stalled(story)) else why_not_ready(story)[1]
+        yield Told(names.DEGRADED, "True", "FewerReplicas", f"{answer}: {why}")
     elif story.ready and dying is not None:
         yield Told(names.DEGRADED, "True", "EngineRestarts", dying.sentence)
     elif story.safe_retry:

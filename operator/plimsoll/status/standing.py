@@ -10,7 +10,7 @@ from plimsoll import names
 from plimsoll.api.conditions import FAILURES, REASONS
 from plimsoll.control.decision import Told
 from plimsoll.control.rollout import Rollout
-from plimsoll.facts.serving import PodSeen
+from plimsoll.facts.serving import PodSeen, Stage
 from plimsoll.planning.plan import Outcome, Severity
 from plimsoll.status.findings import finding_of, lacking_of, reading_of, sentence
 from plimsoll.status.pod_words import PodWords, trouble_of
@@ -57,9 +57,9 @@ def ready(story: Story) -> Iterator[Told]:
 
 def why_not_ready(story: Story) -> tuple[str, str]:
     """The reason and the sentence why fewer replicas serve than are wanted, where nothing is stalled."""
-    if story.paused:
-        return "Paused", "spec.paused is true"
     troubled = [*trouble_of(story.unserving), *story.refused]
+    if story.paused:
+        return "Paused", "; ".join(["spec.paused is true", *(words.sentence for words in troubled[:1])])
     failed = next((words for words in troubled if words.waits == "nothing"), None)
     if failed is not None:
         return _reason_of(failed), failed.sentence
@@ -148,7 +148,11 @@ def _failed(story: Story, rollout: Rollout) -> Iterator[PodSeen]:
     """Pods of the sets that were given up: what another set's pods say is not why."""
     failed = {target.name for target in rollout.targets if target.state == "Failed"}
     return (
-        pod for seen in story.serving.sets if seen.name in failed for pod in seen.pods if pod in story.pods
+        pod
+        for seen in story.serving.sets
+        if seen.name in failed
+        for pod in seen.pods
+        if pod.stage is not Stage.LEAVING
     )
 
 
