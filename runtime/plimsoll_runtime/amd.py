@@ -39,7 +39,10 @@ def amd_devices(
     found = list(here) if computing is None else [name for name in computing if name in here]
     if not found:
         return None
-    shown, hiding = _shown(found, environment)
+    left = _shown(found, environment)
+    if left is None:
+        return None
+    shown, hiding = left
     doors = [root / KFD[1:], *(root / "dev/dri" / name for name in shown)]
     shut = tuple(f"/{door.relative_to(root)}" for door in doors if not may_open(door))
     return Devices(tuple(here[name] for name in shown), shut=shut, hiding=hiding)
@@ -96,26 +99,28 @@ def _computing(root: Path) -> list[str] | None:
     return found or None
 
 
-def _shown(found: Sequence[str], environment: Mapping[str, str]) -> tuple[list[str], str]:
-    """Those that variables leave, and the variables that leave some out."""
+def _shown(found: Sequence[str], environment: Mapping[str, str]) -> tuple[list[str], str] | None:
+    """Those that variables leave, and the variables that leave some out; None where these name them in another way than by numbers."""
     shown, hiding = list(found), []
     by_hip = next((name for name in _OF_HIP if environment.get(name)), None)
     for name in (_OF_ROCM, by_hip):
         if name is None or name not in environment:
             continue
         left = _listed(environment[name], shown)
+        if left is None:
+            return None
         if len(left) < len(shown):
             hiding.append(f"{name}={environment[name]}")
         shown = left
     return shown, " and ".join(hiding)
 
 
-def _listed(said: str, found: list[str]) -> list[str]:
-    """By their numbers, up to the first that is nobody's; an empty list is of none. By other names than numbers, which a newer release
-    may spell in another way, they are for the engine to find."""
+def _listed(said: str, found: list[str]) -> list[str] | None:
+    """By their numbers, up to the first that is nobody's; an empty list is of none. Which have other names than numbers nobody can
+    tell from here."""
     words = [word.strip() for word in said.split(",")] if said else []
     if not all(re.fullmatch(r"-?\d+", word) for word in words):
-        return found
+        return None
     chosen: list[str] = []
     for number in map(int, words):
         if not 0 <= number < len(found):

@@ -168,19 +168,34 @@ def test_of_gpus_that_the_compute_driver_has_not_heard_of_nothing_is_known(tmp_p
         ({"HIP_VISIBLE_DEVICES": "0,0"}, [0]),
         ({"HIP_VISIBLE_DEVICES": "0,1,2,3,4,5,6,7"}, list(range(8))),
         ({"HIP_VISIBLE_DEVICES": ""}, list(range(8))),
-        ({"ROCR_VISIBLE_DEVICES": "0,GPU-4b2c1a9f8d3e6f7a"}, list(range(8))),
-        ({"ROCR_VISIBLE_DEVICES": "0x1"}, list(range(8))),
         ({"GPU_DEVICE_ORDINAL": "0"}, list(range(8))),
     ],
     ids=str,
 )
 def test_variables_hide_gpus_as_rocm_reads_them(tmp_path: Path, environment: dict[str, str], left: list[int]):
-    """HIP counts what ROCm's own list leaves; a number that is nobody's ends a list; other names than numbers are for the engine."""
+    """HIP counts what ROCm's own list leaves; a number that is nobody's ends a list."""
     eight(tmp_path)
     found = amd_devices(environment, tmp_path)
     assert places(found) == left
     assert found is not None
     assert bool(found.hiding) is (len(left) < 8)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"ROCR_VISIBLE_DEVICES": "0,GPU-4b2c1a9f8d3e6f7a"},
+        {"ROCR_VISIBLE_DEVICES": "0x1"},
+        {"ROCR_VISIBLE_DEVICES": "GPU-4b2c1a9f8d3e6f7a", "HIP_VISIBLE_DEVICES": "0"},
+    ],
+    ids=str,
+)
+def test_of_gpus_that_are_listed_by_other_names_than_numbers_nothing_is_known(
+    tmp_path: Path, environment: dict[str, str]
+):
+    """The memory of another one would be judged in its place."""
+    eight(tmp_path)
+    assert amd_devices(environment, tmp_path) is None
 
 
 def test_a_variable_that_hides_what_the_plan_needs_is_named_with_the_cure(tmp_path: Path):
