@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,8 +41,7 @@ class Kept:
         self.path, self.size = path, f"{size} by {program()}"
         self.known: dict[tuple[str, ...], Any] = {}
         if path is not None and path.exists():
-            for line in path.read_text("utf-8").splitlines():
-                *key, value = json.loads(line)
+            for *key, value in _lines(path):
                 self.known[tuple(key)] = value
 
     def __contains__(self, key: tuple[str, ...]) -> bool:
@@ -53,7 +54,8 @@ class Kept:
         self.known[self.size, *key] = value
         if self.path is not None:
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([self.size, *key, value]) + "\n")
+                # On a line of its own also after one that was cut.
+                file.write("\n" + json.dumps([self.size, *key, value]) + "\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +91,19 @@ class Matrix:
 
 def last_of(path: Path) -> Matrix:
     """What a file holds of the size and program that it was last written by; where rows were worked out twice, the last ones."""
-    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    scored = [(by, rows) for by, kind, *_, rows in lines if kind == SCORED and rows]
+    scored = [(by, rows) for by, kind, *_, rows in _lines(path) if kind == SCORED and rows]
     if not scored:
         raise NothingKept(f"{path.name}: holds no cell that was scored to its end")
     last = scored[-1][0]
     by_seed = {(*_cell(rows[0]), rows[0]["seed"]): rows for by, rows in scored if by == last}
     return Matrix(by=last, rows=tuple(row for rows in by_seed.values() for row in rows))
+
+
+def _lines(path: Path) -> Iterator[list[Any]]:
+    """Whole ones: who is stopped in the midst of one leaves a part of it."""
+    for line in path.read_text("utf-8").splitlines():
+        with suppress(json.JSONDecodeError):
+            yield json.loads(line)
 
 
 def _cell(row: Row) -> tuple[str, str, str]:

@@ -161,6 +161,18 @@ def test_a_run_goes_on_from_what_the_same_program_worked_out_and_from_nothing_el
     assert ("scored", "cell") not in autoscaling_kept.Kept(tmp_path / "kept", "size")
 
 
+def test_a_run_that_was_stopped_in_the_midst_of_a_line_goes_on_from_the_whole_ones(tmp_path: Path) -> None:
+    kept = autoscaling_kept.Kept(tmp_path / "kept", "size")
+    kept.add(("scored", "cell 1"), [1, 2])
+    with (tmp_path / "kept").open("a", encoding="utf-8") as file:
+        file.write('["size", "scored", "cell 2", [3,')
+    again = autoscaling_kept.Kept(tmp_path / "kept", "size")
+    assert ("scored", "cell 2") not in again
+    again.add(("scored", "cell 3"), [5])
+    whole = autoscaling_kept.Kept(tmp_path / "kept", "size")
+    assert [whole["scored", "cell 1"], whole["scored", "cell 3"]] == [[1, 2], [5]]
+
+
 def test_a_law_that_is_edited_is_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     law = tmp_path / "control" / "law.py"
     law.parent.mkdir()

@@ -62,7 +62,7 @@ class Prefixes:
 
     def trim(self, free_blocks: int) -> None:
         """Forget what the free memory can no longer hold."""
-        most = free_blocks // self._blocks_each
+        most = max(0, free_blocks) // self._blocks_each
         while len(self._idle) > most:
             self._idle.popitem(last=False)
 
