@@ -263,9 +263,9 @@ def every_api(desk: Desk) -> list[str]:
         loses(desk)
         for name in sorted(these):
             desk.apply(name, replicas=0)
-        eventually(lambda: not any(one["spec"]["replicas"] for one in desk.items(LEADER_WORKER_SETS)))
+        assert eventually(lambda: not any(one["spec"]["replicas"] for one in desk.items(LEADER_WORKER_SETS)))
         for name in sorted(these):
             # Nobody who looks after a LeaderWorkerSet is here, to tell that it came to nothing: an edit has the operator look.
             desk.apply(name, replicas=0, podAnnotations={"example.com/looked-at": "again"})
-        eventually(lambda: not any(desk.items(kind) for kind in GOING))
+        assert eventually(lambda: not any(desk.items(kind) for kind in GOING))
     return missing

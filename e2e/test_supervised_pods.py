@@ -32,12 +32,15 @@ ADAPTER: Final = "support"
 OTHER: Final = "legal"
 PROMPT: Final = [5, 6, 7]
 KILL: Final = """
-import os, pathlib
+import contextlib, os, pathlib
 for one in pathlib.Path("/proc").glob("[0-9]*"):
-    if (one / "stat").read_text().rpartition(")")[2].split()[1] == "1":
-        os.kill(int(one.name), 9)
+    with contextlib.suppress(OSError):  # the supervisor ends the others too, once one is gone
+        if (one / "stat").read_text().rpartition(")")[2].split()[1] == "1":
+            os.kill(int(one.name), 9)
 """
 """All that the supervisor has started."""
+KILLED: Final = (0, 137)
+"""How that ends: with the container, where the supervisor does so first."""
 
 
 def spec(claim: str, *env: dict[str, str]) -> dict[str, Any]:
@@ -277,7 +280,7 @@ def test_an_adapter_on_a_volume_answers_by_its_name_also_after_its_engine_was_ki
     killed = desk.cluster.kubectl(
         "exec", f"--namespace={desk.namespace}", f"--container={container}", name, *program
     )
-    assert killed.returncode == 0, killed.stderr
+    assert killed.returncode in KILLED, killed.stderr
     kept(desk, serving, {ADAPTER: "Loading"})
     kept(desk, serving, {ADAPTER: "Loaded"})
     assert restarts(desk) == {pod["metadata"]["uid"]: 1}

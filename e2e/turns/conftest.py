@@ -69,6 +69,8 @@ def place(lab: Cluster, request: pytest.FixtureRequest) -> Iterator[Desk]:
     desk = Desk(lab, name)
     yield desk
     lab.api.delete(f"/apis/{names.API_VERSION}/namespaces/{name}/{names.PLURAL}")
+    # Those that a test made itself hold nodes that the next one wants.
+    lab.api.delete(f"/api/v1/namespaces/{name}/pods?gracePeriodSeconds=0")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -19,7 +19,7 @@ from turns.running import Desk, Operator
 
 LONG_AGO: Final = "2026-01-01T00:00:00Z"
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
-HALF_SECONDS: Final = 30.0
+HALF_SECONDS: Final = 60.0
 """In place of two minutes: twice as long, the group that lacks least is said to be half-scheduled."""
 
 
