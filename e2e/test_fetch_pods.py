@@ -22,11 +22,11 @@ from cluster import Cluster
 from cluster.api import Object
 from cluster.images import VLLM_CPU_VERSION, Recipe
 from common import is_ready
-from plimsoll import __version__, names
+from plimsoll import names
 from plimsoll.render.start import RUNTIME_PORT
 from plimsoll_runtime.sources.lease import owner_of
 from plimsoll_runtime.sources.stores import OWN
-from real import Namespace
+from real import Namespace, bundled_engine
 from surroundings import dense_shapes, noise
 from tests.runtime.hub_site import TOKEN, Cdn, HubSite, Repository
 from turns.running import Desk, Operator
@@ -101,11 +101,7 @@ def desk(
     config = {
         "apiVersion": names.API_VERSION,
         "kind": names.CONFIG_KIND,
-        "engines": {
-            "versions": [
-                {"version": VLLM_CPU_VERSION, "cpuImage": bundled_image.reference, "supervisor": __version__}
-            ]
-        },
+        "engines": bundled_engine(bundled_image),
         "registry": {"runtimeImage": supervisor_image.reference},
         "network": {"hubEndpoint": hub.url},
         "trust": {"extraArgs": {"allow": ["*"]}},

@@ -18,8 +18,8 @@ from asking import Engine, Users
 from cluster import Cluster
 from cluster.images import VLLM_CPU, VLLM_CPU_VERSION, Recipe
 from common import eventually
-from plimsoll import __version__, names
-from real import Namespace
+from plimsoll import names
+from real import Namespace, bundled_engine
 from surroundings import dense_shapes, noise
 from turns.running import Desk, Operator
 
@@ -99,11 +99,7 @@ def desk(
     config = {
         "apiVersion": names.API_VERSION,
         "kind": names.CONFIG_KIND,
-        "engines": {
-            "versions": [
-                {"version": VLLM_CPU_VERSION, "cpuImage": bundled_image.reference, "supervisor": __version__}
-            ]
-        },
+        "engines": bundled_engine(bundled_image),
         "registry": {"runtimeImage": supervisor_image.reference},
         "trust": {"images": [VLLM_CPU.reference]},
         "network": {"offline": True},

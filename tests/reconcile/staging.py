@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -184,30 +184,29 @@ def conditions(direction: Direction) -> dict[str, tuple[str, str]]:
     return {one.type: (one.status, one.reason) for one in direction.told}
 
 
-def replace_look(stage: Scene, answer: Looked) -> Any:
+def replace_look(stage: Scene, answer: Looked) -> Callable[[], None]:
     """Until the returned function is called every look gives this answer."""
-    before = stage.look
 
     async def look(now: float, asked: Sequence[Asked]) -> Looked:
         del now, asked
         return answer
 
-    stage.look = look  # type: ignore[method-assign]
-
-    def back() -> None:
-        stage.look = before  # type: ignore[method-assign]
-
-    return back
+    return _looking(stage, look)
 
 
-def refuse(stage: Scene, why: str) -> Any:
+def refuse(stage: Scene, why: str) -> Callable[[], None]:
     """Until the returned function is called every look finds the wake query refused, beside whatever else it finds."""
     before = stage.look
 
     async def look(now: float, asked: Sequence[Asked]) -> Looked:
         return replace(await before(now, asked), woken=Woken(refused={KEY: why}))
 
-    stage.look = look  # type: ignore[method-assign]
+    return _looking(stage, look)
+
+
+def _looking(stage: Scene, look: Callable[[float, Sequence[Asked]], Awaitable[Looked]]) -> Callable[[], None]:
+    before = stage.look
+    stage.look = look  # type: ignore[method-assign,assignment]
 
     def back() -> None:
         stage.look = before  # type: ignore[method-assign]

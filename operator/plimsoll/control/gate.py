@@ -23,8 +23,6 @@ _WHERE: Final[Mapping[str, str]] = {
 }
 SILENT: Final = frozenset({OUTAGE, *_WHERE})
 """Reasons that say that nobody knows how loaded the replicas are."""
-
-
 _AT: Final = "%Y-%m-%d %H:%M UTC"
 
 
