@@ -116,6 +116,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         has_watermark="--watermark" in subject.engine.flags,
         restarts=tick.config.restarts,
         spec=spec,
+        serves=lead.name,
         wants_more=role.over_since is not None,
         more_replicas=more and not limited and ground.replicas > 0,
         free_replicas=ground.replicas,

@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.api.config import Restarts
 from plimsoll.control.retune import Phase
-from plimsoll.control.retune.machine import LASTS_SHARE
+from plimsoll.control.retune.looking import LASTS_SHARE
 from plimsoll.control.signals import LATENCY_S
 from tests.control.retune.world import GOOD, OLD, TICK, World, judging
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from plimsoll.api.config import Restarts
@@ -72,6 +73,7 @@ class World:
     rules: Restarts = field(default_factory=Restarts)
     old: Behaviour = OLD
     spec: str = "spec-1"
+    serves: str = "chat-0001"
     knobs: Knobs = Knobs(max_sequences=32)  # noqa: RUF009 - frozen
     planned: dict[str, str] = field(default_factory=dict)
     wants_more: bool = False
@@ -80,6 +82,10 @@ class World:
     scaled: bool = False
     died: int = 0
     """Times that the first replica with the change ended and came back at once."""
+    stuck_since: float = inf
+    """Replicas with the change that are made from then on never serve."""
+    homeless: bool = False
+    """Whether that is since they find no GPU."""
     now: float = NOW
     stored: Any = None
     asked: Effect | None = None
@@ -169,6 +175,7 @@ class World:
             planned=self.planned,
             restarts=self.rules,
             spec=self.spec,
+            serves=self.serves,
             wants_more=self.wants_more,
             more_replicas=self.more_replicas,
             scaled_at=self.scaled_at,
@@ -193,8 +200,9 @@ class World:
         since = self.changed_at[place]
         if not self.change.starts and self.now - since > START_S:
             return replica(f"new-{place}", ReplicaState.FAILED, since)
-        ready = self.now - since >= START_S
-        state = ReplicaState.READY if ready else ReplicaState.STARTING
+        ready = self.now - since >= START_S and since < self.stuck_since
+        missing = ReplicaState.UNSCHEDULABLE if self.homeless else ReplicaState.STARTING
+        state = ReplicaState.READY if ready else missing
         return replace(replica(f"new-{place}", state, since), restarts=0 if place else self.died)
 
     @property

@@ -1,11 +1,11 @@
-"""May a retune begin now? Consent, budgets, windows, and what earlier tries taught; each answer says why not."""
+"""May a retune begin now, and may one go on? Consent, budgets, windows, and what earlier tries taught; each answer says why not."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from plimsoll.control.retune.scene import Scene
-from plimsoll.control.retune.steps import Phase, Requests, RetuneMemory
+from plimsoll.control.retune.steps import Phase, Requests, RetuneMemory, Step
 from plimsoll.control.retune.symptoms import DAY_S, Symptom, cause
 
 
@@ -29,6 +29,25 @@ def refusal(scene: Scene, memory: RetuneMemory) -> Refusal | None:
     if scene.ready == 0 or scene.serving.present != scene.ready:
         return Refusal("NotReady", f"{scene.ready} of {scene.serving.present} replicas are ready")
     return _budget(scene, memory) or _room(scene, memory) or _traffic(scene)
+
+
+def taken_back(scene: Scene, step: Step) -> str | None:
+    """What of their consent the user took back since it began."""
+    consent, floors = (
+        scene.consent,
+        {
+            "maxSequences": scene.consent.least_sequences,
+            "maxBatchedTokens": scene.consent.least_batched,
+        },
+    )
+    if consent.mode != "auto":
+        return f"spec.tuning.mode was set to {consent.mode}"
+    if step.setting not in consent.allowed:
+        return f"spec.tuning.allow names {step.setting} no more"
+    floor = floors.get(step.setting)
+    if floor is not None and int(step.after) < min(floor, int(step.before)):
+        return f"spec.tuning.floors allows no fewer than {floor} by now"
+    return None
 
 
 def _budget(scene: Scene, memory: RetuneMemory) -> Refusal | None:

@@ -71,6 +71,7 @@ def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, chang
         replicas=scene.serving.present,
         surge=scene.free_replicas > 0,
         spec=scene.spec,
+        serves=scene.serves,
         baseline=figures_of(scene.signals, scene.slo),
     )
     memory = replace(memory, step=step, since={}, count=memory.count + 1)

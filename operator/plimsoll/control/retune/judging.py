@@ -54,6 +54,8 @@ def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1
         ("are preempted", new.preempted, old.preempted),
     ):
         if mine is None and theirs is not None:
+            if _given_less(new, old):
+                return _unproven(new, old, "of one that is given too little nothing is known")
             return Verdict(Answer.OPEN, f"it is not known how many requests {what} with the change")
     return _gain(symptom, new, old, slo)
 

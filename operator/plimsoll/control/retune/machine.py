@@ -8,28 +8,24 @@ wins; whatever is not decided in time is undone.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import sqrt
 from typing import Final
 
 from plimsoll import names
 from plimsoll.control.decision import Told
-from plimsoll.control.retune.allowed import restarts_left, spent_of
+from plimsoll.control.retune.allowed import restarts_left, spent_of, taken_back
 from plimsoll.control.retune.beginning import idle
-from plimsoll.control.retune.figures import NOTHING, figures_of
-from plimsoll.control.retune.judging import Answer, Verdict, comparable, judge
+from plimsoll.control.retune.figures import NOTHING
+from plimsoll.control.retune.judging import Answer, Verdict
+from plimsoll.control.retune.looking import counted, lacks_requests, lasts, verdict_of
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import PAST_KEPT, Past, Phase, Requests, RetuneMemory, Step
-from plimsoll.control.retune.symptoms import ACT, DAY_S
+from plimsoll.control.retune.symptoms import DAY_S
 from plimsoll.control.retune.turned import Event, Turned
-from plimsoll.control.signals import LATENCY_S
 from plimsoll.control.situation import ReplicaState
 
 ROLL_SHARE: Final = 0.2
 """Of the time that a canary is watched, for each further replica."""
 VERIFY_SHARE: Final = 1.5
-LASTS_SHARE: Final = 2 / 3
-"""Of the time that a canary is watched, for what one slow minute makes as well. By default that is 400 seconds: latencies look back 300, so
-that a slow minute is seen for 360, and a little longer as looks lie apart."""
 STARTS: Final = 3.0
 START_LEAST_S: Final = 600.0
 TRYING: Final = frozenset({Phase.CANARY, Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING})
@@ -39,7 +35,7 @@ def advance(scene: Scene, memory: RetuneMemory) -> Turned:
     memory = _kept(scene, memory)
     if memory.step is None:
         turned = idle(scene, memory)
-    elif scene.spec != memory.step.spec and memory.step.phase is not Phase.DONE:
+    elif _edited(scene, memory.step) and memory.step.phase is not Phase.DONE:
         turned = _dropped(scene, memory, memory.step)
     else:
         turned = _going(scene, memory, memory.step)
@@ -54,17 +50,27 @@ def _takes_one(before: Step | None, after: Step | None) -> bool:
     return after is not None and (before is None or after.rolled > before.rolled)
 
 
+def _edited(scene: Scene, step: Step) -> bool:
+    return scene.spec != step.spec or bool(step.serves and scene.serves != step.serves)
+
+
 def _kept(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
-    restarts = tuple(at for at in memory.restarts if 0 <= scene.now - at < DAY_S)
-    if memory.paused_at is not None and scene.cleared_at is not None and scene.cleared_at > memory.paused_at:
+    """Without what was long ago. What is to come was written before a clock was put back: it counts as of now."""
+    restarts = tuple(min(at, scene.now) for at in memory.restarts if scene.now - at < DAY_S)
+    paused_at = None if memory.paused_at is None else min(memory.paused_at, scene.now)
+    if paused_at is not None and scene.cleared_at is not None and scene.cleared_at > paused_at:
         return replace(memory, restarts=restarts, paused_at=None, failures=0)
-    return memory if restarts == memory.restarts else replace(memory, restarts=restarts)
+    if (restarts, paused_at) == (memory.restarts, memory.paused_at):
+        return memory
+    return replace(memory, restarts=restarts, paused_at=paused_at)
 
 
 def _going(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = replace(step, since=min(step.since, scene.now))
     if step.phase in TRYING and (broken := _broken(scene)):
         return _back(scene, memory, step, broken)
+    if step.phase in TRYING and (why := taken_back(scene, step)):
+        return _back(scene, memory, step, why, blameless=True)
     match step.phase:
         case Phase.PLANNED:
             return _canary(scene, memory, step)
@@ -86,8 +92,6 @@ def _going(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
 
 
 def _broken(scene: Scene) -> str | None:
-    if scene.consent.mode == "off":
-        return "spec.tuning.mode was set to off"
     if scene.changed is None:
         return None
     if failed := scene.changed.count(ReplicaState.FAILED):
@@ -98,10 +102,13 @@ def _broken(scene: Scene) -> str | None:
 
 
 def _canary(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
-    if not scene.data or scene.now > step.deadline:
-        return _ended(
-            scene, memory, step, Phase.FAILED, "metrics went away before anything was touched", tried=False
-        )
+    no = taken_back(scene, step)
+    if not scene.data:
+        no = "metrics went away before anything was touched"
+    elif scene.now > step.deadline:
+        no = "nobody began it in time"
+    if no is not None:
+        return _ended(scene, memory, step, Phase.FAILED, no, tried=False)
     memory = _restarted(scene, memory, step, 1)
     start = max(START_LEAST_S, STARTS * scene.start_s)
     return _to(memory, step, Phase.CANARY, scene, deadline=start, rolled=1)
@@ -111,65 +118,68 @@ def _waiting(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if scene.changed is not None and scene.changed.ready >= 1:
         return _to(memory, step, Phase.JUDGING, scene, deadline=float(scene.restarts.canary_limit_seconds))
     if scene.now > step.deadline:
+        if not _placed(scene):
+            return _back(scene, memory, step, "no place was found for the canary in time", blameless=True)
         return _back(scene, memory, step, "the canary was not ready in time")
     return Turned(memory=replace(memory, step=step))
 
 
+def _placed(scene: Scene) -> bool:
+    """Whether all that are missing with the change have their GPUs, so that it is up to it whether they serve."""
+    return scene.changed is not None and scene.changed.count(ReplicaState.STARTING) > 0
+
+
 def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
-    step = _counted(scene, step)
+    step = counted(scene, step)
     enough = (
         scene.now - step.since >= scene.restarts.canary_seconds
         and step.new.finished >= scene.restarts.canary_requests
     )
-    verdict = _verdict(scene, step) if scene.data else Verdict(Answer.OPEN, "metrics are missing")
+    verdict = verdict_of(scene, step) if scene.data else Verdict(Answer.OPEN, "metrics are missing")
     worse = (scene.now if step.worse is None else step.worse) if verdict.passing else None
     step = replace(step, worse=worse, said=step.said if step.starved and not enough else verdict.why)
     if enough and verdict.answer is Answer.GOOD:
         return _further(scene, memory, step)
-    if enough and verdict.answer is Answer.BAD and _lasts(scene, step):
+    if enough and verdict.answer is Answer.BAD and lasts(scene, step):
         return _back(scene, memory, step, verdict.why)
     if scene.now > step.deadline:
         return _undecided(scene, memory, step, given_less=verdict.given_less)
-    if verdict.given_less and scene.now - step.since >= scene.restarts.canary_seconds and _starved(step):
+    if (
+        verdict.given_less
+        and scene.now - step.since >= scene.restarts.canary_seconds
+        and lacks_requests(step)
+    ):
         # Connections move slowly: only the minutes of a like load are to count.
         step = replace(step, since=scene.now, new=NOTHING, old=NOTHING, said=verdict.why, starved=True)
     return Turned(memory=replace(memory, step=step))
 
 
-def _lasts(scene: Scene, step: Step) -> bool:
-    """What may pass has to be there for longer than a slow minute is seen."""
-    return step.worse is None or scene.now - step.worse >= LASTS_SHARE * scene.restarts.canary_seconds
-
-
 def _undecided(scene: Scene, memory: RetuneMemory, step: Step, *, given_less: bool) -> Turned:
     finished = f"{step.new.finished:.0f} requests finished on the canary"
     if not (given_less or step.starved):
-        return _back(scene, memory, step, f"inconclusive: {step.said}; {finished}")
+        return _back(scene, memory, step, f"inconclusive: {step.said}; {finished}", blameless=not scene.data)
     since = " since" if step.starved else ""
     why = f"inconclusive, as the canary was given too few requests: {step.said}; {finished}{since}"
-    return _back(scene, memory, step, why, starved=True)
-
-
-def _starved(step: Step) -> bool:
-    """Whether the canary lacks more requests than chance takes from it."""
-    expected = step.old.finished / step.old.seconds * step.new.seconds if step.old.seconds else 0.0
-    return expected - step.new.finished > 2 * sqrt(expected)
+    return _back(scene, memory, step, why, blameless=True)
 
 
 def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
-    step = _counted(scene, step)
+    step = counted(scene, step)
     ready = scene.changed.ready if scene.changed is not None else 0
     if ready < step.rolled:
         if scene.now > step.deadline:
-            return _back(scene, memory, step, f"{ready} of {step.rolled} changed replicas were ready in time")
+            why = f"{ready} of {step.rolled} changed replicas were ready in time"
+            if not _placed(scene):
+                return _back(scene, memory, step, f"{why}, as no place was found for more", blameless=True)
+            return _back(scene, memory, step, why)
         return Turned(memory=replace(memory, step=replace(step, since=scene.now)))
     if scene.now - step.since < ROLL_SHARE * scene.restarts.canary_seconds:
         return Turned(memory=replace(memory, step=step))
     if not scene.data:
         if scene.now > step.deadline:
-            return _back(scene, memory, step, "metrics went away while it was rolled out")
+            return _back(scene, memory, step, "metrics went away while it was rolled out", blameless=True)
         return Turned(memory=replace(memory, step=step))
-    verdict = _verdict(scene, step)
+    verdict = verdict_of(scene, step)
     if verdict.answer is Answer.BAD:
         return _back(scene, memory, step, verdict.why)
     return _further(scene, memory, step)
@@ -187,26 +197,26 @@ def _further(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if not step.surge and 1 + rolled > restarts_left(scene, memory):
         # That says nothing of the change.
         why = f"too few restarts are left for all: {spent_of(scene, memory)}"
-        return _back(scene, memory, step, why, starved=True)
+        return _back(scene, memory, step, why, blameless=True)
     memory = _restarted(scene, memory, step, 1)
     return _to(memory, step, Phase.ROLLING, scene, deadline=_roll_s(scene), rolled=rolled)
 
 
 def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
-    step = replace(_counted(scene, step), replicas=_total(scene, step), rolled=_total(scene, step))
+    step = replace(counted(scene, step), replicas=_total(scene, step), rolled=_total(scene, step))
     if scene.now - step.since < _verify_s(scene) or (not scene.data and scene.now <= step.deadline):
         return Turned(memory=replace(memory, step=step))
-    verdict = _verdict(scene, step)
-    if not scene.data or verdict.answer is Answer.BAD:
-        return _back(
-            scene, memory, step, verdict.why if scene.data else "metrics went away while it was verified"
-        )
+    verdict = verdict_of(scene, step)
+    if not scene.data:
+        return _back(scene, memory, step, "metrics went away while it was verified", blameless=True)
+    if verdict.answer is Answer.BAD:
+        return _back(scene, memory, step, verdict.why)
     if verdict.answer is Answer.OPEN and scene.now <= step.deadline:
         # The load may yet become as it was, so that it can be said.
         return Turned(memory=replace(memory, step=replace(step, said=verdict.why)))
     if verdict.answer is Answer.OPEN and step.new.finished < scene.restarts.canary_requests:
         why = f"inconclusive: {step.new.finished:.0f} requests finished while it was verified"
-        return _back(scene, memory, step, why, starved=True)
+        return _back(scene, memory, step, why, blameless=True)
     return _ended(scene, memory, step, Phase.DONE, verdict.why)
 
 
@@ -215,35 +225,6 @@ def _returning(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if gone and scene.serving.ready >= 1:
         return _ended(scene, memory, step, Phase.FAILED, step.said)
     return Turned(memory=replace(memory, step=step))
-
-
-def _verdict(scene: Scene, step: Step) -> Verdict:
-    """Beside untouched replicas while there are any, else beside what was written down, under a like load."""
-    if scene.changed is None or scene.changed_signals is None:
-        return Verdict(Answer.OPEN, "no replica with the change is seen")
-    new = figures_of(scene.changed_signals, scene.slo).over(step.new)
-    gpus = scene.changed.gpus / scene.serving.gpus if scene.serving.gpus else 1.0
-    if scene.signals.replicas and step.phase is not Phase.VERIFYING:
-        old = figures_of(scene.signals, scene.slo).over(step.old)
-        return judge(step.symptom, new, old, scene.slo, gpus=gpus)
-    if scene.now - step.since < LATENCY_S:
-        # Whole answers of these minutes began before, perhaps while a replica was away and others had its load.
-        new = replace(new, e2e_least=None)
-    if comparable(new, step.baseline):
-        return judge(step.symptom, new, step.baseline, scene.slo, gpus=gpus)
-    if new.preempted is not None and new.preempted >= max(ACT, 0.5 * (step.baseline.preempted or 0.0)):
-        return Verdict(Answer.BAD, f"{new.preempted:.1%} of requests are preempted still")
-    return Verdict(Answer.OPEN, "the load is another than when it began, so the two do not compare")
-
-
-def _counted(scene: Scene, step: Step) -> Step:
-    if not scene.data:
-        return step
-    return replace(
-        step,
-        new=step.new.plus(scene.window, scene.changed_signals),
-        old=step.old.plus(scene.window, scene.signals),
-    )
 
 
 def _total(scene: Scene, step: Step) -> int:
@@ -293,9 +274,10 @@ def _to(
     )
 
 
-def _back(scene: Scene, memory: RetuneMemory, step: Step, why: str, *, starved: bool = False) -> Turned:
+def _back(scene: Scene, memory: RetuneMemory, step: Step, why: str, *, blameless: bool = False) -> Turned:
+    """`blameless`: it says nothing of the change."""
     memory = _restarted(scene, memory, step, step.rolled)
-    after = replace(step, phase=Phase.ROLLING_BACK, since=scene.now, rolled=0, said=why, starved=starved)
+    after = replace(step, phase=Phase.ROLLING_BACK, since=scene.now, rolled=0, said=why, starved=blameless)
     message = f"{step.setting} goes back to {step.before}: {why}"
     return Turned(
         memory=replace(memory, step=after),
@@ -304,9 +286,11 @@ def _back(scene: Scene, memory: RetuneMemory, step: Step, why: str, *, starved: 
 
 
 def _dropped(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
-    return _ended(
-        scene, memory, step, Phase.FAILED, "the spec was edited meanwhile, and the edit wins", tried=False
-    )
+    if step.phase is Phase.ROLLING_BACK:
+        # What was found out of it is found out all the same.
+        return _ended(scene, memory, step, Phase.FAILED, step.said)
+    why = "the spec was edited meanwhile, and the edit wins"
+    return _ended(scene, memory, step, Phase.FAILED, why, tried=False)
 
 
 def _ended(

@@ -108,7 +108,9 @@ class Scene:
     """The engine's version has the flag."""
     restarts: Restarts = field(default_factory=Restarts)
     spec: str = ""
-    """Digest of the spec."""
+    """Digest of what planning reads of it."""
+    serves: str = ""
+    """Name of the set that serves, which tells its pods."""
     wants_more: bool = False
     """The load asks for more replicas now."""
     more_replicas: bool = False

@@ -52,7 +52,9 @@ class Step:
     surge: bool
     """A further replica finds GPUs, so that none has to go first."""
     spec: str
-    """Digest of the spec that it belongs to: whoever edits it wins."""
+    """Digest of what planning reads of the spec that it belongs to: whoever edits it wins."""
+    serves: str = ""
+    """Name of that set: pods that are to be other ones are the user's edit too. Empty: the release before did not say."""
     baseline: Figures
     rolled: int = 0
     """Replicas that are to run with the change."""
@@ -62,7 +64,8 @@ class Step:
     old: Tally = NOTHING
     """What both kinds of replicas did in the same minutes of this phase."""
     starved: bool = False
-    """The canary was given less than the others when that could last be said; an end without an answer is then no failure."""
+    """Nothing was shown of the change: the canary was given less than the others when that could last be said, it never had a place, or
+    nobody could look. The end is then no failure."""
     worse: float | None = None
     """Since when each look at the canary has found it worse by what may pass; None: the last one did not."""
     said: str = ""

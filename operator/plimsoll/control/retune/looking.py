@@ -1,0 +1,58 @@
+"""What is seen of a change at one look: counts of its phase, and what they say beside those of the replicas without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import sqrt
+from typing import Final
+
+from plimsoll.control.retune.figures import figures_of
+from plimsoll.control.retune.judging import Answer, Verdict, comparable, judge
+from plimsoll.control.retune.scene import Scene
+from plimsoll.control.retune.steps import Phase, Step
+from plimsoll.control.retune.symptoms import ACT
+from plimsoll.control.signals import LATENCY_S
+
+LASTS_SHARE: Final = 2 / 3
+"""Of the time that a canary is watched, for what one slow minute makes as well. By default that is 400 seconds: latencies look back 300, so
+that a slow minute is seen for 360, and a little longer as looks lie apart."""
+
+
+def counted(scene: Scene, step: Step) -> Step:
+    if not scene.data:
+        return step
+    return replace(
+        step,
+        new=step.new.plus(scene.window, scene.changed_signals),
+        old=step.old.plus(scene.window, scene.signals),
+    )
+
+
+def verdict_of(scene: Scene, step: Step) -> Verdict:
+    """Beside untouched replicas while there are any, else beside what was written down, under a like load."""
+    if scene.changed is None or scene.changed_signals is None:
+        return Verdict(Answer.OPEN, "no replica with the change is seen")
+    new = figures_of(scene.changed_signals, scene.slo).over(step.new)
+    gpus = scene.changed.gpus / scene.serving.gpus if scene.serving.gpus else 1.0
+    if scene.signals.replicas and step.phase is not Phase.VERIFYING:
+        old = figures_of(scene.signals, scene.slo).over(step.old)
+        return judge(step.symptom, new, old, scene.slo, gpus=gpus)
+    if scene.now - step.since < LATENCY_S:
+        # Whole answers of these minutes began before, perhaps while a replica was away and others had its load.
+        new = replace(new, e2e_least=None)
+    if comparable(new, step.baseline):
+        return judge(step.symptom, new, step.baseline, scene.slo, gpus=gpus)
+    if new.preempted is not None and new.preempted >= max(ACT, 0.5 * (step.baseline.preempted or 0.0)):
+        return Verdict(Answer.BAD, f"{new.preempted:.1%} of requests are preempted still")
+    return Verdict(Answer.OPEN, "the load is another than when it began, so the two do not compare")
+
+
+def lasts(scene: Scene, step: Step) -> bool:
+    """What may pass has to be there for longer than a slow minute is seen."""
+    return step.worse is None or scene.now - step.worse >= LASTS_SHARE * scene.restarts.canary_seconds
+
+
+def lacks_requests(step: Step) -> bool:
+    """Whether the canary lacks more requests than chance takes from it."""
+    expected = step.old.finished / step.old.seconds * step.new.seconds if step.old.seconds else 0.0
+    return expected - step.new.finished > 2 * sqrt(expected)

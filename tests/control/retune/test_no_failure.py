@@ -1,0 +1,77 @@
+"""Ends that say nothing of a change count against it nowhere: three of them pause nothing. Those that are its own doing do."""
+
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.api.config import Restarts
+from plimsoll.control.retune import Phase, RetuneMemory, advance
+from tests.control.retune.world import GOOD, OLD, START_S, World
+
+HOUR = 3600.0
+EAGER = Restarts(retunes_per_day=100, retry_after_seconds=1)
+
+
+def in_phase(phase: Phase, world: World) -> World:
+    while world.memory.step is None or world.memory.step.phase is not phase:
+        world.tick()
+    return world
+
+
+def test_a_canary_that_is_given_no_request_at_all_is_no_failure():
+    world = World(change=replace(GOOD, rate=0.0), rules=EAGER).run(12 * HOUR)
+    assert len(world.memory.past) > 3
+    assert (world.memory.failures, world.memory.paused_at) == (0, None)
+    assert "given too few requests" in world.memory.past[0].reason
+
+
+@pytest.mark.parametrize(("placed", "failures"), [(False, 0), (True, 1)])
+@pytest.mark.parametrize("phase", [Phase.CANARY, Phase.ROLLING])
+def test_a_replica_that_finds_no_gpu_in_time_is_no_failure_and_one_that_has_some_and_does_not_serve_is(
+    phase, placed, failures
+):
+    world = in_phase(phase, World())
+    world.homeless, world.stuck_since = not placed, world.now
+    world.run(HOUR)
+    past = world.memory.past[-1]
+    assert past.outcome is Phase.FAILED
+    assert ("no place was found" in past.reason) is not placed
+    assert world.memory.failures >= failures
+    assert placed or world.memory.failures == 0
+
+
+@pytest.mark.parametrize("phase", [Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING])
+def test_metrics_that_go_away_meanwhile_are_no_failure(phase):
+    world = in_phase(phase, World())
+    while (
+        phase is Phase.ROLLING
+        and len([at for at in world.changed_at.values() if world.now - at >= START_S]) < 2
+    ):
+        world.tick()
+    memory, now = world.memory, world.now
+    while memory.step is not None and memory.step.phase is phase:
+        now += 60
+        memory = advance(replace(world.scene(), now=now, data=False), memory).memory
+    assert memory.step is not None
+    assert memory.step.phase is Phase.ROLLING_BACK
+    gone = replace(world.scene(), now=now + 60, data=False, changed=None)
+    memory = advance(gone, memory).memory
+    assert (memory.past[0].outcome, memory.failures) == (Phase.FAILED, 0)
+    assert "metrics" in memory.past[0].reason
+
+
+def test_a_change_that_shows_no_gain_is_one():
+    world = World(change=OLD).run(2 * HOUR)
+    assert world.memory.failures >= 1
+
+
+def test_a_clock_that_is_put_back_forgets_no_restart_and_lets_a_person_clear_a_pause():
+    world = World()
+    ahead = world.now + HOUR
+    memory = RetuneMemory(restarts=(ahead, world.now - HOUR), paused_at=ahead, failures=3)
+    memory = advance(world.scene(), memory).memory
+    assert memory.restarts == (world.now, world.now - HOUR)
+    cleared = replace(world.scene(), now=world.now + 60, cleared_at=world.now + 60)
+    assert advance(cleared, memory).memory.paused_at is None
+    tomorrow = replace(world.scene(), now=world.now + 24 * HOUR)
+    assert advance(tomorrow, memory).memory.restarts == ()
