@@ -52,6 +52,29 @@ def decode(kind: type[T], data: Any) -> T:
     return value
 
 
+def salvaged(kind: type[T], data: Any) -> T:
+    """What can be read of what a newer version wrote: a field that is not known is passed over, and one that cannot be read has its
+    default, or what can be read of it. For values whose every field has a default."""
+    if not isinstance(data, dict):
+        raise CodecError(f"{kind.__name__} is {data!r}; it must be an object")
+    found = {}
+    for name, hint in typing.get_type_hints(kind).items():
+        if name not in data:
+            continue
+        try:
+            found[name] = _decoder(hint)(data[name], name)
+        except CodecError:
+            if _may_be_empty(hint) and isinstance(data[name], dict):
+                found[name] = salvaged(hint, data[name])
+    return kind(**found)
+
+
+def _may_be_empty(kind: Any) -> bool:
+    return dataclasses.is_dataclass(kind) and all(
+        default is not _REQUIRED for _, default in _defaults(cast(Hashable, kind))
+    )
+
+
 _REQUIRED: Final = object()
 
 

@@ -144,13 +144,18 @@ def _of(record: Record, before: str, now: str) -> Record:
 
 
 def _record(text: object) -> Record | None:
-    """An empty memory is a safe one, so one that cannot be read counts as none."""
+    """Of one that a newer release wrote, what can be read: an empty memory is a safe one, but budgets and numbers are not to be lost
+    for a field beside them."""
     if not isinstance(text, str):
         return None
     try:
-        return codec.decode(Record, json.loads(text))
-    except (CodecError, ValueError):
+        data = json.loads(text)
+    except ValueError:
         return None
+    try:
+        return codec.decode(Record, data)
+    except CodecError:
+        return codec.salvaged(Record, data) if isinstance(data, dict) else None
 
 
 def _retry(text: object) -> Retry | None:

@@ -7,6 +7,7 @@ out there, and is never made anew.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ import pytest
 
 from plimsoll.control.retune import Phase, effect_of
 from plimsoll.control.retune.steps import Past
+from plimsoll.control.workload import Observed
 from plimsoll.planning import codec
 from plimsoll.reconcile.kept import ASKED_KEY, CONTROL_KEY, Kept
 from tests.control.retune.world import GOOD, OLD, World
@@ -83,9 +85,28 @@ NEWER: Final[dict[str, dict[str, Any]]] = {
 def test_a_retune_that_only_a_newer_release_understands_is_forgotten_and_nothing_else_is(state, written):
     record = WRITTEN[LAST, state]
     step = record["retune"]["step"] | NEWER[written]
-    newer = record | {"retune": record["retune"] | {"step": step}}
-    found = kept(newer)
-    assert (found.control, found.asked) == (None, "again")
+    newer = record | {"retune": record["retune"] | {"step": step, "failures": 2, "restarts": [1, 2]}}
+    found = kept(newer).control
+    known = kept(record).control
+    assert found is not None
+    assert known is not None
+    assert found == replace(known, retune=replace(known.retune, step=None, failures=2, restarts=(1, 2)))
+    assert effect_of(found.retune) is None, "what was tried goes back"
+
+
+def test_what_a_newer_release_keeps_besides_costs_an_older_one_nothing_that_it_knows():
+    record = WRITTEN[LAST, "Judging"] | {"replicas": 5}
+    newer = record | {"mood": "calm", "observed": {"since": 7, "clouds": 3}, "noted": "nothing"}
+    found, known = kept(newer).control, kept(record).control
+    assert found is not None
+    assert known is not None
+    assert found == replace(known, observed=Observed(since=7), noted={})
+    assert found.replicas == 5
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null"])
+def test_what_is_no_record_at_all_counts_as_none(text):
+    assert Kept.from_data({CONTROL_KEY: text}).control is None
 
 
 def test_without_a_record_no_changed_replica_is_asked_for_and_the_symptom_is_looked_for_anew():
