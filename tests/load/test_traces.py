@@ -39,33 +39,127 @@ def test_rates_are_read():
     assert list(trace.lines) == [Rate(0, 2.5, 1.1), Rate(600, 0, 0), Rate(1200, 4, 2)]
 
 
+AZURE = """TIMESTAMP,ContextTokens,GeneratedTokens
+2023-11-16 18:15:46.6805900,374,44
+2023-11-16 18:15:50.9951690,396,109
+"""
+AZURE_2024 = "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00.009930+00:00,374,44\n2024-05-10 00:00:04.32+00:00,396,109\n"
+MOONCAKE = """{"timestamp": 0, "input_length": 374, "output_length": 44, "hash_ids": [0, 1]}
+
+{"timestamp": 4310, "input_length": 396, "output_length": 109, "hash_ids": [0, 14]}
+"""
+BURSTGPT = """Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type
+5,ChatGPT,374,44,418,Conversation log
+9.31,ChatGPT,396,109,505,Conversation log
+"""
+LITELLM = """request_id,spend,prompt_tokens,completion_tokens,startTime,endTime
+a,0.1,374,44,2026-11-23T10:00:00Z,2026-11-23T10:00:09Z
+b,0.1,396,109,2026-11-23T11:00:04.31+01:00,2026-11-23T10:00:09Z
+"""
+PLAIN = "arrival_s,input_tokens,output_tokens\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(AZURE, id="as Azure publishes them, to a tenth of a microsecond"),
+        pytest.param(AZURE_2024, id="as Azure publishes them since 2024, with a zone"),
+        pytest.param(
+            MOONCAKE, id="as Mooncake publishes them, a line of JSON each, in ms, with an empty line"
+        ),
+        pytest.param(BURSTGPT, id="as BurstGPT publishes them, with columns that nobody needs"),
+        pytest.param(LITELLM, id="as a gateway logs them, in two zones"),
+        pytest.param(PLAIN + "1790000000,374,44\n1790000004.31,396,109\n", id="Unix seconds"),
+        pytest.param(PLAIN + "1790000000000,374,44\n1790000004310,396,109\n", id="Unix ms"),
+        pytest.param(PLAIN + "1790000000000000,374,44\n1790000004310000,396,109\n", id="Unix us"),
+        pytest.param(
+            "arrival_ms,prompt_tokens,completion_tokens\n0,374,44\n4310,396,109\n", id="ms that say so"
+        ),
+        pytest.param(PLAIN + "0,374.0,44.0\n4.31,396.0,109.0\n", id="whole numbers that a table made floats"),
+        pytest.param((PLAIN + "0,374,44\n4.31,396,109\n").replace(",", ";"), id="semicolons"),
+        pytest.param((PLAIN + "0,374,44\n4.31,396,109\n").replace(",", "\t"), id="tabs"),
+        pytest.param(
+            "\ufeff" + PLAIN + "0,374,44\r\n4.31,396,109\r\n", id="a mark of byte order, and Windows' lines"
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", ["trace.csv", "trace.jsonl.gz", "packed"])
+def test_requests_are_known_under_the_names_that_others_give_them(tmp_path: Path, text: str, name: str):
+    packed = gzip.compress(text.encode()) if name == "packed" else None
+    path = written(tmp_path, text, name)
+    if packed:
+        path.write_bytes(packed)
+    with open_trace(path) as trace:
+        first, second = trace.lines
+    assert isinstance(first, Arrived)
+    assert isinstance(second, Arrived)
+    assert (first.at, first.input_tokens, first.output_tokens) == (0.0, 374, 44)
+    assert (round(second.at, 1), second.input_tokens, second.output_tokens) == (4.3, 396, 109)
+    assert (first.blocks, second.blocks) == (((0, 1), (0, 14)) if text is MOONCAKE else ((), ()))
+
+
+def test_rates_without_a_coefficient_are_of_independent_arrivals_and_may_have_dates():
+    dated = read_trace("t_s,rate_rps\n2026-11-23T10:00,2\n2026-11-23T10:10,3\n".splitlines(), "x")
+    assert list(dated.lines) == [Rate(0, 2, 1), Rate(600, 3, 1)]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "the head is ''"),
-        ("time,in,out\n1,2,3\n", "the head is 'time,in,out'"),
-        ("arrival_s,input_tokens,output_tokens\n0,5,5\n1,x,5\n", "line 3: invalid literal"),
-        ("arrival_s,input_tokens,output_tokens\n0,5\n", "line 2:"),
-        ("arrival_s,input_tokens,output_tokens\n5,5,5\n4,5,5\n", "line 3: is before the line above"),
-        ("arrival_s,input_tokens,output_tokens\nnan,5,5\n", "arrival_s is 'nan'"),
+        ("", "is empty; a trace is arrival_s,input_tokens,output_tokens[,prefix_block_ids]"),
+        ("\n\n", "is empty"),
+        ("time,in,out\n1,2,3\n", "the head is 'time,in,out': no column is arrival_s or input_tokens"),
+        ("timestamp,prompt_tokens\n1,2\n", "no column is output_tokens"),
+        ("0,100,20\n1,100,20\n", "the first line is '0,100,20', and should name the columns"),
+        ("rate_rps,cv\n1,1\n", "no column says when"),
+        ('{"timestamp": 0, "input_length": 6}\n', "no column is output_tokens"),
+        ('[{"timestamp": 0}]', "is one JSON list; write one object a line"),
+        ('{"timestamp": 0, "input_length": 6, "output_length": 5}\n{"timest', "line 2: is no JSON"),
+        ('{"timestamp": 0, "input_length": 6, "output_length": 5}\n5\n', "line 2: must be a JSON object"),
+        (PLAIN + "0,5,5\n1,x,5\n", "line 3: input_tokens is 'x'; it must be a whole number of tokens"),
+        (PLAIN + "0,5,5\n1,nan,5\n", "line 3: input_tokens is 'nan'"),
+        (PLAIN + "0,5,5\n1,-3,5\n", "line 3: input_tokens is '-3'"),
+        (PLAIN + "0,5,5\n1,2.5,5\n", "line 3: input_tokens is '2.5'"),
+        (PLAIN + "0,5,1e23\n", "line 2: output_tokens is '1e23'; it must be a whole number of tokens, 0 to"),
+        (PLAIN + "0,5\n", "line 2: output_tokens is missing"),
+        (PLAIN + "0,,5\n", "line 2: input_tokens is missing"),
+        (PLAIN + "5,5,5\n4,5,5\n", "line 3: is before the line above; sort it by time"),
+        (PLAIN + "nan,5,5\n", "arrival_s is 'nan'; it must be a number that is not negative, or a date"),
+        (PLAIN + "-1,5,5\n", "arrival_s is '-1'; it must be a number that is not negative, or a date"),
+        (PLAIN + "soon,5,5\n", "arrival_s is 'soon'; it must be seconds, a Unix time or a date as 2026-"),
+        (
+            "arrival_s,input_tokens,output_tokens,prefix_block_ids\n0,5,5,a b\n",
+            "line 2: prefix_block_ids is 'a b'",
+        ),
         ("t_s,rate_rps,cv\n0,-1,1\n", "rate_rps is '-1'; it must be a number that is not negative"),
+        (
+            "t_s,rate_rps,cv\n0,1e9,1\n",
+            "rate_rps is '1e9'; it must be a number that is not negative, at most 1,000,000",
+        ),
+        ("t_s,rate_rps,cv\n0,1,inf\n", "cv is 'inf'"),
     ],
 )
-def test_what_is_wrong_is_named_by_its_line(text: str, said: str):
+def test_what_is_wrong_is_named_by_its_line_and_column_with_what_would_be_right(text: str, said: str):
     with pytest.raises(LoadError) as caught:
-        list(read_trace(text.splitlines(), "x.csv").lines)
+        list(read_trace(text.splitlines(keepends=True), "x.csv").lines)
     assert said in str(caught.value)
     assert str(caught.value).startswith("x.csv")
 
 
 def test_a_file_that_cannot_be_read_is_said_to_be_one(tmp_path: Path):
-    cut = tmp_path / "cut.csv.gz"
+    cut, noise = tmp_path / "cut.csv.gz", tmp_path / "noise.csv"
     cut.write_bytes(gzip.compress(REQUESTS.encode() * 100)[:-20])
-    plain = tmp_path / "plain.csv.gz"
-    plain.write_bytes(REQUESTS.encode())
-    for path in (tmp_path / "no.csv", cut, plain):
+    noise.write_bytes(b"\xc7\x00\xff" * 99)
+    for path in (tmp_path / "no.csv", cut, noise, tmp_path):
         with pytest.raises(LoadError, match=path.name), open_trace(path) as trace:
             list(trace.lines)
+
+
+def test_a_file_is_unpacked_for_what_it_is_and_not_for_its_name(tmp_path: Path):
+    plain = tmp_path / "plain.csv.gz"
+    plain.write_bytes(REQUESTS.encode())
+    with open_trace(plain) as trace:
+        assert len(list(trace.lines)) == 3
 
 
 def played(path: Path, speed: float = 1.0) -> list[Ask]:

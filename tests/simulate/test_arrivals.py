@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.simulate.arrivals import Length, Lengths, draw_arrivals
-from plimsoll.simulate.traces import BadTrace, RateTrace, RequestTrace, load_trace
+from plimsoll.simulate.traces import BadTrace, RateTrace, RequestTrace, expected, load, load_trace
 
 LENGTHS = Lengths(input=Length(500, 0.8), output=Length(100, 0.5))
 
@@ -109,7 +109,11 @@ def test_the_busiest_window_is_found():
         ("arrival_s,input_tokens,output_tokens\n", "holds no request"),
         ("arrival_s,input_tokens,output_tokens\nx,1,1\n", "line 2"),
         ("t_s,rate_rps,cv\n0,0,1\n600,0,1\n", "rate_rps is never above 0"),
-        ("t_s,rate_rps,cv\n600,1,1\n0,1,1\n", "line 3"),
+        ("t_s,rate_rps,cv\n600,1,1\n0,x,1\n", "line 3"),
+        (
+            "arrival_s,input_tokens,output_tokens\n0,1,1\n1790000000,1,1\n",
+            "spans 20,718 days, 20,718 of them between",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used_says_why(tmp_path: Path, text: str, said: str):
@@ -117,6 +121,26 @@ def test_a_file_that_cannot_be_used_says_why(tmp_path: Path, text: str, said: st
     file.write_text(text)
     with pytest.raises(BadTrace, match=said):
         load_trace(file)
+
+
+def test_what_a_log_wrote_when_requests_ended_is_put_in_order_of_their_beginnings_and_told(tmp_path: Path):
+    file = tmp_path / "trace.csv"
+    file.write_text("arrival_s,input_tokens,output_tokens\n12,1,1\n10,2,2\n11,3,3\n15,4,4\n")
+    loaded = load(file)
+    assert isinstance(loaded.trace, RequestTrace)
+    assert (list(loaded.trace.at), list(loaded.trace.inputs)) == ([0, 1, 2, 5], [2, 3, 1, 4])
+    assert loaded.moved == 2
+    file.write_text("t_s,rate_rps,cv\n600,4,1\n0,1,1\n")
+    other = load(file)
+    assert isinstance(other.trace, RateTrace)
+    assert (other.trace.at, other.trace.rates, other.moved) == ((0, 600), (1, 4), 1)
+
+
+def test_how_many_requests_a_part_will_be_is_known_before_they_are_drawn():
+    story = rates((0, 1, 1.0), (600, 9, 1.0), (1200, 1, 1.0))
+    assert expected(story, 300, 900, 2) == 2 * (300 + 9 * 300)
+    drawn = draw_arrivals(story, LENGTHS, seed=1)
+    assert expected(story, 0, story.span_s, 1) == pytest.approx(len(drawn), rel=0.1)
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path: Path):

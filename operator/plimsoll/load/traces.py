@@ -1,27 +1,45 @@
-"""Traces: requests as they once arrived, or rates over time, read line by line from CSV, gzipped or not.
+"""Traces: requests as they once arrived, or rates over time, read line by line from CSV or JSON lines, gzipped or not.
 
-Two forms, told apart by their heads. Requests: arrival_s, input_tokens, output_tokens and, where prompts shared their
+Two forms, told apart by their columns. Requests: arrival_s, input_tokens, output_tokens and, where prompts shared their
 beginning, prefix_block_ids (the blocks of 512 tokens that a prompt is made of, alike ids alike text). Rates: t_s, rate_rps
-and cv, the coefficient of variation of the gaps between arrivals, each line until the next.
+and cv, the coefficient of variation of the gaps between arrivals (1, as of independent ones, where it is not there), each
+line until the next. Other names for the same are in `trace_forms`.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
+import io
+import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import IO, Final, TypeVar
+from typing import Final, TypeVar
 
 from plimsoll.load.problems import LoadError
+from plimsoll.load.trace_forms import (
+    MOST_CV,
+    MOST_RATE,
+    RATE_HEAD,
+    REQUEST_HEAD,
+    RateColumns,
+    RequestColumns,
+    Row,
+    blocks,
+    columns_of,
+    moment,
+    number,
+    tokens,
+)
 
 BLOCK_TOKENS: Final = 512
 """What one id of prefix_block_ids stands for."""
-REQUEST_HEAD: Final = ("arrival_s", "input_tokens", "output_tokens")
-RATE_HEAD: Final = ("t_s", "rate_rps", "cv")
+_GZIP: Final = b"\x1f\x8b"
+_UNREADABLE: Final = (EOFError, UnicodeDecodeError, csv.Error, zlib.error, gzip.BadGzipFile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,79 +75,113 @@ class Rates:
 Line = TypeVar("Line", Arrived, Rate)
 
 
+Numbered = Iterator[tuple[int, Row]]
+
+
 @contextmanager
-def open_trace(path: Path) -> Iterator[Requests | Rates]:
+def open_trace(path: Path, *, sorted_by_time: bool = True) -> Iterator[Requests | Rates]:
     """The lines of a file, read as they are needed."""
     try:
-        with _text(path) as file:
-            yield read_trace(file, str(path))
+        with path.open("rb") as raw:
+            packed = raw.peek(len(_GZIP)).startswith(_GZIP)
+            whole = gzip.GzipFile(fileobj=raw) if packed else raw
+            with io.TextIOWrapper(whole, encoding="utf-8-sig", newline="") as file:
+                yield read_trace(file, str(path), sorted_by_time=sorted_by_time)
     except OSError as error:
         raise LoadError(
-            f"{path}: cannot be read: {error.strerror or error}; name a CSV file or a gzipped one"
+            f"{path}: cannot be read: {error.strerror or error}; name a file of CSV or JSON lines, gzipped or not"
         ) from None
 
 
-def read_trace(lines: Iterable[str], name: str) -> Requests | Rates:
-    """Lines in order of time from the first one's on; the first that cannot be read ends in an error that names it."""
+def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) -> Requests | Rates:
+    """Lines from the first one's time on; the first that cannot be read, or is not in order, ends in an error that names it."""
     try:
-        rows = csv.DictReader(lines)
-        head = rows.fieldnames or ()
-    except (EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
-        raise LoadError(f"{name}: is no CSV file: {error}") from None
-    if set(REQUEST_HEAD) <= set(head):
-        return Requests(_parsed(rows, _arrived, name))
-    if set(RATE_HEAD) <= set(head):
-        return Rates(_parsed(rows, _rate, name))
-    raise LoadError(
-        f"{name}: the head is {','.join(head)[:80]!r}; a trace's is {','.join(REQUEST_HEAD)}[,prefix_block_ids] "
-        f"or {','.join(RATE_HEAD)}"
-    )
+        head, rows = _rows(iter(lines), name)
+    except _UNREADABLE as error:
+        raise LoadError(f"{name}: {_NO_TEXT} ({error})") from None
+    columns = columns_of(head)
+    if isinstance(columns, str):
+        raise LoadError(f"{name}: {_above(head)}{columns}")
+    if isinstance(columns, RateColumns):
+        return Rates(_parsed(rows, lambda row, begin: _rate(row, columns, begin), name, sorted_by_time))
+    return Requests(_parsed(rows, lambda row, begin: _arrived(row, columns, begin), name, sorted_by_time))
 
 
-def _text(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8")
-    return path.open(encoding="utf-8")
+_NO_TEXT: Final = "is neither CSV nor JSON lines, in UTF-8, gzipped or not"
+
+
+def _above(head: Iterable[str]) -> str:
+    """What stands where the names should."""
+    text = ",".join(head)
+    if text and all(one.replace(".", "").replace("-", "").strip().isdigit() for one in text.split(",")):
+        return f"the first line is {text[:80]!r}, and should name the columns: "
+    return f"the head is {text[:80]!r}: "
+
+
+def _rows(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
+    first = next((line for line in lines if line.strip()), "")
+    if not first:
+        raise LoadError(f"{name}: is empty; a trace is {REQUEST_HEAD}, or {RATE_HEAD}")
+    if first.startswith("["):
+        raise LoadError(f"{name}: is one JSON list; write one object a line")
+    if first.startswith("{"):
+        return list(_object(first, name, 1)), _objects(chain([first], lines), name)
+    head = first.rstrip("\r\n")
+    rows = csv.DictReader(chain([first], lines), delimiter=max(",;\t", key=head.count), strict=True)
+    return rows.fieldnames or (), ((rows.line_num, row) for row in rows)
+
+
+def _objects(lines: Iterable[str], name: str) -> Numbered:
+    for place, line in enumerate(lines, start=1):
+        if line.strip():
+            yield place, _object(line, name, place)
+
+
+def _object(line: str, name: str, place: int) -> Row:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise LoadError(f"{name}, line {place}: is no JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise LoadError(f"{name}, line {place}: must be a JSON object, as the first line is")
+    return row
 
 
 def _parsed(
-    rows: csv.DictReader[str], line_of: Callable[[Mapping[str, str], float], Line], name: str
+    rows: Numbered, line_of: Callable[[Row, float], Line], name: str, sorted_by_time: bool
 ) -> Iterator[Line]:
     begin: float | None = None
-    last = 0.0
+    last, place = 0.0, 1
     try:
-        for row in rows:
+        for place, row in rows:
             line = line_of(row, begin or 0.0)
             if begin is None:
                 begin = line.at
                 line = line_of(row, begin)
-            if line.at < last:
-                raise LoadError(f"{name}, line {rows.line_num}: is before the line above; sort it by time")
+            if sorted_by_time and line.at < last:
+                raise LoadError(f"{name}, line {place}: is before the line above; sort it by time")
             last = line.at
             yield line
-    except (EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
-        raise LoadError(f"{name}, line {rows.line_num}: is no CSV: {error}") from None
-    except (TypeError, ValueError) as error:
+    except _UNREADABLE as error:
+        raise LoadError(f"{name}, after line {place}: {_NO_TEXT} ({error})") from None
+    except ValueError as error:
         if isinstance(error, LoadError):
             raise
-        raise LoadError(f"{name}, line {rows.line_num}: {error}") from None
+        raise LoadError(f"{name}, line {place}: {error}") from None
 
 
-def _arrived(row: Mapping[str, str], begin: float) -> Arrived:
+def _arrived(row: Row, columns: RequestColumns, begin: float) -> Arrived:
     return Arrived(
-        at=_number(row, "arrival_s") - begin,
-        input_tokens=max(1, int(row["input_tokens"])),
-        output_tokens=max(1, int(row["output_tokens"])),
-        blocks=tuple(map(int, (row.get("prefix_block_ids") or "").split())),
+        at=moment(row, columns.at, columns.unit_s) - begin,
+        input_tokens=tokens(row, columns.input_tokens),
+        output_tokens=tokens(row, columns.output_tokens),
+        blocks=() if columns.blocks is None else blocks(row, columns.blocks),
     )
 
 
-def _rate(row: Mapping[str, str], begin: float) -> Rate:
-    return Rate(at=_number(row, "t_s") - begin, per_second=_number(row, "rate_rps"), cv=_number(row, "cv"))
-
-
-def _number(row: Mapping[str, str], column: str) -> float:
-    value = float(row[column])
-    if not 0 <= value < float("inf"):
-        raise ValueError(f"{column} is {row[column]!r}; it must be a number that is not negative")
-    return value
+def _rate(row: Row, columns: RateColumns, begin: float) -> Rate:
+    return Rate(
+        at=moment(row, columns.at) - begin,
+        per_second=number(row, columns.rate, MOST_RATE),
+        cv=1.0 if columns.cv is None else number(row, columns.cv, MOST_CV),
+    )

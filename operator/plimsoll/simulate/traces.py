@@ -6,11 +6,20 @@ How a file is read is `load.traces`; here it is kept in memory, for many runs ov
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Final, TypeVar
 
 from plimsoll.load.problems import LoadError
 from plimsoll.load.traces import Arrived, Rate, Rates, open_trace
+
+DAY_S: Final = 86400.0
+MOST_DAYS: Final = 366
+"""A longer one holds a wrong date rather than traffic, and would be scraped for hours."""
+MOST_REQUESTS: Final = 200_000_000
+"""What a machine holds of them."""
 
 
 class BadTrace(ValueError):
@@ -46,17 +55,64 @@ class RateTrace:
 
 
 Trace = RequestTrace | RateTrace
+Line = TypeVar("Line", Arrived, Rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    trace: Trace
+    moved: int
+    """Lines that stood after a later one, as in logs that are written when a request ends; they were put in order."""
 
 
 def load_trace(path: Path) -> Trace:
     """The whole of a file; raises BadTrace."""
+    return load(path).trace
+
+
+def load(path: Path) -> Loaded:
+    """The same, with what was done to it; raises BadTrace."""
     try:
-        with open_trace(path) as read:
+        with open_trace(path, sorted_by_time=False) as read:
             if isinstance(read, Rates):
-                return _rates(path.name, list(read.lines))
-            return _requests(path.name, list(read.lines))
+                rates, moved = _in_order(path.name, list(read.lines))
+                return Loaded(_rates(path.name, rates), moved)
+            lines, moved = _in_order(path.name, list(read.lines))
+            return Loaded(_requests(path.name, lines), moved)
     except LoadError as error:
         raise BadTrace(str(error)) from None
+
+
+def expected(trace: Trace, begin_s: float, end_s: float, scale: float) -> float:
+    """Requests that a part of it will be, about."""
+    if isinstance(trace, RequestTrace):
+        return scale * sum(begin_s <= at < end_s for at in trace.at)
+    ends = (*trace.at[1:], trace.span_s)
+    parts = zip(trace.at, ends, trace.rates, strict=True)
+    return scale * sum(rate * max(0.0, min(end, end_s) - max(begin, begin_s)) for begin, end, rate in parts)
+
+
+def _in_order(name: str, lines: list[Line]) -> tuple[list[Line], int]:
+    """By time, with how many had to be moved; one that lies ages from its neighbour is a wrong date."""
+    last, moved = 0.0, 0
+    for line in lines:
+        moved += line.at < last
+        last = max(last, line.at)
+    if moved:
+        lines.sort(key=lambda line: line.at)
+    _refuse_ages(name, [line.at for line in lines])
+    begin = lines[0].at if lines else 0.0
+    return [replace(line, at=line.at - begin) for line in lines] if begin else lines, moved
+
+
+def _refuse_ages(name: str, at: Sequence[float]) -> None:
+    if not at or at[-1] - at[0] <= MOST_DAYS * DAY_S:
+        return
+    gap = max(after - before for before, after in pairwise(at))
+    raise BadTrace(
+        f"{name}: spans {(at[-1] - at[0]) / DAY_S:,.0f} days, {gap / DAY_S:,.0f} of them between two lines; at most "
+        f"{MOST_DAYS} are replayed: is a date wrong, or in another unit than the others?"
+    )
 
 
 def _requests(name: str, lines: list[Arrived]) -> RequestTrace:

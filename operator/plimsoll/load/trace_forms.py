@@ -1,0 +1,157 @@
+"""What a line of a trace says, under each name that it goes by: ours, those of published traces, and those of a gateway's log.
+
+Azure's traces say TIMESTAMP, ContextTokens and GeneratedTokens, Mooncake's timestamp (in ms), input_length, output_length and
+hash_ids, BurstGPT's Timestamp, Request tokens and Response tokens, LiteLLM's log of spending startTime, prompt_tokens and
+completion_tokens. Upper and lower case, spaces and underscores make no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+REQUEST_HEAD: Final = "arrival_s,input_tokens,output_tokens[,prefix_block_ids]"
+RATE_HEAD: Final = "t_s,rate_rps[,cv]"
+
+_AT: Final = ("arrivals", "timestamp", "starttime", "arrivalms", "timestampms")
+_INPUT: Final = ("inputtokens", "contexttokens", "inputlength", "requesttokens", "prompttokens")
+_OUTPUT: Final = ("outputtokens", "generatedtokens", "outputlength", "responsetokens", "completiontokens")
+_BLOCKS: Final = ("prefixblockids", "hashids")
+_IN_MS: Final = frozenset({"arrivalms", "timestampms"})
+_MOONCAKE: Final = "inputlength"
+"""Whose timestamps are milliseconds too, without saying so."""
+
+UNIX_IN: Final = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
+"""From so much on a number is a Unix time in ns, us or ms: in seconds it would lie thousands of years ahead."""
+MOST_TOKENS: Final = 100_000_000
+MOST_RATE: Final = 1_000_000.0
+MOST_CV: Final = 1000.0
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestColumns:
+    at: str
+    unit_s: float
+    input_tokens: str
+    output_tokens: str
+    blocks: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateColumns:
+    at: str
+    rate: str
+    cv: str | None
+
+
+def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
+    """Which column is what; else a sentence that says what is missing."""
+    known: dict[str, str] = {}
+    for name in head:
+        known.setdefault(_folded(name), name)
+
+    def called(names: Iterable[str]) -> str | None:
+        return next((known[name] for name in names if name in known), None)
+
+    if "raterps" in known:
+        at = called(("ts", *_AT))
+        if at is None:
+            return f"no column says when; rates are {RATE_HEAD}"
+        return RateColumns(at=at, rate=known["raterps"], cv=known.get("cv"))
+    at, prompt, answer = called(_AT), called(_INPUT), called(_OUTPUT)
+    missing = [
+        name
+        for name, found in (("arrival_s", at), ("input_tokens", prompt), ("output_tokens", answer))
+        if found is None
+    ]
+    if at is None or prompt is None or answer is None:
+        return f"no column is {' or '.join(missing)}; a trace's are {REQUEST_HEAD}, or {RATE_HEAD}"
+    mooncake = _folded(at) == "timestamp" and _folded(prompt) == _MOONCAKE
+    return RequestColumns(
+        at=at,
+        unit_s=1e-3 if mooncake or _folded(at) in _IN_MS else 1.0,
+        input_tokens=prompt,
+        output_tokens=answer,
+        blocks=called(_BLOCKS),
+    )
+
+
+def _folded(name: str) -> str:
+    return name.strip().lower().replace("_", "").replace(" ", "")
+
+
+def moment(row: Row, column: str, unit_s: float = 1.0) -> float:
+    """Seconds, since whenever: a number, a Unix time, or a date (of UTC where it names no zone)."""
+    text = _said(row, column)
+    try:
+        value = float(text)
+    except ValueError:
+        return _date(column, text)
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"{column} is {_short(text)}; it must be a number that is not negative, or a date")
+    return value * next((unit for least, unit in UNIX_IN if value >= least), unit_s)
+
+
+def _date(column: str, text: str) -> float:
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"{column} is {_short(text)}; it must be seconds, a Unix time or a date as 2026-11-23T10:00:00Z"
+        ) from None
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+
+
+def tokens(row: Row, column: str) -> int:
+    """A whole number, also one written 374.0; 0 counts as 1, as a request of nothing is none."""
+    text = _said(row, column)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not (0 <= value <= MOST_TOKENS and value.is_integer()):
+        raise ValueError(
+            f"{column} is {_short(text)}; it must be a whole number of tokens, 0 to {MOST_TOKENS:,}"
+        )
+    return max(1, int(value))
+
+
+def number(row: Row, column: str, most: float) -> float:
+    text = _said(row, column)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= most:
+        raise ValueError(
+            f"{column} is {_short(text)}; it must be a number that is not negative, at most {most:,.0f}"
+        )
+    return value
+
+
+def blocks(row: Row, column: str) -> tuple[int, ...]:
+    """A list, or its text: ids separated by spaces, or by commas in brackets. A prompt may share nothing."""
+    held = row.get(column)
+    listed = held if isinstance(held, list) else str(held or "").strip("[] ").replace(",", " ").split()
+    try:
+        return tuple(int(one) for one in listed)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{column} is {_short(held)}; it must be whole numbers, separated by spaces"
+        ) from None
+
+
+def _said(row: Row, column: str) -> str:
+    held = row.get(column)
+    if held is None or held == "":
+        raise ValueError(f"{column} is missing; each line needs one")
+    return str(held).strip()
+
+
+def _short(held: object) -> str:
+    text = str(held)
+    return repr(text if len(text) <= 40 else f"{text[:40]}…")
