@@ -30,8 +30,14 @@ def role(**prices):
         ({"a": (4.0, 1.0), "b": (3.0, 0.5)}, "a", "b"),
         ({"a": (None, 1.0), "b": (9.0, 1.0)}, "b", "a"),
         ({"a": (4.0, 1.0), "b": (4.0, 1.0)}, "a", "b"),
+        ({"b": (4.0, 1.0), "a": (4.0, 1.0)}, "b", "a"),
+        ({"a": (None, 1.0), "b": (None, 2.0)}, "b", "a"),
+        ({"b": (None, 1.0), "a": (None, 1.0)}, "b", "a"),
     ],
-    ids=["cheaper", "cheaper for what it carries", "dearer for what it carries", "no price", "all the same"],
+    ids=[
+        *("cheaper", "cheaper for what it carries", "dearer for what it carries", "no price", "all the same"),
+        *("in the plan's order", "no prices", "no prices, in the plan's order"),
+    ],
 )
 def test_the_cheapest_for_what_it_carries_grows_and_the_dearest_shrinks(prices, first_up, first_down):
     asked, weight = role(**prices)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
-from plimsoll.planning.pinning import UNREAD, Event, digest_before, spec_digest
+from plimsoll.planning.pinning import UNREAD, Event, Wish, digest_before, spec_digest
 from plimsoll.planning.plan import Outcome
 from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.planning.settle.changed import changed_set, planned_value
@@ -191,7 +191,7 @@ def test_while_nothing_can_be_planned_what_serves_still_grows_by_what_traffic_wi
         UNREAD_MODEL,
         config=config,
         pinned=first,
-        wished=wished,
+        wish=None if wished is None else Wish(replicas=wished),
     )
     assert (first.replicas, again.replicas) == (1, replicas)
     assert finding(again, "ModelUnreadable")
@@ -239,6 +239,70 @@ def test_more_replicas_than_the_pinned_hardware_holds_add_a_set_beside_it():
     assert again.sets[1].hardware.gpu == "L40S-48GB"
     short = planned(deployment(workload=CHAT, replicas=10), own, pinned=first)
     assert (short.outcome, short.replicas, short.replicas_wanted) == (Outcome.SHORT, 8, 10)
+
+
+CHEAP, DEAR = "A100-SXM-80GB", "H100-SXM-80GB"
+MIXED = {"workload": CHAT, "scaling": {"max": 9}, "topology": {"tensor": 1}}
+
+
+def two_pools(cheap, dear):
+    """With so many GPUs of each held by the deployment, of two cheap and four dear ones."""
+    return (
+        pool(CHEAP, nodes=1, free={2 - cheap: 1}, held={"team-a/chat": cheap}, price_per_hour="16"),
+        pool(DEAR, nodes=1, free={4 - dear: 1}, held={"team-a/chat": dear}, price_per_hour="64"),
+    )
+
+
+def by_gpu(made):
+    return {one.hardware.gpu: one.replicas for one in made.sets}
+
+
+def test_whoever_finds_no_more_devices_gets_a_set_without_replicas_on_the_cheapest_others():
+    asked = deployment(**MIXED)
+    first = planned(asked, *two_pools(0, 0), wish=Wish(replicas=2))
+    assert by_gpu(first) == {CHEAP: 2}
+    again = planned(asked, *two_pools(2, 0), pinned=first, wish=Wish(replicas=2))
+    assert by_gpu(again) == {CHEAP: 2}
+    full = planned(asked, *two_pools(2, 0), pinned=first, wish=Wish(replicas=2, further=True))
+    assert by_gpu(full) == {CHEAP: 2, DEAR: 0}
+    assert full.sets[0] == first.sets[0]
+    assert planned(asked, *two_pools(2, 0), pinned=full, wish=Wish(replicas=2, further=True)) == full
+    cheap, _ = two_pools(2, 0)
+    taken = pool(DEAR, nodes=1, free={0: 1}, price_per_hour="64")
+    nowhere = planned(asked, cheap, taken, pinned=first, wish=Wish(replicas=2, further=True))
+    assert by_gpu(nowhere) == {CHEAP: 2}
+
+
+@pytest.mark.parametrize(
+    ("there", "wished", "after"),
+    [
+        ((2, 1), (2, 3), (2, 3)),
+        ((1, 3), (2, 2), (2, 2)),
+        ((2, 2), (1, 2), (1, 2)),
+        ((2, 2), (2, 6), (2, 4)),
+        ((2, 2), None, (2, 3)),
+    ],
+    ids=[
+        "more",
+        "another mix of as many",
+        "of the first set",
+        "as far as there is room",
+        "nobody says whose",
+    ],
+)
+def test_each_set_gets_the_replicas_that_are_wished_for_it(there, wished, after):
+    asked = deployment(**MIXED)
+    first = planned(asked, *two_pools(0, 0), wish=Wish(replicas=2))
+    full = planned(asked, *two_pools(2, 0), pinned=first, wish=Wish(replicas=2, further=True))
+    digests = [one.digest for one in full.sets]
+    stood = Wish(replicas=sum(there), shares=dict(zip(digests, there, strict=True)))
+    mixed = planned(asked, *two_pools(2, 0), pinned=full, wish=stood)
+    assert tuple(by_gpu(mixed).values()) == there
+    wish = Wish(replicas=5)
+    if wished is not None:
+        wish = Wish(replicas=sum(wished), shares=dict(zip(digests, wished, strict=True)))
+    moved = planned(asked, *two_pools(*there), pinned=mixed, wish=wish)
+    assert tuple(by_gpu(moved).values()) == after
 
 
 def test_a_plan_without_sets_pins_nothing():

@@ -28,6 +28,7 @@ from plimsoll.facts.inventory import Pool
 from plimsoll.facts.models import lookup
 from plimsoll.facts.report import AdapterSeen, Report
 from plimsoll.facts.serving import SetSeen, Stage
+from plimsoll.planning.pinning import Wish
 from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.status.live import ENDS
@@ -121,7 +122,7 @@ def _asleep() -> Story:
     spec: dict[str, Any] = {"scaling": {"max": 4, "zero": {"wake": {"annotation": True}}}}
     one = asked(**spec)
     first = planned(one, pool())
-    return story(spec=spec, plan=planned(one, pool(), pinned=first, wished=0))
+    return story(spec=spec, plan=planned(one, pool(), pinned=first, wish=Wish(replicas=0)))
 
 
 def _live(*told: Told) -> Story:

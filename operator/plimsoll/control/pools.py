@@ -1,6 +1,6 @@
 """Which sets grow and which shrink, where a role has more than one: the cheapest grows first, the dearest shrinks first.
 
-Cost is compared for what a replica carries, not for the replica. Sets that a rollout moves, that fail, or that could not
+Cost is compared for what a replica carries, not for the replica; among those without a price by their devices. Sets that a rollout moves, that fail, or that could not
 be placed do not grow. What the fleet's room does not allow is said, not silently dropped.
 """
 
@@ -27,9 +27,14 @@ class Spread:
     """Why: a reason of ScalingLimited, or StartFailed."""
 
 
-def _cost(each: ServingSet, weight: Mapping[str, float]) -> tuple[bool, float, str]:
-    price = each.price_per_hour
-    return price is None, (price or 0.0) / weight[each.name], each.name
+def _cheapest_first(role: Role, weight: Mapping[str, float]) -> list[ServingSet]:
+    """Where they cost the same, in the order of the plan."""
+
+    def cost(each: ServingSet) -> tuple[bool, float]:
+        price = each.price_per_hour
+        return price is None, (each.gpus if price is None else price) / weight[each.name]
+
+    return sorted(role.sets, key=cost)
 
 
 def grown(
@@ -46,7 +51,7 @@ def grown(
     free = dict(room.gpus) if room is not None else {}
     limits = room.limits if room is not None else UNLIMITED
     total, left, limit = sum(told.values()), units, None
-    for each in sorted(role.sets, key=lambda each: _cost(each, weight)):
+    for each in _cheapest_first(role, weight):
         if left <= ROUNDING:
             break
         if each.frozen:
@@ -93,12 +98,11 @@ def _fits(each: ServingSet, wanted: int, free: Mapping[str, float], limits: Limi
 
 
 def shrunk(role: Role, weight: Mapping[str, float], count: int, least: int) -> Spread:
-    """So many replicas fewer, never below the least, the dearest first; where all cost the same, the last set first."""
+    """So many replicas fewer, never below the least, the dearest first."""
     told = {each.name: each.told for each in role.sets}
     total = sum(told.values())
     left = max(0, min(count, total - least))
-    order = sorted(enumerate(role.sets), key=lambda pair: (_cost(pair[1], weight)[:2], pair[0]), reverse=True)
-    for _, each in order:
+    for each in reversed(_cheapest_first(role, weight)):
         taken = 0 if each.frozen else min(left, told[each.name])
         told[each.name] -= taken
         left -= taken

@@ -44,6 +44,8 @@ class Noted:
 class Record:
     replicas: int | None = None
     """Last decided; None: nothing was, and the declared load stands."""
+    shares: Mapping[str, int] = field(default_factory=dict)
+    """How many of them are whose, by the digest of a set's entry in the plan; empty where the plan has one set, or nobody says."""
     memory: Memory = field(default_factory=Memory)
     retune: RetuneMemory = field(default_factory=RetuneMemory)
     observed: Observed = field(default_factory=Observed)

@@ -7,12 +7,13 @@ most make it known that a better plan is to be had. What happened outside (failu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
+from plimsoll.api.base import ApiModel
 from plimsoll.api.same import Same
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.planning import codec
@@ -86,7 +87,32 @@ def _digests(asked: Same[LLMDeploymentSpec]) -> tuple[str, str]:
         _drop(now, ("adapters", "items"))
     for path in UNREAD_BEFORE:
         _drop(before, path)
-    return codec.digest(now), codec.digest(before)
+    # A block that says nothing to planning is as none.
+    empty = _empty_blocks()
+    said = {name: value for name, value in now.items() if name not in empty or value not in ({}, empty[name])}
+    return codec.digest(said), codec.digest(before)
+
+
+@cache
+def _empty_blocks() -> Mapping[str, dict[str, Any]]:
+    """What stands in a spec for a block of which nobody says a field: its defaults are filled in where it is there."""
+    fields = LLMDeploymentSpec.model_fields
+    kinds = {
+        info.alias or name: info.default_factory for name, info in fields.items() if info.default_factory
+    }
+    made = {name: kind() for name, kind in kinds.items()}  # type: ignore[call-arg]
+    return {name: one.to_dict() for name, one in made.items() if isinstance(one, ApiModel)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Replicas that live traffic asks for, in place of the declared load."""
+
+    replicas: int
+    shares: Mapping[str, int] = field(default_factory=dict)
+    """By the digest of a set, where somebody says how many of them are whose."""
+    further: bool = False
+    """The sets find no more devices: one on others is to stand by."""
 
 
 def replacing(pinned: Plan | None, digest: str, event: Event | None, *, holdable: bool) -> Pinning | None:
@@ -110,16 +136,17 @@ _EVENTS: Final = {
 }
 
 
-def kept(pinned: Plan, fresh: Plan, *, wanted: int, ground: Ground, limits: Limits) -> Plan:
+def kept(
+    pinned: Plan, fresh: Plan, *, wanted: int, wish: Wish | None, ground: Ground, limits: Limits
+) -> Plan:
     """The pinned sets with today's number of replicas and findings, and what a fresh plan would save.
 
     More replicas than the pinned hardware has room for go to a set of the fresh plan beside it; none is replaced. What
     serves already is not held to the budget, as a quota ends no pod; what is added is.
     """
-    sets = _standing(pinned.sets, wanted)
-    ours = {chosen.digest for chosen in sets}
-    sets += [rescaled(other, 0) for other in fresh.sets if other.digest not in ours]
-    sets = _grown(sets, wanted=wanted, ground=ground, limits=limits)
+    ours = {chosen.digest for chosen in pinned.sets}
+    sets = [*pinned.sets, *(rescaled(other, 0) for other in fresh.sets if other.digest not in ours)]
+    sets = _spread(sets, wanted=wanted, wish=wish, ground=ground, limits=limits)
     sets = [chosen for chosen in sets if chosen.replicas or chosen.digest in ours]
     outcome = Outcome.FITS
     if any(chosen.ledger.verdict is Verdict.TIGHT for chosen in sets):
@@ -146,46 +173,47 @@ def undisturbed(
     fixed: int | None,
     findings: tuple[Finding, ...],
     *,
-    wished: int | None,
+    wish: Wish | None,
     ground: Ground,
     limits: Limits,
 ) -> Plan:
     """The pinned plan where nothing can be planned now: the model's source cannot be reached, an admin's list is shorter,
     or an edit contradicts itself, which must not take down what serves. Only replicas that a person takes away go, and live
     traffic that wishes for more of the same gets them where there is room: for that nothing has to be planned."""
-    wanted = max(pinned.replicas, wished or 0) if fixed is None else fixed
-    sets = tuple(_grown(_standing(pinned.sets, wanted), wanted=wanted, ground=ground, limits=limits))
+    wished = 0 if wish is None else wish.replicas
+    wanted = max(pinned.replicas, wished) if fixed is None else fixed
+    sets = tuple(_spread(pinned.sets, wanted=wanted, wish=wish, ground=ground, limits=limits))
     message = "it cannot be planned anew now, so what serves stays; the findings say why"
     return replace(
         pinned,
         sets=sets,
-        replicas_wanted=max(pinned.replicas_wanted, wished or 0) if fixed is None else fixed,
+        replicas_wanted=max(pinned.replicas_wanted, wished) if fixed is None else fixed,
         findings=findings,
         cost=total_cost(sets),
         pinning=Pinning(kept=True, reason="Pinned", message=message),
     )
 
 
-def _standing(sets: Sequence[PlanSet], wanted: int) -> list[PlanSet]:
-    """The same sets without the replicas that are too many, the last set's first."""
-    left, standing = wanted, []
+def _spread(
+    sets: Sequence[PlanSet], *, wanted: int, wish: Wish | None, ground: Ground, limits: Limits
+) -> list[PlanSet]:
+    """The same sets with so many replicas: those that are too many go and those that are missing come, each set's as the wish says,
+    up to its room and the budget. Where it does not say, the last set's go first and the first set's come first."""
+    most = dict.fromkeys((chosen.digest for chosen in sets), wanted)
+    if wish is not None and sum(wish.shares.values()) == wanted and wish.shares.keys() <= most.keys():
+        most = {digest: wish.shares.get(digest, 0) for digest in most}
+    found, left = [], wanted
     for chosen in sets:
-        count = min(chosen.replicas, left)
-        standing.append(rescaled(chosen, count))
-        left -= count
-    return standing
-
-
-def _grown(sets: Sequence[PlanSet], *, wanted: int, ground: Ground, limits: Limits) -> list[PlanSet]:
-    """With the replicas that are missing, each set up to its room and the budget, the first ones first."""
-    found = list(sets)
+        found.append(rescaled(chosen, min(chosen.replicas, most[chosen.digest], left)))
+        left -= found[-1].replicas
     for chosen in found:
         ground.occupy(chosen, chosen.placements)
     for index, chosen in enumerate(found):
-        missing = wanted - sum(other.replicas for other in found)
+        missing = min(left, most[chosen.digest] - chosen.replicas)
         more = min(missing, ground.room(chosen), _allowed(chosen, found, limits, missing))
         if more > 0:
             found[index] = rescaled(chosen, chosen.replicas + more, ground.place(chosen, more))
+            left -= more
     return found
 
 

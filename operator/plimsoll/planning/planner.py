@@ -6,7 +6,7 @@ The steps are small and each has a module: `reading` (what is asked, and contrad
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil
 
@@ -16,7 +16,6 @@ from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING, Learned
 from plimsoll.planning.ask.checks import products_of
 from plimsoll.planning.ask.context_length import LEAST_SHORTENED, shortened
-from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.reading import PlanFacts, Reading, read
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.choice.advice import advise
@@ -30,6 +29,7 @@ from plimsoll.planning.choice.cheapest import (
     demand_of,
     more_of,
     replicas_for,
+    wanted_of,
 )
 from plimsoll.planning.choice.outcomes import (
     OF_SETS,
@@ -49,7 +49,7 @@ from plimsoll.planning.choice.outcomes import (
 from plimsoll.planning.choice.targets import nearest_to_target
 from plimsoll.planning.choice.weighing import SURE, Weighed, rejected, weigh
 from plimsoll.planning.memory.ledger import Verdict
-from plimsoll.planning.pinning import Event, kept, replacing, undisturbed
+from plimsoll.planning.pinning import Event, Wish, kept, replacing, undisturbed
 from plimsoll.planning.placing.budgets import Limits, claim_of, limits_of
 from plimsoll.planning.placing.cost import rescaled, total_cost
 from plimsoll.planning.placing.occupancy import Ground
@@ -80,12 +80,12 @@ def plan(
     pinned: Plan | None = None,
     event: Event | None = None,
     limits: Limits | None = None,
-    wished: int | None = None,
+    wish: Wish | None = None,
 ) -> Plan:
     """`limits` is what others of the namespace leave of its budget; None is the whole budget of the config.
 
-    `wished` is the number of replicas that live traffic asks for, in place of the declared load; a new plan gets as many at
-    least, since what one of its own replicas carries is yet to be seen.
+    `wish` is what live traffic asks for, in place of the declared load; a new plan gets as many replicas at least, since what
+    one of its own carries is yet to be seen.
 
     `config` is None where no admin's config is known: its defaults hold, but what it would have to allow is only told.
     """
@@ -98,7 +98,7 @@ def plan(
 
     def stays(pinned: Plan, findings: tuple[Finding, ...]) -> Plan:
         fixed = deployment.spec.replicas
-        return undisturbed(pinned, fixed, findings, wished=wished, ground=ground, limits=bounds)
+        return undisturbed(pinned, fixed, findings, wish=wish, ground=ground, limits=bounds)
 
     if reading.task is None:
         nothing = _ended(reading, Outcome.INVALID)
@@ -107,7 +107,10 @@ def plan(
         same = pinned.spec_digest == reading.digest
         kept_now = stays(pinned, reading.findings if same else nothing.findings)
         return kept_now if same else _still_served(kept_now, nothing)
-    fresh = _fresh(reading, reading.task, inventory, bounds, wished or 0)
+    demand, wished = demand_of(reading.task.intent, bounds), None if wish is None else wish.replicas
+    fresh = _fresh(
+        reading, reading.task, inventory, more_of(demand, wished or 0, reading.task.intent.bounds.most)
+    )
     holdable = pinned is not None and all(ground.could_hold(chosen) for chosen in pinned.sets)
     why = replacing(pinned, fresh.spec_digest, event, holdable=holdable)
     unedited = pinned is not None and pinned.spec_digest == fresh.spec_digest
@@ -123,9 +126,11 @@ def plan(
             if unedited and pinned is not None and event is not Event.SET_FAILED
             else made
         )
-    demand = demand_of(reading.task.intent, bounds)
     wanted = wanted_of(pinned, demand, reading.task.intent, wished)
-    stands = kept(pinned, fresh, wanted=wanted, ground=ground, limits=demand.limits)
+    stands = kept(pinned, fresh, wanted=wanted, wish=wish, ground=ground, limits=demand.limits)
+    if wish is not None and wish.further:
+        beside = _further(reading, reading.task, inventory, stands, demand.limits)
+        stands = replace(stands, sets=(*stands.sets, *beside))
     # The fresh plan's words about its own sets are not true of those that stay.
     findings = [f for f in fresh.findings if f.reason not in OF_SETS or f.severity is Severity.ERROR]
     findings += [gone(chosen) for chosen in stands.sets if chosen.replicas and not ground.could_hold(chosen)]
@@ -146,14 +151,26 @@ def _still_served(stands: Plan, nothing: Plan) -> Plan:
     )
 
 
-def _fresh(reading: Reading, task: Task, inventory: Inventory, limits: Limits, at_least: int) -> Plan:
+def _further(
+    reading: Reading, task: Task, inventory: Inventory, stands: Plan, limits: Limits
+) -> Iterator[PlanSet]:
+    """A set without replicas on the cheapest other devices that have room for one now, so that live traffic may grow onto them;
+    none that misses the promised latency, which no load asks for."""
+    ours = [chosen.hardware for chosen in stands.sets]
+    others = tuple(
+        slot for slot in reading.slots if not any(same_devices(slot.hardware, each) for each in ours)
+    )
+    if others:
+        one = Demand(amount=1.0, unit="replicas", least=1, most=1, limits=limits)
+        found = _fresh(replace(reading, slots=others), task, inventory, one).sets
+        yield from (rescaled(chosen, 0) for chosen in found if chosen.meets_slo is not False)
+
+
+def _fresh(reading: Reading, task: Task, inventory: Inventory, demand: Demand) -> Plan:
     if not reading.slots:
         products, _ = products_of(task.intent, inventory)
         missing = no_devices(task.intent, inventory, products)
         return _ended(reading, Outcome.DOES_NOT_FIT, *reading.findings, missing)
-    demand = demand_of(task.intent, limits)
-    if at_least > demand.least and task.intent.bounds.fixed is None:
-        demand = more_of(demand, at_least, task.intent.bounds.most)
     money = all(slot.price is not None for slot in reading.slots)
     task, weighed, findings = _weighed(reading, task, demand, money=money)
     findings = (*findings, *fleet_findings(inventory, task.intent, demand, money=money))
@@ -291,35 +308,6 @@ def _nearest(task: Task, weighed: Weighed) -> PlanSet | None:
     if shape is None:
         return None
     return build_set(task, unfitting(task, slot, shape, layout), 0, 1, "")
-
-
-def wanted_of(pinned: Plan, demand: Demand, intent: Intent, wished: int | None = None) -> int:
-    """Replicas that the pinned sets need for today's demand, further ones as the first set's."""
-    bounds = intent.bounds
-    if bounds.fixed is not None:
-        return bounds.fixed
-    if wished is not None:
-        return max(bounds.least, wished if bounds.most is None else min(wished, bounds.most))
-    left, wanted = demand.amount, 0
-    for chosen in pinned.sets:
-        count = min(chosen.replicas, _carrying(chosen, demand, left))
-        wanted += count
-        left -= count * _carried(chosen, demand)
-    wanted = max(demand.least, wanted + _carrying(pinned.sets[0], demand, left))
-    return wanted if demand.most is None else min(wanted, demand.most)
-
-
-def _carrying(chosen: PlanSet, demand: Demand, left: float) -> int:
-    return max(0, ceil(left / _carried(chosen, demand) - ROUNDING))
-
-
-def _carried(chosen: PlanSet, demand: Demand) -> float:
-    """What one replica of a set carries, in the demand's unit."""
-    if demand.unit == "concurrency":
-        return max(1.0, chosen.max_concurrency)
-    if demand.unit == "rate" and chosen.performance is not None:
-        return max(0.001, chosen.performance.requests_per_second)
-    return 1.0
 
 
 def _ended(

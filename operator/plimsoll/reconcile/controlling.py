@@ -260,7 +260,7 @@ class Control:
         if store:
             known.stored = found.record
         # What is learned in between is not handed on: each would be a write.
-        record = replace(known.stored, replicas=found.record.replicas)
+        record = replace(known.stored, replicas=found.record.replicas, shares=found.record.shares)
         moved = before is None or store or before.record.replicas != record.replicas
         after = Direction(
             record=record,
@@ -328,6 +328,7 @@ def _as_told(direction: Direction, subject: Subject) -> bool:
     there = {(one.type, one.status, one.reason) for one in subject.told if one.type in TELLS}
     now = {(one.type, one.status, one.reason) for one in direction.told}
     wished = direction.record.replicas
-    same = wished is None or wished == subject.replicas
+    shares = {each.digest: each.replicas for each in subject.sets}
+    same = wished is None or (wished == subject.replicas and direction.record.shares in ({}, shares))
     lost = {kind for kind, _, _ in there} - {kind for kind, _, _ in now} - {names.SLO, names.SCALING}
     return same and now <= there and not lost

@@ -102,7 +102,7 @@ def _decided(seen: Seen, spec: LLMDeploymentSpec | None) -> Decision:
     event = _event(seen, asked)
     if event is Event.REQUESTED:
         seen = _forgiven(seen)
-    made, seen = planned(seen, spec, pinned, event, wished(spec, seen.kept))
+    made, seen = planned(seen, spec, pinned, event, wished(spec, seen.kept, seen.direction))
     if seen.direction is not None and seen.direction.reason and made.sets:
         made = replace(made, replicas_reason=seen.direction.reason)
     lost = any(found.reason == "HardwareGone" for found in made.findings)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from plimsoll import names
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.control.decision import Told
 from plimsoll.control.record import EMPTY, Record
+from plimsoll.planning.pinning import Wish
 from plimsoll.reconcile.changing import adopted
 from plimsoll.reconcile.kept import Kept
 
@@ -25,11 +27,21 @@ class Direction:
     """Conditions, sorted by type."""
 
     @property
+    def full(self) -> bool:
+        """Whether the sets find no more devices."""
+        return any(one.type == names.SCALING and one.reason == "GPUsUnavailable" for one in self.told)
+
+    @property
     def mark(self) -> tuple[object, ...]:
         """What of it a turn acts on; figures in sentences move all the time."""
         step = self.record.retune.step
         state = None if step is None else (step.id, step.phase, step.rolled)
-        return self.record.replicas, state, tuple((one.type, one.status, one.reason) for one in self.told)
+        return (
+            self.record.replicas,
+            self.record.shares,
+            state,
+            tuple((one.type, one.status, one.reason) for one in self.told),
+        )
 
 
 def kept_by(kept: Kept, direction: Direction | None) -> Kept:
@@ -41,11 +53,13 @@ def kept_by(kept: Kept, direction: Direction | None) -> Kept:
     return replace(kept, control=record, plan=plan)
 
 
-def wished(spec: LLMDeploymentSpec | None, kept: Kept) -> int | None:
-    """Replicas that live traffic asks for, where they are decided so. Until control speaks, those that it asked for last, and
-    where that is lost too, those of the pinned plan: what serves is never cut down to what was declared."""
+def wished(spec: LLMDeploymentSpec | None, kept: Kept, direction: Direction | None) -> Wish | None:
+    """What live traffic asks for, where it decides. Until control speaks, what it asked for last, and where that is lost too, the
+    replicas of the pinned plan: what serves is never cut down to what was declared."""
     if spec is None or spec.replicas is not None or spec.scaling.max is None:
         return None
     if kept.control is not None and kept.control.replicas is not None:
-        return kept.control.replicas
-    return (kept.plan.replicas_wanted or None) if kept.plan is not None else None
+        further = direction is not None and direction.full
+        return Wish(replicas=kept.control.replicas, shares=kept.control.shares, further=further)
+    count = kept.plan.replicas_wanted if kept.plan is not None else 0
+    return Wish(replicas=count) if count else None

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from plimsoll import names
-from plimsoll.control.decision import Decision, Told
+from plimsoll.control.decision import Decision, RoleDecision, Told
 from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.gate import gate_of
 from plimsoll.control.record import Act, Noted, Record
@@ -182,7 +182,20 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals) -> Jud
         said = f"spec.scaling.zero.wake.query is refused, so it neither sleeps nor wakes by it: {refused}"
         told = [one for one in told if one.type != names.METRICS]
         told.append(Told(type=names.METRICS, status="False", reason="QueryRefused", message=said))
-    return Judged(record=replace(record, replicas=wish), told=tuple(told), reason=role.message, news=news)
+    record = replace(record, replicas=wish, shares=_shares(case, role, wish))
+    return Judged(record=record, told=tuple(told), reason=role.message, news=news)
+
+
+def _shares(case: Case, role: RoleDecision, wish: int) -> Mapping[str, int]:
+    """Whose the replicas are that stay asked for. While the plan is behind, what was said of as many before stands."""
+    sets = case.subject.sets
+    if len(sets) < 2:
+        return {}
+    if role.replicas == wish:
+        wishes = {each.set: each.replicas for each in role.wishes}
+        return {each.digest: wishes[each.name] for each in sets}
+    before = case.record.shares
+    return before if sum(before.values()) == wish else {}
 
 
 def _tuned(tick: Tick, case: Case, record: Record, signals: Signals) -> tuple[Told, ...]:

@@ -16,7 +16,7 @@ from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.gpus import GIB
 from plimsoll.facts.serving import SetSeen, Stage
-from plimsoll.planning.pinning import Event, spec_digest
+from plimsoll.planning.pinning import Event, Wish, spec_digest
 from plimsoll.planning.plan import Origin, Plan, PlanSet, Severity
 from plimsoll.reconcile.kept import Retry
 from plimsoll.reconcile.seen import Seen
@@ -86,7 +86,7 @@ OF_SETTINGS: Final = {
 
 
 def planned(
-    seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, event: Event | None, wished: int | None
+    seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, event: Event | None, wish: Wish | None
 ) -> tuple[Plan, Seen]:
     """The plan of this turn, with less than the spec says where that is the second try; and what is known of sets and of the
     try from now on."""
@@ -103,12 +103,12 @@ def planned(
             less = ""
         before = pinned and replace(pinned, spec_digest=less)
         after = event or (None if stands else Event.SET_FAILED)
-        made = seen.plan(asked, pinned=before, event=after, wished=wished)
+        made = seen.plan(asked, pinned=before, event=after, wish=wish)
         fits = made.sets and not any(found.severity is Severity.ERROR for found in made.findings)
         if stands or fits:  # a try that stands outlives an error that passes
             made = replace(made, spec_digest=digest, sets=tuple(_explained(one, retry) for one in made.sets))
             return made, _given_up(seen, retry)
-    made = seen.plan(seen.deployment, pinned=pinned, event=event, wished=wished)
+    made = seen.plan(seen.deployment, pinned=pinned, event=event, wish=wish)
     return made, replace(seen, kept=replace(seen.kept, retry=None))
 
 

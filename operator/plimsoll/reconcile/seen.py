@@ -11,7 +11,7 @@ from plimsoll.facts.capabilities import NONE, Capabilities
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING, Learned
 from plimsoll.facts.serving import Serving
-from plimsoll.planning.pinning import Event
+from plimsoll.planning.pinning import Event, Wish
 from plimsoll.planning.placing.budgets import Limits
 from plimsoll.planning.plan import Plan
 from plimsoll.planning.planner import PlanFacts, plan
@@ -48,7 +48,7 @@ class Seen:
         *,
         pinned: Plan | None = None,
         event: Event | None = None,
-        wished: int | None = None,
+        wish: Wish | None = None,
     ) -> Plan:
         """For the deployment, or for one that asks for something else in its place."""
         return plan(
@@ -60,5 +60,5 @@ class Seen:
             pinned=pinned,
             event=event,
             limits=self.limits,
-            wished=wished,
+            wish=wish,
         )

@@ -24,7 +24,8 @@ def matters(record: Record, stored: Record) -> bool:
     """Whether something was decided, or asked for by a person, that a restart must not forget."""
     new, old = record.retune, stored.retune
     return (
-        (record.replicas, record.acts, record.noted) != (stored.replicas, stored.acts, stored.noted)
+        (record.replicas, record.shares, record.acts, record.noted)
+        != (stored.replicas, stored.shares, stored.acts, stored.noted)
         or (new.past, new.paused_at) != (old.past, old.paused_at)
         or _step(record) != _step(stored)
     )

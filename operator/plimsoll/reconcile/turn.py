@@ -224,6 +224,7 @@ def _remember(world: World, key: str, seen: Seen, decision: Decision) -> None:
     else:
         world.gone_since.pop(key, None)
     short = decision.plan.outcome in (Outcome.SHORT, Outcome.DOES_NOT_FIT, Outcome.INVALID)
+    short = short or (seen.direction is not None and seen.direction.full)
     leaves = any(pod.leaves for there in seen.serving.sets for pod in there.pods)
     if short or leaves or decision.lost or decision.reservations or lacks_nodes(world.serving(key)):
         world.hungry.add(key)

@@ -19,6 +19,7 @@ from plimsoll.planning.choice import rule
 from plimsoll.planning.choice.candidate import Candidate, rate_at
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.placing.budgets import UNLIMITED, Limits
+from plimsoll.planning.plan import Plan, PlanSet
 
 PER_SLOT: Final = 3
 """Candidates of one slot that enter the search: cheapest replica, cheapest work, largest replica."""
@@ -108,6 +109,35 @@ def more_of(demand: Demand, least: int, most: int | None) -> Demand:
         return replace(demand, least=max(demand.least, least))
     count = max(demand.least, least)
     return replace(demand, amount=float(count), least=count, most=count)
+
+
+def wanted_of(pinned: Plan, demand: Demand, intent: Intent, wished: int | None = None) -> int:
+    """Replicas that the pinned sets need for today's demand, further ones as the first set's."""
+    bounds = intent.bounds
+    if bounds.fixed is not None:
+        return bounds.fixed
+    if wished is not None:
+        return max(bounds.least, wished if bounds.most is None else min(wished, bounds.most))
+    left, wanted = demand.amount, 0
+    for chosen in pinned.sets:
+        count = min(chosen.replicas, _carrying(chosen, demand, left))
+        wanted += count
+        left -= count * _carried(chosen, demand)
+    wanted = max(demand.least, wanted + _carrying(pinned.sets[0], demand, left))
+    return wanted if demand.most is None else min(wanted, demand.most)
+
+
+def _carrying(chosen: PlanSet, demand: Demand, left: float) -> int:
+    return max(0, ceil(left / _carried(chosen, demand) - ROUNDING))
+
+
+def _carried(chosen: PlanSet, demand: Demand) -> float:
+    """What one replica of a set carries, in the demand's unit."""
+    if demand.unit == "concurrency":
+        return max(1.0, chosen.max_concurrency)
+    if demand.unit == "rate" and chosen.performance is not None:
+        return max(0.001, chosen.performance.requests_per_second)
+    return 1.0
 
 
 def capacity(candidate: Candidate, demand: Demand) -> float:
