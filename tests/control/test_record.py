@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from plimsoll.control.record import Record
-from plimsoll.control.retune import Phase, effect_of
+from plimsoll.control.retune import Phase, advance, effect_of
 from plimsoll.planning import codec
 from plimsoll.reconcile.kept import CONTROL_KEY, Kept
+from tests.control.retune.world import OLD, World
 
 IN_FLIGHT = """
 {"acts":[{"after":"6","at":900,"before":"3","message":"m","reason":"Load","what":"scale"}],"replicas":6,
@@ -32,3 +34,15 @@ def test_a_retune_that_the_release_before_began_goes_on_with_all_that_was_known(
     assert effect is not None
     assert effect.replicas == 6, "those that run with the change go on"
     assert codec.decode(Record, json.loads(codec.canonical(record))) == record
+
+
+def test_a_symptom_has_to_last_anew_after_a_time_that_nobody_watched() -> None:
+    world = World(old=replace(OLD, preempted=0.1))
+    world.run(60)
+    assert world.memory.since, "it was there when the operator ended"
+    since = Record(retune=world.memory).read(world.now + 7200).retune
+    again = advance(replace(world.scene(), now=world.now + 7200), since)
+    assert (again.memory.step, again.why_not) == (
+        None,
+        "10% of requests are preempted at 95% of the pool, for 0 of 300 s",
+    )

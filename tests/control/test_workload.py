@@ -7,7 +7,7 @@ import pytest
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.capacity import capacity_of
 from plimsoll.control.latencies import Latencies
-from plimsoll.control.signals import Signals
+from plimsoll.control.signals import LATENCY_S, Signals
 from plimsoll.control.workload import Lengths, Observed, better_declaration, observe, status_of
 from plimsoll.planning import codec
 from tests.control.situations import NOW, saying, spread
@@ -44,6 +44,31 @@ def test_the_first_look_is_taken_as_it_is_and_later_ones_move_it_slowly():
     assert moved.prompt is not None
     assert 1000 < moved.prompt.p99 < 1020
     assert codec.decode(Observed, codec.encode(moved)) == moved
+
+
+@pytest.mark.parametrize(
+    ("times", "watched"),
+    [
+        ([0, 60, 120], 120),
+        ([0, 60, 60, 120], 120),
+        ([0, 60, 60 + 82800, 120 + 82800], 120 + LATENCY_S),  # nobody was there for most of a day
+        ([0, 60, 60 - 7200, 120 - 7200], 120),  # the clock was put back
+    ],
+)
+def test_the_time_that_traffic_was_watched_is_that_of_the_looks_alone(times, watched):
+    seen = Observed()
+    for at in times:
+        seen = observe(seen, said(), NOW + at)
+        seen = codec.decode(Observed, codec.encode(seen))
+    assert seen.watched_s == watched
+    assert seen.since == seen.at - watched
+
+
+def test_the_begin_of_the_observation_stands_still_while_somebody_watches():
+    seen = observe(Observed(), said(), NOW + 0.1)
+    for tick in range(1, 2000):
+        seen = observe(seen, said(), NOW + 0.1 + 15.3 * tick)
+        assert seen.since == NOW + 0.1
 
 
 def test_a_peak_is_remembered_for_days():

@@ -45,7 +45,9 @@ class Preempting(Scene):
                 for one in looked.samples
             ),
             histograms={
-                ("team-a", each.pods[0].name.rpartition("-")[0]): LENGTHS for each in self.serving().sets
+                ("team-a", each.pods[0].name.rpartition("-")[0]): LENGTHS
+                for each in self.serving().sets
+                if each.pods
             },
         )
 

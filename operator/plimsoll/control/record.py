@@ -63,7 +63,9 @@ class Record:
             for name, role in self.memory.roles.items()
         }
         busy_at = None if self.busy_at is None else max(self.busy_at, now)
-        return replace(self, memory=replace(self.memory, roles=roles), busy_at=busy_at)
+        # A symptom that was there then may have gone meanwhile, and what is seen now be another one's first moment.
+        retune = replace(self.retune, since={})
+        return replace(self, memory=replace(self.memory, roles=roles), retune=retune, busy_at=busy_at)
 
     def with_act(self, act: Act) -> Record:
         return replace(self, acts=(act, *self.acts)[:ACTS_KEPT])

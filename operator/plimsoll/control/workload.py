@@ -54,8 +54,9 @@ class Lengths:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     since: float | None = None
-    """Begin of the observation; None: nothing was seen yet."""
+    """Begin of the observation, moved on by each time that nobody watched; None: nothing was seen yet."""
     at: float | None = None
+    """Of the last look."""
     prompt: Lengths | None = None
     output: Lengths | None = None
     requests: float = 0.0
@@ -67,12 +68,18 @@ class Observed:
     burstiness: float = 1.0
     """Variance of arrivals over that of independent ones."""
 
+    @property
+    def watched_s(self) -> float:
+        return 0.0 if self.since is None or self.at is None else self.at - self.since
+
 
 def observe(before: Observed, signals: Signals, now: float, *, burstiness: float = 1.0) -> Observed:
     """With what the replicas say now."""
-    if before.at is not None and now <= before.at:
+    if now == before.at:
         return before
-    passed = 0.0 if before.at is None else min(now - before.at, LATENCY_S)
+    went = 0.0 if before.at is None else now - before.at
+    # What was longer ago than latencies look back nobody saw, and a clock that is put back makes nothing unseen.
+    passed = min(max(0.0, went), LATENCY_S)
     rate, inflight = signals.arrivals_per_s, signals.inflight
     kept = before.requests * math.exp(-passed / LENGTHS_S)
     fresh = (signals.rate("finished") or 0.0) * passed
@@ -80,7 +87,7 @@ def observe(before: Observed, signals: Signals, now: float, *, burstiness: float
     prompt, output = signals.latencies.prompt, signals.latencies.output
     share = signals.prefix_share
     return Observed(
-        since=before.since if before.since is not None else now,
+        since=now if before.since is None else before.since + (went - passed),
         at=now,
         prompt=_lengths(before.prompt, prompt, weight),
         output=_lengths(before.output, output, weight),
@@ -109,7 +116,7 @@ def better_declaration(
     observed: Observed, declared: Workload, pinned: Plan, replan: Callable[[Workload], Plan | None]
 ) -> Told | None:
     """What to declare, where that would give another plan; `replan` plans anew with another workload, or cannot."""
-    watched = _watched_s(observed)
+    watched = observed.watched_s
     if watched < WATCHED_S or observed.requests < REQUESTS_LEAST:
         return None
     proposed, changes = _proposed(observed, declared)
@@ -125,10 +132,6 @@ def better_declaration(
     sets = " + ".join(f"{each.replicas} x {each.layout} on {each.hardware}" for each in fresh.sets)
     message = f"the traffic is not the declared one; with {', '.join(changes)} in spec.workload the plan would be {sets}"
     return Told(type=names.BETTER_PLAN, status="True", reason="WorkloadDiffers", message=message)
-
-
-def _watched_s(observed: Observed) -> float:
-    return 0.0 if observed.since is None or observed.at is None else observed.at - observed.since
 
 
 def _memory(plan: Plan) -> int:

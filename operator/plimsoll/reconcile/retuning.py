@@ -34,8 +34,9 @@ def retuning_gpus(cases: Mapping[str, Case]) -> dict[str, float]:
 def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: dict[str, float]) -> Judged:
     """`retuning` are GPUs in retunes by deployment, and learns of one that begins."""
     record = so_far.record
-    burstiness = record.memory.of(ROLE).load.burstiness
-    record = replace(record, observed=observe(record.observed, signals, tick.now, burstiness=burstiness))
+    if gate_of(signals, tick.law).open:
+        burstiness = record.memory.of(ROLE).load.burstiness
+        record = replace(record, observed=observe(record.observed, signals, tick.now, burstiness=burstiness))
     if case.subject.paused:
         return replace(so_far, record=record)
     turned = advance(_scene(tick, case, so_far, signals, retuning), record.retune)

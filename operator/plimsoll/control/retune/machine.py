@@ -320,9 +320,13 @@ def _ended(
         paused_at=scene.now if pause and memory.paused_at is None else memory.paused_at,
         since={},
     )
-    word = "stays" if good else "stands again" if step.phase is Phase.ROLLING_BACK else "was never made"
-    value = step.after if good else step.before
-    message = f"{step.setting} {value} {word}: {why}"
+    if good:
+        became = f"{step.after} stays"
+    elif step.phase is Phase.ROLLING_BACK:
+        became = f"{step.before} stands again"
+    else:
+        became = f"{step.before} to {step.after} is given up"
+    message = f"{step.setting} {became}: {why}"
     return Turned(
         memory=after, events=(Event(reason=f"Retune{outcome.value}", message=message, warning=not good),)
     )
