@@ -35,7 +35,7 @@ def role_of(said):
 
 
 def loaded(memory: RoleMemory, said) -> Load:
-    return load_of(role_of(said), memory, now=NOW, credit_s=1000)
+    return load_of(role_of(said), memory, now=NOW, lead_s=1000, law=LAW)
 
 
 def minute(memory: RoleMemory, said) -> Learnt:
@@ -144,7 +144,7 @@ def of_full_steps(said, full_s=FULL_STEP_S, prompt=5000, output=300):
     memory = replace(settled(concurrency=40.0, steps=StepMemory(points=points)), changed=NOW - 10_000)
     capacity = replace(STEPPING, input_tokens=prompt, output_tokens=output)
     role = situation(said, serving(said.live, capacity=capacity)).roles[0]
-    return role, memory, load_of(role, memory, now=NOW, credit_s=1000, slo=SLO)
+    return role, memory, load_of(role, memory, now=NOW, lead_s=1000, law=LAW, slo=SLO)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_a_latency_waits_for_the_replicas_that_the_last_step_up_asked_for(starti
     memory = replace(
         settled(), since=NOW - 400, owing_since=NOW - 600, up_at=None if up is None else NOW - up
     )
-    load = load_of(role, memory, now=NOW, credit_s=1000)
+    load = load_of(role, memory, now=NOW, lead_s=1000, law=LAW)
     assert asked(role, memory, load, slo=SLO, now=NOW, law=LAW).need.latency == more
 
 

@@ -16,6 +16,7 @@ from plimsoll.control.latencies import Spread
 from plimsoll.control.memory import Learnt, LoadMemory, Memory
 from plimsoll.control.prompts import StepMemory
 from plimsoll.control.samples import Window
+from plimsoll.control.scaling import LAW
 from plimsoll.control.signals import Signals, signals_of
 from plimsoll.control.situation import Slo
 from plimsoll.facts.histograms import Histogram
@@ -67,7 +68,7 @@ def test_an_engine_without_a_budget_of_tokens_is_not_judged_by_it():
     assert prompts.most_tokens(StepMemory(points=seen(100, 400)), CAPACITY) is None
     said = signals(2)
     role = situation(said, serving()).roles[0]
-    holds = load_of(role, known().roles["serve"], now=NOW, credit_s=100, slo=SLO).holds
+    holds = load_of(role, known().roles["serve"], now=NOW, lead_s=100, law=LAW, slo=SLO).holds
     assert (holds.prompt, holds.most) == (None, None)
 
 
@@ -76,7 +77,8 @@ def test_longer_prompts_than_planned_leave_room_for_fewer_requests():
     lengths = replace(role.signals.latencies, prompt=spread(8000), output=spread(600))
     longer = replace(role, signals=replace(role.signals, latencies=lengths))
     few, many = (
-        load_of(one, known().roles["serve"], now=NOW, credit_s=100, slo=SLO).holds for one in (longer, role)
+        load_of(one, known().roles["serve"], now=NOW, lead_s=100, law=LAW, slo=SLO).holds
+        for one in (longer, role)
     )
     assert few.most == pytest.approx(PLANS / 4300)
     assert many.most == pytest.approx(PLANS / 1300)
@@ -87,7 +89,7 @@ def test_longer_prompts_than_planned_leave_room_for_fewer_requests():
 
 def test_no_first_token_is_promised_and_none_is_held():
     role = situation(signals(2), serving(capacity=PLANNED)).roles[0]
-    assert load_of(role, known().roles["serve"], now=NOW, credit_s=100, slo=Slo()).holds.prompt is None
+    assert load_of(role, known().roles["serve"], now=NOW, lead_s=100, law=LAW, slo=Slo()).holds.prompt is None
 
 
 @given(
@@ -174,7 +176,7 @@ def test_more_than_was_foreseen_finds_first_tokens_in_time():
         ticks(asked, 2, memory=known(load=LoadMemory(surprise=factor))) for factor in (1.0, 2.0)
     )
     memory = erratic.memory.of("serve")
-    holds = load_of(asked.roles[0], memory, now=NOW, credit_s=100, slo=promised).holds
+    holds = load_of(asked.roles[0], memory, now=NOW, lead_s=100, law=LAW, slo=promised).holds
     assert holds.prompt is not None
     assert erratic.roles[0].need.forecast == pytest.approx(2.0 * 4.0 / holds.prompt)
     assert steady.roles[0].need.forecast == pytest.approx(4.0 / holds.prompt)

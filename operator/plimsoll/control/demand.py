@@ -14,6 +14,7 @@ from typing import Final
 from plimsoll.control import prompts
 from plimsoll.control.curve import Curve, curve_of, planned_point, work_of
 from plimsoll.control.forecast import arrivals
+from plimsoll.control.law import Law
 from plimsoll.control.memory import Learnt, LoadMemory, RoleMemory
 from plimsoll.control.signals import RECENT_S, Signals
 from plimsoll.control.situation import NO_LIMITS, Capacity, ReplicaState, Role, ServingSet, Slo
@@ -196,12 +197,15 @@ class Load:
     """Ready replicas that do not say how many requests they have."""
 
 
-def load_of(role: Role, memory: RoleMemory, *, now: float, credit_s: float, slo: Slo = NO_LIMITS) -> Load:
-    weight = weights(role.sets)
+def load_of(
+    role: Role, memory: RoleMemory, *, now: float, lead_s: float, law: Law, slo: Slo = NO_LIMITS
+) -> Load:
+    weight, demand = weights(role.sets), demand_of(role.signals, memory.load)
+    starts = law.credit_owing if demand.owing else law.credit_starts
     return Load(
-        demand=demand_of(role.signals, memory.load),
+        demand=demand,
         holds=carried(role, memory.learnt.get(role.sets[0].name, Learnt()), weight, slo),
-        supply=supply_of(role, weight, now, credit_s),
+        supply=supply_of(role, weight, now, starts * lead_s),
         weight=weight,
         missing=role.signals.silent,
     )

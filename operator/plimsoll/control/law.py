@@ -66,6 +66,8 @@ class Law:
     start_most_s: float = 1800.0
     credit_starts: float = 2.0
     """Start-up times, of which nine in ten are shorter, for which a starting replica counts as good as ready."""
+    credit_owing: float = 1.0
+    """The same while requests queue: one that is late already may be the one of many that takes twenty minutes."""
     unplaced_s: float = 120.0
     """A replica that no node takes for so long shows that there is no room for more."""
     withdraw_s: float = 600.0

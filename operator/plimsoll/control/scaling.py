@@ -72,8 +72,8 @@ def _decide(turn: Turn, before: RoleMemory) -> Answer:
 def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     role, situation, law, now = turn.role, turn.situation, turn.law, turn.now
     memory = _watched(turn, memory)
-    credit = law.credit_starts * learning.lead_s(memory, role, law)
-    load = load_of(role, memory, now=now, credit_s=credit, slo=situation.slo)
+    lead = learning.lead_s(memory, role, law)
+    load = load_of(role, memory, now=now, lead_s=lead, law=law, slo=situation.slo)
     if load.demand.owing:
         memory = replace(memory, changed=now, owing_since=memory.owing_since or now)
     elif memory.owing_since is not None:

@@ -1,0 +1,60 @@
+"""What counts as being there: replicas that start are counted on, and for how long."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.control.decision import Action
+from plimsoll.control.demand import load_of
+from plimsoll.control.memory import RoleMemory
+from plimsoll.control.scaling import LAW
+from plimsoll.control.situation import ReplicaState, Role
+from tests.control.situations import NOW, WIDE, after, replicas, serving, signals, situation
+
+LEAD = 180.0
+
+
+def two_and_one_more(age: float, state: ReplicaState = ReplicaState.STARTING, waiting: float = 0) -> Role:
+    """Two that serve, and one that was asked for so many seconds ago: as `replicas` has it, 100 before it came into its state."""
+    one = replicas(1, state, age=age - 100, first=9)
+    each = replace(serving(), replicas=(*replicas(2), *one), wanted=3)
+    return Role(sets=(each,), signals=signals(2, inflight=45, waiting=waiting, rate=4.5), bounds=WIDE)
+
+
+@pytest.mark.parametrize(
+    ("age", "state", "waiting", "counted"),
+    [
+        (LEAD - 15, ReplicaState.STARTING, 0, 3),
+        (LEAD + 15, ReplicaState.STARTING, 0, 3),
+        (2 * LEAD + 15, ReplicaState.STARTING, 0, 2),
+        (LEAD - 15, ReplicaState.STARTING, 40, 3),
+        (LEAD + 15, ReplicaState.STARTING, 40, 2),
+        (LEAD + 15, ReplicaState.NODE_COMING, 40, 3),
+        (LEAD - 15, ReplicaState.FAILED, 0, 2),
+    ],
+    ids=[
+        "one that starts as long as most do",
+        "one that is late, while nobody waits",
+        "no longer one that takes twice as long",
+        "one that starts as long as most do, beside a queue",
+        "no longer one that is late, beside a queue",
+        "one whose node is still being made",
+        "never one that has failed",
+    ],
+)
+def test_counted_on_is(age: float, state: ReplicaState, waiting: float, counted: int) -> None:
+    role = two_and_one_more(age, state, waiting)
+    load = load_of(role, RoleMemory(), now=NOW, lead_s=LEAD, law=LAW)
+    assert (load.supply.ready, load.supply.counted) == (2, counted)
+
+
+@pytest.mark.parametrize(("late", "action"), [(False, Action.HOLD), (True, Action.UP)])
+def test_while_requests_wait_another_is_asked_for_in_place_of_one_that_starts_late(
+    late: bool, action: Action
+) -> None:
+    role = two_and_one_more(LEAD + 60 if late else LEAD - 60, waiting=40)
+    same = replace(situation(role.signals), roles=(role,))
+    decision = after(same, same)
+    assert decision.roles[0].action is action, decision.roles[0].message
