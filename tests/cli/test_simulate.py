@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from plimsoll import names
+from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.policies.registry import KINDS
 from tests.cli.running import Ran, plimsoll
@@ -67,7 +68,9 @@ def test_text_says_what_was_replayed_what_came_of_it_and_what_it_rests_on(llm: s
         "plimsoll",
         "static_peak",
         "SLO %",
-        "MINUTES BELOW 99%",
+        "MINUTES <99%",
+        "plimsoll keeps slo for",
+        "ready after 130 s",
     ):
         assert words in ran.out
     assert "left out" in ran.out
@@ -166,6 +169,8 @@ def test_a_plan_that_does_not_fit_is_told_with_its_reason(requests: str, tmp_pat
         (("--trace", "none.csv"), "none.csv: cannot be read"),
         (("--from-day", "3"), "the trace ends after"),
         (("--scale", "0.000001"), "nothing arrives"),
+        (("--scale", "nan"), "not a number"),
+        (("--days", "inf"), "--days"),
         (("--html", "/none/out.html"), "cannot be written"),
         (("--policy", "magic"), "magic"),
     ],
@@ -174,6 +179,76 @@ def test_what_is_wrong_is_told(llm: str, requests: str, arguments: tuple[str, ..
     ran = simulated(llm, requests, *arguments)
     assert ran.code == 3
     assert said in ran.err
+
+
+def test_a_rate_that_no_machine_holds_is_refused_before_it_is_drawn(llm: str, tmp_path: Path):
+    file = tmp_path / "rates.csv"
+    file.write_text("t_s,rate_rps\n0,900000\n600,900000\n")
+    ran = simulated(llm, str(file))
+    assert ran.code == 3
+    assert "some 1,080,000,000 requests would be replayed, at most 200,000,000 are" in ran.err
+    part = simulated(llm, str(file), "--scale", "0.00001", "--routing", "service", "--policy", "static_peak")
+    assert part.code == 0
+
+
+def test_a_log_that_is_not_in_order_is_replayed_in_order_and_that_is_said(llm: str, tmp_path: Path):
+    file = tmp_path / "log.csv"
+    file.write_text(
+        "startTime,prompt_tokens,completion_tokens\n2026-11-23T10:00:09Z,5,5\n2026-11-23T10:00:00Z,5,5\n"
+    )
+    ran = simulated(llm, str(file), "--routing", "service", "--policy", "static_peak")
+    assert ran.code == 0
+    assert "1 lines stood after a later one" in ran.err
+    assert "2 requests in 18 seconds" in ran.out
+
+
+def test_what_to_declare_for_this_traffic_is_said_where_it_would_give_another_plan(tmp_path: Path):
+    """What the operator would say after a day of it, before it is deployed."""
+    file, requests = tmp_path / "llm.yaml", tmp_path / "requests.csv"
+    rows = "".join(f"{place * 0.5:.1f},{3000 + place % 500},{20 + place % 10}\n" for place in range(1200))
+    requests.write_text("arrival_s,input_tokens,output_tokens\n" + rows)
+    cheap = ("--routing", "service", "--policy", "static_peak")
+
+    def said(inputs: dict[str, int], outputs: dict[str, int]) -> str:
+        declared = {
+            "inputTokens": inputs,
+            "outputTokens": outputs,
+            "contextTokens": 8192,
+            "requestsPerSecond": "2",
+        }
+        file.write_text(resource("chat", **{**SPEC, "workload": declared}))
+        return " ".join(simulated(str(file), str(requests), *cheap).out.split())
+
+    wrong = said({"p50": 100, "p95": 200}, {"p50": 500, "p95": 900})
+    assert "the traffic is not the declared one; with inputTokens p50 3200, p95 3500" in wrong
+    assert "in spec.workload the plan would be" in wrong
+    assert "not the declared one" not in said({"p50": 3200, "p95": 3500}, {"p50": 25, "p95": 29})
+
+
+def test_a_simulation_that_is_stopped_tells_what_was_done_by_then(
+    llm: str, requests: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    best, page = Comparison.best, tmp_path / "out.html"
+
+    def until(name: str) -> None:
+        def stopped(self: Comparison, asked: str) -> Result:
+            if asked == name:
+                raise KeyboardInterrupt
+            return best(self, asked)
+
+        monkeypatch.setattr(Comparison, "best", stopped)
+
+    until("static_peak")
+    ran = simulated(llm, requests, "--html", str(page))
+    assert ran.code == 130
+    missing = "static_peak behind service, plimsoll behind inferencepool, static_peak behind inferencepool"
+    assert f"stopped before its end; missing: {missing}" in " ".join(ran.out.split())
+    assert "stopped before its end" in page.read_text()
+    until("plimsoll")
+    page.write_text("an older one")
+    nothing = simulated(llm, requests, "--html", str(page))
+    assert (nothing.code, nothing.out) == (130, "")
+    assert page.read_text() == "an older one"
 
 
 def test_one_resource_at_a_time(llm: str, requests: str, tmp_path: Path):

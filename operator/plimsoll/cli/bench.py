@@ -11,14 +11,13 @@ from plimsoll.cli import bench_options as options
 from plimsoll.cli import drawing
 from plimsoll.cli.bench_report import bench_report
 from plimsoll.cli.bench_run import Progress, connections, new_salt, run_load
-from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput
+from plimsoll.cli.errors import DOES_NOT_FIT, FITS, INTERRUPTED, BadInput
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.load.bench import bench
 from plimsoll.load.drive import Limits
 from plimsoll.load.result import Result, data_of
 from plimsoll.load.workload import ClosedLoop, OpenLoop, Pattern, Replay, Workload
 
-INTERRUPTED = 130
 DURATION_S = 60.0
 
 

@@ -12,6 +12,8 @@ from plimsoll.api.problems import Problem
 FITS = 0
 DOES_NOT_FIT = 2
 BAD_INPUT = 3
+INTERRUPTED = 130
+"""What shells expect of a command that ended by Ctrl-C."""
 
 
 def printable(text: str) -> str:

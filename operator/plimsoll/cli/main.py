@@ -15,7 +15,7 @@ from typing import Final
 import click
 
 import plimsoll
-from plimsoll.cli.errors import BAD_INPUT, FITS
+from plimsoll.cli.errors import BAD_INPUT, FITS, INTERRUPTED
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     # name: (module, its one line in the list of commands)
@@ -41,10 +41,6 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "models": ("catalogue", "List the models that are known without a network."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
-
-
-INTERRUPTED: Final = 130
-"""What shells expect of a command that ended by Ctrl-C."""
 
 
 class Commands(click.Group):

@@ -10,7 +10,7 @@ import click
 from plimsoll.cli import bench_options as options
 from plimsoll.cli import drawing, inputs, ramp_plan
 from plimsoll.cli.bench_run import Progress, connections, new_salt, run_load
-from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput, note
+from plimsoll.cli.errors import DOES_NOT_FIT, FITS, INTERRUPTED, BadInput, note
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.ramp_page import ramp_page
@@ -22,8 +22,6 @@ from plimsoll.load.conclusions import Ramp
 from plimsoll.load.ramp import RampPlan, ramp
 from plimsoll.load.result import data_of
 from plimsoll.load.workload import ClosedLoop, Workload
-
-INTERRUPTED = 130
 
 
 @click.command("ramp", cls=options.LoadCommand)

@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import dataclass, replace
+from math import isnan
 from pathlib import Path
-from types import TracebackType
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.cli import asking, drawing, inputs
-from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput, note
+from plimsoll.cli.errors import DOES_NOT_FIT, FITS, INTERRUPTED, BadInput, note
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
+from plimsoll.cli.simulate_bar import Bar
 from plimsoll.cli.simulate_page import simulation_page
 from plimsoll.cli.simulate_report import simulation_report
 from plimsoll.planning.ask.reading import read
 from plimsoll.planning.placing.budgets import limits_of
-from plimsoll.planning.plan import Severity
+from plimsoll.planning.plan import Plan, Severity
+from plimsoll.simulate.advice import better_plan
 from plimsoll.simulate.arrivals import Arrivals, draw_arrivals
-from plimsoll.simulate.compare import Comparison
+from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.policies.registry import KINDS, Stage
 from plimsoll.simulate.report import Report, data_of
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.scenario import CannotSimulate, Scenario, scenario_of
-from plimsoll.simulate.traces import BadTrace, RequestTrace, Trace, load_trace
+from plimsoll.simulate.traces import (
+    DAY_S,
+    MOST_DAYS,
+    MOST_REQUESTS,
+    BadTrace,
+    RequestTrace,
+    Trace,
+    expected,
+    load,
+)
 from plimsoll.status.findings import sentence
 
 USUAL = ("plimsoll", "static_peak")
-DAY_S = 86400.0
+
+
+class Amount(click.FloatRange):
+    """A number: what is none, as `nan`, is above and below nothing, and would pass."""
+
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found: float = super().convert(value, param, ctx)
+        if isnan(found):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return found
 
 
 @click.command("simulate", cls=inputs.OfFiles)
@@ -40,7 +60,8 @@ DAY_S = 86400.0
     required=True,
     type=click.Path(),
     metavar="FILE",
-    help="Requests (arrival_s,input_tokens,output_tokens[,prefix_block_ids]) or rates (t_s,rate_rps,cv); CSV or .csv.gz.",
+    help="Requests (arrival_s,input_tokens,output_tokens[,prefix_block_ids], or as gateways and published traces name them) "
+    "or rates (t_s,rate_rps[,cv]); CSV or JSON lines, gzipped or not. Dates and Unix times will do.",
 )
 @fleet_options
 @inputs.config_option
@@ -59,11 +80,14 @@ DAY_S = 86400.0
     help="A Service, where connections stay with their replica, or an InferencePool.",
 )
 @click.option(
-    "--days", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Only so many days of it."
+    "--days",
+    type=Amount(min=0, max=MOST_DAYS, min_open=True),
+    metavar="N",
+    help="Only so many days of it; 0.25 are six hours.",
 )
 @click.option(
     "--from-day",
-    type=click.FloatRange(min=0),
+    type=Amount(min=0, max=MOST_DAYS),
     default=0.0,
     show_default=True,
     metavar="N",
@@ -71,11 +95,11 @@ DAY_S = 86400.0
 )
 @click.option(
     "--scale",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Amount(min=0, max=10_000, min_open=True),
     default=1.0,
     show_default=True,
     metavar="FACTOR",
-    help="More or less of the traffic.",
+    help="More or less of the traffic: 2 is twice as much.",
 )
 @click.option(
     "--seed",
@@ -86,7 +110,7 @@ DAY_S = 86400.0
 )
 @click.option(
     "--crashes",
-    type=click.FloatRange(min=0),
+    type=Amount(min=0, max=1_000),
     default=0.0,
     show_default=True,
     metavar="N",
@@ -122,8 +146,8 @@ def simulate_command(
 
     The plan is made as `plimsoll plan` makes it; then its engines, router, metrics and start-ups are simulated, and the
     same code as the operator's decides the replicas. Others can be compared: Kubernetes' autoscaler, KEDA, Knative's rule,
-    two of WVA, a Dynamo-like planner, the plain law that ours grew from (reference), constant numbers, and an oracle. Exit
-    code: 0 done, 2 the plan does not fit, 3 the input is wrong.
+    two of WVA, a Dynamo-like planner, the plain law that ours grew from (reference), constant numbers, and an oracle. Ctrl-C
+    ends it with what is done by then. Exit code: 0 done, 2 the plan does not fit, 3 the input is wrong, 130 stopped.
 
     \b
     Examples:
@@ -132,21 +156,16 @@ def simulate_command(
       plimsoll simulate -f llm.yaml --fleet 16xH100 --trace traffic.csv --policy all -o json
     """
     trace = _trace(trace_file)
-    scenario = _scenario(files, fleet, config_file, online=online)
+    asked = _asked(files, fleet, config_file, online=online)
+    scenario = asked.scenario
+    if page is not None:
+        _check_writable(page)  # told before the minutes of a simulation, not after
     world = scenario.world(seed, crashes_per_replica_day=crashes)
     arrivals = _arrivals(trace, scenario, seed=seed, scale=scale, begin_s=from_day * DAY_S, days=days)
     names = list(KINDS) if "all" in policies else [name for name in KINDS if name in (policies or USUAL)]
     routings = list(Routing) if routing == "both" else [Routing(routing)]
     stage = Stage(scenario=scenario, world=world, arrivals=arrivals)
-    results = {}
-    with Bar(arrivals.span_s) as bar:
-        for way in routings:
-            comparison = Comparison(stage, routing=way, progress=bar)
-            listed = []
-            for name in names:
-                bar.begin(f"{name} behind {way}")
-                listed.append(comparison.best(name))
-            results[way] = tuple(listed)
+    results, cut = _results(stage, routings, names)
     report = Report(
         scenario=scenario,
         world=world,
@@ -154,6 +173,9 @@ def simulate_command(
         scale=scale,
         lengths_from_trace=isinstance(trace, RequestTrace),
         results=results,
+        currency=asked.question.snapshot.config.prices.currency or "",
+        better=asked.better(arrivals) if isinstance(trace, RequestTrace) else None,
+        cut=cut,
     )
     if page is not None:
         _write(page, simulation_page(report))
@@ -161,19 +183,61 @@ def simulate_command(
         print_data(data_of(report), output)
     else:
         drawing.show(simulation_report(report))
-    raise SystemExit(FITS)
+    raise SystemExit(FITS if cut is None else INTERRUPTED)
+
+
+def _results(
+    stage: Stage, routings: list[Routing], names: list[str]
+) -> tuple[dict[Routing, tuple[Result, ...]], str | None]:
+    """What each policy came to behind each router; where somebody stops it, what was done by then, and a sentence on the rest."""
+    results: dict[Routing, tuple[Result, ...]] = {}
+    wanted = [(way, name) for way in routings for name in names]
+    with Bar(stage.arrivals.span_s) as bar:
+        comparisons = {way: Comparison(stage, routing=way, progress=bar) for way in routings}
+        for place, (way, name) in enumerate(wanted):
+            bar.begin(f"{name} behind {way} ({place + 1} of {len(wanted)})")
+            try:
+                done = comparisons[way].best(name)
+            except KeyboardInterrupt:
+                if not place:
+                    raise
+                missing = ", ".join(f"{name} behind {way}" for way, name in wanted[place:])
+                return results, f"stopped before its end; missing: {missing}"
+            results[way] = (*results.get(way, ()), done)
+    return results, None
 
 
 def _trace(name: str) -> Trace:
     try:
-        return load_trace(Path(name))
+        loaded = load(Path(name))
     except BadTrace as error:
         raise BadInput(f"--trace: {error}") from None
+    if loaded.moved:
+        note([f"{name}: {loaded.moved:,} lines stood after a later one; they are replayed in order of time"])
+    return loaded.trace
 
 
-def _scenario(
-    files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, *, online: bool
-) -> Scenario:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The one resource that is simulated, and the plan that it gets."""
+
+    question: asking.Question
+    deployment: LLMDeployment
+    declared: Workload
+    """With what presets and defaults say."""
+    plan: Plan
+    scenario: Scenario
+
+    def better(self, arrivals: Arrivals) -> str | None:
+        def replan(workload: Workload) -> Plan:
+            spec = self.deployment.spec.model_copy(update={"workload": workload})
+            deployment = self.deployment.model_copy(update={"spec": spec})
+            return asking.answer(replace(self.question, deployments=(deployment,))).plans[0]
+
+        return better_plan(arrivals, self.declared, self.plan, replan)
+
+
+def _asked(files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, *, online: bool) -> Asked:
     question = asking.ask(files, fleet, config_file, online=online)
     if len(question.deployments) != 1:
         raise BadInput(
@@ -187,11 +251,13 @@ def _scenario(
         deployment, inventory, asking.facts_of(deployment, question), snapshot.learned, snapshot.config
     )
     try:
-        return scenario_of(plan, reading, limits_of(deployment.namespace, snapshot.config))
+        scenario = scenario_of(plan, reading, limits_of(deployment.namespace, snapshot.config))
     except CannotSimulate as error:
         note([sentence(finding) for finding in plan.findings if finding.severity is Severity.ERROR])
         click.echo(f"{click.style('error:', bold=True)} {error}", err=True)
         raise SystemExit(asking.exit_code([plan]) or DOES_NOT_FIT) from None
+    declared = deployment.spec.workload if reading.task is None else reading.task.intent.spec.workload
+    return Asked(question=question, deployment=deployment, declared=declared, plan=plan, scenario=scenario)
 
 
 def _arrivals(
@@ -202,10 +268,26 @@ def _arrivals(
             f"--from-day {begin_s / DAY_S:g}: the trace ends after {trace.span_s / DAY_S:.2f} days"
         )
     span = None if days is None else days * DAY_S
+    end_s = trace.span_s if span is None else min(trace.span_s, begin_s + span)
+    about = expected(trace, begin_s, end_s, scale)
+    if about > MOST_REQUESTS:
+        raise BadInput(
+            f"--trace: some {about:,.0f} requests would be replayed, at most {MOST_REQUESTS:,} are; take a part with --days, or less "
+            "with --scale"
+        )
     arrivals = draw_arrivals(trace, scenario.lengths, seed=seed, scale=scale, begin_s=begin_s, span_s=span)
     if not len(arrivals):
         raise BadInput(f"--scale {scale:g}: nothing arrives in the part that is replayed; take more of it")
     return arrivals
+
+
+def _check_writable(name: str) -> None:
+    """An older page of that name stays until there is a new one."""
+    try:
+        with Path(name).open("ab"):
+            pass
+    except OSError as error:
+        raise BadInput(f"--html {name}: cannot be written: {error.strerror}") from None
 
 
 def _write(name: str, text: str) -> None:
@@ -214,36 +296,3 @@ def _write(name: str, text: str) -> None:
     except OSError as error:
         raise BadInput(f"--html {name}: cannot be written: {error.strerror}") from None
     note([f"wrote {name}"])
-
-
-class Bar:
-    """Virtual time as it passes, one bar a run; silent where stderr is no terminal."""
-
-    def __init__(self, span_s: float) -> None:
-        self._span = span_s
-        console = Console(stderr=True, highlight=False, emoji=False, markup=False)
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:.0f}%"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not sys.stderr.isatty(),
-        )
-        self._task: TaskID = self._progress.add_task("", total=span_s)
-
-    def __enter__(self) -> Bar:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
-
-    def begin(self, name: str) -> None:
-        self._progress.reset(self._task, description=name)
-
-    def __call__(self, now: float) -> None:
-        self._progress.update(self._task, completed=min(now, self._span))

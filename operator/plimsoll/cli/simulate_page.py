@@ -50,9 +50,10 @@ def simulation_page(report: Report) -> str:
         f"<h2>{escape(ROUTERS[routing])}</h2>{table(HEADS, [row(one) for one in results])}"
         for routing, results in report.results.items()
     )
+    so = "".join(f"<p><strong>{escape(text)}</strong></p>" for text in report.conclusions)
     notes = "".join(f"<p>{escape(text)}</p>" for text in report.notes)
     stories = "".join(_story(report, one) for one in report.results[report.headline])
-    return page(title, f"\n<dl>{said}</dl>\n{tables}\n{notes}\n{stories}", _STYLE)
+    return page(title, f"\n<dl>{said}</dl>\n{so}\n{tables}\n{notes}\n{stories}", _STYLE)
 
 
 def _story(report: Report, one: Result) -> str:

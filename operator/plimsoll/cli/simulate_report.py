@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 from typing import Final
 
 from rich.console import RenderableType
@@ -14,11 +15,12 @@ from plimsoll.simulate.compare import Result
 from plimsoll.simulate.report import Report
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.tally import Action
+from plimsoll.simulate.world import START_P90_S, STARTS_S
 
 HEADS: Final = (
     "POLICY",
     "SLO %",
-    "MINUTES BELOW 99%",
+    "MINUTES <99%",
     "GPU-HOURS",
     "REPLICAS",
     "TTFT P50, P99 MS",
@@ -33,6 +35,8 @@ ROUTERS: Final = {
     Routing.POOL: "behind an InferencePool: each request to the least loaded replica",
 }
 FEW: Final = 12
+BUSY_S: Final = 600.0
+START_P50_S: Final = median(STARTS_S)
 
 
 def simulation_report(report: Report) -> Iterator[RenderableType]:
@@ -42,6 +46,9 @@ def simulation_report(report: Report) -> Iterator[RenderableType]:
         yield ""
         yield Text(ROUTERS[routing], style="bold")
         yield drawing.table(HEADS, (row(one) for one in results))
+    if report.conclusions:
+        yield ""
+        yield drawing.facts((("so", text) for text in report.conclusions), width=4)
     for one in report.results[report.headline]:
         if one.outcome.actions:
             yield ""
@@ -57,9 +64,12 @@ def about(report: Report) -> Iterator[tuple[str, str]]:
         f"{scenario.model}, {scenario.layout} on {scenario.gpu}, {scenario.least} to {scenario.most} replicas",
     )
     scaled = "" if report.scale == 1 else f", {report.scale:g} times the file's"
+    busiest = (
+        f", {per_second(arrivals.busiest())} in the busiest ten minutes" if arrivals.span_s > BUSY_S else ""
+    )
     traffic = (
-        f"{arrivals.trace}: {count(len(arrivals))} requests in {span(arrivals.span_s)}, {short(arrivals.mean_rate)}/s on "
-        f"average, {short(arrivals.busiest())}/s in the busiest ten minutes{scaled}"
+        f"{arrivals.trace}: {many(len(arrivals), 'request')} in {span(arrivals.span_s)}, {per_second(arrivals.mean_rate)} on "
+        f"average{busiest}{scaled}"
     )
     yield "traffic", traffic
     promised = []
@@ -70,6 +80,17 @@ def about(report: Report) -> Iterator[tuple[str, str]]:
     if promised:
         yield "promised", f"99 of 100 {' and '.join(promised)}"
     yield "planned", f"{short(scenario.requests_per_second)} requests/s a replica; seed {report.world.seed}"
+    hardware = report.world.hardware
+    nodes = f"; a node that is made for it takes {hardware.node_s:.0f} s more" if hardware.growing else ""
+    starts = (
+        f"a new replica is ready after {START_P50_S:.0f} s (median), {START_P90_S:.0f} s (one in ten takes longer), "
+        f"{max(STARTS_S):,.0f} s at most, as published for a model of 32B{nodes}"
+    )
+    yield "starts", starts
+
+
+def per_second(rate: float) -> str:
+    return f"{short(rate)}/s" if rate >= 1 else f"{rate:.2g}/s"
 
 
 def row(one: Result) -> tuple[str, ...]:
@@ -78,7 +99,7 @@ def row(one: Result) -> tuple[str, ...]:
         one.policy,
         "-" if figures.slo_pct is None else f"{figures.slo_pct:.2f}",
         "-" if figures.slo_pct is None else f"{figures.minutes_over_slo:,}",
-        f"{figures.gpu_hours:,.1f}",
+        f"{figures.gpu_hours:,.1f}" if figures.gpu_hours >= 10 else f"{figures.gpu_hours:.2f}",
         f"{figures.replicas_mean:.1f} (up to {figures.replicas_most})",
         f"{_ms(figures.ttft_p50_ms)}, {_ms(figures.ttft_p99_ms)}",
         _ms(figures.itl_p99_ms),

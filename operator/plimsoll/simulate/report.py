@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.planning import codec
+from plimsoll.simulate.advice import conclusions
 from plimsoll.simulate.alone import beyond_reach
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Result
@@ -26,6 +27,23 @@ class Report:
     lengths_from_trace: bool
     results: dict[Routing, tuple[Result, ...]]
     """The first is the headline."""
+    currency: str = ""
+    better: str | None = None
+    """What the operator would say of a better plan, had it seen this traffic."""
+    cut: str | None = None
+    """What is missing, where somebody stopped it."""
+
+    @property
+    def conclusions(self) -> tuple[str, ...]:
+        """The answer, of the headline's router, and what may be done about it."""
+        said = conclusions(
+            self.scenario, self.results[self.headline], self.arrivals.span_s, currency=self.currency
+        )
+        return (
+            *(() if self.cut is None else (self.cut,)),
+            *said,
+            *(() if self.better is None else (self.better,)),
+        )
 
     @property
     def headline(self) -> Routing:
@@ -46,7 +64,8 @@ def _scenario_notes(report: Report) -> Sequence[str]:
         )
     if scenario.slo.ttft_p99_s is None and scenario.slo.itl_p99_s is None:
         notes.append(
-            "the resource declares no slo, so who was served well is not told, only who was answered"
+            "the resource declares no slo, so who was served well is not told, only who was answered; declare slo.ttftP99Ms and "
+            "slo.itlP99Ms"
         )
     if not scenario.bounded:
         notes.append(
@@ -60,7 +79,7 @@ def _scenario_notes(report: Report) -> Sequence[str]:
             f"{longest:,} prompts are longer than max_model_len {limits.max_model_len:,} and are refused, whatever the policy"
         )
     late, asked = beyond_reach(report.arrivals, report.world), len(report.arrivals)
-    if late:
+    if 1000 * late >= asked:
         cached = ", but for those whose beginning is cached" if report.arrivals.prefixes is not None else ""
         notes.append(
             f"{late:,} of {asked:,} prompts are so long that computing them alone takes more than slo.ttftP99Ms allows: no "
@@ -86,6 +105,7 @@ def data_of(report: Report) -> dict[str, Any]:
         "gpu": scenario.gpu,
         "layout": scenario.layout,
         "devicesPerReplica": scenario.devices,
+        "pricePerGpuHour": scenario.price_per_gpu_hour,
         "slo": {"ttftP99S": scenario.slo.ttft_p99_s, "itlP99S": scenario.slo.itl_p99_s},
         "trace": {
             "name": arrivals.trace,
@@ -103,6 +123,7 @@ def data_of(report: Report) -> dict[str, Any]:
             "hardware": codec.encode(world.hardware),
         },
         "headline": str(report.headline),
+        "conclusions": list(report.conclusions),
         "results": [
             {
                 "routing": str(routing),

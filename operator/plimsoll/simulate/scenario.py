@@ -54,6 +54,8 @@ class Scenario:
     hardware: Hardware
     up_window_s: float
     down_window_s: float | None
+    price_per_gpu_hour: float | None = None
+    """In the admin's currency; None where a price is unknown."""
     left_out: tuple[str, ...] = ()
     """What the resource asks for, or the fleet would do, that is not simulated: a sentence each."""
 
@@ -106,6 +108,7 @@ def scenario_of(plan: Plan, reading: Reading, limits: Budgeted = UNLIMITED) -> S
         hardware=hardware,
         up_window_s=float(intent.spec.scaling.up_window_seconds or UP_WINDOW_S),
         down_window_s=None if down is None else float(down),
+        price_per_gpu_hour=_price(chosen),
         left_out=tuple(_left_out(plan, reading, allowed)),
     )
 
@@ -122,6 +125,13 @@ def _left_out(plan: Plan, reading: Reading, allowed: int | None) -> Iterator[str
         )
     if reading.deployment.spec.tuning.mode in (None, "auto"):
         yield "the operator may retune what preempts (spec.tuning); here every setting stays as it is planned"
+
+
+def _price(chosen: PlanSet) -> float | None:
+    cost = chosen.cost
+    if cost.per_hour is None or not cost.gpu_hours_per_hour:
+        return None
+    return float(cost.per_hour) / cost.gpu_hours_per_hour
 
 
 def _seconds(milliseconds: int | None) -> float | None:

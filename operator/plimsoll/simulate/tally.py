@@ -136,7 +136,7 @@ class Tally:
     def look(self, estate: Estate, now: float) -> None:
         """At every scrape, with engines advanced to now."""
         present = len(estate.present)
-        self._replica_seconds += present * SCRAPE_S
+        self._replica_seconds += present * max(0.0, min(SCRAPE_S, self.span_s - now))
         self.replicas_most = max(self.replicas_most, present)
         if self.slo.itl_p99_s is not None:
             self._look_at_gaps(estate, now, self.slo.itl_p99_s)

@@ -1,0 +1,107 @@
+"""What a report tells its reader to do: the price beside a constant number, what held the law back, what to declare."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.simulate.advice import conclusions
+from plimsoll.simulate.compare import Result
+from plimsoll.simulate.policies.static import Static
+from plimsoll.simulate.run import Run
+from plimsoll.simulate.tally import Figures, Outcome, Point
+from tests.simulate.worlds import SCENARIO, steady, world
+
+DAY_S = 86400.0
+PLENTY = replace(SCENARIO, most=4, hardware=replace(SCENARIO.hardware, ready=9, growing=0))
+BEFORE = Run(world=world(), arrivals=steady(0.1, 300.0), policy=Static(1), initial=1).outcome()
+"""A story whose figures are replaced by those of a case."""
+
+
+def figures(slo_pct: float | None, gpu_hours: float) -> Figures:
+    return replace(
+        BEFORE.figures, slo_pct=slo_pct, gpu_hours=gpu_hours, requests=1000, failed=0, unanswered=0
+    )
+
+
+def point(at: float, told: int, starting: int) -> Point:
+    return replace(BEFORE.points[0], at=at, told=told, ready=told - starting, starting=starting)
+
+
+def result(
+    policy: str,
+    slo_pct: float | None,
+    gpu_hours: float,
+    *,
+    replicas: float = 0.7,
+    points: Sequence[Point] = (),
+    late: Sequence[float] = (),
+) -> Result:
+    served = tuple((at, 0.5) for at in late)
+    outcome = Outcome(figures=figures(slo_pct, gpu_hours), points=tuple(points), served=served, actions=())
+    return Result(policy=policy, parameter=replicas, settings={}, outcome=outcome)
+
+
+def constant(slo_pct: float | None, gpu_hours: float) -> Result:
+    return result("static_peak", slo_pct, gpu_hours, replicas=3)
+
+
+@pytest.mark.parametrize(
+    ("ours", "other", "said"),
+    [
+        (
+            (99.5, 48.0),
+            (99.1, 96.0),
+            "plimsoll keeps slo for 99.50% with 48.0 GPU-hours, 50% fewer as against the smallest",
+        ),
+        ((99.5, 96.0), (99.1, 48.0), "96.0 GPU-hours, 100% more as against"),
+        ((99.5, 48.1), (99.1, 48.0), "48.1 GPU-hours, as many as against"),
+        ((99.5, 0.02), (99.1, 0.04), "0.020 GPU-hours, 50% fewer"),
+        (
+            (99.5, 48.0),
+            (80.0, 96.0),
+            "even 3 replicas all the time, the most there may be, 80.00% with 96.0 GPU-hours",
+        ),
+        ((None, 48.0), (None, 96.0), "plimsoll answers 100.00% with"),
+    ],
+)
+def test_the_answer_is_what_the_law_takes_beside_the_smallest_constant_number(
+    ours: tuple[float | None, float], other: tuple[float | None, float], said: str
+):
+    (answer,) = conclusions(PLENTY, [result("plimsoll", *ours), constant(*other)], DAY_S)
+    assert said in answer
+
+
+def test_money_is_told_where_a_price_is_known():
+    priced = replace(PLENTY, price_per_gpu_hour=2.5)
+    (answer,) = conclusions(priced, [result("plimsoll", 99.5, 40.0), constant(99.1, 80.0)], DAY_S, "EUR")
+    assert "40.0 GPU-hours, 100.00 EUR" in answer
+    assert "80.0 GPU-hours, 200.00 EUR" in answer
+
+
+def test_what_held_the_law_back_is_told_by_its_share_of_the_time_with_what_may_be_changed():
+    points = (point(0, 2, 0), point(300, 4, 2), point(600, 4, 0), point(900, 2, 0))
+    ours = result("plimsoll", 90.0, 48.0, points=points, late=(300, 600, 660, 900))
+    (said,) = conclusions(PLENTY, [ours], DAY_S)
+    assert (
+        "50% with all 4 replicas that there may be: raise scaling.max or the budget; the fleet has room for 9"
+        in said
+    )
+    assert "25% while replicas were starting: a higher scaling.min" in said
+    assert "25% with every replica that was asked for ready" in said
+    full = replace(PLENTY, hardware=replace(PLENTY.hardware, ready=4))
+    assert "the fleet has no room for more" in next(iter(conclusions(full, [ours], DAY_S)))
+    kept = result("plimsoll", 99.0, 48.0, points=points, late=(300,))
+    assert list(conclusions(PLENTY, [kept], DAY_S)) == []
+
+
+def test_a_trace_that_ends_before_replicas_start_says_little_of_scaling():
+    said = list(conclusions(PLENTY, [constant(99.5, 1.0)], 100.0))
+    assert len(said) == 1
+    assert "lasts 100 s" in said[0]
+
+
+def test_replicas_are_counted_to_the_end_of_the_trace_and_not_of_the_last_scrape():
+    outcome = Run(world=world(), arrivals=steady(0.5, 61.0), policy=Static(2), initial=2).outcome()
+    assert outcome.figures.replicas_mean == pytest.approx(2.0)
+    assert outcome.figures.replicas_most == 2
