@@ -104,6 +104,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
     cleared = record.noted.get(names.ANNOTATION_RESET)
     return Scene(
         now=tick.now,
+        jumped_s=_jumped(tick, case),
         name=subject.key,
         knobs=lead.knobs,
         planned=lead.before,
@@ -130,6 +131,15 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         fleet_retuning=sum(gpus for key, gpus in retuning.items() if key != subject.key),
         cleared_at=None if cleared is None or not cleared.at else cleared.at,
     )
+
+
+def _jumped(tick: Tick, case: Case) -> float:
+    """Between two looks of one program. What one that has just begun finds is as old as it is: it may not be prolonged by each start."""
+    role = case.record.memory.of(ROLE)
+    if role.seen is None or role.begun == tick.now:
+        return 0.0
+    passed = tick.now - role.seen
+    return 0.0 if 0 <= passed <= tick.law.jump_s else passed - tick.law.tick_s
 
 
 def _asked_before(case: Case) -> int:

@@ -87,6 +87,8 @@ class World:
     homeless: bool = False
     """Whether that is since they find no GPU."""
     now: float = NOW
+    jumped: float = 0.0
+    """By how much the clock was put forward since the last look, or back."""
     stored: Any = None
     asked: Effect | None = None
     changed_at: dict[int, float] = field(default_factory=dict)
@@ -118,11 +120,17 @@ class World:
         if self.dies is not None and self.dies(self, phase):
             return
         turned = advance(self.scene(), memory)
+        self.jumped = 0.0
         self.why_not = turned.why_not or ""
         self.events += turned.events
         if not self.phases or self.phases[-1] != phase:
             self.phases.append(phase)
         self.stored = codec.encode(turned.memory)
+
+    def jump(self, seconds: float) -> None:
+        """The clock of all does; replicas are as far as they were."""
+        self.now, self.jumped = self.now + seconds, seconds
+        self.changed_at = {place: at + seconds for place, at in self.changed_at.items()}
 
     def _make(self, effect: Effect | None) -> None:
         if effect is not None and effect.adopt:
@@ -162,6 +170,7 @@ class World:
         )
         return Scene(
             now=self.now,
+            jumped_s=self.jumped,
             name="team/chat",
             knobs=self.knobs,
             serving=serving,

@@ -32,14 +32,11 @@ def refusal(scene: Scene, memory: RetuneMemory) -> Refusal | None:
 
 
 def taken_back(scene: Scene, step: Step) -> str | None:
-    """What of their consent the user took back since it began."""
-    consent, floors = (
-        scene.consent,
-        {
-            "maxSequences": scene.consent.least_sequences,
-            "maxBatchedTokens": scene.consent.least_batched,
-        },
-    )
+    """What the user took back since it began: their consent, or all replicas that it is about."""
+    if scene.serving.wanted == 0:
+        return "no replica of its set is asked for any more"
+    consent = scene.consent
+    floors = {"maxSequences": consent.least_sequences, "maxBatchedTokens": consent.least_batched}
     if consent.mode != "auto":
         return f"spec.tuning.mode was set to {consent.mode}"
     if step.setting not in consent.allowed:
@@ -114,9 +111,10 @@ def barred(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> dict[str, st
     found: dict[str, str] = {}
     requests = Requests.of(scene.signals.latencies)
     for past in memory.past:
-        passed = scene.now - past.ended
-        if not past.tried or passed < 0:
+        if not past.tried:
             continue
+        # What is to come ended before a clock was put back.
+        passed = max(0.0, scene.now - past.ended)
         if (
             past.outcome is Phase.FAILED
             and cause(past.symptom) == cause(symptom)

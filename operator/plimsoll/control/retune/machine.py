@@ -32,7 +32,7 @@ TRYING: Final = frozenset({Phase.CANARY, Phase.JUDGING, Phase.ROLLING, Phase.VER
 
 
 def advance(scene: Scene, memory: RetuneMemory) -> Turned:
-    memory = _kept(scene, memory)
+    memory = _kept(scene, memory.moved(scene.jumped_s) if scene.jumped_s else memory)
     if memory.step is None:
         turned = idle(scene, memory)
     elif _edited(scene, memory.step) and memory.step.phase is not Phase.DONE:
@@ -222,7 +222,7 @@ def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
 
 def _returning(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     gone = scene.changed is None or scene.changed.present == 0
-    if gone and scene.serving.ready >= 1:
+    if gone and (scene.serving.ready >= 1 or scene.serving.wanted == 0):
         return _ended(scene, memory, step, Phase.FAILED, step.said)
     return Turned(memory=replace(memory, step=step))
 

@@ -88,6 +88,8 @@ class Consent:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     now: float
+    jumped_s: float = 0.0
+    """By how much the clock was put forward since the last look, or back: nobody looked in that time, if there was any."""
     name: str
     """namespace/name."""
     knobs: Knobs

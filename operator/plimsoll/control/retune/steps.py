@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from plimsoll.control.latencies import Latencies
@@ -71,6 +71,11 @@ class Step:
     said: str = ""
     """What the last judgement was."""
 
+    def moved(self, seconds: float) -> Step:
+        """As long under way, and with as long to go, by a clock that was put forward by so much, or back."""
+        worse = None if self.worse is None else self.worse + seconds
+        return replace(self, since=self.since + seconds, deadline=self.deadline + seconds, worse=worse)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
@@ -135,3 +140,8 @@ class RetuneMemory:
     """Retunes that were ever planned, for their identities."""
     planned: Mapping[str, str] = field(default_factory=dict)
     """Written by the release before, and not read: the plan itself says now what it had before the first retune."""
+
+    def moved(self, seconds: float) -> RetuneMemory:
+        """What is waited for goes on by the new clock; when something was done stays as it was told."""
+        step = None if self.step is None else self.step.moved(seconds)
+        return replace(self, step=step, since={what: at + seconds for what, at in self.since.items()})

@@ -1,0 +1,45 @@
+"""A clock that is put forward or back while the operator runs: a retune in flight is watched for as long as otherwise."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from plimsoll.control.retune import Phase
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.world import World
+from tests.planning.asking import pool
+from tests.reconcile.staging import AUTO, KEY, started
+from tests.reconcile.test_decide import seen
+from tests.reconcile.test_one_action import Preempting
+
+
+def phase(world: World) -> Phase | None:
+    direction = world.directions.get(KEY)
+    step = direction.record.retune.step if direction is not None else None
+    return step.phase if step is not None else None
+
+
+@cache
+def looks_at_a_canary(hour: float) -> int:
+    """That brings nothing; the clock jumps in the midst of it."""
+    asked = seen(
+        spec={**AUTO, "engine": {"maxSequences": 64}, "tuning": {"mode": "auto"}}, pools=(pool(nodes=4),)
+    )
+    stage = Preempting(asked=asked, decision=decide(asked), load=100.0)
+    world, control = started(stage)
+    while phase(world) is not Phase.JUDGING:
+        stage.run(control, world, 1)
+    looks = 10
+    stage.run(control, world, looks)
+    stage.now += hour
+    while phase(world) is Phase.JUDGING:
+        stage.run(control, world, 1)
+        looks += 1
+    return looks
+
+
+@pytest.mark.parametrize("hour", [3600.0, -3600.0], ids=["forward", "back"])
+def test_a_clock_that_jumps_neither_shortens_nor_prolongs_the_watch_of_a_canary(hour: float) -> None:
+    assert abs(looks_at_a_canary(hour) - looks_at_a_canary(0)) <= 1
