@@ -1,6 +1,8 @@
 """`plimsoll simulate` from end to end: a resource, a fleet and a trace in, figures and reasons out."""
 
 import json
+import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 import yaml
 
 from plimsoll import names
+from plimsoll.cli.simulate_page import WIDTH, ticks
 from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.policies.registry import KINDS
@@ -142,7 +145,33 @@ def test_the_page_is_whole_in_itself(llm: str, rates: str, tmp_path: Path):
     Reader().feed(text)
     assert seen.count("svg") == 8
     assert "script" not in seen
+    assert "plimsoll keeps slo for" in text
+    assert belief_error() in unescape(text)
+    numbers = [
+        float(one) for path in re.findall(r' d="([^"]+)"', text) for one in re.findall(r"[\d.]+", path)
+    ]
+    assert numbers
+    assert all(0 <= one <= WIDTH for one in numbers)
+    assert "nan" not in text.replace("hindsight", "").split("</style>")[1].lower()
     assert "http" not in text.replace("http-equiv", "")
+
+
+@pytest.mark.parametrize(
+    ("span_s", "count", "step"),
+    [
+        (1.0, 1, 1),
+        (61.0, 4, 15),
+        (3500.0, 6, 600),
+        (43200.0, 6, 7200),
+        (7 * 86400.0, 7, 86400),
+        (100 * 86400.0, 8, 12 * 86400),
+    ],
+)
+def test_the_axis_is_marked_at_times_that_people_count_in(span_s: float, count: int, step: int):
+    marks = list(ticks(span_s))
+    assert (len(marks), marks[0]) == (count, 0)
+    assert all(mark % step == 0 for mark in marks)
+    assert marks[-1] < span_s
 
 
 def test_only_a_part_of_a_trace_is_replayed(llm: str, rates: str):
@@ -222,6 +251,7 @@ def test_what_to_declare_for_this_traffic_is_said_where_it_would_give_another_pl
     wrong = said({"p50": 100, "p95": 200}, {"p50": 500, "p95": 900})
     assert "the traffic is not the declared one; with inputTokens p50 3200, p95 3500" in wrong
     assert "in spec.workload the plan would be" in wrong
+    assert "max_num_seqs 5 instead of 256" in wrong
     assert "not the declared one" not in said({"p50": 3200, "p95": 3500}, {"p50": 25, "p95": 29})
 
 

@@ -6,10 +6,10 @@ and how far the limits were kept. Each action is a mark that tells its reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import floor, log10
+from math import ceil, floor, log10
 from typing import Final
 
 from plimsoll.cli.drawing import short
@@ -21,6 +21,8 @@ from plimsoll.simulate.tally import Point
 
 WIDTH, HEIGHT = 1100, 150
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 20
+DAY_S: Final = 86400
+TICKS_S: Final = (1, 5, 15, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY_S)
 ACTIONS: Final = 500
 """Listed in a table; the JSON form has them all."""
 
@@ -41,6 +43,8 @@ class Chart:
     """The end of the axis; None: by the values."""
     low: float = 0.0
     target: float | None = None
+    steps: bool = False
+    """Counts stay until they change; all else is drawn from point to point."""
 
 
 def simulation_page(report: Report) -> str:
@@ -80,6 +84,7 @@ def _charts(one: Result) -> Iterator[Chart]:
             line("told", "b", lambda point: float(point.told)),
             line("ready", "a", lambda point: float(point.ready)),
         ),
+        steps=True,
     )
     yield Chart(
         title="KV cache in use, %: mean and the fullest replica",
@@ -123,8 +128,11 @@ def _svg(chart: Chart, span_s: float, one: Result) -> str:
         parts.append(f'<line class="target" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
     for place, line in enumerate(chart.lines):
         if line.points:
-            path = "L".join(f"{across(at):.1f} {up(value):.1f}" for at, value in line.points)
-            parts.append(f'<path class="line {line.style}" d="M{path}"/>')
+            places = [(f"{across(at):.1f}", f"{up(value):.1f}") for at, value in line.points]
+            path = "".join(f"H{x}V{y}" if chart.steps else f"L{x} {y}" for x, y in places)
+            # The last value holds to the end, so that the line of a single point is seen too.
+            end = f"H{across(span_s):.1f}" if len(places) == 1 or chart.steps else ""
+            parts.append(f'<path class="line {line.style}" d="M{" ".join(places[0])}{path}{end}"/>')
             right = WIDTH - RIGHT - 64 * (len(chart.lines) - place - 1)
             parts.append(
                 f'<text class="{line.style}" x="{right}" y="{TOP - 3}" text-anchor="end">{escape(line.name)}</text>'
@@ -153,10 +161,15 @@ def _grid(
         y = up(value)
         yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{short(value)}</text>'
-    for part in range(9):
-        at = span_s * part / 8
-        anchor = "start" if not part else "end" if part == 8 else "middle"
-        yield f'<text x="{across(at):.1f}" y="{HEIGHT - 4}" text-anchor="{anchor}">{clock(at)}</text>'
+    for at in ticks(span_s):
+        x, anchor = across(at), "start" if not at else "middle"
+        yield f'<text x="{x:.1f}" y="{HEIGHT - 4}" text-anchor="{anchor}">{clock(at)}</text>'
+
+
+def ticks(span_s: float) -> Sequence[int]:
+    """Whole minutes, hours or days, at most nine, none so near the end that its text would stick out."""
+    step = next((one for one in TICKS_S if span_s / one <= 9), DAY_S * ceil(span_s / 9 / DAY_S))
+    return range(0, max(1, int(span_s - step / 3)), step)
 
 
 def _actions(one: Result) -> str:

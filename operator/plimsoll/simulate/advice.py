@@ -112,5 +112,25 @@ def better_plan(
         requests=float(len(arrivals)),
         peak_rate=arrivals.busiest(),
     )
-    told = better_declaration(seen, declared, plan, replan)
-    return None if told is None else told.message
+    made: list[Plan] = []
+
+    def kept(workload: Workload) -> Plan | None:
+        made[:] = [one for one in (replan(workload),) if one is not None]
+        return made[0] if made else None
+
+    told = better_declaration(seen, declared, plan, kept)
+    return None if told is None else f"{told.message}{_otherwise(plan, made[0])}"
+
+
+def _otherwise(plan: Plan, fresh: Plan) -> str:
+    """Of two plans that may look alike: what a replica is told, and what it is planned for."""
+    now, then = plan.sets[0], fresh.sets[0]
+    pairs = [
+        (name, getattr(now.settings, name), getattr(then.settings, name))
+        for name in ("max_num_seqs", "max_num_batched_tokens", "watermark_permille")
+    ]
+    said = [f"{name} {new} instead of {old}" for name, old, new in pairs if new != old]
+    if now.performance is not None and then.performance is not None:
+        old, new = now.performance.requests_per_second, then.performance.requests_per_second
+        said.append(f"{new:.2f} requests/s a replica instead of {old:.2f}")
+    return f", with {', '.join(said)}" if said else ""
