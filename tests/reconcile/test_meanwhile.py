@@ -57,6 +57,20 @@ def test_a_retune_ends_where_the_user_edits_the_pods_that_it_is_about(edit, goes
         assert (record.retune.past[0].tried, record.retune.failures) == (False, 0)
 
 
+def test_a_retune_of_which_every_replica_is_taken_away_is_over():
+    stage, world, control = judging()
+    put(stage, world, seen(spec={**RETUNED, "replicas": 0}, pools=(pool(nodes=4),)))
+    stage.turn(world)
+    stage.run(control, world, 4)
+    retune = _kept(stage).retune
+    assert (retune.step, retune.failures) == (None, 0)
+    assert "no replica" in retune.past[0].reason
+    put(stage, world, seen(spec=RETUNED, pools=(pool(nodes=4),)))
+    stage.turn(world)
+    stage.run(control, world, 4)
+    assert stage.replicas >= 1
+
+
 def test_hours_without_metrics_are_none_in_which_traffic_was_watched():
     stage, world, control = staged()
     stage.run(control, world, 40)
