@@ -17,7 +17,7 @@ from plimsoll.prometheus.queries import LARGEST
 from plimsoll.prometheus.rows import rows_of
 from plimsoll.prometheus.vocabulary import Vocabulary
 from plimsoll.prometheus.wakes import WakeQueries
-from plimsoll.reconcile.controlling import Control
+from plimsoll.reconcile.controlling import AT_A_TIME, Control
 from plimsoll.reconcile.sources import ByPrometheus
 
 
@@ -38,10 +38,14 @@ class Asks:
         pass
 
 
-def ticked(size: int, ticks: int) -> tuple[Estate, Asks]:
+def played(size: int) -> tuple[Estate, Asks, ByPrometheus]:
     estate = Estate.of(size)
     asks = Asks(Answers(estate.words, estate.pods))
-    source = ByPrometheus(FleetMetrics(asks, Vocabulary({})), WakeQueries(asks), asks)
+    return estate, asks, ByPrometheus(FleetMetrics(asks, Vocabulary({})), WakeQueries(asks), asks)
+
+
+def ticked(size: int, ticks: int) -> tuple[Estate, Asks]:
+    estate, asks, source = played(size)
     woken: list[str] = []
     control = Control(estate.world, source, woken.append, interval_s=TICK_S)
     for _ in range(ticks):
@@ -71,3 +75,23 @@ def test_the_number_of_questions_is_the_same_for_one_deployment_and_for_a_dozen_
     (_, one), (_, dozen) = (ticked(size, 3 + TURNS) for size in (1, 12))
     assert one.ticks[-TURNS:] == dozen.ticks[-TURNS:]
     assert max(tick.total() for tick in dozen.ticks) <= LARGEST == 12
+
+
+def test_others_have_the_loop_between_the_decisions_of_a_large_fleet() -> None:
+    estate, asks, source = played(2 * AT_A_TIME + 1)
+    rounds, woken = [0], []
+    control = Control(estate.world, source, lambda _: woken.append(rounds[0]), interval_s=TICK_S)
+
+    async def turns() -> None:
+        while True:
+            rounds[0] += 1
+            await asyncio.sleep(0)
+
+    async def run() -> None:
+        others = asyncio.create_task(turns())
+        await control.tick()
+        others.cancel()
+
+    asks.ticks.append(Counter())
+    asyncio.run(run())
+    assert [found for _, found in sorted(Counter(woken).items())] == [AT_A_TIME, AT_A_TIME, 1]

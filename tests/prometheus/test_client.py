@@ -18,11 +18,15 @@ def rows_of(_, rows):
     return list(rows)
 
 
-def asked(answer, questions, deadline=600.0):
+PAUSE = threading.Event()
+"""That nobody sets: only time ends a wait for it."""
+
+
+def asked(answer, questions, deadline=600.0, read=rows_of):
     async def run(url):
         client = Prometheus(url, deadline_s=deadline)
         try:
-            return await client.ask(questions, rows_of)
+            return await client.ask(questions, read)
         finally:
             client.close()
 
@@ -40,6 +44,24 @@ def test_each_question_has_its_answer():
 def test_an_answer_larger_than_what_is_taken_at_once_comes_whole():
     rows = vector(*(({"pod": f"chat-{number}" + "x" * 200}, number) for number in range(2 * CHUNK // 200)))
     assert asked(lambda _: body(rows), {"a": "x"}).answers["a"] == rows
+
+
+def test_answers_that_come_at_once_are_read_one_after_the_other():
+    read, reading, most = threading.Lock(), [], []
+
+    def slowly(about, rows):
+        with read:
+            reading.append(about)
+            most.append(len(reading))
+        found = list(rows)
+        PAUSE.wait(0.05)
+        with read:
+            reading.remove(about)
+        return found
+
+    result = asked(lambda _: body([]), {"a": "x", "b": "y", "c": "z"}, read=slowly)
+    assert sorted(result.answers) == ["a", "b", "c"]
+    assert most == [1, 1, 1]
 
 
 @pytest.mark.parametrize(

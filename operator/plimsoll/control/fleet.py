@@ -109,11 +109,12 @@ def _taken(
     situation: Situation, decision: Decision, free: Mapping[str, float], left: Limits
 ) -> tuple[Mapping[str, float], Limits]:
     wished = {wish.set: wish.replicas for wish in decision.wishes}
+    grown = [(each, more) for each in _sets(situation) if (more := wished[each.name] - each.told) > 0]
+    if not grown:
+        return free, left
     most, after = left.replicas, dict(free)
-    for each in _sets(situation):
-        more = wished[each.name] - each.told
-        if more > 0:
-            left = replace(left.less(claim_of(each), more), replicas=most)
+    for each, more in grown:
+        left = replace(left.less(claim_of(each), more), replicas=most)
         if each.pool in after:
-            after[each.pool] -= max(0, wished[each.name] - each.told) * each.gpus
+            after[each.pool] -= more * each.gpus
     return after, left

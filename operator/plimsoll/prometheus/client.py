@@ -67,6 +67,7 @@ class Prometheus:
         self._headers, self._ca_file = headers, ca_file
         self._threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="prometheus")
         self._own = threading.local()
+        self._reading = threading.Lock()
         self._under_way: set[asyncio.Future[Any]] = set()
 
     async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Asked[T]:
@@ -107,7 +108,11 @@ class Prometheus:
     def _one(self, query: str, read: Callable[[Rows], T]) -> T:
         client = self._client()
         client.headers = dict(self._headers())
-        return read(client.custom_query(query, timeout=self._deadline))
+        rows = client.custom_query(query, timeout=self._deadline)
+        # Answers come at once and are read one after the other: Python runs one thread at a time, and threads that all want
+        # to be it hold each other up, and the event loop with them.
+        with self._reading:
+            return read(rows)
 
     def _client(self) -> PrometheusConnect:
         client: PrometheusConnect | None = getattr(self._own, "client", None)

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
-from plimsoll.prometheus.answers import PodKey, part_of, samples_of
+from plimsoll.prometheus.answers import Part, PodKey, part_of, samples_of
 from plimsoll.prometheus.client import Asked, Read, T
 from plimsoll.prometheus.queries import queries
 from plimsoll.prometheus.vocabulary import Vocabulary
@@ -56,8 +56,10 @@ class FleetMetrics:
             if part is not None and part.histograms:
                 self._kinds[kind] = (now, part.histograms)
         # What is at stake is a tenth of a second of a large fleet, in which nobody else would have the loop.
-        samples = await asyncio.to_thread(samples_of, asked.answers)
-        return Reading(samples, self._together(now)), asked.reachable
+        return await asyncio.to_thread(self._read, asked.answers, now), asked.reachable
+
+    def _read(self, parts: Mapping[str, Part], now: float) -> Reading:
+        return Reading(samples_of(parts), self._together(now))
 
     def _together(self, now: float) -> Mapping[PodKey, Mapping[str, Histogram]]:
         found: dict[PodKey, dict[str, Histogram]] = {}

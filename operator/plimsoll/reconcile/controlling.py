@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from plimsoll import names
 from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.control.copying import replace
 from plimsoll.control.decision import Told
 from plimsoll.control.gate import SILENT, lasting, lasting_since
 from plimsoll.control.latencies import Spreads
@@ -30,7 +31,6 @@ from plimsoll.kube.errors import KubeError
 from plimsoll.kube.times import seconds
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.judging import judged
-from plimsoll.reconcile.situations import leaders
 from plimsoll.reconcile.sources import Asked, Looked, Source
 from plimsoll.reconcile.storing import STORE_S, first_due, matters, taught
 from plimsoll.reconcile.subject import Subject, subject_of
@@ -127,12 +127,11 @@ class Control:
         world, now = self._world, self._world.now()
         cases = await self._cases(now)
         asked = [
-            Asked(case.subject, tuple(pods[0] for pods in leaders(case.serving).values()))
-            for case in cases.values()
+            Asked(case.subject, tuple(pods[0] for pods in case.ready.values())) for case in cases.values()
         ]
         looked = await self._looked(now, asked)
         self.reachable = looked.reachable
-        self._window = self._window.add(now, looked.samples)
+        self._window = await asyncio.to_thread(self._window.add, now, looked.samples)
         tick = Tick(
             now=now,
             number=self.ticks,
@@ -146,8 +145,10 @@ class Control:
         self.ticks += 1
         found = await asyncio.to_thread(judged, tick, cases)
         self._spreads.over()
-        for key, each in found.items():
+        for place, (key, each) in enumerate(found.items(), 1):
             self._hand(key, each, now)
+            if place % AT_A_TIME == 0:
+                await asyncio.sleep(0)
 
     async def _looked(self, now: float, asked: list[Asked]) -> Looked:
         try:
@@ -161,9 +162,12 @@ class Control:
         keys = list(world.resources)
         for start in range(0, len(keys), AT_A_TIME):
             chunk = keys[start : start + AT_A_TIME]
-            for key, known in zip(
-                chunk, await asyncio.gather(*(self._current(key, now) for key in chunk)), strict=True
-            ):
+            # Nearly all are as they were, and to see that takes no task each.
+            marks = {key: mark for key in chunk if (mark := self._changed(key)) is not None}
+            read = await asyncio.gather(*(self._current(key, mark, now) for key, mark in marks.items()))
+            current = dict(zip(marks, read, strict=True))
+            for key in chunk:
+                known = current[key] if key in current else self._known.get(key)
                 if known is not None and self._source.covers(known.subject):
                     serving, _ = steady(world.serving(key), now)
                     found[key] = Case(subject=known.subject, record=known.record, serving=serving)
@@ -198,15 +202,20 @@ class Control:
         if record is not None and record.retune.step is not None:
             world.directions[key] = Direction(record=record)
 
-    async def _current(self, key: str, now: float) -> _Known | None:
-        """What is known of it, made again where it changed; the last where it cannot be read now."""
-        world, known = self._world, self._known.get(key)
-        child = world.cluster.children(key).get(plan_ref(*key.split("/", 1)))
+    def _changed(self, key: str) -> Mark | None:
+        """The mark of what is to be read; None where it was read, or there is no plan."""
+        known, child = (
+            self._known.get(key),
+            self._world.cluster.children(key).get(plan_ref(*key.split("/", 1))),
+        )
         if child is None:
-            return known
-        mark = (world.resources.mark(key), child.uid, child.version)
-        if known is not None and known.mark == mark:
-            return known
+            return None
+        mark = (self._world.resources.mark(key), child.uid, child.version)
+        return None if known is not None and known.mark == mark else mark
+
+    async def _current(self, key: str, mark: Mark, now: float) -> _Known | None:
+        """What is known of it, made again; the last where it cannot be read now."""
+        world = self._world
         if self._passed.get(key) == mark[0]:
             return None
         body = world.resources.get(key)

@@ -5,6 +5,7 @@ A source that fails is a source that says nothing: what that means for replicas 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -81,9 +82,8 @@ class ByPrometheus:
         pods = {
             (each.subject.key.partition("/")[0], pod.name): pod.uid for each in asked for pod in each.leaders
         }
-        return Looked(
-            samples=joined(read.samples, pods), histograms=read.histograms, reachable=reachable, woken=woken
-        )
+        samples = await asyncio.to_thread(joined, read.samples, pods)
+        return Looked(samples=samples, histograms=read.histograms, reachable=reachable, woken=woken)
 
     def close(self) -> None:
         self._close.close()

@@ -15,7 +15,7 @@ from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals, signals_of
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.inventory import Inventory
-from plimsoll.facts.serving import Serving
+from plimsoll.facts.serving import PodSeen, Serving
 from plimsoll.reconcile.situations import Grounds, leaders, live
 from plimsoll.reconcile.sources import Looked, PodKey
 from plimsoll.reconcile.subject import Subject
@@ -31,6 +31,11 @@ class Case:
     subject: Subject
     record: Record
     serving: Serving
+    ready: Mapping[tuple[str, str], tuple[PodSeen, ...]] = field(init=False, repr=False, compare=False)
+    """Pods that answer for a replica that is ready, by set and replica."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ready", leaders(self.serving))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +72,7 @@ class Tick:
     def signals(self, case: Case, sets: Sequence[str] | None = None) -> Signals:
         """Of some sets' replicas, or of all."""
         space = case.subject.key.partition("/")[0]
-        ready = leaders(case.serving)
+        ready = case.ready
         summed = None
         if self.looked.histograms is not None:
             chosen = sets if sets is not None else sorted({name for name, _ in ready})
