@@ -146,6 +146,7 @@ def test_the_page_is_whole_in_itself(llm: str, rates: str, tmp_path: Path):
     assert seen.count("svg") == 8
     assert "script" not in seen
     assert "plimsoll keeps slo for" in text
+    assert "<h2>plimsoll (target 0.7, down_target 0.6), behind a Service" in text
     assert belief_error() in unescape(text)
     numbers = [
         float(one) for path in re.findall(r' d="([^"]+)"', text) for one in re.findall(r"[\d.]+", path)

@@ -14,7 +14,7 @@ from typing import Final
 
 from plimsoll.cli.drawing import short
 from plimsoll.cli.page import Line, page, table
-from plimsoll.cli.simulate_report import HEADS, ROUTERS, about, clock, row
+from plimsoll.cli.simulate_report import HEADS, ROUTERS, about, clock, row, set_to
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.report import Report
 from plimsoll.simulate.tally import Point
@@ -64,7 +64,8 @@ def _story(report: Report, one: Result) -> str:
     charts = "".join(
         f"<h3>{escape(chart.title)}</h3>{_svg(chart, report.arrivals.span_s, one)}" for chart in _charts(one)
     )
-    return f"<h2>{escape(one.policy)}, {escape(ROUTERS[report.headline])}</h2>{charts}{_actions(one)}"
+    heading = f"{one.policy} ({set_to(one)}), {ROUTERS[report.headline]}"
+    return f"<h2>{escape(heading)}</h2>{charts}{_actions(one)}"
 
 
 def _charts(one: Result) -> Iterator[Chart]:

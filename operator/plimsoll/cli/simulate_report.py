@@ -127,10 +127,13 @@ def clock(seconds: float) -> str:
     return f"{days}d {rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
 
 
+def set_to(one: Result) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in one.settings.items())
+
+
 def _actions(one: Result) -> Iterator[RenderableType]:
     actions = one.outcome.actions
-    settings = ", ".join(f"{name} {value:g}" for name, value in one.settings.items())
-    yield Text.assemble((f"what {one.policy} did", "bold"), f" ({settings})")
+    yield Text.assemble((f"what {one.policy} did", "bold"), f" ({set_to(one)})")
     shown: list[Action] = list(actions[:FEW])
     yield drawing.table(
         ("AT", "REPLICAS", "REASON", "WHY"),
