@@ -53,6 +53,14 @@ def test_each_decision_is_a_row_with_its_reason(cluster: Api) -> None:
     assert "3.7 by requests" in ran.out
 
 
+def test_a_pause_is_told_with_what_ends_it(cluster: Api) -> None:
+    paused = replace(RECORD, retune=replace(RECORD.retune, paused_at=1_800_000_000.0))
+    cluster.lists[MAPS] = [kept(paused)]
+    said = " ".join(plimsoll("history", "chat").out.split())
+    assert "since 2027-01-15T08:00:00Z: retunes failed repeatedly" in said
+    assert f"a new value of the annotation {names.ANNOTATION_RESET} lets it try again" in said
+
+
 def test_programs_get_the_same_as_data(cluster: Api) -> None:
     ran = plimsoll("history", "chat", "-o", "json")
     (found,) = json.loads(ran.out).values()

@@ -95,7 +95,7 @@ def test_a_budget_bounds_the_replicas_and_what_is_not_simulated_is_said(requests
     assert "here one replica always stays" in said
     file.write_text(resource("chat", **{**SPEC, "scaling": {"min": 3, "max": 6}}))
     short = " ".join(simulated(str(file), requests, "--config", str(admin)).out.split())
-    assert "2 to 2 replicas" in short, "less than the resource asks for"
+    assert "2 replicas, no more and no fewer" in short, "less than the resource asks for"
     file.write_text(resource("chat", **{**SPEC, "scaling": sleepy}))
     alone = " ".join(simulated(str(file), requests).out.split())
     assert "1 to 6 replicas" in alone
@@ -190,7 +190,11 @@ def test_a_plan_that_does_not_fit_is_told_with_its_reason(requests: str, tmp_pat
     file.write_text(resource("big", "meta-llama/Llama-3.3-70B-Instruct"))
     ran = simulated(str(file), requests, "--fleet", "1xL4")
     assert ran.code == 2
-    assert "default/big" in ran.err
+    assert "default/big: the plan does not fit, so nothing would run" in ran.err
+    file.write_text(resource("none", "Qwen/Nope-8B"))
+    ran = simulated(str(file), requests)
+    assert ran.code == 3
+    assert "default/none: the plan is invalid, so nothing would run" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,9 @@ def _parts(key: str, record: Record | None) -> Iterator[RenderableType]:
     if step is not None:
         now.append(("retune", f"{step.setting} {step.before} to {step.after}, {step.phase.value}"))
     if record.retune.paused_at is not None:
-        now.append(("paused", f"since {timestamp(record.retune.paused_at)}: retunes failed repeatedly"))
+        since = timestamp(record.retune.paused_at)
+        cure = f"a new value of the annotation {names.ANNOTATION_RESET} lets it try again"
+        now.append(("paused", f"since {since}: retunes failed repeatedly; {cure}"))
     if now:
         yield facts(now)
     if not record.acts:

@@ -59,10 +59,11 @@ def simulation_report(report: Report) -> Iterator[RenderableType]:
 
 def about(report: Report) -> Iterator[tuple[str, str]]:
     scenario, arrivals = report.scenario, report.arrivals
-    yield (
-        "runs",
-        f"{scenario.model}, {scenario.layout} on {scenario.gpu}, {scenario.least} to {scenario.most} replicas",
+    least, most = scenario.least, scenario.most
+    replicas = (
+        f"{least} to {most} replicas" if most > least else f"{many(most, 'replica')}, no more and no fewer"
     )
+    yield "runs", f"{scenario.model}, {scenario.layout} on {scenario.gpu}, {replicas}"
     scaled = "" if report.scale == 1 else f", {report.scale:g} times the file's"
     busiest = (
         f", {per_second(arrivals.busiest())} in the busiest ten minutes" if arrivals.span_s > BUSY_S else ""

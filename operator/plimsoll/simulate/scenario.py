@@ -15,7 +15,7 @@ from plimsoll.planning.placing.budgets import UNLIMITED, claim_of
 from plimsoll.planning.placing.budgets import Limits as Budgeted
 from plimsoll.planning.placing.occupancy import Ground
 from plimsoll.planning.placing.placement import device_part, same_devices
-from plimsoll.planning.plan import Plan, PlanSet
+from plimsoll.planning.plan import Outcome, Plan, PlanSet
 from plimsoll.simulate.arrivals import Length, Lengths
 from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of
 from plimsoll.simulate.world import Hardware, World, draw_world
@@ -74,7 +74,9 @@ def scenario_of(plan: Plan, reading: Reading, limits: Budgeted = UNLIMITED) -> S
     """The plan's first set, alone in its fleet and with all of its namespace's `limits`; what is left out is said."""
     task = reading.task
     if task is None or not plan.sets:
-        raise CannotSimulate(f"{plan.namespace}/{plan.name}: the plan {plan.outcome}, so nothing would run")
+        raise CannotSimulate(
+            f"{plan.namespace}/{plan.name}: the plan {_said(plan.outcome)}, so nothing would run"
+        )
     chosen, intent = plan.sets[0], task.intent
     slot = next((slot for slot in reading.slots if same_devices(slot.hardware, chosen.hardware)), None)
     if chosen.performance is None or chosen.ledger.capacity is None or slot is None:
@@ -111,6 +113,10 @@ def scenario_of(plan: Plan, reading: Reading, limits: Budgeted = UNLIMITED) -> S
         price_per_gpu_hour=_price(chosen),
         left_out=tuple(_left_out(plan, reading, allowed)),
     )
+
+
+def _said(outcome: Outcome) -> str:
+    return f"is {outcome}" if outcome in (Outcome.SHORT, Outcome.INVALID) else outcome.value
 
 
 def _left_out(plan: Plan, reading: Reading, allowed: int | None) -> Iterator[str]:
