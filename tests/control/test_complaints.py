@@ -149,17 +149,21 @@ def test_06_an_outage_of_metrics_does_not_skip_the_floor():
 
 
 def test_07_growing_one_while_another_shrinks_never_passes_the_budget():
-    shrinking = situation(signals(6, **IDLE), serving(6, name="set-b"), name="team/b")
-    growing = situation(signals(2, **BUSY), name="team/a")
+    there, loads = {"team/a": 2, "team/b": 6}, {"team/a": BUSY, "team/b": IDLE}
     fleet = Fleet(limits={"team": Limits(devices=Fraction(8))})
-    memories, most = {"team/a": known(), "team/b": known(ready=6)}, 0
-    for tick in range(40):
-        decisions = decide_fleet(
-            now=NOW + 15 * tick, situations=[shrinking, growing], memories=memories, fleet=fleet
-        )
+    memories = {name: known(ready=count) for name, count in there.items()}
+    for tick in range(160):
+        asked = [
+            situation(signals(count, **loads[name]), serving(count), name=name)
+            for name, count in there.items()
+        ]
+        decisions = decide_fleet(now=NOW + 15 * tick, situations=asked, memories=memories, fleet=fleet)
         memories = {each.name: each.memory for each in decisions}
-        most = max(most, sum(max(each.replicas, 2 if each.name == "team/a" else 6) for each in decisions))
-    assert most == 8
+        wished = {each.name: each.replicas for each in decisions}
+        # What is to go is still there when what is to come is made.
+        assert sum(max(there[name], wished[name]) for name in there) <= 8
+        there = wished
+    assert there == {"team/a": 7, "team/b": 1}, "and nobody is stuck: what the one let go the other has"
 
 
 def test_08_replicas_without_gpus_are_given_up_and_the_planner_goes_on():
@@ -292,6 +296,9 @@ def test_13_a_woken_replica_is_left_alone_while_its_node_is_coming():
     coming = serving(0, replicas=replicas(1, ReplicaState.NODE_COMING, age=10))
     waiting = after(*[dataclasses.replace(asleep, roles=(_role(coming, 0),))] * 50, memory=woken.memory)
     assert waiting.replicas == 1
+    # Nor is it once it serves, while whoever woke it comes again.
+    there = situation(signals(1, **IDLE), bounds=Bounds(min=0, max=4), zero=zero)
+    assert after(there, there, memory=waiting.memory, begin=NOW + 50 * 15).replicas == 1
 
 
 def _role(each, live):

@@ -1,4 +1,4 @@
-"""Who was woken is left alone for a while."""
+"""Who was woken is left alone for a while, and whoever is asked for or moved stays."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from plimsoll.control.situation import Bounds, Zero
-from tests.control.situations import NOW, after, known, signals, situation
+from plimsoll.control.situation import Bounds, ReplicaState, Situation, Zero
+from tests.control.situations import NOW, after, known, replicas, serving, signals, situation
 
 QUIET: Final[dict[str, Any]] = {"inflight": 0, "kv": 0.0, "rate": 0.0}
 
@@ -38,3 +38,48 @@ def test_a_replica_that_was_woken_stays_as_long_as_idleness_is_waited_for_and_fo
     after_s: float, start_s: float, stays_s: float
 ) -> None:
     assert awake(after_s, (start_s,) * 10) == pytest.approx(stays_s, abs=15)
+
+
+IDLE: Final = Zero(after_s=900, waiting=0.0, idle_s=5000.0)
+
+
+def quiet(**changed: Any) -> Situation:
+    """One replica that nobody has asked for long."""
+    alone = situation(signals(1, **QUIET), bounds=Bounds(min=0, max=4))
+    return replace(alone, **{"zero": IDLE, **changed})
+
+
+def beside(state: ReplicaState) -> Situation:
+    both = serving(1, replicas=(*replicas(1), *replicas(1, state, age=10, first=1)))
+    return replace(situation(signals(1, **QUIET), both, bounds=Bounds(min=0, max=4)), zero=IDLE)
+
+
+def test_one_that_nobody_has_asked_for_long_goes() -> None:
+    assert after(quiet(), memory=known()).replicas == 0
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        quiet(zero=replace(IDLE, waiting=2.0)),
+        quiet(zero=replace(IDLE, idle_s=899.0)),
+        quiet(zero=replace(IDLE, idle_s=None)),
+        quiet(busy="a rollout"),
+        replace(situation(signals(1, **{**QUIET, "inflight": 1}), bounds=Bounds(min=0, max=4)), zero=IDLE),
+        beside(ReplicaState.STARTING),
+        beside(ReplicaState.NODE_COMING),
+        replace(situation(signals(1, **QUIET), bounds=Bounds(min=1, max=4)), zero=IDLE),
+    ],
+    ids=[
+        "requests wait at the gateway",
+        "idle for too short",
+        "a gateway that does not say",
+        "a rollout",
+        "a request in flight",
+        "another that starts",
+        "another whose node is coming",
+        "a minimum",
+    ],
+)
+def test_the_last_one_stays_while_anybody_asks_or_anything_comes(asked: Situation) -> None:
+    assert after(asked, memory=known()).replicas >= 1

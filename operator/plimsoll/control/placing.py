@@ -41,7 +41,7 @@ def placing(role: Role, memory: RoleMemory, now: float, law: Law, *, busy: bool)
             del blocked[each.name]
         beyond = max(0, each.present - each.told)
         late = _unplaced(each, now, law.withdraw_s) - beyond
-        count = 0 if busy or each.frozen else max(0, min(late, spare))
+        count = 0 if busy else max(0, min(late, spare))
         if count:
             spare -= count
             withdrawn[each.name] = count

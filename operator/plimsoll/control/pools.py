@@ -1,6 +1,6 @@
 """Which sets grow and which shrink, where a role has more than one: the cheapest grows first, the dearest shrinks first.
 
-Cost is compared for what a replica carries, not for the replica; among those without a price by their devices. Sets that a rollout moves, that fail, or that could not
+Cost is compared for what a replica carries, not for the replica; among those without a price by their devices. Sets that fail, or that could not
 be placed do not grow. What the fleet's room does not allow is said, not silently dropped.
 """
 
@@ -54,8 +54,6 @@ def grown(
     for each in _cheapest_first(role, weight):
         if left <= ROUNDING:
             break
-        if each.frozen:
-            continue
         if each.name in blocked:
             limit = limit or "GPUsUnavailable"
             continue
@@ -103,7 +101,7 @@ def shrunk(role: Role, weight: Mapping[str, float], count: int, least: int) -> S
     total = sum(told.values())
     left = max(0, min(count, total - least))
     for each in reversed(_cheapest_first(role, weight)):
-        taken = 0 if each.frozen else min(left, told[each.name])
+        taken = min(left, told[each.name])
         told[each.name] -= taken
         left -= taken
     return Spread(replicas=told)

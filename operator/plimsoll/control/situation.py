@@ -73,8 +73,6 @@ class ServingSet:
     """Of one replica, in parts where devices are shared: what budgets and pools count."""
     price_per_hour: float | None = None
     """Of one replica; only the order counts. Unknown comes after known."""
-    frozen: bool = False
-    """A rollout or a retune moves its replicas: its number is not ours now."""
     provision_s: float = 0.0
     """Until a node of its pool is there, where none is free; 0 where the nodes are there."""
 
