@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Final
 
 from plimsoll import names
+from plimsoll.control.copying import replace
 from plimsoll.control.decision import Decision, RoleDecision, Told
 from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.gate import gate_of
@@ -88,7 +88,8 @@ def _noticed(tick: Tick, case: Case) -> Case:
             noted[name] = Noted(value, tick.now if looked else 0.0)
     if noted == case.record.noted:
         return case
-    return replace(case, record=replace(case.record, noted={name: noted[name] for name in sorted(noted)}))
+    record = replace(case.record, noted={name: noted[name] for name in sorted(noted)})
+    return Case(subject=case.subject, record=record, serving=case.serving)
 
 
 def _situation(tick: Tick, case: Case, signals: Signals) -> Situation:

@@ -39,17 +39,21 @@ def failure(seen: SetSeen, now: float, deadline_seconds: int) -> str | None:
 def steady(serving: Serving, now: float) -> tuple[Serving, float | None]:
     """What is seen, with engines that came back a moment ago taken as loading, as one that dies again and again is ready
     in between; and in how many seconds the first of them may count."""
-    waits: list[float] = []
+    waits = [left for seen in serving.sets for pod in seen.pods if (left := _wait_s(pod, now)) > 0]
+    if not waits:
+        return serving, None
 
     def shown(pod: PodSeen) -> PodSeen:
-        left = pod.since + STEADY_SECONDS - now
-        if not pod.restarts or pod.stage is not Stage.READY or left <= 0:
-            return pod
-        waits.append(left)
-        return replace(pod, stage=Stage.LOADING)
+        return replace(pod, stage=Stage.LOADING) if _wait_s(pod, now) > 0 else pod
 
     sets = tuple(replace(seen, pods=tuple(map(shown, seen.pods))) for seen in serving.sets)
-    return (replace(serving, sets=sets), min(waits)) if waits else (serving, None)
+    return replace(serving, sets=sets), min(waits)
+
+
+def _wait_s(pod: PodSeen, now: float) -> float:
+    """In how many seconds an engine that came back counts; 0 for all others."""
+    back = pod.restarts and pod.stage is Stage.READY
+    return max(0.0, pod.since + STEADY_SECONDS - now) if back else 0.0
 
 
 def look_again(seen: SetSeen, now: float, deadline_seconds: int) -> float | None:
