@@ -10,6 +10,7 @@ import yaml
 
 from plimsoll.cli.main import cli
 from plimsoll.facts.snapshot import read_snapshot
+from plimsoll.simulate.fidelity import belief_error
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md")))
@@ -39,6 +40,14 @@ def test_command_lines_of_the_docs_ask_for_what_the_program_has():
     assert len(lines) > 40
     unknown = [(page, line, word) for page, line in lines for word in words_unknown(line)]
     assert unknown == []
+
+
+def test_simulated_figures_of_the_docs_stand_beside_what_the_simulator_is_off_by():
+    pages = {page: page.read_text() for page in PAGES}
+    simulated = [page for page, text in pages.items() if re.search(r"^\|.*SLO %", text, re.MULTILINE)]
+    assert simulated
+    silent = [page.name for page in simulated if belief_error() not in " ".join(pages[page].split())]
+    assert not silent, f"they are to say: {belief_error()}"
 
 
 def words_unknown(line: str) -> Iterator[str]:
