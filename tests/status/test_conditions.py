@@ -13,6 +13,7 @@ from plimsoll.api.problems import Problem
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.facts.failure import Failure
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
+from plimsoll.planning.pinning import Wish
 from plimsoll.status.pod_words import words_of
 from plimsoll.status.said import conditions_of
 from plimsoll.status.story import Story, Trouble
@@ -344,3 +345,19 @@ def test_how_a_replica_that_serves_once_ended_is_not_why_another_one_does_not() 
     ready = next(one for one in conditions_of(scene) if one.type == names.READY)
     assert (ready.status, ready.reason) == ("False", "Starting")
     assert "loads the model" in ready.message
+
+
+def test_a_set_that_only_stands_by_is_not_told_as_one_that_serves() -> None:
+    spec: dict[str, object] = {"scaling": {"max": 3}, "topology": {"tensor": 1}}
+    served = pool("L40S-48GB", nodes=1, free={1: 1}, price_per_hour="1")
+    full = pool("L40S-48GB", nodes=1, free={0: 1}, held={"team-a/chat": 1}, price_per_hour="1")
+    first = planned(asked(**spec), served)
+    wish = Wish(replicas=1, further=True)
+    mixed = planned(asked(**spec), full, pool(nodes=1), pinned=first, wish=wish)
+    assert [one.replicas for one in mixed.sets] == [1, 0]
+    found = told(story(pod(), spec=spec, plan=mixed), LLMDeploymentStatus(), NOW)
+    assert found.plan is not None
+    assert (found.plan.gpu, found.plan.cost_per_hour) == (str(first.sets[0].hardware), first.cost.per_hour)
+    placed = get_condition(found.conditions, names.PLACED)
+    assert placed is not None
+    assert placed.message == f"1 x {first.sets[0].layout} on {first.sets[0].hardware}"

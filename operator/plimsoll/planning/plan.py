@@ -267,6 +267,11 @@ class Plan:
         return sum(chosen.replicas for chosen in self.sets)
 
     @property
+    def used(self) -> tuple[PlanSet, ...]:
+        """Sets with replicas, or all where none has any: one that only stands by says nothing of what serves."""
+        return tuple(chosen for chosen in self.sets if chosen.replicas) or self.sets
+
+    @property
     def devices(self) -> int:
         return sum(chosen.replicas * chosen.devices_per_replica for chosen in self.sets)
 

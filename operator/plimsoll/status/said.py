@@ -78,7 +78,7 @@ def _placed(story: Story) -> Iterator[Told]:
         # Whether a node is to be made, or is there, is not known where none is seen.
         yield Told(kind, "True", "NodeDeclared", sentence(made if unseen is None else unseen))
     elif plan.sets:
-        where = ", ".join(f"{one.replicas} x {one.layout} on {one.hardware}" for one in plan.sets)
+        where = ", ".join(f"{one.replicas} x {one.layout} on {one.hardware}" for one in plan.used)
         yield Told(kind, "True", "Placed", where)
     else:
         yield Told(kind, "False", "NoGPUs", plan.choice or "no layout fits, as Stalled says")

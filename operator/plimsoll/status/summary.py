@@ -27,7 +27,7 @@ def plan_status(plan: Plan, *, config_map: str | None, pinned_at: str | None) ->
         digest=plan.digest,
         config_map=config_map,
         layout=str(lead.layout),
-        gpu=", ".join(dict.fromkeys(str(one.hardware) for one in plan.sets or (lead,))),
+        gpu=", ".join(dict.fromkeys(str(one.hardware) for one in plan.used or (lead,))),
         gpus_per_replica=lead.devices_per_replica,
         nodes_per_replica=lead.pods_per_replica,
         context_tokens=lead.settings.max_model_len,

@@ -56,7 +56,10 @@ def rescaled(chosen: PlanSet, replicas: int, further: Sequence[Placement] = ()) 
 def total_cost(sets: Sequence[PlanSet]) -> Cost | None:
     if not sets:
         return None
-    prices = [chosen.cost.per_hour for chosen in sets]
+    # What only stands by costs nothing, whatever its price is.
+    prices = [chosen.cost.per_hour for chosen in sets if chosen.replicas] or [
+        chosen.cost.per_hour for chosen in sets
+    ]
     known = [Decimal(price) for price in prices if price is not None]
     return Cost(
         gpu_hours_per_hour=sum(chosen.cost.gpu_hours_per_hour for chosen in sets),
