@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 import control_fleet
+import control_scale
 from control_fleet import TICK_S, TURNS, Answers, Estate
+from control_scale import Cost
 from plimsoll import names
 from plimsoll.prometheus.client import Asked, Read, T
 from plimsoll.prometheus.fleet import FleetMetrics
@@ -95,3 +99,14 @@ def test_others_have_the_loop_between_the_decisions_of_a_large_fleet() -> None:
     asks.ticks.append(Counter())
     asyncio.run(run())
     assert [found for _, found in sorted(Counter(woken).items())] == [AT_A_TIME, AT_A_TIME, 1]
+
+
+def test_costs_are_told_in_the_form_that_is_promised(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cost = Cost(tick_s=0.4, cpu_s=0.3, queries=9, rss_mb=90.0, gather_s=0.1, ask_s=0.1, decide_s=0.1)
+    monkeypatch.setattr(control_scale, "measured", lambda size: replace(cost, queries=size))
+    control_scale.main(["--deployments", "4", "5", "--json"])
+    told = json.loads(capsys.readouterr().out)["by_deployments"]
+    assert {size: each["queries"] for size, each in told.items()} == {"4": 4, "5": 5}
+    assert all({"tick_s", "queries", "rss_mb"} <= each.keys() for each in told.values())

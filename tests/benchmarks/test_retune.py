@@ -36,5 +36,10 @@ def test_figures_are_of_all_runs_of_a_side_together():
     assert told["e2e_p99_ratio"] == pytest.approx(0.4, rel=0.02)
     assert (told["slo_pct_before"], told["slo_pct_after"]) == (50.0, 50.0)
     assert (told["max_gap_s_before"], told["max_gap_s_after"]) == (5.0, 2.0)
+    promised = {
+        "preemptions_before", "preemptions_after", "tokens_s_ratio", "e2e_p99_ratio", "slo_pct_before", "slo_pct_after", "ttft_p99_ms",
+        "max_gap_s_before", "max_gap_s_after",
+    }  # fmt: skip
+    assert promised <= told.keys()
     rung = {"state": "Done", "setting": "maxSequences", "before": "32", "after": "9", "reason": "good"}
     assert "Done     maxSequences 32 to 9: good" in table({**told, "rungs": [rung]})
