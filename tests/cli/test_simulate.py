@@ -232,7 +232,7 @@ def test_a_log_that_is_not_in_order_is_replayed_in_order_and_that_is_said(llm: s
     )
     ran = simulated(llm, str(file), "--routing", "service", "--policy", "static_peak")
     assert ran.code == 0
-    assert "1 lines stood after a later one" in ran.err
+    assert "1 line stood after a later one" in ran.err
     assert "2 requests in 18 seconds" in ran.out
 
 

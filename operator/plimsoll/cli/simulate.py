@@ -213,7 +213,8 @@ def _trace(name: str) -> Trace:
     except BadTrace as error:
         raise BadInput(f"--trace: {error}") from None
     if loaded.moved:
-        note([f"{name}: {loaded.moved:,} lines stood after a later one; they are replayed in order of time"])
+        stood = f"{drawing.many(loaded.moved, 'line')} stood after a later one"
+        note([f"{name}: {stood}; requests are replayed in order of time"])
     return loaded.trace
 
 

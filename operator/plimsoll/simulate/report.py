@@ -76,7 +76,8 @@ def _scenario_notes(report: Report) -> Sequence[str]:
     longest = sum(tokens >= limits.max_model_len for tokens in report.arrivals.inputs)
     if longest:
         notes.append(
-            f"{longest:,} prompts are longer than max_model_len {limits.max_model_len:,} and are refused, whatever the policy"
+            f"prompts longer than max_model_len {limits.max_model_len:,} are refused, whatever the policy: {longest:,} of "
+            f"{len(report.arrivals):,}; a larger workload.contextTokens takes them"
         )
     late, asked = beyond_reach(report.arrivals, report.world), len(report.arrivals)
     if 1000 * late >= asked:
