@@ -3,7 +3,7 @@ brought; and a rung that brings nothing, as the user's own patch of the pod says
 
 `loop` runs the operator on a cluster with real nodes until it has tried, judged and kept a change; `bad` until it has taken one back.
 `ratios` runs the engine as it was and as the loop left it in turns, the same requests for both, since one machine differs by more from
-one minute to the next than is looked for. All are done unless one is asked for; what was found goes from one to the other by `--kept`.
+one minute to the next than is looked for: at four fifths of what it can, and with more users than places. All are done unless one is asked for; what was found goes from one to the other by `--kept`.
 """
 
 from __future__ import annotations
@@ -64,10 +64,14 @@ def bad(on: Ground, replicas: int, users: int) -> dict[str, Any]:
 
 
 def table(report: dict[str, Any]) -> str:
-    lines = [f"{name:<24} {value}" for name, value in report.items() if name not in ("rungs", "runs")]
+    apart = ("rungs", "runs", "crowded")
+    lines = [f"{name:<24} {value}" for name, value in report.items() if name not in apart]
     rungs, runs = report.get("rungs", ()), report.get("runs", ())
     lines += ["{state:<8} {setting} {before} to {after}: {reason}".format(**rung) for rung in rungs]
-    return "\n".join([*lines, *("  ".join(f"{key} {value}" for key, value in run.items()) for run in runs)])
+    lines += ["  ".join(f"{key} {value}" for key, value in run.items()) for run in runs]
+    if "crowded" in report:
+        lines += ["", "with more users than places:", table(report["crowded"])]
+    return "\n".join(lines)
 
 
 def main() -> int:
@@ -104,7 +108,7 @@ def main() -> int:
         except (Unavailable, EngineUnavailable) as why:
             print(why, file=sys.stderr)
             return 1
-    report["load"] = round(os.getloadavg()[0], 1)
+    report["machine"] = round(os.getloadavg()[0], 1)
     if chosen.kept:
         chosen.kept.write_text(json.dumps(report, indent=1))
     print(json.dumps(report, indent=1) if chosen.json else table(report))

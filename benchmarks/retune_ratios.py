@@ -2,6 +2,10 @@
 
 Both are there all the time and one of them works, so that neither pays for the other's start. Whoever goes first changes from seed to
 seed. Counts are of all seeds together; so are percentiles, as a hundred requests have no ninety-ninth percentile to speak of.
+
+They are asked as a service is that has room left: requests come by themselves, four fifths of what the engine as it was finishes at its
+best, which is measured first, since no two machines are as fast. Then once more by more users at a time than it has places for, who
+wait in front of the first token whatever it is told: that is no load to promise a first token under, and shows what output costs.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import os
 import re
 import sys
 import urllib.request
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,10 +29,13 @@ from plimsoll.load.drive import Limits
 from plimsoll.load.sketch import Sketch
 from plimsoll.load.slo import Slo
 from plimsoll.load.tally import Tally
+from plimsoll.load.workload import ClosedLoop, OpenLoop, Pattern, Workload
 from preempting import SLO, workload
 
 OURS: Final = ("--port", "--host", "--served-model-name", "--load-format", "--shutdown-timeout")
 """Words of a pod, with a value each, that are another's on this machine."""
+SHARE: Final = 0.8
+"""Of what it finishes at its best, that comes."""
 PREEMPTED: Final = re.compile(r"^vllm:num_preemptions_total(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 
 
@@ -47,10 +55,10 @@ class Side:
     bad: int = 0
     preemptions: float = 0.0
 
-    def run(self, seed: int, users: int, requests: int) -> dict[str, Any]:
+    def run(self, pattern: Pattern, seed: int, requests: int) -> dict[str, Any]:
         seen: list[Tally] = []
         before = self._preempted()
-        result = asyncio.run(self._asked(seed, users, requests, seen))
+        result = asyncio.run(self._asked(workload(pattern, seed), requests, seen))
         tally = seen[-1]
         self.e2e.join(tally.e2e)
         self.ttft.join(tally.ttft)
@@ -63,6 +71,7 @@ class Side:
         self.bad += result.counts.bad
         self.preemptions += preempted
         return {
+            "load": str(pattern),
             "side": self.name,
             "seed": seed,
             "preemptions": round(preempted),
@@ -70,15 +79,17 @@ class Side:
             "e2e_p99_s": _s(tally.e2e.quantile(0.99)),
             "ttft_p99_s": _s(tally.ttft.quantile(0.99)),
             "max_gap_s": _s(tally.longest_gap.longest),
-            "load": round(os.getloadavg()[0], 1),
+            "machine": round(os.getloadavg()[0], 1),
         }
 
-    async def _asked(self, seed: int, users: int, requests: int, seen: list[Tally]) -> Any:
+    async def _asked(self, asked: Workload, requests: int, seen: list[Tally]) -> Any:
         endpoint = Endpoint(url=self.url, api=Api.COMPLETIONS)
         slo = Slo(ttft=SLO["ttftP99Ms"], itl=SLO["itlP99Ms"])
-        async with session(endpoint, seed, salt=len(self.name) + seed) as opened:
+        # No run finds another one's prompts in a cache.
+        salt = zlib.crc32(f"{self.name} {asked.pattern} {asked.seed}".encode())
+        async with session(endpoint, asked.seed, salt=salt) as opened:
             return await opened.measure(
-                workload(users, seed),
+                asked,
                 Limits(requests=requests, drain_s=600),
                 slo=slo,
                 stop=asyncio.Event(),
@@ -96,21 +107,36 @@ def ratios(
 ) -> dict[str, Any]:
     model = models.dense().write(folder / "model")
     environment = {"OMP_NUM_THREADS": "1"}
-    runs = []
     with (
         EngineProcess(model, *words_of(before), environment=environment) as old,
         EngineProcess(model, *words_of(after), environment=environment) as new,
     ):
-        sides = [Side("before", old.url), Side("after", new.url)]
-        for seed in range(1, seeds + 1):
-            for side in sides if seed % 2 else sides[::-1]:
-                runs.append(side.run(seed, users, requests))
-                print(
-                    "  ".join(f"{key} {value}" for key, value in runs[-1].items()),
-                    file=sys.stderr,
-                    flush=True,
-                )
+        at_its_best = Side("before", old.url)
+        for side in (Side("after", new.url), at_its_best):
+            # What an engine does once for all its time is not measured of either.
+            _told(side.run(ClosedLoop(users), 0, requests))
+        pace = OpenLoop(round(SHARE * at_its_best.answered / at_its_best.seconds, 2))
+        urls = old.url, new.url
+        return {
+            "load": str(pace),
+            **_compared(pace, *urls, seeds=seeds, requests=requests),
+            "crowded": _compared(ClosedLoop(users), *urls, seeds=seeds, requests=requests),
+        }
+
+
+def _compared(pattern: Pattern, before: str, after: str, *, seeds: int, requests: int) -> dict[str, Any]:
+    sides = [Side("before", before), Side("after", after)]
+    runs = [
+        _told(side.run(pattern, seed, requests))
+        for seed in range(1, seeds + 1)
+        for side in (sides if seed % 2 else sides[::-1])
+    ]
     return {**report_of(*sides), "runs": runs}
+
+
+def _told(run: dict[str, Any]) -> dict[str, Any]:
+    print("  ".join(f"{key} {value}" for key, value in run.items()), file=sys.stderr, flush=True)
+    return run
 
 
 def words_of(argv: Sequence[str]) -> list[str]:

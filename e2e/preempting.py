@@ -18,7 +18,7 @@ from plimsoll.load.bench import session
 from plimsoll.load.client import Api, Endpoint
 from plimsoll.load.drive import Limits
 from plimsoll.load.lengths import LogNormal, Uniform
-from plimsoll.load.workload import ClosedLoop, Workload
+from plimsoll.load.workload import ClosedLoop, Pattern, Workload
 
 BLOCKS: Final = 64
 """Of 128 tokens: some twelve requests."""
@@ -63,8 +63,8 @@ def _patch(path: str, value: Any) -> dict[str, str]:
     return {"op": "add", "path": path, "value": json.dumps(value)}
 
 
-def workload(users: int, seed: int) -> Workload:
-    return Workload(pattern=ClosedLoop(users), input_tokens=PROMPTS, output_tokens=ANSWERS, seed=seed)
+def workload(pattern: Pattern, seed: int) -> Workload:
+    return Workload(pattern=pattern, input_tokens=PROMPTS, output_tokens=ANSWERS, seed=seed)
 
 
 class Load:
@@ -72,7 +72,7 @@ class Load:
 
     def __init__(self, url: str, users: int, *, seed: int = 1) -> None:
         self._endpoint = Endpoint(url=url, api=Api.COMPLETIONS, model=MODEL)
-        self._workload = workload(users, seed)
+        self._workload = workload(ClosedLoop(users), seed)
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="load", daemon=True)

@@ -42,4 +42,6 @@ def test_figures_are_of_all_runs_of_a_side_together():
     }  # fmt: skip
     assert promised <= told.keys()
     rung = {"state": "Done", "setting": "maxSequences", "before": "32", "after": "9", "reason": "good"}
-    assert "Done     maxSequences 32 to 9: good" in table({**told, "rungs": [rung]})
+    shown = table({**told, "rungs": [rung], "crowded": {**told, "runs": [{"seed": 7}]}})
+    assert "Done     maxSequences 32 to 9: good" in shown
+    assert "seed 7" in shown.partition("more users than places")[2]
