@@ -6,8 +6,8 @@ import pytest
 
 from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.pools import grown, shrunk
-from plimsoll.control.situation import Role, Room
-from tests.control.situations import NOW, WIDE, known, replicas, serving, signals, situation
+from plimsoll.control.situation import ReplicaState, Role, Room
+from tests.control.situations import NOW, WIDE, known, replicas, serving, signals, situation, ticks
 
 BUSY: dict[str, Any] = {"inflight": 60, "waiting": 30, "rate": 6.0, "kv": 0.97}
 
@@ -66,6 +66,17 @@ def test_a_set_that_was_refused_its_gpus_is_passed_over_until_it_may_ask_again()
     asked, weight = role(a=(4.0, 1.0), b=(3.0, 1.0))
     spread = grown(asked, weight, 1.0, most=20, blocked=("b",), room=None)
     assert dict(spread.replicas) == {"a": 3, "b": 2}
+
+
+@pytest.mark.parametrize(("waits_s", "dearer"), [(60, 0), (150, 2)])
+def test_a_replica_that_no_node_takes_keeps_the_other_sets_back_for_a_moment_only(waits_s, dearer):
+    waiting = replicas(2, ReplicaState.UNSCHEDULABLE, age=waits_s, first=2)
+    cheap = serving(
+        2, name="a", pool="a", price_per_hour=1.0, replicas=(*replicas(2), *waiting), provision_s=900.0
+    )
+    dear = serving(0, name="b", pool="b", price_per_hour=4.0)
+    decision = ticks(situation(signals(2, inflight=60, waiting=0, rate=6.0), cheap, dear), 3)
+    assert {wish.set: wish.replicas for wish in decision.wishes} == {"a": 4, "b": dearer}
 
 
 @pytest.mark.parametrize(("one", "other", "first"), [(0, 5, "other"), (5, 0, "one"), (0, 0, "one")])

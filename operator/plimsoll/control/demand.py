@@ -162,10 +162,12 @@ class Supply:
 
     ready: float
     counted: float
-    """Ready, and starting for not too long, and asked for but not there yet."""
+    """Ready, and starting for not too long, and asked for but not there yet; none that no node takes."""
 
 
-def supply_of(role: Role, weight: Mapping[str, float], now: float, credit_s: float) -> Supply:
+def supply_of(
+    role: Role, weight: Mapping[str, float], now: float, *, credit_s: float, unplaced_s: float
+) -> Supply:
     ready = counted = 0.0
     for each in role.sets:
         serving = coming = present = 0
@@ -175,6 +177,8 @@ def supply_of(role: Role, weight: Mapping[str, float], now: float, credit_s: flo
             present += 1
             if replica.state is ReplicaState.READY:
                 serving += 1
+            elif replica.state is ReplicaState.UNSCHEDULABLE and now - replica.since >= unplaced_s:
+                continue
             elif replica.state is not ReplicaState.FAILED and (
                 now - replica.created < credit_s or replica.state is ReplicaState.NODE_COMING
             ):
@@ -205,7 +209,7 @@ def load_of(
     return Load(
         demand=demand,
         holds=carried(role, memory.learnt.get(role.sets[0].name, Learnt()), weight, slo),
-        supply=supply_of(role, weight, now, starts * lead_s),
+        supply=supply_of(role, weight, now, credit_s=starts * lead_s, unplaced_s=law.unplaced_s),
         weight=weight,
         missing=role.signals.silent,
     )
