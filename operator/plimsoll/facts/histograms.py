@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import erf, inf, log, sqrt
+from operator import sub
 from typing import Final
 
 SQRT_2: Final = sqrt(2)
@@ -39,7 +40,7 @@ class Histogram:
         """What was counted since; where the bounds changed (another engine version) there is nothing to subtract from."""
         if self.bounds != before.bounds:
             return self
-        counts = tuple([a - b for a, b in zip(self.counts, before.counts, strict=True)])
+        counts = tuple(map(sub, self.counts, before.counts))
         return Histogram(self.bounds, counts, max(0.0, self.sum - before.sum))
 
     def plus(self, other: Histogram) -> Histogram:
@@ -47,16 +48,17 @@ class Histogram:
 
     def quantile(self, share: float) -> float | None:
         """None where nothing was counted, or no bound tells how much it was: what is only below infinity is no zero."""
-        if self.count <= 0 or len(self.bounds) < 2:
+        bounds, counts, count = self.bounds, self.counts, self.count
+        if count <= 0 or len(bounds) < 2:
             return None
-        rank = share * self.count
-        place = min(bisect_left(self.counts, rank), len(self.counts) - 1)
-        lower = self.bounds[place - 1] if place else 0.0
-        upper = self.bounds[place]
+        rank = share * count
+        place = min(bisect_left(counts, rank), len(counts) - 1)
+        lower = bounds[place - 1] if place else 0.0
+        upper = bounds[place]
         if upper == inf:
             return lower
-        below = self.counts[place - 1] if place else 0.0
-        inside = self.counts[place] - below
+        below = counts[place - 1] if place else 0.0
+        inside = counts[place] - below
         return upper if inside <= 0 else lower + (upper - lower) * (rank - below) / inside
 
     @property
@@ -123,7 +125,7 @@ def total(parts: Iterable[Histogram]) -> Histogram | None:
     if any(part.bounds != bounds for part in listed):
         listed = [_only(part, _common(listed)) for part in listed]
         bounds = listed[0].bounds
-    counts = tuple([sum(column) for column in zip(*(part.counts for part in listed), strict=True)])
+    counts = tuple(map(sum, zip(*(part.counts for part in listed), strict=True)))
     return Histogram(bounds, counts, sum(part.sum for part in listed))
 
 
