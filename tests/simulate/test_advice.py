@@ -52,10 +52,10 @@ def constant(slo_pct: float | None, gpu_hours: float) -> Result:
         (
             (99.5, 48.0),
             (99.1, 96.0),
-            "plimsoll keeps slo for 99.50% with 48.0 GPU-hours, 50% fewer as against the smallest",
+            "plimsoll keeps slo for 99.50% with 48.0 GPU-hours, 50% fewer than the smallest",
         ),
-        ((99.5, 96.0), (99.1, 48.0), "96.0 GPU-hours, 100% more as against"),
-        ((99.5, 48.1), (99.1, 48.0), "48.1 GPU-hours, as many as against"),
+        ((99.5, 96.0), (99.1, 48.0), "96.0 GPU-hours, 100% more than the smallest"),
+        ((99.5, 48.1), (99.1, 48.0), "48.1 GPU-hours, as many as the smallest"),
         ((99.5, 0.02), (99.1, 0.04), "0.020 GPU-hours, 50% fewer"),
         (
             (99.5, 48.0),

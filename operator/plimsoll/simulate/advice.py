@@ -52,9 +52,9 @@ def _beside(scenario: Scenario, ours: Result, constant: Result, currency: str) -
     if constant.slo_pct < GOAL_PCT:
         return f"plimsoll {keeps} {said(ours)}; even {replicas} replicas all the time, the most there may be, {said(constant)}"
     more = 100 * (ours.outcome.figures.gpu_hours / cheapest - 1) if cheapest else 0.0
-    compared = "as many" if abs(more) < 0.5 else f"{abs(more):.0f}% {'more' if more > 0 else 'fewer'}"
+    compared = "as many as" if abs(more) < 0.5 else f"{abs(more):.0f}% {'more' if more > 0 else 'fewer'} than"
     return (
-        f"plimsoll {keeps} {said(ours)}, {compared} as against the smallest constant number that does, found in hindsight: "
+        f"plimsoll {keeps} {said(ours)}, {compared} the smallest constant number that does, found in hindsight: "
         f"{replicas} replica{'' if replicas == 1 else 's'}, {said(constant)}"
     )
 
