@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.control.fleet import Fleet, decide_fleet
-from plimsoll.control.pools import grown, shrunk
+from plimsoll.control.pools import grown, shrunk, spare
 from plimsoll.control.situation import ReplicaState, Role, Room
 from tests.control.situations import NOW, WIDE, known, replicas, serving, signals, situation, ticks
 
@@ -66,6 +66,15 @@ def test_a_set_that_was_refused_its_gpus_is_passed_over_until_it_may_ask_again()
     asked, weight = role(a=(4.0, 1.0), b=(3.0, 1.0))
     spread = grown(asked, weight, 1.0, most=20, blocked=("b",), room=None)
     assert dict(spread.replicas) == {"a": 3, "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "going"), [(6.0, 0), (5.5, 0), (4.0, 1), (3.9, 1), (2.0, 2), (1.0, 3), (0.0, 4), (9.0, 0)]
+)
+def test_so_many_may_go_as_those_left_carry_what_is_wanted(wanted, going):
+    """Two that carry two each are the dearest, and two that carry one each stay longer."""
+    asked, weight = role(a=(4.0, 1.0), b=(9.0, 2.0))
+    assert spare(asked, weight, wanted) == going
 
 
 @pytest.mark.parametrize(("waits_s", "dearer"), [(60, 0), (150, 2)])

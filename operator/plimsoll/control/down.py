@@ -14,7 +14,7 @@ from plimsoll.control.latencies import ENOUGH
 from plimsoll.control.law import Law
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.need import Asked, replicas
-from plimsoll.control.pools import shrunk
+from plimsoll.control.pools import shrunk, spare
 from plimsoll.control.signals import LATENCY_S
 from plimsoll.control.situation import ReplicaState, Situation
 from plimsoll.control.turn import Turn
@@ -56,8 +56,9 @@ def down(turn: Turn, asked: Asked, load: Load) -> Down:
         for each in role.sets
     )
     peak = replicas(asked.memory.most_wished)
-    step = max(1, idle, math.ceil(law.down_share * (there - peak)))
-    count = min(step, there - peak, there - least)
+    enough = spare(role, load.weight, asked.memory.most_wished)
+    step = max(1, idle, math.ceil(law.down_share * enough))
+    count = min(step, enough, there - least)
     if count <= 0:
         wanted = f"up to {peak} were wanted in the last {window / 60:.0f} minutes"
         return Down(replicas=turn.told, why_not=wanted if there > least else f"{least} is the least")

@@ -95,6 +95,17 @@ def _fits(each: ServingSet, wanted: int, free: Mapping[str, float], limits: Limi
     return taken, why
 
 
+def spare(role: Role, weight: Mapping[str, float], wanted: float) -> int:
+    """Replicas that may go, the dearest first, so that those left carry what is wanted."""
+    found, left = 0, sum(each.told * weight[each.name] for each in role.sets) - wanted
+    for each in reversed(_cheapest_first(role, weight)):
+        going = max(0, min(each.told, math.floor(left / weight[each.name] + ROUNDING)))
+        found, left = found + going, left - going * weight[each.name]
+        if going < each.told:
+            break
+    return found
+
+
 def shrunk(role: Role, weight: Mapping[str, float], count: int, least: int) -> Spread:
     """So many replicas fewer, never below the least, the dearest first."""
     told = {each.name: each.told for each in role.sets}
