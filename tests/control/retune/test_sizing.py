@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from random import Random
 from statistics import NormalDist
 
 import pytest
@@ -10,9 +11,17 @@ from hypothesis import strategies as st
 
 from plimsoll.control.latencies import Spread
 from plimsoll.control.retune import sizing
+from plimsoll.control.retune.ladder import AIM
+from plimsoll.control.retune.symptoms import CALM as CALM_SHARE
 from plimsoll.facts.histograms import Histogram
+from plimsoll.simulate.engine import Engine
+from plimsoll.simulate.request import Request
+from plimsoll.simulate.steps import Limits
+from tests.control.retune.played import LIMITS, TIMES
 from tests.control.retune.world import OLD, said
 
+NEARLY_FREE = replace(TIMES, decode=(0.0, *(0.02 + 0.0005 * n for n in range(1, 257))))
+"""A step takes little longer for each request more, as on a GPU: whoever runs fewer puts out less."""
 FIXED = Spread(p50=250, p95=250, p99=250, worst=250, mean=250, samples=5000)
 MEASURED = sizing.Live(mean=571, deviation=284, output=500)
 """Prompts of 100 to 400 tokens, answers log-normal around 500: what the measured engine ran."""
@@ -20,7 +29,48 @@ MEASURED = sizing.Live(mean=571, deviation=284, output=500)
 
 def test_a_small_pool_holds_as_many_requests_as_were_measured_to_be_best():
     # Of 8,192 tokens: 12 at once left 46% of the preemptions, 10 left 5%, 8 none but lost a tenth of the output.
-    assert sizing.sequences(8192, MEASURED) in {9, 10}
+    assert sizing.sequences(8192, 128, MEASURED, spreads=sizing.FULL) in {10, 11}
+
+
+def played(limits: Limits, users: int, median: float, sigma: float) -> tuple[float, float]:
+    """Preemptions for each request, and output tokens, of users who ask on and on."""
+    engine, chance = Engine(NEARLY_FREE, limits), Random(1)
+    for now in range(1, 400):
+        engine.advance(now)
+        engine.finished.clear()
+        for _ in range(users - engine.in_flight):
+            asked = int(min(3000, max(1.0, chance.lognormvariate(math.log(median), sigma))))
+            engine.submit(Request(now, chance.randint(100, 400), asked), now)
+    return engine.preemptions / engine.finished_count, engine.generation_tokens
+
+
+@pytest.mark.parametrize(
+    ("blocks", "block", "users", "median", "sigma"),
+    [
+        (64, 128, 32, 400, 0.6),
+        (512, 16, 32, 400, 0.6),
+        (2048, 16, 120, 400, 0.6),
+        (2048, 16, 160, 150, 1.0),
+        (1024, 16, 80, 700, 0.4),
+    ],
+)
+def test_what_a_pool_holds_leaves_a_fifth_of_the_preemptions_at_most_and_costs_no_more_output_than_that_takes(
+    blocks, block, users, median, sigma
+):
+    mean = median * math.exp(sigma**2 / 2)
+    held = mean * math.exp(sigma**2) / 2
+    wide = math.sqrt(mean**2 * math.exp(3 * sigma**2) / 3 - held**2 + 87**2)
+    live = sizing.Live(mean=250 + held, deviation=wide, output=mean)
+    full, calm = (
+        sizing.sequences(blocks * block, block, live, spreads=one) for one in (sizing.FULL, sizing.CALM)
+    )
+    limits = replace(LIMITS, blocks=blocks, block_size=block)
+    (before, _), (left, puts_out), (none, puts_out_calm) = (
+        played(replace(limits, max_num_seqs=most), users, median, sigma) for most in (users, full, calm)
+    )
+    assert left <= AIM * before
+    assert none <= CALM_SHARE
+    assert puts_out > 1.02 * puts_out_calm
 
 
 @pytest.mark.parametrize(("permille", "left"), [(50, 0.62), (100, 0.33), (200, 0.12)])
@@ -37,10 +87,11 @@ def test_a_large_pool_needs_a_small_watermark():
 @given(st.floats(100, 1e6), st.floats(10, 1e4), st.floats(0, 1e4), st.floats(1.01, 4))
 def test_a_larger_pool_never_holds_fewer_and_what_is_held_leaves_room(pool, mean, deviation, larger):
     live = sizing.Live(mean=mean, deviation=deviation, output=100)
-    count = sizing.sequences(pool, live)
-    assert sizing.sequences(larger * pool, live) >= count
-    if count > 1:
-        assert count * mean + sizing.SPREADS * deviation * count**0.5 <= pool * 1.0001
+    for spreads in (sizing.FULL, sizing.CALM):
+        count = sizing.sequences(pool, 16, live, spreads=spreads)
+        assert sizing.sequences(larger * pool, 16, live, spreads=spreads) >= count
+        if count > 1:
+            assert count * (mean + 8) + spreads * deviation * count**0.5 <= pool * 1.0001
 
 
 def test_lengths_become_what_a_live_request_holds():

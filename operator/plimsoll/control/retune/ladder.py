@@ -95,7 +95,7 @@ def _watermark(scene: Scene, most: int) -> Change | str:
     pool, live, preempted = _pool(scene), sizing.live_of(scene.signals), scene.signals.preempted_share
     if pool is None or live is None or preempted is None:
         return "pool or lengths are not known yet"
-    block, now = int(scene.signals.mean("block_size") or BLOCK), scene.knobs.watermark_permille
+    block, now = _block(scene), scene.knobs.watermark_permille
     aim = max(CALM, AIM / 2 * preempted)
     value = sizing.watermark(pool, block, live, preempted=preempted, aim=aim, now_permille=now)
     left = aim / preempted
@@ -117,7 +117,7 @@ def _fewer_for_pool(scene: Scene) -> Change | str:
     pool, live = _pool(scene), sizing.live_of(scene.signals)
     if pool is None or live is None:
         return "pool or lengths are not known yet"
-    holds = sizing.sequences(pool, live)
+    holds = sizing.sequences(pool, _block(scene), live, spreads=sizing.FULL)
     running = max((each.running or 0.0 for each in scene.signals.replicas), default=0.0)
     why = (
         f"a running request holds {live.mean:,.0f} tokens, give or take {live.deviation:,.0f}, and the pool "
@@ -152,12 +152,11 @@ def _more(scene: Scene) -> Change | str:
     pool, live, now = _pool(scene), sizing.live_of(scene.signals), scene.knobs.max_sequences
     if pool is None or live is None:
         return "pool or lengths are not known yet"
-    value = min(sizing.sequences(pool, live), int(1.5 * now), scene.knobs.held)
+    holds = sizing.sequences(pool, _block(scene), live, spreads=sizing.CALM)
+    value = min(holds, int(1.5 * now), scene.knobs.held)
     if value <= now:
         return f"pool and steps hold {value} requests, no more than may run"
-    return _change(
-        scene, "maxSequences", str(value), f"the pool holds {sizing.sequences(pool, live)} requests"
-    )
+    return _change(scene, "maxSequences", str(value), f"the pool holds {holds} requests")
 
 
 def _smaller_steps(scene: Scene) -> Change | str:
@@ -234,6 +233,10 @@ def _release(scene: Scene, setting: str) -> Change | str:
 
 def _change(scene: Scene, setting: str, after: str, why: str) -> Change:
     return Change(setting=setting, before=scene.knobs.text(setting), after=after, why=why)
+
+
+def _block(scene: Scene) -> int:
+    return int(scene.signals.mean("block_size") or BLOCK)
 
 
 def _pool(scene: Scene) -> float | None:
