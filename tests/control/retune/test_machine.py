@@ -6,7 +6,9 @@ import pytest
 
 from plimsoll.api.config import Restarts
 from plimsoll.control.retune import Consent, Knobs, Phase, RetuneMemory, advance, effect_of
-from tests.control.retune.world import GOOD, OLD, START_S, TICK, Behaviour, World, judging
+from plimsoll.control.retune.figures import NOTHING
+from plimsoll.control.situation import ReplicaState
+from tests.control.retune.world import GOOD, OLD, START_S, TICK, Behaviour, World, judging, replica
 
 HOUR = 3600.0
 ALL = ["Idle", "Planned", "Canary", "Judging", "Rolling", "Verifying", "Done"]
@@ -290,6 +292,23 @@ def test_replicas_that_came_or_went_during_the_roll_are_verified_with_the_change
     effect = effect_of(world.memory)
     assert effect is not None
     assert effect.replicas == world.replicas
+
+
+def test_a_change_is_verified_from_when_those_without_it_are_gone_with_all_that_they_answer_and_never_for_ever():
+    world = World(replicas=2)
+    while world.memory.step is None or world.memory.step.phase is not Phase.VERIFYING:
+        world.tick()
+    world.tick()
+    leaving = replica("old-0", ReplicaState.LEAVING, world.now)
+    drains = replace(world.scene(), serving=replace(world.scene().serving, replicas=(leaving,)))
+    memory, deadline = world.memory, world.memory.step.deadline
+    for now in range(int(world.now), int(deadline), 60):
+        memory = advance(replace(drains, now=float(now)), memory).memory
+        assert (memory.step.phase, memory.step.since) == (Phase.VERIFYING, now)
+        assert memory.step.new == NOTHING
+    for now in range(int(deadline) + 1, int(deadline) + 1200, 60):
+        memory = advance(replace(drains, now=float(now)), memory).memory
+    assert memory.past
 
 
 def test_a_symptom_must_last():

@@ -204,6 +204,9 @@ def _further(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
 
 def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = replace(counted(scene, step), replicas=_total(scene, step), rolled=_total(scene, step))
+    if scene.serving.replicas and scene.now <= step.deadline:
+        # Those that leave have some of the load until they have answered it.
+        return Turned(memory=replace(memory, step=replace(step, since=scene.now, new=NOTHING, old=NOTHING)))
     if scene.now - step.since < _verify_s(scene) or (not scene.data and scene.now <= step.deadline):
         return Turned(memory=replace(memory, step=step))
     verdict = verdict_of(scene, step)
