@@ -65,6 +65,8 @@ class Carried:
     """Requests a second beyond which a queue grows: as seen where one waited, and with every step full."""
     prompt: float | None = None
     """Requests a second up to which first tokens come in time; None where nothing is promised or known."""
+    unused: float = 0.0
+    """Share of the late first tokens that were allowed and never came, for hours: 0 where nothing is promised or known."""
     gap_s: float = math.inf
     """Seconds of the 99th percentile gap that is there at any load; infinite where fewer requests have shorter ones."""
 
@@ -125,6 +127,7 @@ def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -
         curve=curve_of(learnt.points, planned_point(capacity, work_seen(signals))),
         most=min(limits, default=None),
         prompt=calm,
+        unused=0.0 if calm is None else prompts.unused(learnt.steps),
         gap_s=prompts.lasting_gap_s(full, signals, capacity),
     )
 

@@ -105,7 +105,13 @@ def _carrying(rate: float, full: float, target: float, load: Load, law: Law) -> 
     holds = load.holds
     calm = 0.0 if holds.curve is None else rate / holds.curve.rate(target * full)
     prompts = 0.0 if holds.prompt is None else rate / holds.prompt
-    return max(calm, prompts, load.demand.crest(rate, law.burst_sigmas) / (law.busy * holds.rate(full)))
+    crest = load.demand.crest(rate, law.burst_sigmas * _unforeseen(load, law))
+    return max(calm, prompts, crest / (law.busy * holds.rate(full)))
+
+
+def _unforeseen(load: Load, law: Law) -> float:
+    """Share of the room for what nobody foresees that is kept: all of it, until hours have shown that the promise needs less."""
+    return 1 - law.given_back * load.holds.unused
 
 
 def _unpaid(memory: RoleMemory, now: float, law: Law) -> bool:
@@ -158,7 +164,8 @@ def _predicted(
         return memory, None
     calm = holds.curve.rate(law.forecast_target * holds.least)
     # First tokens are to come in time too where more arrives than is foreseen.
-    sure = coming * forecast.surprise(load) / (calm if holds.prompt is None else min(calm, holds.prompt))
+    passed = 1 + (forecast.surprise(load) - 1) * _unforeseen(view, law)
+    sure = coming * passed / (calm if holds.prompt is None else min(calm, holds.prompt))
     return memory, max(_carrying(coming, holds.least, law.forecast_target, view, law), sure)
 
 

@@ -139,6 +139,11 @@ def _aim(memory: StepMemory) -> float:
     return LATE * ALLOWED / min(ALLOWED, max(ALLOWED / EASE_MOST, memory.late))
 
 
+def unused(memory: StepMemory) -> float:
+    """Share of what may in fact be late that was not, in the mean of hours: none at first, as nobody knows."""
+    return max(0.0, 1 - memory.late / ALLOWED)
+
+
 def tokens_each(signals: Signals, capacity: Capacity) -> float:
     """Tokens that a request makes a replica compute."""
     return max(1.0, sum(_lengths(signals, capacity)))
