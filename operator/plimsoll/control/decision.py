@@ -41,6 +41,7 @@ class Need:
 
     tokens: float | None = None
     running: float | None = None
+    prompts: float | None = None
     latency: float | None = None
     forecast: float | None = None
     lead_s: float = 0.0

@@ -1,9 +1,9 @@
-"""How many replicas the load asks for, seen four ways, of which the largest counts.
+"""How many replicas the load asks for, seen five ways, of which the largest counts.
 
-By the pool, by the requests that keep the latency limits, by the latencies themselves, and by what will arrive one
-start-up from now. A queue is not demand but debt: it is paid back within minutes by all that a replica can do, instead of
-being given replicas of its own. Latency is asked last and trusted least: it looks back five minutes, and more replicas do
-not cure an engine that is slow with few requests; that is said instead.
+By the pool, by the requests that keep the latency limits, by the prompts to compute, by the latencies themselves, and by what
+will arrive one start-up from now. A queue is not demand but debt: it is paid back within minutes by all that a replica can
+do, instead of being given replicas of its own. Latency is asked last and trusted least: it looks back five minutes, and more
+replicas do not cure an engine that is slow with few requests; that is said instead.
 """
 
 from __future__ import annotations
@@ -70,11 +70,13 @@ def asked(
     need = Need(
         tokens=None if holds.by_pool is None else _needed(load, holds.by_pool, law),
         running=_needed(load, holds.by_limits, law),
+        prompts=None if load.demand.arrivals is None else _computing(load.demand.arrivals, load),
         latency=latency,
         forecast=predicted,
         lead_s=lead,
     )
-    said = [value for value in (need.tokens, need.running, need.latency, need.forecast) if value is not None]
+    views = (need.tokens, need.running, need.prompts, need.latency, need.forecast)
+    said = [value for value in views if value is not None]
     return Asked(
         need=need,
         wanted=max(said) if said else None,
@@ -104,9 +106,13 @@ def _carrying(rate: float, full: float, target: float, load: Load, law: Law) -> 
     """Replicas of which each has no more in flight than the target, and none is overrun by a burst."""
     holds = load.holds
     calm = 0.0 if holds.curve is None else rate / holds.curve.rate(target * full)
-    prompts = 0.0 if holds.prompt is None else rate / holds.prompt
     crest = load.demand.crest(rate, law.burst_sigmas * _unforeseen(load, law))
-    return max(calm, prompts, crest / (law.busy * holds.rate(full)))
+    return max(calm, crest / (law.busy * holds.rate(full)))
+
+
+def _computing(rate: float, load: Load) -> float | None:
+    """Replicas whose first tokens all come in time; None where nothing is promised or known."""
+    return None if load.holds.prompt is None else rate / load.holds.prompt
 
 
 def _unforeseen(load: Load, law: Law) -> float:
@@ -165,7 +171,7 @@ def _predicted(
     calm = holds.curve.rate(law.forecast_target * holds.least)
     # First tokens are to come in time too where more arrives than is foreseen.
     passed = 1 + (forecast.surprise(load) - 1) * _unforeseen(view, law)
-    sure = coming * passed / (calm if holds.prompt is None else min(calm, holds.prompt))
+    sure = max(passed * coming / calm, passed * (_computing(coming, view) or 0.0))
     return memory, max(_carrying(coming, holds.least, law.forecast_target, view, law), sure)
 
 

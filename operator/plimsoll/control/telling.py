@@ -27,6 +27,7 @@ def figures(need: Need) -> str:
         for value, words in (
             (need.tokens, "tokens in the pool"),
             (need.running, "requests in flight"),
+            (need.prompts, "first tokens in time"),
             (need.latency, "latency"),
             (need.forecast, f"the load {need.lead_s:.0f} s ahead"),
         )
