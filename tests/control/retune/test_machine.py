@@ -304,8 +304,8 @@ def test_a_change_is_verified_from_when_those_without_it_are_gone_with_all_that_
     memory, deadline = world.memory, world.memory.step.deadline
     for now in range(int(world.now), int(deadline), 60):
         memory = advance(replace(drains, now=float(now)), memory).memory
-        assert (memory.step.phase, memory.step.since) == (Phase.VERIFYING, now)
-        assert memory.step.new == NOTHING
+        assert (step := memory.step) is not None
+        assert (step.phase, step.since, step.new) == (Phase.VERIFYING, now, NOTHING)
     for now in range(int(deadline) + 1, int(deadline) + 1200, 60):
         memory = advance(replace(drains, now=float(now)), memory).memory
     assert memory.past
