@@ -176,7 +176,7 @@ class ObservedWorkload(ApiModel):
     burstiness: Decimal | None = field(
         "By how much the variance of arrivals is larger than that of requests that come independently of one another."
     )
-    since: Timestamp | None = field("Begin of the observation, moved on by each time that nobody watched.")
+    since: Timestamp | None = field("Begin, moved on by each time that nobody watched.")
 
 
 class Accuracy(ApiModel):
