@@ -183,21 +183,28 @@ def test_more_than_was_foreseen_finds_first_tokens_in_time():
 
 
 @pytest.mark.parametrize(
-    ("late", "kept"),
+    ("late", "after_s", "kept"),
     [
-        (prompts.ALLOWED, 1.0),
-        (5 * prompts.ALLOWED, 1.0),
-        (prompts.ALLOWED / 2, 1 - LAW.given_back / 2),
-        (0.0, 1 - LAW.given_back),
+        (prompts.ALLOWED, 0.6, 1.0),
+        (5 * prompts.ALLOWED, 0.6, 1.0),
+        (prompts.ALLOWED / 2, 0.6, 1 - LAW.given_back / 2),
+        (0.0, 0.6, 1 - LAW.given_back),
+        (0.0, 5.0, 1.0),
     ],
-    ids=["at first", "where more was late than may be", "where half of it was", "where nothing was late"],
+    ids=[
+        "at first",
+        "where more was late than may be",
+        "where half of it was",
+        "where nothing was late",
+        "where nothing was late by another limit",
+    ],
 )
 def test_room_for_what_nobody_foresees_is_kept_as_far_as_hours_have_shown_that_it_is_needed(
-    late: float, kept: float
+    late: float, after_s: float, kept: float
 ) -> None:
     promised = Slo(ttft_p99_s=0.6, itl_p99_s=0.1)
     asked = situation(signals(2), serving(capacity=PLANNED), slo=promised)
-    learnt = {"set-a": Learnt(steps=StepMemory(late=late, late_after_s=0.6))}
+    learnt = {"set-a": Learnt(steps=StepMemory(late=late, late_after_s=after_s))}
     erratic = ticks(asked, 2, memory=known(load=LoadMemory(surprise=2.0), learnt=learnt, learnt_at=NOW))
     holds = load_of(
         asked.roles[0], known(learnt=learnt).of("serve"), now=NOW, lead_s=100, law=LAW, slo=promised
@@ -206,7 +213,7 @@ def test_room_for_what_nobody_foresees_is_kept_as_far_as_hours_have_shown_that_i
     assert erratic.roles[0].need.forecast == pytest.approx((1 + kept) * 4.0 / holds.prompt)
 
 
-def test_where_no_first_token_is_promised_all_room_for_bursts_is_kept() -> None:
+def test_where_no_first_token_is_promised_all_room_for_surprises_is_kept() -> None:
     role = situation(signals(2), serving(capacity=PLANNED)).roles[0]
     memory = known(learnt={"set-a": Learnt(steps=StepMemory(late=0.0))}).of("serve")
     assert load_of(role, memory, now=NOW, lead_s=100, law=LAW, slo=Slo()).holds.unused == 0
@@ -214,7 +221,7 @@ def test_where_no_first_token_is_promised_all_room_for_bursts_is_kept() -> None:
 
 def test_a_promise_that_was_kept_for_hours_leaves_more_room_up_to_a_bound_and_one_that_was_not_the_same_as_a_new_one():
     def room(late: float) -> float:
-        memory = StepMemory(lumps=4000.0, late=late)
+        memory = StepMemory(lumps=4000.0, late=late, late_after_s=2.0)
         return prompts.within_limit(memory, 8000.0, PLANNED, signals(2), 2.0)
 
     new = room(StepMemory().late)

@@ -127,7 +127,7 @@ def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -
         curve=curve_of(learnt.points, planned_point(capacity, work_seen(signals))),
         most=min(limits, default=None),
         prompt=calm,
-        unused=0.0 if calm is None else prompts.unused(learnt.steps),
+        unused=0.0 if calm is None else prompts.unused(learnt.steps, slo.ttft_p99_s),
         gap_s=prompts.lasting_gap_s(full, signals, capacity),
     )
 

@@ -22,8 +22,8 @@ class Law:
     """Standard deviations of half a minute's arrivals that there must be room for."""
     forecast_target: float = 0.90
     """Aimed at where the forecast's own error is known and added to it."""
-    given_back: float = 0.75
-    """Share of the room for bursts, and for what passes its forecast, that goes where for hours no first token was late."""
+    given_back: float = 0.5
+    """Share of the room for what passes its forecast that is not kept where for hours no first token was late."""
     coverage_least: float = 0.5
     """Share of ready replicas that must speak before anything is decided."""
     tick_s: float = 15.0

@@ -106,18 +106,13 @@ def _carrying(rate: float, full: float, target: float, load: Load, law: Law) -> 
     """Replicas of which each has no more in flight than the target, and none is overrun by a burst."""
     holds = load.holds
     calm = 0.0 if holds.curve is None else rate / holds.curve.rate(target * full)
-    crest = load.demand.crest(rate, law.burst_sigmas * _unforeseen(load, law))
+    crest = load.demand.crest(rate, law.burst_sigmas)
     return max(calm, crest / (law.busy * holds.rate(full)))
 
 
 def _computing(rate: float, load: Load) -> float | None:
     """Replicas whose first tokens all come in time; None where nothing is promised or known."""
     return None if load.holds.prompt is None else rate / load.holds.prompt
-
-
-def _unforeseen(load: Load, law: Law) -> float:
-    """Share of the room for what nobody foresees that is kept: all of it, until hours have shown that the promise needs less."""
-    return 1 - law.given_back * load.holds.unused
 
 
 def _unpaid(memory: RoleMemory, now: float, law: Law) -> bool:
@@ -170,7 +165,7 @@ def _predicted(
         return memory, None
     calm = holds.curve.rate(law.forecast_target * holds.least)
     # First tokens are to come in time too where more arrives than is foreseen.
-    passed = 1 + (forecast.surprise(load) - 1) * _unforeseen(view, law)
+    passed = 1 + (forecast.surprise(load) - 1) * (1 - law.given_back * holds.unused)
     sure = max(passed * coming / calm, passed * (_computing(coming, view) or 0.0))
     return memory, max(_carrying(coming, holds.least, law.forecast_target, view, law), sure)
 

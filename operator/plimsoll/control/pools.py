@@ -1,7 +1,8 @@
 """Which sets grow and which shrink, where a role has more than one: the cheapest grows first, the dearest shrinks first.
 
-Cost is compared for what a replica carries, not for the replica; among those without a price by their devices. Sets that fail, or that could not
-be placed do not grow. What the fleet's room does not allow is said, not silently dropped.
+Cost is compared for what a replica carries, not for the replica; among those without a price by their devices. Sets that a
+rollout moves, that fail, or that could not be placed do not grow. What the fleet's room does not allow is said, not silently
+dropped.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def learned(
 ) -> StepMemory:
     """With what a minute showed."""
     if ttft_s is not None and (late := _late(signals, ttft_s)) is not None:
-        before = memory.late if memory.late_after_s == ttft_s else ALLOWED
+        before = _late_after(memory, ttft_s)
         memory = replace(memory, late=before + HOURS_WEIGHT * (late - before), late_after_s=ttft_s)
     if settled and (point := _point(signals)) is not None:
         memory = replace(memory, points=memory.points.faded().add(*point))
@@ -105,7 +105,13 @@ def within_limit(
     more than a decade somewhat more are late, as waits then have a longer tail than the one that is reckoned with.
     """
     lumps = LUMPS_FIRST * capacity.input_tokens if memory.lumps is None else memory.lumps
-    full = _fullest(_aim(memory), max(1.0, lumps) / most / 2, most, ttft_s, _prompts(signals, capacity))
+    full = _fullest(
+        _aim(_late_after(memory, ttft_s)),
+        max(1.0, lumps) / most / 2,
+        most,
+        ttft_s,
+        _prompts(signals, capacity),
+    )
     # The only one there is no busier than the mean one.
     return full if signals.live == 1 else full / memory.skew
 
@@ -131,17 +137,22 @@ def _fullest(
     return full
 
 
-def _aim(memory: StepMemory) -> float:
+def _late_after(memory: StepMemory, ttft_s: float | None) -> float:
+    """Share that was late in the mean of hours; of a limit that is new nobody knows."""
+    return memory.late if memory.late_after_s == ttft_s else ALLOWED
+
+
+def _aim(late: float) -> float:
     """Share that may be reckoned to be late: more than is promised where hours have shown that the reckoning is too dark.
 
     It is one for the busiest replica, at a rate that is seldom reached; what is really late in the mean of hours is far less.
     """
-    return LATE * ALLOWED / min(ALLOWED, max(ALLOWED / EASE_MOST, memory.late))
+    return LATE * ALLOWED / min(ALLOWED, max(ALLOWED / EASE_MOST, late))
 
 
-def unused(memory: StepMemory) -> float:
+def unused(memory: StepMemory, ttft_s: float | None) -> float:
     """Share of what may in fact be late that was not, in the mean of hours: none at first, as nobody knows."""
-    return max(0.0, 1 - memory.late / ALLOWED)
+    return max(0.0, 1 - _late_after(memory, ttft_s) / ALLOWED)
 
 
 def tokens_each(signals: Signals, capacity: Capacity) -> float:
