@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
+from plimsoll import names
 from plimsoll.control.retune import Phase
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.world import World
 from tests.planning.asking import pool
-from tests.reconcile.staging import AUTO, KEY, started
+from tests.reconcile.staging import AUTO, KEY, put, staged, started
 from tests.reconcile.test_decide import seen
 from tests.reconcile.test_one_action import Preempting
 
@@ -43,3 +45,17 @@ def looks_at_a_canary(hour: float) -> int:
 @pytest.mark.parametrize("hour", [3600.0, -3600.0], ids=["forward", "back"])
 def test_a_clock_that_jumps_neither_shortens_nor_prolongs_the_watch_of_a_canary(hour: float) -> None:
     assert abs(looks_at_a_canary(hour) - looks_at_a_canary(0)) <= 1
+
+
+def test_an_annotation_that_was_seen_before_a_clock_was_put_back_is_no_newer_than_what_comes_after_it() -> (
+    None
+):
+    stage, world, control = staged()
+    stage.run(control, world, 3)
+    asked = stage.asked.deployment
+    metadata = asked.metadata.model_copy(update={"annotations": {names.ANNOTATION_RESET: "now"}})
+    put(stage, world, replace(stage.asked, deployment=asked.model_copy(update={"metadata": metadata})))
+    stage.run(control, world, 2)
+    stage.now -= 3600
+    stage.run(control, world, 2)
+    assert 0 < world.directions[KEY].record.noted[names.ANNOTATION_RESET].at <= stage.now
