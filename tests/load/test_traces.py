@@ -52,6 +52,9 @@ BURSTGPT = """Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Ty
 5,ChatGPT,374,44,418,Conversation log
 9.31,ChatGPT,396,109,505,Conversation log
 """
+BAILIAN = """{"chat_id": 1, "parent_chat_id": -1, "timestamp": 61.1, "input_length": 374, "output_length": 44, "hash_ids": [0]}
+{"chat_id": 2, "parent_chat_id": 1, "timestamp": 65.41, "input_length": 396, "output_length": 109, "hash_ids": [0, 3]}
+"""
 LITELLM = """request_id,spend,prompt_tokens,completion_tokens,startTime,endTime
 a,0.1,374,44,2026-11-23T10:00:00Z,2026-11-23T10:00:09Z
 b,0.1,396,109,2026-11-23T11:00:04.31+01:00,2026-11-23T10:00:09Z
@@ -67,6 +70,9 @@ PLAIN = "arrival_s,input_tokens,output_tokens\n"
         pytest.param(
             MOONCAKE, id="as Mooncake publishes them, a line of JSON each, in ms, with an empty line"
         ),
+        pytest.param(
+            BAILIAN, id="as Qwen-Bailian publishes them, in seconds, with blocks of another size than ours"
+        ),
         pytest.param(BURSTGPT, id="as BurstGPT publishes them, with columns that nobody needs"),
         pytest.param(LITELLM, id="as a gateway logs them, in two zones"),
         pytest.param(PLAIN + "1790000000,374,44\n1790000004.31,396,109\n", id="Unix seconds"),
@@ -74,6 +80,11 @@ PLAIN = "arrival_s,input_tokens,output_tokens\n"
         pytest.param(PLAIN + "1790000000000000,374,44\n1790000004310000,396,109\n", id="Unix us"),
         pytest.param(
             "arrival_ms,prompt_tokens,completion_tokens\n0,374,44\n4310,396,109\n", id="ms that say so"
+        ),
+        pytest.param(PLAIN + "0,374,44,\n4.31,396,109,\n", id="a comma at the end of each line"),
+        pytest.param(
+            "  " + MOONCAKE.replace(', "hash_ids": [0, 1]', "").replace(', "hash_ids": [0, 14]', ""),
+            id="JSON after blanks",
         ),
         pytest.param(PLAIN + "0,374.0,44.0\n4.31,396.0,109.0\n", id="whole numbers that a table made floats"),
         pytest.param((PLAIN + "0,374,44\n4.31,396,109\n").replace(",", ";"), id="semicolons"),
@@ -103,6 +114,12 @@ def test_rates_without_a_coefficient_are_of_independent_arrivals_and_may_have_da
     assert list(dated.lines) == [Rate(0, 2, 1), Rate(600, 3, 1)]
 
 
+@pytest.mark.parametrize("head", ["timestamp_ms", "arrival_ms"])
+def test_rates_whose_times_say_that_they_are_ms_are_no_thousand_times_longer(head: str):
+    slow = read_trace(f"{head},rate_rps\n0,1\n60000,2\n".splitlines(), "x")
+    assert list(slow.lines) == [Rate(0, 1, 1), Rate(60, 2, 1)]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -122,6 +139,9 @@ def test_rates_without_a_coefficient_are_of_independent_arrivals_and_may_have_da
         (PLAIN + "0,5,5\n1,2.5,5\n", "line 3: input_tokens is '2.5'"),
         (PLAIN + "0,5,1e23\n", "line 2: output_tokens is '1e23'; it must be a whole number of tokens, 0 to"),
         (PLAIN + "0,5\n", "line 2: output_tokens is missing"),
+        (PLAIN + "0,1,024,50\n", "line 2: has more fields than the head names; quote what holds a separator"),
+        ("\n\n" + PLAIN + "0,5,5\n1,x,5\n", "line 5: input_tokens is 'x'"),
+        ('\n\n{"timestamp": 0, "input_length": 6, "output_length": 5}\n{"timest', "line 4: is no JSON"),
         (PLAIN + "0,,5\n", "line 2: input_tokens is missing"),
         (PLAIN + "5,5,5\n4,5,5\n", "line 3: is before the line above; sort it by time"),
         (PLAIN + "nan,5,5\n", "arrival_s is 'nan'; it must be a number that is not negative, or a date"),
@@ -153,6 +173,11 @@ def test_a_file_that_cannot_be_read_is_said_to_be_one(tmp_path: Path):
     for path in (tmp_path / "no.csv", cut, noise, tmp_path):
         with pytest.raises(LoadError, match=path.name), open_trace(path) as trace:
             list(trace.lines)
+
+
+def test_what_fails_beside_a_trace_is_not_said_to_be_the_trace(tmp_path: Path):
+    with pytest.raises(ConnectionResetError), open_trace(written(tmp_path, REQUESTS)):
+        raise ConnectionResetError
 
 
 def test_a_file_is_unpacked_for_what_it_is_and_not_for_its_name(tmp_path: Path):

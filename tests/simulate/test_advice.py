@@ -91,6 +91,8 @@ def test_what_held_the_law_back_is_told_by_its_share_of_the_time_with_what_may_b
     assert "25% with every replica that was asked for ready" in said
     full = replace(PLENTY, hardware=replace(PLENTY.hardware, ready=4))
     assert "the fleet has no room for more" in next(iter(conclusions(full, [ours], DAY_S)))
+    fixed = replace(PLENTY, fixed=True)
+    assert "spec.replicas holds their number: raise it" in next(iter(conclusions(fixed, [ours], DAY_S)))
     kept = result("plimsoll", 99.0, 48.0, points=points, late=(300,))
     assert list(conclusions(PLENTY, [kept], DAY_S)) == []
 

@@ -165,6 +165,8 @@ def simulate_command(
     names = list(KINDS) if "all" in policies else [name for name in KINDS if name in (policies or USUAL)]
     routings = list(Routing) if routing == "both" else [Routing(routing)]
     stage = Stage(scenario=scenario, world=world, arrivals=arrivals)
+    # Before the minutes of a simulation: what was done of it when somebody ends it is not lost for this.
+    better = asked.better(arrivals) if isinstance(trace, RequestTrace) else None
     results, cut = _results(stage, routings, names)
     report = Report(
         scenario=scenario,
@@ -174,7 +176,7 @@ def simulate_command(
         lengths_from_trace=isinstance(trace, RequestTrace),
         results=results,
         currency=asked.question.snapshot.config.prices.currency or "",
-        better=asked.better(arrivals) if isinstance(trace, RequestTrace) else None,
+        better=better,
         cut=cut,
     )
     if page is not None:

@@ -1,7 +1,7 @@
 """What a line of a trace says, under each name that it goes by: ours, those of published traces, and those of a gateway's log.
 
 Azure's traces say TIMESTAMP, ContextTokens and GeneratedTokens, Mooncake's timestamp (in ms), input_length, output_length and
-hash_ids, BurstGPT's Timestamp, Request tokens and Response tokens, LiteLLM's log of spending startTime, prompt_tokens and
+hash_ids (Qwen-Bailian's the same in seconds, with shorter blocks that are not read), BurstGPT's Timestamp, Request tokens and Response tokens, LiteLLM's log of spending startTime, prompt_tokens and
 completion_tokens. Upper and lower case, spaces and underscores make no difference.
 """
 
@@ -22,6 +22,8 @@ _BLOCKS: Final = ("prefixblockids", "hashids")
 _IN_MS: Final = frozenset({"arrivalms", "timestampms"})
 _MOONCAKE: Final = "inputlength"
 """Whose timestamps are milliseconds too, without saying so."""
+_BAILIAN: Final = "chatid"
+"""Who names its columns as Mooncake does, in seconds and with blocks of 16 tokens."""
 
 UNIX_IN: Final = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
 """From so much on a number is a Unix time in ns, us or ms: in seconds it would lie thousands of years ahead."""
@@ -44,6 +46,7 @@ class RequestColumns:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateColumns:
     at: str
+    unit_s: float
     rate: str
     cv: str | None
 
@@ -61,7 +64,7 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
         at = called(("ts", *_AT))
         if at is None:
             return f"no column says when; rates are {RATE_HEAD}"
-        return RateColumns(at=at, rate=known["raterps"], cv=known.get("cv"))
+        return RateColumns(at=at, unit_s=_unit_s(at), rate=known["raterps"], cv=known.get("cv"))
     at, prompt, answer = called(_AT), called(_INPUT), called(_OUTPUT)
     missing = [
         name
@@ -70,14 +73,19 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
     ]
     if at is None or prompt is None or answer is None:
         return f"no column is {' or '.join(missing)}; a trace's are {REQUEST_HEAD}, or {RATE_HEAD}"
-    mooncake = _folded(at) == "timestamp" and _folded(prompt) == _MOONCAKE
+    bailian = _BAILIAN in known
+    mooncake = not bailian and _folded(at) == "timestamp" and _folded(prompt) == _MOONCAKE
     return RequestColumns(
         at=at,
-        unit_s=1e-3 if mooncake or _folded(at) in _IN_MS else 1.0,
+        unit_s=1e-3 if mooncake else _unit_s(at),
         input_tokens=prompt,
         output_tokens=answer,
-        blocks=called(_BLOCKS),
+        blocks=None if bailian else called(_BLOCKS),
     )
+
+
+def _unit_s(at: str) -> float:
+    return 1e-3 if _folded(at) in _IN_MS else 1.0
 
 
 def _folded(name: str) -> str:

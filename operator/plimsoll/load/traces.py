@@ -14,7 +14,7 @@ import io
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -39,7 +39,8 @@ from plimsoll.load.trace_forms import (
 BLOCK_TOKENS: Final = 512
 """What one id of prefix_block_ids stands for."""
 _GZIP: Final = b"\x1f\x8b"
-_UNREADABLE: Final = (EOFError, UnicodeDecodeError, csv.Error, zlib.error, gzip.BadGzipFile)
+_UNREADABLE: Final = (EOFError, OSError, UnicodeDecodeError, csv.Error, zlib.error)
+_BEYOND: Final = "beyond the head"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +82,17 @@ Numbered = Iterator[tuple[int, Row]]
 @contextmanager
 def open_trace(path: Path, *, sorted_by_time: bool = True) -> Iterator[Requests | Rates]:
     """The lines of a file, read as they are needed."""
-    try:
-        with path.open("rb") as raw:
+    with ExitStack() as opened:
+        try:
+            raw = opened.enter_context(path.open("rb"))
             packed = raw.peek(len(_GZIP)).startswith(_GZIP)
-            whole = gzip.GzipFile(fileobj=raw) if packed else raw
-            with io.TextIOWrapper(whole, encoding="utf-8-sig", newline="") as file:
-                yield read_trace(file, str(path), sorted_by_time=sorted_by_time)
-    except OSError as error:
-        raise LoadError(
-            f"{path}: cannot be read: {error.strerror or error}; name a file of CSV or JSON lines, gzipped or not"
-        ) from None
+        except OSError as error:
+            raise LoadError(
+                f"{path}: cannot be read: {error.strerror or error}; name a file of CSV or JSON lines, gzipped or not"
+            ) from None
+        whole = gzip.GzipFile(fileobj=raw) if packed else raw
+        file = opened.enter_context(io.TextIOWrapper(whole, encoding="utf-8-sig", newline=""))
+        yield read_trace(file, str(path), sorted_by_time=sorted_by_time)
 
 
 def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) -> Requests | Rates:
@@ -119,20 +121,24 @@ def _above(head: Iterable[str]) -> str:
 
 
 def _rows(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
-    first = next((line for line in lines if line.strip()), "")
+    blank, first = 0, next(lines, "")
+    while first and not first.strip():
+        blank, first = blank + 1, next(lines, "")
     if not first:
         raise LoadError(f"{name}: is empty; a trace is {REQUEST_HEAD}, or {RATE_HEAD}")
-    if first.startswith("["):
+    if first.lstrip().startswith("["):
         raise LoadError(f"{name}: is one JSON list; write one object a line")
-    if first.startswith("{"):
-        return list(_object(first, name, 1)), _objects(chain([first], lines), name)
+    if first.lstrip().startswith("{"):
+        return list(_object(first, name, blank + 1)), _objects(chain([first], lines), name, blank + 1)
     head = first.rstrip("\r\n")
-    rows = csv.DictReader(chain([first], lines), delimiter=max(",;\t", key=head.count), strict=True)
-    return rows.fieldnames or (), ((rows.line_num, row) for row in rows)
+    rows = csv.DictReader(
+        chain([first], lines), delimiter=max(",;\t", key=head.count), strict=True, restkey=_BEYOND
+    )
+    return rows.fieldnames or (), ((blank + rows.line_num, row) for row in rows)
 
 
-def _objects(lines: Iterable[str], name: str) -> Numbered:
-    for place, line in enumerate(lines, start=1):
+def _objects(lines: Iterable[str], name: str, begin: int) -> Numbered:
+    for place, line in enumerate(lines, start=begin):
         if line.strip():
             yield place, _object(line, name, place)
 
@@ -154,6 +160,7 @@ def _parsed(
     last, place = 0.0, 1
     try:
         for place, row in rows:
+            _refuse_more(row)
             line = line_of(row, begin or 0.0)
             if begin is None:
                 begin = line.at
@@ -170,6 +177,11 @@ def _parsed(
         raise LoadError(f"{name}, line {place}: {error}") from None
 
 
+def _refuse_more(row: Row) -> None:
+    if any(row.get(_BEYOND, ())):
+        raise ValueError("has more fields than the head names; quote what holds a separator")
+
+
 def _arrived(row: Row, columns: RequestColumns, begin: float) -> Arrived:
     return Arrived(
         at=moment(row, columns.at, columns.unit_s) - begin,
@@ -181,7 +193,7 @@ def _arrived(row: Row, columns: RequestColumns, begin: float) -> Arrived:
 
 def _rate(row: Row, columns: RateColumns, begin: float) -> Rate:
     return Rate(
-        at=moment(row, columns.at) - begin,
+        at=moment(row, columns.at, columns.unit_s) - begin,
         per_second=number(row, columns.rate, MOST_RATE),
         cv=1.0 if columns.cv is None else number(row, columns.cv, MOST_CV),
     )

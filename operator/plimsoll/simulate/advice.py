@@ -54,7 +54,7 @@ def _beside(scenario: Scenario, ours: Result, constant: Result, currency: str) -
     more = 100 * (ours.outcome.figures.gpu_hours / cheapest - 1) if cheapest else 0.0
     compared = "as many as" if abs(more) < 0.5 else f"{abs(more):.0f}% {'more' if more > 0 else 'fewer'} than"
     return (
-        f"plimsoll {keeps} {said(ours)}, {compared} the smallest constant number that does, found in hindsight: "
+        f"plimsoll {keeps} {said(ours)}, {compared} the smallest constant number that keeps {GOAL_PCT:g}%, found in hindsight: "
         f"{replicas} replica{'' if replicas == 1 else 's'}, {said(constant)}"
     )
 
@@ -89,6 +89,8 @@ def _why(point: Point, most: int) -> str:
 
 
 def _more_room(scenario: Scenario) -> str:
+    if scenario.fixed:
+        return "spec.replicas holds their number: raise it, or leave it out and set scaling.max"
     if scenario.most < scenario.hardware.most:
         return f"raise scaling.max or the budget; the fleet has room for {scenario.hardware.most}"
     return "the fleet has no room for more"

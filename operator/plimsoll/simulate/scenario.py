@@ -51,6 +51,8 @@ class Scenario:
     """Replicas that the resource allows and the fleet has room for."""
     bounded: bool
     """Whether the resource says how many there may be, or its namespace's budget."""
+    fixed: bool = False
+    """spec.replicas says how many there are, whatever comes."""
     hardware: Hardware
     up_window_s: float
     down_window_s: float | None
@@ -88,7 +90,9 @@ def scenario_of(plan: Plan, reading: Reading, limits: Budgeted = UNLIMITED) -> S
     told = limits_of(chosen)
     hardware = _hardware(chosen, reading)
     workload, allowed = intent.spec.workload, limits.allows(claim_of(chosen))
-    bound = min((one for one in (intent.bounds.most, allowed) if one is not None), default=None)
+    fixed = intent.bounds.fixed
+    most_asked = intent.bounds.most if fixed is None else max(1, fixed)
+    bound = min((one for one in (most_asked, allowed) if one is not None), default=None)
     most = hardware.most if bound is None else min(bound, hardware.most)
     down = intent.spec.scaling.down_window_seconds
     return Scenario(
@@ -104,9 +108,10 @@ def scenario_of(plan: Plan, reading: Reading, limits: Budgeted = UNLIMITED) -> S
         slo=Slo(ttft_p99_s=_seconds(intent.ttft_ms), itl_p99_s=_seconds(intent.itl_ms)),
         lengths=lengths_of(workload),
         lengths_declared=workload.input_tokens is not None and workload.output_tokens is not None,
-        least=min(max(1, intent.bounds.least), most),
+        least=min(max(1, intent.bounds.least), most) if fixed is None else most,
         most=most,
         bounded=bound is not None,
+        fixed=fixed is not None,
         hardware=hardware,
         up_window_s=float(intent.spec.scaling.up_window_seconds or UP_WINDOW_S),
         down_window_s=None if down is None else float(down),
@@ -122,14 +127,17 @@ def _said(outcome: Outcome) -> str:
 def _left_out(plan: Plan, reading: Reading, allowed: int | None) -> Iterator[str]:
     if len(plan.sets) > 1:
         yield f"the plan has {len(plan.sets) - 1} more set(s) on other hardware; the first alone is simulated"
-    if reading.deployment.spec.scaling.zero is not None:
+    spec = reading.deployment.spec
+    if spec.replicas is None and spec.scaling.max is None:
+        yield "without scaling.max the operator keeps the number that was planned; this shows what it would do with one"
+    if spec.scaling.zero is not None:
         yield "the resource may sleep (scaling.zero); here one replica always stays, so that no request waits for a wake"
     if allowed is not None:
         yield (
             f"the namespace's budget allows {allowed} replicas; what others there take of it, and whose priority goes first, "
             "is not simulated"
         )
-    if reading.deployment.spec.tuning.mode in (None, "auto"):
+    if spec.tuning.mode in (None, "auto"):
         yield "the operator may retune what preempts (spec.tuning); here every setting stays as it is planned"
 
 
