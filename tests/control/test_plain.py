@@ -132,7 +132,7 @@ def test_how_full_steps_may_be_is_the_same_however_often_it_is_asked(
     prompt = Spread.of(Histogram(bounds, summed, 1000.0))
     if prompt is None:
         return
-    memory = StepMemory(lumps=lumps, late=late)
+    memory = StepMemory(lumps=lumps, late=late, late_after_s=ttft_s)
     said = Signals(at=0.0, live=live, replicas=(), latencies=Latencies(prompt=prompt))
     plain = plain_limit(memory, most, prompt, ttft_s, live)
     for signals in (said, said, replace(said, latencies=Latencies(prompt=replace(prompt)))):
