@@ -180,7 +180,7 @@ def supply_of(
             present += 1
             if replica.state is ReplicaState.READY:
                 serving += 1
-            elif replica.state is ReplicaState.UNSCHEDULABLE and now - replica.since >= unplaced_s:
+            elif replica.is_unplaced(now, unplaced_s):
                 continue
             elif replica.state is not ReplicaState.FAILED and (
                 now - replica.created < credit_s or replica.state is ReplicaState.NODE_COMING

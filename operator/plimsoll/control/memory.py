@@ -107,6 +107,10 @@ class RoleMemory:
     """When the last replica was let go."""
     woken_at: float | None = None
 
+    def looked_before(self, now: float, jump_s: float) -> bool:
+        """One tick or a few ago: neither is this the first look, nor did the clock jump, nor was nobody awake."""
+        return self.seen is not None and 0 <= now - self.seen <= jump_s
+
     def wish(self, now: float, wanted: float, window_s: float) -> RoleMemory:
         """With one more wish; those that are older than the window, or that this one passes, are forgotten.
 

@@ -166,7 +166,7 @@ def _predicted(
     calm = holds.curve.rate(law.forecast_target * holds.least)
     # First tokens are to come in time too where more arrives than is foreseen.
     passed = 1 + (forecast.surprise(load) - 1) * (1 - law.given_back * holds.unused)
-    sure = max(passed * coming / calm, passed * (_computing(coming, view) or 0.0))
+    sure = passed * max(coming / calm, _computing(coming, view) or 0.0)
     return memory, max(_carrying(coming, holds.least, law.forecast_target, view, law), sure)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from plimsoll.control.copying import replace
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Blocked, RoleMemory
-from plimsoll.control.situation import ReplicaState, Role, ServingSet
+from plimsoll.control.situation import Role, ServingSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +59,7 @@ def placing(role: Role, memory: RoleMemory, now: float, law: Law, *, busy: bool)
 
 
 def _unplaced(each: ServingSet, now: float, seconds: float) -> int:
-    return sum(
-        1
-        for replica in each.replicas
-        if replica.state is ReplicaState.UNSCHEDULABLE and now - replica.since >= seconds
-    )
+    return sum(replica.is_unplaced(now, seconds) for replica in each.replicas)
 
 
 def _started_since(each: ServingSet, block: Blocked) -> bool:

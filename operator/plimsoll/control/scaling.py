@@ -186,7 +186,7 @@ def _withdrawn(turn: Turn, view: Asked, placed: Placing) -> Answer:
 
 def _jumped(turn: Turn, memory: RoleMemory) -> bool:
     """Also true at the very first tick."""
-    return memory.seen is None or not 0 <= turn.now - memory.seen <= turn.law.jump_s
+    return not memory.looked_before(turn.now, turn.law.jump_s)
 
 
 def _remembered(turn: Turn, before: RoleMemory) -> RoleMemory:

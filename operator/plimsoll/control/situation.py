@@ -42,6 +42,10 @@ class Replica:
     restarts: int = 0
     """Times that an engine of it has ended and was started again."""
 
+    def is_unplaced(self, now: float, seconds: float) -> bool:
+        """No node has taken it for so long."""
+        return self.state is ReplicaState.UNSCHEDULABLE and now - self.since >= seconds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:

@@ -8,7 +8,7 @@ the field, the value and what would be right.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -232,6 +232,11 @@ class Pinning:
     """For condition BetterPlanAvailable: which plan and what it saves."""
 
 
+def used(sets: Sequence[PlanSet]) -> tuple[PlanSet, ...]:
+    """Sets with replicas, or all where none has any: one that only stands by says nothing of what serves, and costs nothing."""
+    return tuple(chosen for chosen in sets if chosen.replicas) or tuple(sets)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     schema: int
@@ -268,8 +273,7 @@ class Plan:
 
     @property
     def used(self) -> tuple[PlanSet, ...]:
-        """Sets with replicas, or all where none has any: one that only stands by says nothing of what serves."""
-        return tuple(chosen for chosen in self.sets if chosen.replicas) or self.sets
+        return used(self.sets)
 
     @property
     def devices(self) -> int:

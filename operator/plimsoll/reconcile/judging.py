@@ -81,7 +81,10 @@ def _spoiled(key: str, error: Exception) -> None:
 def _noticed(tick: Tick, case: Case) -> Case:
     """With annotations that changed, which ask for something."""
     # What is to come was seen before a clock was put back: it counts as of now, as all else that was timed does.
-    noted = {name: Noted(each.value, min(each.at, tick.now)) for name, each in case.record.noted.items()}
+    noted = {
+        name: each if each.at <= tick.now else Noted(each.value, tick.now)
+        for name, each in case.record.noted.items()
+    }
     for name, value in annotations_of(case.subject.metadata).items():
         if name not in noted or noted[name].value != value:
             # One that was there before anybody looked asks for nothing.

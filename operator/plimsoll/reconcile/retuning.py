@@ -136,10 +136,9 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
 def _jumped(tick: Tick, case: Case) -> float:
     """Between two looks of one program. What one that has just begun finds is as old as it is: it may not be prolonged by each start."""
     role = case.record.memory.of(ROLE)
-    if role.seen is None or role.begun == tick.now:
+    if role.seen is None or role.begun == tick.now or role.looked_before(tick.now, tick.law.jump_s):
         return 0.0
-    passed = tick.now - role.seen
-    return 0.0 if 0 <= passed <= tick.law.jump_s else passed - tick.law.tick_s
+    return tick.now - role.seen - tick.law.tick_s
 
 
 def _asked_before(case: Case) -> int:

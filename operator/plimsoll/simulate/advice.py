@@ -12,6 +12,7 @@ from typing import Final
 
 from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.workload import QUIET_S, Lengths, Observed, better_declaration
+from plimsoll.planning.ask.values import counted
 from plimsoll.planning.plan import Plan
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import GOAL_PCT, Result
@@ -55,7 +56,7 @@ def _beside(scenario: Scenario, ours: Result, constant: Result, currency: str) -
     compared = "as many as" if abs(more) < 0.5 else f"{abs(more):.0f}% {'more' if more > 0 else 'fewer'} than"
     return (
         f"plimsoll {keeps} {said(ours)}, {compared} the smallest constant number that keeps {GOAL_PCT:g}%, found in hindsight: "
-        f"{replicas} replica{'' if replicas == 1 else 's'}, {said(constant)}"
+        f"{counted(replicas, 'replica')}, {said(constant)}"
     )
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from plimsoll.api.quantity import format_decimal
 from plimsoll.planning.load import Performance
 from plimsoll.planning.placing.placement import device_part
-from plimsoll.planning.plan import Cost, Hardware, Placement, PlanSet
+from plimsoll.planning.plan import Cost, Hardware, Placement, PlanSet, used
 
 
 def cost_of(
@@ -56,10 +56,7 @@ def rescaled(chosen: PlanSet, replicas: int, further: Sequence[Placement] = ()) 
 def total_cost(sets: Sequence[PlanSet]) -> Cost | None:
     if not sets:
         return None
-    # What only stands by costs nothing, whatever its price is.
-    prices = [chosen.cost.per_hour for chosen in sets if chosen.replicas] or [
-        chosen.cost.per_hour for chosen in sets
-    ]
+    prices = [chosen.cost.per_hour for chosen in used(sets)]
     known = [Decimal(price) for price in prices if price is not None]
     return Cost(
         gpu_hours_per_hour=sum(chosen.cost.gpu_hours_per_hour for chosen in sets),
