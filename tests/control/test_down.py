@@ -1,18 +1,18 @@
-"""When replicas go: what a whole window wanted stays, and a step down that has paid is no mistake."""
+"""When replicas go: what a whole window wanted stays, and the window is as long as it has to be."""
 
 from dataclasses import replace
 
 import pytest
 
 from plimsoll.api.v1alpha1.scaling import Scaling
+from plimsoll.control.curve import Points
 from plimsoll.control.decision import Action
-from plimsoll.control.down import regretted
-from plimsoll.control.memory import RoleMemory
+from plimsoll.control.down import window_s
+from plimsoll.control.memory import Learnt
+from plimsoll.control.prompts import StepMemory
 from plimsoll.control.scaling import LAW
-from plimsoll.control.situation import ReplicaState
-from tests.control.situations import NOW, known, replicas, serving, signals, situation, ticks
-
-WINDOW_S = 450.0
+from plimsoll.control.situation import ReplicaState, Slo
+from tests.control.situations import CAPACITY, NOW, known, replicas, serving, signals, situation, ticks
 
 
 @pytest.mark.parametrize(
@@ -49,24 +49,35 @@ def test_where_no_replica_says_who_waits_none_goes():
 def test_the_reference_tells_the_window_that_the_law_has():
     said = Scaling.model_fields["down_window_seconds"].description or ""
     assert f"Absent: {LAW.down_window_s:g}, or the start-up time" in said
-    assert f"up to {LAW.regret_most:g} times as long" in said
+    assert "half where first tokens came in time" in said
+    assert LAW.down_eased == 0.5
     assert LAW.down_starts == 1
 
 
 @pytest.mark.parametrize(
-    ("away_s", "before", "after"),
+    ("unused", "set_s", "lead_s", "window"),
     [
-        (0.9 * WINDOW_S, 1.0, 2.0),
-        (0.9 * WINDOW_S, 4.0, 4.0),
-        (1.1 * WINDOW_S, 1.0, 1.0),
-        (1.1 * WINDOW_S, 4.0, 2.0),
+        (0.0, None, 200.0, LAW.down_window_s),
+        (1.0, None, 200.0, (1 - LAW.down_eased) * LAW.down_window_s),
+        (0.5, None, 200.0, (1 - LAW.down_eased / 2) * LAW.down_window_s),
+        (0.0, None, 900.0, 900.0),
+        (1.0, 60.0, 900.0, 60.0),
+        (0.0, 0.0, 900.0, 0.0),
+    ],
+    ids=[
+        "as many were late as may be",
+        "none was late",
+        "half as many were late as may be",
+        "starts take longer",
+        "somebody set it",
+        "somebody wants none",
     ],
 )
-def test_a_step_down_is_regretted_where_what_went_was_wanted_again_within_a_window(
-    away_s: float, before: float, after: float
+def test_less_must_be_wanted_for_a_while_and_for_less_long_where_hours_show_no_late_first_token(
+    unused: float, set_s: float | None, lead_s: float, window: float
 ):
-    memory = RoleMemory(down_at=NOW - away_s, up_at=NOW - 9000, regret=before)
-    assert regretted(memory, NOW, WINDOW_S, LAW).regret == after
+    asked = replace(situation(signals(2)), down_window_s=set_s)
+    assert window_s(asked, lead_s, LAW, unused) == pytest.approx(window)
 
 
 ALERTS = {
@@ -88,3 +99,64 @@ def test_nothing_is_taken_away_during_an_alert_not_even_what_does_not_serve_yet(
     loud = situation(signals(3, live=there.ready, inflight=5, rate=0.7, **ALERTS[name]), there)
     assert ticks(quiet, 1, memory=wished).replicas < 4
     assert ticks(loud, 1, memory=wished).replicas == 4
+
+
+FULL_S = 0.2
+
+
+def stepping(itl: float, prompt: int, *, output: int = 300, kept: float = 0.1):
+    """Eight replicas with little to do, of which each token takes a share of a full step of so long, and the decision about them."""
+    points = Points()
+    for tokens in (512, 1024, 2048):
+        points = points.add(tokens, FULL_S * tokens / 2048, weight=100)
+    capacity = replace(CAPACITY, max_batched_tokens=2048, input_tokens=prompt, output_tokens=output)
+    learnt = {"set-a": Learnt(steps=StepMemory(points=points))}
+    memory = known(ready=8, learnt=learnt, learnt_at=NOW, wishes=((NOW - 100, 2.0),))
+    said = situation(signals(8, itl=itl, inflight=1, rate=0.05), serving(8, capacity=capacity))
+    return ticks(replace(said, slo=Slo(ttft_p99_s=20.0, itl_p99_s=kept)), 1, memory=memory)
+
+
+@pytest.mark.parametrize("itl", [0.11, 0.2, 0.24], ids=["above the limit", "a step", "little above a step"])
+def test_a_gap_that_few_requests_have_as_well_keeps_no_replica_and_is_told(itl: float):
+    decision = stepping(itl, prompt=5000)
+    assert decision.roles[0].action is Action.DOWN
+    said = f"p99 between tokens is {itl * 1000:.0f} ms, above the 100 promised, but beside a few requests it would be about 196 ms too"
+    assert said in decision.roles[0].message
+
+
+@pytest.mark.parametrize(
+    ("itl", "prompt", "output", "kept"),
+    [(0.3, 5000, 300, 0.1), (0.15, 400, 300, 0.1), (0.15, 5000, 4000, 0.1), (0.22, 5000, 300, 0.21)],
+    ids=[
+        "longer by far than few requests make it",
+        "few requests would keep the limit",
+        "so long answers that few prompts cut in",
+        "a full step keeps the limit",
+    ],
+)
+def test_a_gap_that_load_makes_keeps_all_replicas(itl: float, prompt: int, output: int, kept: float):
+    decision = stepping(itl, prompt, output=output, kept=kept)
+    assert decision.replicas == 8
+    assert f"p99 between tokens is {itl * 1000:.0f} ms, above the {kept * 1000:.0f} promised" in (
+        decision.roles[0].message
+    )
+    assert "beside a few requests" not in decision.roles[0].message
+
+
+def test_a_late_first_token_keeps_replicas_unless_a_long_prompt_takes_as_long_by_itself():
+    held, gone = (
+        situation(signals(8, ttft=3.0, inflight=1, rate=0.05), serving(8, capacity=capacity))
+        for capacity in (
+            replace(CAPACITY, max_batched_tokens=2048, input_tokens=tokens) for tokens in (1000, 30_000)
+        )
+    )
+    points = Points()
+    for tokens in (512, 1024, 2048):
+        points = points.add(tokens, FULL_S * tokens / 2048, weight=100)
+    learnt = {"set-a": Learnt(steps=StepMemory(points=points))}
+    memory = known(ready=8, learnt=learnt, learnt_at=NOW, wishes=((NOW - 100, 2.0),))
+    promised = Slo(ttft_p99_s=2.0)
+    assert ticks(replace(held, slo=promised), 1, memory=memory).replicas == 8
+    decision = ticks(replace(gone, slo=promised), 1, memory=memory)
+    assert decision.replicas < 8
+    assert "it would be about 2,867 ms too" in decision.roles[0].message

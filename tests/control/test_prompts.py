@@ -187,8 +187,8 @@ def test_more_than_was_foreseen_finds_first_tokens_in_time():
     [
         (prompts.ALLOWED, 0.6, 1.0),
         (5 * prompts.ALLOWED, 0.6, 1.0),
-        (prompts.ALLOWED / 2, 0.6, 1 - LAW.given_back / 2),
-        (0.0, 0.6, 1 - LAW.given_back),
+        (prompts.ALLOWED / 2, 0.6, 0.5),
+        (0.0, 0.6, 0.0),
         (0.0, 5.0, 1.0),
     ],
     ids=[

@@ -174,6 +174,21 @@ def test_a_pool_that_stands_empty_for_a_day_has_a_smaller_plan_told_of_and_an_ho
         assert told.message.endswith("the plan would be 1 x tp1 on H100-SXM-80GB")
 
 
+def test_a_plan_that_looks_the_same_is_told_by_what_its_engines_would_be_told_otherwise():
+    """By the real planner: the same layout on the same GPU, for fewer requests at once."""
+    declared = Workload.model_validate({"contextTokens": 32768, "concurrency": 64})
+
+    def plan_for(workload: Workload):
+        return planned(deployment(QWEN_32B, workload=workload.to_dict(), topology={"tensor": 4}))
+
+    pinned = plan_for(declared)
+    told = better_declaration(replace(SEEN, since=NOW - DAY, peak_inflight=4), declared, pinned, plan_for)
+    assert told is not None
+    (now,), (looks, _, said) = pinned.sets, told.message.partition(", with max_num_seqs ")
+    assert looks.endswith(f"the plan would be 1 x tp4 on {now.hardware}")
+    assert f" instead of {now.settings.max_num_seqs}" in said
+
+
 def test_a_larger_plan_is_told_of_within_the_hour_as_users_wait_for_it():
     crowded = replace(SEEN, since=NOW - 3600, prompt=Lengths(p50=900, p95=9100, p99=12100))
     assert better_declaration(crowded, DECLARED, _Plan(3000), Planner()) is not None  # type: ignore[arg-type]

@@ -127,6 +127,8 @@ def test_rates_whose_times_say_that_they_are_ms_are_no_thousand_times_longer(hea
         ("\n\n", "is empty"),
         ("time,in,out\n1,2,3\n", "the head is 'time,in,out': no column is arrival_s or input_tokens"),
         ("timestamp,prompt_tokens\n1,2\n", "no column is output_tokens"),
+        ("t_s,rps\n1,2\n", "the head is 't_s,rps': no column is rate_rps"),
+        ('{"t_s": 0}\n', "no column is rate_rps"),
         ("0,100,20\n1,100,20\n", "the first line is '0,100,20', and should name the columns"),
         ("rate_rps,cv\n1,1\n", "no column says when"),
         ('{"timestamp": 0, "input_length": 6}\n', "no column is output_tokens"),

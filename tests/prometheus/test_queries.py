@@ -150,6 +150,14 @@ def test_buckets_become_histograms_by_set():
     assert histogram.quantile(0.4) == pytest.approx(0.1)
 
 
+def test_a_bound_that_is_written_in_two_ways_is_one_bound():
+    labels = {"namespace": "team", "set": "chat-0a1b2c3d"}
+    counted = (("1", 3), ("+Inf", 12), ("0.5", 2), ("1.0", 5))
+    rows = vector(*(({**labels, "le": bound}, count) for bound, count in counted), (labels, 5.5))
+    (histogram,) = part_of("ttft", rows, WORDS).histograms.values()
+    assert (histogram.bounds, histogram.counts) == ((0.5, 1.0, math.inf), (2.0, 8.0, 12.0))
+
+
 @pytest.mark.parametrize(
     ("counts", "total", "read"),
     [((1, 4, 10), 5.5, True), ((9, 4, 10), 5.5, False), ((1, 2), 5.5, False), ((1, 4, 10), "NaN", False)],

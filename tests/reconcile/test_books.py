@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
-from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, RampStatus
+from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, RampStatus, SetStatus
 from plimsoll.facts.gpus import Gpu, UnknownGpu
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.reconcile import books
@@ -65,6 +65,27 @@ def test_a_status_becomes_figures() -> None:
     assert found.availability == 0.999
     assert dict(found.predicted) == {"ttft_p99": 0.5, "itl_p99": 0.025}
     assert (found.tensor, found.link) == (2, "pcie")
+
+
+@pytest.mark.parametrize(
+    ("sets", "devices"),
+    [
+        ([("tp2", 2), ("tp8-pp2-dp2-ep", 1)], 2 * 2 + 32),
+        ([("tp4", 1)], 4 + 2 * 2),
+        ([("tp2", 3), ("tp1", 1)], 3 * 2 + 1),
+        ([("", 3)], 3 * 2),
+    ],
+    ids=[
+        *("two pools", "what no set runs yet counts as the first's", "a canary beside all that are wanted"),
+        "a layout that is not told",
+    ],
+)
+def test_each_set_takes_devices_of_its_own(sets: list[tuple[str, int]], devices: int) -> None:
+    told = tuple(
+        SetStatus(name=f"chat-{place}", layout=layout or None, replicas=replicas)
+        for place, (layout, replicas) in enumerate(sets)
+    )
+    assert noted(STATUS.model_copy(update={"sets": told})).devices == devices
 
 
 def test_what_is_not_known_is_left_out_and_never_zero() -> None:

@@ -58,7 +58,6 @@ def test_a_fleet_is_not_stored_all_at_once() -> None:
         ({"load": LoadMemory(at=99.0, profile=(None, 0.0, None), parts_seen=4)}, False),
         ({"load": LoadMemory(profile=(None, 2.0, None))}, True),
         ({"starts": (120.0,)}, True),
-        ({"regret": 2.0}, True),
     ],
 )
 def test_only_what_was_learned_is_new(change: dict[str, object], new: bool) -> None:

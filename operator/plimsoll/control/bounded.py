@@ -33,9 +33,8 @@ def asleep(turn: Turn, memory: RoleMemory, zero: Zero) -> Answer:
         return turn.answer(memory, wanted=0, reason="ScaledToZero", message=verdict.why)
     spread = turn.toward(max(1, least), turn.role.bounds.max)
     told = limited(turn.role, spread, max(1, least))
-    if not any(spread.replicas.values()):
-        reason = spread.limit or "GPUsUnavailable"
-        return turn.answer(memory, wanted=1, reason=reason, message=verdict.why, told=told)
+    if spread.limit is not None and not any(spread.replicas.values()):
+        return turn.answer(memory, wanted=1, reason=spread.limit, message=verdict.why, told=told)
     return turn.answer(
         replace(memory, woken_at=turn.now, up_at=turn.now),
         replicas=spread.replicas,
@@ -67,8 +66,8 @@ def within(
         reason, message = "AtMin", f"scaling.min is {bounds.min}, and there are {there}"
     elif after < there:
         reason, message = "AtMax", f"scaling.max is {bounds.max}, and there are {there}"
-    elif aim != there:
-        reason = spread.limit or "Rollout"
+    elif spread.limit is not None:
+        reason = spread.limit
         message = f"{aim} replicas are asked for by the bounds, and there are {there}; none can be moved now"
     return turn.answer(
         memory,

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
+
+from plimsoll.values import made, twin
 
 if TYPE_CHECKING:
     # Its arguments are checked as those of the original are.
@@ -18,27 +19,23 @@ if TYPE_CHECKING:
 else:
 
     def replace(value, /, **changes):
-        kind = type(value)
-        writers, writes, read = _parts(kind)
-        copy = object.__new__(kind)
-        for write, old in zip(writes, read(value), strict=True):
-            write(copy, old)
+        copied, writers = _parts(type(value))
+        copy = copied(value)
         for name, new in changes.items():
             writers[name](copy, new)
         return copy
 
 
-Write = Callable[[Any, Any], None]
-
-
 @cache
-def _parts(kind: type) -> tuple[Mapping[str, Write], tuple[Write, ...], Callable[[Any], tuple[Any, ...]]]:
-    """How each field of a class is written, and how all of them are read."""
+def _parts(kind: type) -> tuple[Callable[[Any], Any], Mapping[str, Callable[[Any, Any], None]]]:
+    """What copies a value of a class, and how each of its fields is written."""
     names = [field.name for field in fields(kind)]
-    if hasattr(kind, "__post_init__") or len(names) < 2:
+    if hasattr(kind, "__post_init__"):
         raise TypeError(f"{kind.__name__} is more than its fields")
-    writers = {name: getattr(kind, name).__set__ for name in names}
-    return writers, tuple(writers.values()), attrgetter(*names)
+    writes = (f"copy.{name} = value.{name}" for name in names)
+    lines = ("copy = Twin()", *writes, "copy.__class__ = Kind", "return copy")
+    copied = made("copied(value)", lines, {"Kind": kind, "Twin": twin(kind)})
+    return copied, {name: getattr(kind, name).__set__ for name in names}
 
 
 __all__ = ["replace"]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.control.situation import Capacity
+from plimsoll.values import light
 
 FORGET: Final = 1 / 120
 """Two hours of minutes are remembered."""
@@ -21,6 +22,7 @@ PROMPT_SHARE: Final = 0.15
 """Work of a prompt token beside that of an output token: prompts are computed many at once."""
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
     """Weighted sums of measured points: requests in flight of a replica, and seconds that each of them takes."""
@@ -54,6 +56,7 @@ class Points:
 NOTHING: Final = Points()
 
 
+@light
 @dataclass(frozen=True, slots=True)
 class Curve:
     alone: float

@@ -7,10 +7,13 @@ from enum import StrEnum
 from typing import Literal
 
 from plimsoll.control.memory import Memory
+from plimsoll.values import light
 
 
 class Action(StrEnum):
     HOLD = "hold"
+    MOVE = "move"
+    """As many as there are, in other sets."""
     UP = "up"
     DOWN = "down"
     ZERO = "zero"
@@ -35,6 +38,7 @@ class SetWish:
     replicas: int
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
     """How many replicas each view asks for, before bounds; None: it cannot say. What `explain` and timelines show."""
@@ -47,6 +51,7 @@ class Need:
     lead_s: float = 0.0
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleDecision:
     role: str

@@ -18,11 +18,13 @@ from plimsoll.control.law import Law
 from plimsoll.control.memory import Learnt, LoadMemory, RoleMemory
 from plimsoll.control.signals import RECENT_S, Signals
 from plimsoll.control.situation import NO_LIMITS, Capacity, ReplicaState, Role, ServingSet, Slo
+from plimsoll.values import light
 
 CALM_SHARE: Final = 0.1
 """Requests that may wait beside those that run without being a queue."""
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """Of a whole role. None: nobody says."""
@@ -52,6 +54,7 @@ def is_queue(waiting: float, running: float | None) -> bool:
     return waiting > CALM_SHARE * (running or 0.0) + 1
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
     """Requests in flight that fill one replica of the first set, by what limits it."""
@@ -84,6 +87,8 @@ def weights(sets: tuple[ServingSet, ...]) -> Mapping[str, float]:
     """What a replica of each set carries, beside one of the first."""
     if not sets:
         return {}
+    if len(sets) == 1:
+        return {sets[0].name: 1.0}
     first = sets[0].capacity
     return {each.name: _weight(each.capacity, first) for each in sets}
 
@@ -112,11 +117,12 @@ def demand_of(signals: Signals, load: LoadMemory) -> Demand:
 
 def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -> Carried:
     signals, capacity = role.signals, role.sets[0].capacity
-    slots = max((each.max_num_seqs for each in signals.replicas if each.max_num_seqs), default=None)
+    slots = max([each.max_num_seqs for each in signals.replicas if each.max_num_seqs], default=None)
     most = float(slots or capacity.max_num_seqs)
     known = learnt.concurrency if learnt.concurrency is not None else capacity.concurrency
     full = prompts.most_tokens(learnt.steps, capacity)
-    each = prompts.tokens_each(signals, capacity)
+    lengths = prompts.lengths_of(signals, capacity)
+    each = prompts.tokens_each(lengths)
     calm = None
     if full is not None and slo.ttft_p99_s is not None:
         calm = full * prompts.within_limit(learnt.steps, full, capacity, signals, slo.ttft_p99_s) / each
@@ -128,7 +134,7 @@ def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -
         most=min(limits, default=None),
         prompt=calm,
         unused=0.0 if calm is None else prompts.unused(learnt.steps, slo.ttft_p99_s),
-        gap_s=prompts.lasting_gap_s(full, signals, capacity),
+        gap_s=prompts.lasting_gap_s(full, lengths, capacity),
     )
 
 
@@ -159,6 +165,7 @@ def _pool(role: Role, weight: Mapping[str, float]) -> float:
     return tokens / units if units else float(role.sets[0].capacity.kv_tokens)
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supply:
     """Replicas of the first set, or as good as so many of them."""
@@ -192,6 +199,7 @@ def supply_of(
     return Supply(ready=ready, counted=counted)
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """All of it together: what is to be done, by what."""

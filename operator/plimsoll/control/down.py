@@ -6,13 +6,14 @@ Each check answers why not; the first that objects is what the user is told.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from plimsoll.control import prompts
 from plimsoll.control.demand import Load
 from plimsoll.control.latencies import ENOUGH
 from plimsoll.control.law import Law
-from plimsoll.control.memory import RoleMemory
+from plimsoll.control.memory import Learnt, RoleMemory
 from plimsoll.control.need import Asked, replicas
 from plimsoll.control.pools import shrunk, spare
 from plimsoll.control.signals import LATENCY_S
@@ -26,30 +27,22 @@ class Down:
     """By set."""
     why_not: str | None = None
     """One clause; None where replicas may go."""
+    passed: str | None = None
+    """One clause: a limit that is not kept, and that no number of replicas would keep, so that it holds none of them."""
 
 
-def window_s(situation: Situation, memory: RoleMemory, lead: float, law: Law) -> float:
-    """How long less must be wanted: longer for whoever had to take a step down back."""
-    return (situation.down_window_s or max(law.down_window_s, law.down_starts * lead)) * min(
-        law.regret_most, memory.regret
-    )
-
-
-def regretted(memory: RoleMemory, now: float, window: float, law: Law) -> RoleMemory:
-    """At a step up: did the last step down go too far? Each time it did, the next one waits twice as long."""
-    if memory.down_at is None or memory.up_at is None or memory.down_at < memory.up_at:
-        return memory
-    soon = now - memory.down_at < law.regret_windows * window
-    return replace(
-        memory, regret=min(law.regret_most, 2 * memory.regret) if soon else max(1.0, memory.regret / 2)
-    )
+def window_s(situation: Situation, lead: float, law: Law, unused: float) -> float:
+    """How long less must be wanted: as somebody set it, else the shorter the more of the late first tokens that are allowed never came."""
+    if situation.down_window_s is not None:
+        return situation.down_window_s
+    return max(law.down_window_s, law.down_starts * lead) * (1 - law.down_eased * unused)
 
 
 def down(turn: Turn, asked: Asked, load: Load) -> Down:
     role, law, there = turn.role, turn.law, turn.there
     # With a wake signal the last replica goes by idleness alone, never by a small load.
     least = max(1, role.bounds.min)
-    window = window_s(turn.situation, asked.memory, asked.need.lead_s, law)
+    window = window_s(turn.situation, asked.need.lead_s, law, load.holds.unused)
     # Replicas that do not serve yet cost nobody an answer when they go.
     idle = sum(
         each.count(ReplicaState.STARTING, ReplicaState.UNSCHEDULABLE, ReplicaState.FAILED)
@@ -64,13 +57,15 @@ def down(turn: Turn, asked: Asked, load: Load) -> Down:
         return Down(replicas=turn.told, why_not=wanted if there > least else f"{least} is the least")
     fewer = shrunk(role, load.weight, count, least).replicas
     after = min(load.supply.ready, sum(fewer[name] * load.weight[name] for name in fewer))
+    latencies = _latencies(turn, asked.memory)
     objection = (
         _timing(turn, asked.memory, window)
         or _missing(turn)
-        or _alarm(turn)
-        or _calm(asked, load, after=after, law=law)
+        or _alarm(turn, latencies)
+        or _calm(latencies, load, after=after, law=law)
     )
-    return Down(replicas=turn.told if objection else fewer, why_not=objection)
+    passed = next((each.said for each in latencies if each.passed and each.lasting), None)
+    return Down(replicas=turn.told if objection else fewer, why_not=objection, passed=passed)
 
 
 def _timing(turn: Turn, memory: RoleMemory, window: float) -> str | None:
@@ -120,10 +115,66 @@ def _missing(turn: Turn) -> str | None:
     return None
 
 
-def _alarm(turn: Turn) -> str | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """A 99th percentile that something is promised of."""
+
+    what: str
+    p99: float
+    limit: float
+    least: float | None = None
+    """What it is expected to be beside a few requests; None where nobody can tell."""
+    lasting: bool = False
+    """Whether it is no longer than that, and that is too long already: fewer replicas make it no worse, and more no better."""
+
+    @property
+    def share(self) -> float:
+        return self.p99 / self.limit
+
+    @property
+    def passed(self) -> bool:
+        return self.p99 > self.limit
+
+    @property
+    def said(self) -> str:
+        said = f"p99 {self.what} is {self.p99 * 1000:,.0f} ms, above the {self.limit * 1000:,.0f} promised"
+        if not self.lasting or self.least is None:
+            return said
+        return f"{said}, but beside a few requests it would be about {self.least * 1000:,.0f} ms too"
+
+
+def _latencies(turn: Turn, memory: RoleMemory) -> tuple[Latency, ...]:
+    role, slo = turn.role, turn.situation.slo
+    found = tuple(
+        Latency(what=what, p99=seen.p99, limit=limit)
+        for what, seen, limit in (
+            ("of the first token", role.signals.latencies.ttft, slo.ttft_p99_s),
+            ("between tokens", role.signals.latencies.itl, slo.itl_p99_s),
+        )
+        if seen is not None and seen.trusted and limit
+    )
+    if not any(each.passed for each in found):
+        return found
+    first = role.sets[0]
+    steps = memory.learnt.get(first.name, Learnt()).steps
+    unloaded = prompts.unloaded(steps, role.signals, first.capacity)
+    if unloaded is None:
+        return found
+    least = {"of the first token": unloaded.ttft_s, "between tokens": unloaded.itl_s}
+    return tuple(
+        replace(
+            each,
+            least=least[each.what],
+            lasting=each.limit < least[each.what] and each.p99 <= turn.law.lasting_most * least[each.what],
+        )
+        for each in found
+    )
+
+
+def _alarm(turn: Turn, latencies: Iterable[Latency]) -> str | None:
     """What an alert about the load fires on, in the same figures: whether somebody's Alertmanager is there, and whom it tells,
-    decides nothing. Those that do not serve yet stay too."""
-    signals, slo, law = turn.role.signals, turn.situation.slo, turn.law
+    decides nothing. Those that do not serve yet stay too. A limit that replicas without load would pass as well keeps none."""
+    signals, law = turn.role.signals, turn.law
     if (signals.preempted_share or 0.0) > law.healthy_preempted:
         return "requests are preempted"
     if (kv := signals.mean("kv_fraction") or 0.0) > law.alert_kv:
@@ -131,16 +182,10 @@ def _alarm(turn: Turn) -> str | None:
     waiting, running = signals.sum("waiting") or 0.0, signals.sum("running") or 0.0
     if waiting > max(law.alert_waiting, law.alert_queue * running):
         return f"{waiting:.0f} requests wait"
-    for what, seen, limit in (
-        ("of the first token", signals.latencies.ttft, slo.ttft_p99_s),
-        ("between tokens", signals.latencies.itl, slo.itl_p99_s),
-    ):
-        if seen is not None and seen.trusted and limit is not None and seen.p99 > limit:
-            return f"p99 {what} is {seen.p99 * 1000:,.0f} ms, above the {limit * 1000:,.0f} promised"
-    return None
+    return next((each.said for each in latencies if each.passed and not each.lasting), None)
 
 
-def _calm(asked: Asked, load: Load, *, after: float, law: Law) -> str | None:
+def _calm(latencies: Iterable[Latency], load: Load, *, after: float, law: Law) -> str | None:
     """Would those that are left be calm?"""
     if after >= load.supply.ready:
         return None
@@ -149,16 +194,16 @@ def _calm(asked: Asked, load: Load, *, after: float, law: Law) -> str | None:
         return "no replica says how full it is"
     if (busy := _busy(load, after, law)) > law.down_busy:
         return f"a burst would keep the {after:g} left {min(busy, 9.99):.0%} busy, above {law.down_busy:.0%}"
-    prompts = _prompts(load, after, law)
-    if prompts > 1:
-        return f"prompts would keep the {after:g} left {min(prompts, 9.99):.0%} as busy as first tokens in time allow"
+    if (computing := _computing(load, after, law)) > 1:
+        return f"prompts would keep the {after:g} left {min(computing, 9.99):.0%} as busy as first tokens in time allow"
     if full > law.down_target:
         share = "more than 100%" if full > 1 else f"{full:.0%}"
         return f"the {after:g} left would be {share} full, above {law.down_target:.0%}"
     if load.demand.waiting >= max(1.0, after):
         return "requests wait"
-    if asked.slow is not None and asked.slow > law.down_latency:
-        return f"p99 latency is at {asked.slow:.0%} of its limit, above {law.down_latency:.0%}"
+    slow = max((each.share for each in latencies if not each.lasting), default=0.0)
+    if slow > law.down_latency:
+        return f"p99 latency is at {slow:.0%} of its limit, above {law.down_latency:.0%}"
     return None
 
 
@@ -178,7 +223,7 @@ def _full(load: Load, after: float) -> float | None:
     return each / holds.least
 
 
-def _prompts(load: Load, after: float, law: Law) -> float:
+def _computing(load: Load, after: float, law: Law) -> float:
     """Share of what first tokens in time allow, with the gap that keeps the number still; 0 where nothing is known."""
     rate, free = load.demand.arrivals, after - load.missing
     if rate is None or load.holds.prompt is None:

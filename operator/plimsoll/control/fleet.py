@@ -114,7 +114,8 @@ def _taken(
         return free, left
     most, after = left.replicas, dict(free)
     for each, more in grown:
-        left = replace(left.less(claim_of(each), more), replicas=most)
+        if left is not UNLIMITED:
+            left = replace(left.less(claim_of(each), more), replicas=most)
         if each.pool in after:
             after[each.pool] -= more * each.gpus
     return after, left

@@ -12,6 +12,7 @@ from typing import Any, Final
 from plimsoll.control.copying import replace
 from plimsoll.control.memory import LoadMemory
 from plimsoll.control.signals import RATE_S, RECENT_S
+from plimsoll.facts.spans import DAY_S
 
 STEP_SIGMAS: Final = 3.0
 BURSTS_S: Final = 1800.0
@@ -19,7 +20,6 @@ LEVEL_S: Final = 60.0
 TREND_S: Final = 300.0
 DAMPED_S: Final = 900.0
 """A trend is believed for about so long."""
-DAY_S: Final = 86400
 SLOT_S: Final = 900
 SLOTS: Final = DAY_S // SLOT_S
 DAYS_LEAST: Final = 1

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from plimsoll.facts.histograms import Histogram, total
+from plimsoll.values import light
 
 ENOUGH: Final = 50
 """Samples below which a p99 says nothing."""
@@ -32,7 +33,7 @@ class Spread:
         """None where nobody can tell: nothing was counted, or nothing but that it was below infinity."""
         if histogram is None:
             return None
-        p50, p95, p99 = (histogram.quantile(share) for share in (0.50, 0.95, 0.99))
+        p50, p95, p99 = histogram.quantile(0.50), histogram.quantile(0.95), histogram.quantile(0.99)
         if p50 is None or p95 is None or p99 is None:
             return None
         return cls(
@@ -45,7 +46,7 @@ class Spread:
             shape=histogram,
         )
 
-    @property
+    @cached_property
     def trusted(self) -> bool:
         return self.samples >= ENOUGH
 
@@ -55,11 +56,17 @@ class Spread:
         return None if self.shape is None else self.shape.sigma
 
     @cached_property
+    def worked_out(self) -> dict[tuple[float, ...], float]:
+        """What somebody found out of its shares, by what else it depends on: it goes when this goes."""
+        return {}
+
+    @cached_property
     def shares(self) -> tuple[tuple[float, float], ...]:
         """Of what was counted, and the values they have; all of it has the 99th percentile's where no shape is known."""
         return ((1.0, self.p99),) if self.shape is None else tuple(self.shape.shares())
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latencies:
     """Over five minutes, all live replicas together."""
@@ -101,7 +108,8 @@ def latencies_of(summed: Iterable[Mapping[str, Histogram]], spreads: Spreads) ->
     listed = list(summed)
 
     def spread(name: str) -> Spread | None:
-        return spreads.of(total([each[name] for each in listed if name in each]))
+        parts = [each[name] for each in listed if name in each]
+        return spreads.of(total(parts)) if parts else None
 
     return Latencies(
         ttft=spread("ttft"),

@@ -22,8 +22,6 @@ class Law:
     """Standard deviations of half a minute's arrivals that there must be room for."""
     forecast_target: float = 0.90
     """Aimed at where the forecast's own error is known and added to it."""
-    given_back: float = 0.5
-    """Share of the room for what passes its forecast that is not kept where for hours no first token was late."""
     coverage_least: float = 0.5
     """Share of ready replicas that must speak before anything is decided."""
     tick_s: float = 15.0
@@ -38,13 +36,12 @@ class Law:
     """Of the replicas that a whole window did not ask for, taken away in one step."""
     down_starts: float = 1.0
     """Start-ups that the window is long, where that is more."""
-    regret_windows: float = 1.0
-    """A step up within so many windows after a step down takes it back: what was away for longer has saved more than its
-    start costs."""
-    regret_most: float = 4.0
-    """By how much the window grows, at most, where replicas that went were soon wanted again."""
+    down_eased: float = 0.5
+    """Share of the window that is not waited for where for hours no first token was late."""
     down_latency: float = 0.7
     """Share of a latency limit that must not be passed when something is taken away."""
+    lasting_most: float = 1.25
+    """Times the latency that is expected beside a few requests, up to which one is not the load's doing."""
     alert_kv: float = 0.85
     """Share of the pools in use from which an alert says so; where one would fire nothing is taken away."""
     alert_waiting: float = 8.0

@@ -8,6 +8,7 @@ minutes, and would be those of another number of replicas.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Final
 
 from plimsoll.control import prompts
@@ -58,10 +59,16 @@ def lead_s(memory: RoleMemory, role: Role, law: Law) -> float:
     A tenth cannot be told from less than ten, so first guesses fill them up: else the one start that took twenty minutes
     would be what every forecast looks ahead by, and what every step down waits for.
     """
-    ordered = sorted((*memory.starts, *(law.start_first_s,) * (STARTS_LEAST - len(memory.starts))))
-    start = ordered[math.ceil(0.9 * len(ordered)) - 1]
+    start = _start_s(memory.starts, law.start_first_s)
     provision = min((each.provision_s for each in role.sets), default=0.0)
     return min(law.start_most_s, max(law.start_least_s, start)) + provision
+
+
+@lru_cache(maxsize=prompts.KNOWN_MOST)
+def _start_s(starts: tuple[float, ...], first: float) -> float:
+    """Of nine in ten. Asked several times a tick, and the same until a replica has started."""
+    ordered = sorted((*starts, *(first,) * (STARTS_LEAST - len(starts))))
+    return ordered[math.ceil(0.9 * len(ordered)) - 1]
 
 
 def started(memory: RoleMemory, role: Role) -> RoleMemory:

@@ -89,8 +89,6 @@ class RoleMemory:
     """When and how much was wanted: those that nothing as large came after, oldest and largest first."""
     up_at: float | None = None
     down_at: float | None = None
-    regret: float = 1.0
-    """By how much the window for the next step down is longer, since earlier ones were taken back."""
     starts: tuple[float, ...] = ()
     """Start-up times in seconds, newest last."""
     started_until: float = 0.0
@@ -157,6 +155,9 @@ class RoleMemory:
         )
 
 
+NOTHING_KNOWN: Final = RoleMemory()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """Of one deployment."""
@@ -164,4 +165,4 @@ class Memory:
     roles: Mapping[str, RoleMemory] = field(default_factory=dict)
 
     def of(self, role: str) -> RoleMemory:
-        return self.roles.get(role, RoleMemory())
+        return self.roles.get(role, NOTHING_KNOWN)

@@ -22,8 +22,10 @@ from plimsoll.control.memory import RoleMemory
 from plimsoll.control.prompts import FEW
 from plimsoll.control.signals import LATENCY_S
 from plimsoll.control.situation import Role, Slo
+from plimsoll.values import light
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     need: Need
@@ -165,20 +167,20 @@ def _predicted(
         return memory, None
     calm = holds.curve.rate(law.forecast_target * holds.least)
     # First tokens are to come in time too where more arrives than is foreseen.
-    passed = 1 + (forecast.surprise(load) - 1) * (1 - law.given_back * holds.unused)
+    passed = 1 + (forecast.surprise(load) - 1) * (1 - holds.unused)
     sure = passed * max(coming / calm, _computing(coming, view) or 0.0)
     return memory, max(_carrying(coming, holds.least, law.forecast_target, view, law), sure)
 
 
 def _panic(role: Role, law: Law) -> bool:
     """Half of the replicas are at their limit now; waiting for a second look would only lengthen the queue."""
-    crowded = sum(
-        1
+    crowded = [
+        each
         for each in role.signals.replicas
         if (each.kv_fraction or 0.0) >= law.panic_kv
         or (each.waiting or 0.0) > max(law.panic_waiting, each.running or 0.0)
-    )
-    return crowded > 0 and 2 * crowded >= role.signals.live
+    ]
+    return bool(crowded) and 2 * len(crowded) >= role.signals.live
 
 
 def _attainable(role: Role, ratio: float | None) -> Told | None:

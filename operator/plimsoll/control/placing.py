@@ -1,8 +1,8 @@
 """What to do with replicas that find no GPUs: wait a little, ask for no more, then take the wish back and try again later.
 
-A node that is being made is waited for; a replica that the user's own minimum asks for stays wished for ever. Nothing else
-may hold a plan up: the other sets, and the way down, go on. Who is moved by a rollout, a retune or a drain waits too, but its
-number is what serves already: with it one that serves would go.
+A node that is being made is waited for; a replica that the user's own minimum asks for stays wished for ever, in another set
+where that one has room. Nothing else may hold a plan up: the other sets, and the way down, go on. Who is moved by a rollout, a
+retune or a drain waits too, but its number is what serves already: with it one that serves would go.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from plimsoll.control.copying import replace
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Blocked, RoleMemory
-from plimsoll.control.situation import Role, ServingSet
+from plimsoll.control.pools import grown
+from plimsoll.control.situation import Role, Room, ServingSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,39 +24,54 @@ class Placing:
     """Sets of which no more is asked now."""
     withdrawn: Mapping[str, int]
     """Replicas of each set that are no longer asked for."""
-    stuck: int
-    """Replicas without GPUs for longer than a moment."""
+    moved: Mapping[str, int]
+    """Replicas of each set that come in the place of as many of those: no fewer are asked for than the least."""
+    stuck: Mapping[str, int]
+    """Replicas of each set without GPUs for longer than a moment."""
 
 
-def placing(role: Role, memory: RoleMemory, now: float, law: Law, *, busy: bool) -> Placing:
-    spare = sum(each.told for each in role.sets) - role.bounds.min
-    blocked = {name: kept for name, kept in memory.blocked.items() if any(e.name == name for e in role.sets)}
-    withdrawn: dict[str, int] = {}
-    waits, stuck = set(), 0
-    for each in role.sets:
-        waiting = _unplaced(each, now, law.unplaced_s)
-        stuck += waiting
-        if waiting:
-            waits.add(each.name)
-        elif each.name in blocked and _started_since(each, blocked[each.name]):
-            del blocked[each.name]
-        beyond = max(0, each.present - each.told)
-        late = _unplaced(each, now, law.withdraw_s) - beyond
-        count = 0 if busy else max(0, min(late, spare))
-        if count:
-            spare -= count
-            withdrawn[each.name] = count
-            before = blocked.get(each.name)
+def placing(
+    role: Role, memory: RoleMemory, now: float, law: Law, *, least: int, busy: bool, room: Room | None
+) -> Placing:
+    """`least` replicas stay asked for."""
+    stuck = {each.name: count for each in role.sets if (count := _unplaced(each, now, law.unplaced_s))}
+    blocked = {
+        each.name: memory.blocked[each.name]
+        for each in role.sets
+        if each.name in memory.blocked
+        and (each.name in stuck or not _started_since(each, memory.blocked[each.name]))
+    }
+    refused = frozenset(stuck) | {name for name, each in blocked.items() if now < each.until}
+    late = {} if busy else {each.name: _late(each, now, law) for each in role.sets if each.name in stuck}
+    spare = max(0, sum(each.told for each in role.sets) - least)
+    moved = _moved(role, sum(late.values()) - spare, refused, room)
+    left, withdrawn = spare + sum(moved.values()), {}
+    for name, count in late.items():
+        if going := min(count, left):
+            left, withdrawn[name] = left - going, going
+            before = blocked.get(name)
             retry = law.retry_first_s if before is None else min(law.retry_most_s, 2 * before.retry_s)
-            blocked[each.name] = Blocked(until=now + retry, retry_s=retry)
+            blocked[name] = Blocked(until=now + retry, retry_s=retry)
     if blocked != memory.blocked:
         memory = replace(memory, blocked={name: blocked[name] for name in sorted(blocked)})
     return Placing(
-        memory=memory,
-        blocked=frozenset(waits | {name for name, each in blocked.items() if now < each.until}),
-        withdrawn=withdrawn,
-        stuck=stuck,
+        memory=memory, blocked=refused | withdrawn.keys(), withdrawn=withdrawn, moved=moved, stuck=stuck
     )
+
+
+def _moved(role: Role, count: int, refused: frozenset[str], room: Room | None) -> Mapping[str, int]:
+    """So many replicas at most on other sets, by set, where those have room now."""
+    if count <= 0 or len(role.sets) < 2:
+        return {}
+    ones = {each.name: 1.0 for each in role.sets}
+    most = count + sum(each.told for each in role.sets)
+    after = grown(role, ones, float(count), most=most, blocked=refused, room=room).replicas
+    return {each.name: more for each in role.sets if (more := after[each.name] - each.told)}
+
+
+def _late(each: ServingSet, now: float, law: Law) -> int:
+    """Replicas whose wish is to be taken back; those beyond what is told go without."""
+    return max(0, _unplaced(each, now, law.withdraw_s) - max(0, each.present - each.told))
 
 
 def _unplaced(each: ServingSet, now: float, seconds: float) -> int:

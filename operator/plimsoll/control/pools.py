@@ -25,7 +25,7 @@ class Spread:
     short: float = 0.0
     """What was wanted and found no place, in replicas of the first set."""
     limit: str | None = None
-    """Why: a reason of ScalingLimited, or StartFailed."""
+    """Why: a reason of ScalingLimited, or StartFailed. Never None where more was wanted and none was given."""
 
 
 def _cheapest_first(role: Role, weight: Mapping[str, float]) -> list[ServingSet]:
@@ -46,15 +46,19 @@ def grown(
     most: int,
     blocked: Collection[str],
     room: Room | None,
+    patient: bool = False,
 ) -> Spread:
-    """So many units more, of at most so many replicas in all."""
+    """So many units more, of at most so many replicas in all. Who is patient has those that find no room wait for it."""
     told = {each.name: each.told for each in role.sets}
     free = dict(room.gpus) if room is not None else {}
     limits = room.limits if room is not None else UNLIMITED
     total, left, limit = sum(told.values()), units, None
-    for each in _cheapest_first(role, weight):
+    ordered = _cheapest_first(role, weight)
+    for place, each in enumerate(2 * ordered if patient else ordered):
         if left <= ROUNDING:
             break
+        if place == len(ordered):
+            blocked, free = (), {}
         if each.name in blocked:
             limit = limit or "GPUsUnavailable"
             continue

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from statistics import NormalDist
 from typing import Final
 
 from plimsoll.control.copying import replace
-from plimsoll.control.curve import NOTHING, Points, curve_of
+from plimsoll.control.curve import NOTHING, Curve, Points, curve_of
 from plimsoll.control.signals import LATENCY_S, RATE_S, RECENT_S, Signals
 from plimsoll.control.situation import Capacity
 
@@ -37,7 +36,7 @@ FULL_LEAST, FULL_MOST = 0.30, 0.95
 HALVINGS: Final = 8
 """Of what lies between these, until what is left says nothing."""
 KNOWN_MOST: Final = 2**13
-"""Answers that are remembered: of more deployments than one operator has. Each keeps a histogram that would else be gone."""
+"""Answers that are remembered: of more deployments than one operator has."""
 SPREAD_WEIGHT, SKEW_WEIGHT = 1 / 30, 1 / 15
 """Of the newest minute."""
 SKEW_FIRST, SKEW_MOST = 1.2, 2.0
@@ -86,13 +85,41 @@ def learned(
 
 def most_tokens(memory: StepMemory, capacity: Capacity) -> float | None:
     """A second of one replica with every step full; None where neither plan nor measurements tell."""
+    line, budget = _line(memory, capacity), capacity.max_batched_tokens
+    return None if line is None or not budget else budget / line.seconds(budget)
+
+
+def _line(memory: StepMemory, capacity: Capacity) -> Curve | None:
+    """Seconds of a step by the tokens in it."""
     budget, points = capacity.max_batched_tokens, memory.points
     if not budget:
         return None
     if (planned := _planned(capacity, budget)) is not None:
         points = points.add(*planned, weight=PLAN_WEIGHT)
-    line = curve_of(points, None)
-    return None if line is None else budget / line.seconds(budget)
+    return curve_of(points, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unloaded:
+    """99th percentiles in seconds that few requests of a replica have, and so those of any number of replicas."""
+
+    ttft_s: float
+    itl_s: float
+
+
+def unloaded(memory: StepMemory, signals: Signals, capacity: Capacity) -> Unloaded | None:
+    """A long prompt is computed by itself, and the prompts of a few others cut into the gaps between an answer's tokens."""
+    line, budget = _line(memory, capacity), capacity.max_batched_tokens
+    if line is None or not budget:
+        return None
+    prompt, output = lengths_of(signals, capacity)
+    seen = signals.latencies.prompt
+    longest = _fresh(signals) * (seen.p99 if seen is not None and seen.trusted else capacity.input_tokens)
+    cuts_in = FEW * max(1.0, prompt // budget) > LATE * output
+    return Unloaded(
+        ttft_s=line.seconds(min(budget, longest)) * max(1.0, longest / budget),
+        itl_s=line.seconds(min(budget, FEW + (prompt if cuts_in else 0.0))),
+    )
 
 
 def within_limit(
@@ -105,18 +132,18 @@ def within_limit(
     more than a decade somewhat more are late, as waits then have a longer tail than the one that is reckoned with.
     """
     lumps = LUMPS_FIRST * capacity.input_tokens if memory.lumps is None else memory.lumps
-    full = _fullest(
-        _aim(_late_after(memory, ttft_s)),
-        max(1.0, lumps) / most / 2,
-        most,
-        ttft_s,
-        _prompts(signals, capacity),
-    )
+    about = _aim(_late_after(memory, ttft_s)), max(1.0, lumps) / most / 2, most, ttft_s
+    prompt = signals.latencies.prompt
+    if prompt is None or not prompt.trusted:
+        full = _fullest(*about, ((1.0, capacity.input_tokens),))
+    elif (known := prompt.worked_out.get(about)) is not None:
+        full = known
+    else:
+        full = prompt.worked_out[about] = _fullest(*about, prompt.shares)
     # The only one there is no busier than the mean one.
     return full if signals.live == 1 else full / memory.skew
 
 
-@lru_cache(maxsize=KNOWN_MOST)
 def _fullest(
     aim: float, unit: float, most: float, ttft_s: float, lengths: tuple[tuple[float, float], ...]
 ) -> float:
@@ -155,12 +182,12 @@ def unused(memory: StepMemory, ttft_s: float | None) -> float:
     return max(0.0, 1 - _late_after(memory, ttft_s) / ALLOWED)
 
 
-def tokens_each(signals: Signals, capacity: Capacity) -> float:
+def tokens_each(lengths: tuple[float, float]) -> float:
     """Tokens that a request makes a replica compute."""
-    return max(1.0, sum(_lengths(signals, capacity)))
+    return max(1.0, sum(lengths))
 
 
-def lasting_gap_s(most: float | None, signals: Signals, capacity: Capacity) -> float:
+def lasting_gap_s(most: float | None, lengths: tuple[float, float], capacity: Capacity) -> float:
     """Seconds of a full step, where each prompt fills steps by itself: beside a few requests the 99th percentile of gaps is one.
 
     Infinite where only prompts together fill a step, which fewer on a replica do less often, and where nobody knows.
@@ -168,11 +195,11 @@ def lasting_gap_s(most: float | None, signals: Signals, capacity: Capacity) -> f
     budget = capacity.max_batched_tokens
     if not budget or not most:
         return math.inf
-    prompt, output = _lengths(signals, capacity)
+    prompt, output = lengths
     return budget / most if FEW * (prompt // budget) > LATE * output else math.inf
 
 
-def _lengths(signals: Signals, capacity: Capacity) -> tuple[float, float]:
+def lengths_of(signals: Signals, capacity: Capacity) -> tuple[float, float]:
     """Tokens of a prompt without what was cached, and of an answer: as seen, else as planned."""
     prompt, output = signals.latencies.prompt, signals.latencies.output
     given = prompt.mean if prompt is not None and prompt.trusted else None
@@ -181,12 +208,6 @@ def _lengths(signals: Signals, capacity: Capacity) -> tuple[float, float]:
         _fresh(signals) * (capacity.input_tokens if given is None else given),
         capacity.output_tokens if asked is None else asked,
     )
-
-
-def _prompts(signals: Signals, capacity: Capacity) -> tuple[tuple[float, float], ...]:
-    """Shares of all prompts, and their lengths: as seen, else as planned."""
-    prompt = signals.latencies.prompt
-    return prompt.shares if prompt is not None and prompt.trusted else ((1.0, capacity.input_tokens),)
 
 
 def _fresh(signals: Signals) -> float:

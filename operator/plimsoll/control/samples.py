@@ -16,16 +16,19 @@ from typing import Final
 from plimsoll.control.copying import replace
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import COUNTERS, HISTOGRAMS, PodSample
+from plimsoll.values import light
 
 KEPT_S: Final = 330.0
 """Latencies look back five minutes; two scrapes more, so that samples span them."""
 AT: Final = attrgetter("at")
-_COUNTS: Final = attrgetter(*COUNTERS)
+COUNTS: Final = attrgetter(*COUNTERS)
 _SHAPES: Final = attrgetter(*HISTOGRAMS)
+_NO_SHAPES: Final = (None,) * len(HISTOGRAMS)
 Peak = tuple[float, float]
 """When, and how many were in flight."""
 
 
+@light
 @dataclass(frozen=True, slots=True)
 class Track:
     """One pod's samples, oldest first, with counters that never fall."""
@@ -77,14 +80,17 @@ def _higher(peaks: tuple[Peak, ...], sample: PodSample) -> tuple[Peak, ...]:
     until = len(peaks)
     while until and peaks[until - 1][1] <= held:
         until -= 1
-    return *(peak for peak in peaks[:until] if peak[0] > sample.at - KEPT_S), (sample.at, held)
+    return *[peak for peak in peaks[:until] if peak[0] > sample.at - KEPT_S], (sample.at, held)
 
 
 def _restarted(before: PodSample, after: PodSample) -> bool:
-    for old, new in zip(_COUNTS(before), _COUNTS(after), strict=True):
+    for old, new in zip(COUNTS(before), COUNTS(after), strict=True):
         if old is not None and new is not None and new < old:
             return True
-    for old, new in zip(_SHAPES(before), _SHAPES(after), strict=True):
+    shapes = _SHAPES(after)
+    if shapes == _NO_SHAPES:
+        return False
+    for old, new in zip(_SHAPES(before), shapes, strict=True):
         if old is not None and new is not None and new.count < old.count:
             return True
     return False

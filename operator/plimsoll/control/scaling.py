@@ -13,7 +13,7 @@ from plimsoll.control import bounded, forecast, learning, telling, zero
 from plimsoll.control.copying import replace
 from plimsoll.control.decision import Action, Decision
 from plimsoll.control.demand import Load, load_of
-from plimsoll.control.down import down, regretted, window_s
+from plimsoll.control.down import down, window_s
 from plimsoll.control.gate import Gate, gate_of
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory, RoleMemory
@@ -81,21 +81,27 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     if not gate.missing:
         memory = learning.learned(memory, role, load, slo=situation.slo, now=now)
     view = asked(role, memory, load, slo=situation.slo, now=now, law=law)
-    if view.wanted is None:
+    busy, wanted = situation.busy is not None, view.wanted
+    if wanted is None:
+        # Nobody says that fewer would do.
+        placed = placing(role, view.memory, now, law, least=turn.there, busy=busy, room=turn.room)
+        view = replace(view, memory=placed.memory)
+        told = (gate.told, *telling.stuck(role, placed))
+        if placed.withdrawn:
+            return replace(_withdrawn(turn, view, placed), told=told)
         message = "no replica is ready yet to say what is needed"
-        return bounded.within(turn, view.memory, reason="NoSignals", message=message, told=(gate.told,))
-    wanted = view.wanted
-    memory = view.memory.wish(now, wanted, window_s(situation, view.memory, view.need.lead_s, law))
-    placed = placing(role, memory, now, law, busy=situation.busy is not None)
+        return bounded.within(turn, view.memory, reason="NoSignals", message=message, told=told)
+    memory = view.memory.wish(now, wanted, window_s(situation, view.need.lead_s, law, load.holds.unused))
+    placed = placing(role, memory, now, law, least=role.bounds.min, busy=busy, room=turn.room)
     short = wanted - load.supply.counted
     view = replace(view, memory=_over(placed.memory, short > 1e-9, now, law))
-    told = (gate.told, *((view.told,) if view.told else ()), *telling.stuck(placed.stuck))
+    told = (gate.told, *((view.told,) if view.told else ()), *telling.stuck(role, placed))
     if not role.bounds.min <= turn.there <= role.bounds.max:
         return bounded.within(
             turn, view.memory, reason="", message="", told=told, wanted=replicas(wanted), need=view.need
         )
     if placed.withdrawn:
-        return _withdrawn(turn, view, placed)
+        return replace(_withdrawn(turn, view, placed), told=told)
     if short > 1e-9:
         answer = _up(turn, view, placed, load.weight, short)
     else:
@@ -106,7 +112,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
 def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], short: float) -> Answer:
     memory, there, wanted = view.memory, turn.there, replicas(view.wanted or 0.0)
     rising = 0.0 if memory.over_since is None else turn.now - memory.over_since
-    says = telling.figures(view.need)
+    says = telling.figures(turn.role, view.need)
     hurry = view.panic and not forecast.is_fresh_step(memory.load, turn.now)
     if not hurry and rising < turn.situation.up_window_s:
         message = f"{says}, for {rising:.0f} of {turn.situation.up_window_s:.0f} seconds"
@@ -120,14 +126,14 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
         room=turn.room,
     )
     taken = sum(spread.replicas.values()) - there
-    told = telling.limited(turn.role, spread, wanted)
-    if taken <= 0:
-        reason = spread.limit or "Rollout"
+    told = telling.unmet(turn.role, spread, wanted)
+    if spread.limit is not None and not taken:
         message = f"{says}; no more can be had now"
-        return turn.answer(memory, wanted=wanted, reason=reason, message=message, need=view.need, told=told)
-    window = window_s(turn.situation, RoleMemory(), view.need.lead_s, turn.law)
+        return turn.answer(
+            memory, wanted=wanted, reason=spread.limit, message=message, need=view.need, told=told
+        )
     return turn.answer(
-        replace(regretted(memory, turn.now, window, turn.law), up_at=turn.now, over_since=None),
+        replace(memory, up_at=turn.now, over_since=None),
         replicas=spread.replicas,
         wanted=wanted,
         reason="Panic" if hurry else "LoadRose",
@@ -157,7 +163,9 @@ def _sleep(turn: Turn, view: Asked) -> Answer | None:
 
 def _down(turn: Turn, view: Asked, load: Load) -> Answer:
     fewer = down(turn, view, load)
-    says, wanted = telling.figures(view.need), replicas(view.wanted or 0.0)
+    says, wanted = telling.figures(turn.role, view.need), replicas(view.wanted or 0.0)
+    if fewer.passed is not None:
+        says = f"{says}; {fewer.passed}"
     if fewer.why_not is not None:
         message = f"{says}; none is taken away: {fewer.why_not}"
         return turn.answer(view.memory, wanted=wanted, reason="Enough", message=message, need=view.need)
@@ -172,15 +180,23 @@ def _down(turn: Turn, view: Asked, load: Load) -> Answer:
 
 
 def _withdrawn(turn: Turn, view: Asked, placed: Placing) -> Answer:
-    count = sum(placed.withdrawn.values())
+    count, moved = sum(placed.withdrawn.values()), sum(placed.moved.values())
+    after = (
+        f"{', '.join(f'{more} of {name}' for name, more in placed.moved.items())} in their place"
+        if moved
+        else "they are asked for again later"
+    )
     return turn.answer(
         view.memory,
-        replicas={name: told - placed.withdrawn.get(name, 0) for name, told in turn.told.items()},
+        replicas={
+            name: told - placed.withdrawn.get(name, 0) + placed.moved.get(name, 0)
+            for name, told in turn.told.items()
+        },
         wanted=replicas(view.wanted or 0.0),
         reason="GPUsUnavailable",
-        message=f"{count} replicas found no GPUs for {turn.law.withdraw_s / 60:.0f} minutes; they are asked for "
-        "again later",
+        message=f"{count} {'replica' if count == 1 else 'replicas'} found no GPUs for {turn.law.withdraw_s / 60:.0f} minutes; {after}",
         need=view.need,
+        action=Action.MOVE if moved == count else None,
     )
 
 

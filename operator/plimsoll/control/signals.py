@@ -10,12 +10,15 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
 from typing import Final
 
 from plimsoll.control.latencies import NOTHING_SEEN, Latencies, Spread
-from plimsoll.control.samples import AT, Track, Window
+from plimsoll.control.samples import AT, COUNTS, Peak, Track, Window
 from plimsoll.facts.histograms import total
 from plimsoll.facts.pod_sample import PodSample
+from plimsoll.values import light
 
 FRESH_S: Final = 60.0
 """Older than this is missing: four scrapes lost."""
@@ -24,6 +27,7 @@ RECENT_S: Final = 30.0
 LATENCY_S: Final = 300.0
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaSignals:
     """One live replica: gauges as they are, counters as what they gained in the last two minutes."""
@@ -61,8 +65,10 @@ class ReplicaSignals:
         return _together(self.running, self.waiting)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Signals:
+    """What is cached is asked several times a tick."""
+
     at: float
     live: int
     """Replicas that are ready, hence asked."""
@@ -78,10 +84,11 @@ class Signals:
     def coverage(self) -> float:
         return len(self.replicas) / self.live if self.live else 1.0
 
-    @property
+    @cached_property
     def silent(self) -> int:
         """Ready replicas of which nobody knows how many requests they have: nothing fresh is said of them, or not that."""
-        return self.live - sum(1 for each in self.replicas if each.inflight is not None)
+        told = [each for each in self.replicas if each.running is not None and each.waiting is not None]
+        return self.live - len(told)
 
     @property
     def age_s(self) -> float | None:
@@ -104,7 +111,7 @@ class Signals:
             for each in self.replicas
             if each.kv_fraction is not None and each.running is not None and (size := each.kv_tokens or pool)
         ]
-        held, running = sum(tokens for tokens, _ in said), sum(running for _, running in said)
+        held, running = sum([tokens for tokens, _ in said]), sum([running for _, running in said])
         return held / running if held and running else None
 
     @property
@@ -118,19 +125,19 @@ class Signals:
 
     def rate(self, name: str) -> float | None:
         """A second, over one span for all: what a young replica gained is spread over the time of the old ones too."""
-        gained, span = self.sum(name), max((each.span_s for each in self.replicas), default=0.0)
+        gained, span = self.sum(name), max([each.span_s for each in self.replicas], default=0.0)
         return None if gained is None or span <= 0 else gained / span
 
-    @property
+    @cached_property
     def arrivals_per_s(self) -> float | None:
         """Over two minutes."""
         rate = self.rate("arrived")
         return None if rate is None else max(0.0, rate)
 
-    @property
+    @cached_property
     def recent_arrivals_per_s(self) -> float | None:
         """Over half a minute."""
-        gained, span = self.sum("recently"), max((each.recent_span_s for each in self.replicas), default=0.0)
+        gained, span = self.sum("recently"), max([each.recent_span_s for each in self.replicas], default=0.0)
         return None if gained is None or span <= 0 else max(0.0, gained / span)
 
     @property
@@ -142,7 +149,7 @@ class Signals:
         preempted, finished = said
         return preempted / max(1.0, finished)
 
-    @property
+    @cached_property
     def prefix_share(self) -> float | None:
         """Share of prompt tokens found in the prefix cache."""
         hits, queries = self._both("prefix_hits", "prefix_queries") or (0.0, 0.0)
@@ -155,7 +162,7 @@ class Signals:
             for each in self.replicas
             if (first := getattr(each, one)) is not None and (second := getattr(each, other)) is not None
         ]
-        return (sum(first for first, _ in said), sum(second for _, second in said)) if said else None
+        return (sum([first for first, _ in said]), sum([second for _, second in said])) if said else None
 
 
 def signals_of(
@@ -199,7 +206,9 @@ _SILENT: Final = PodSample(pod="", at=0.0)
 
 def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
     last, base, recent = track.samples[-1], _base(track, RATE_S), _base(track, RECENT_S)
-    before, lately = base or _SILENT, recent or _SILENT
+    lately = recent or _SILENT
+    preemptions, finished, errors, prompts, generated, queries, hits = _gains(last, base or _SILENT)
+    done, failed, recent_prompts = map(_gained, _LATELY(last), _LATELY(lately))
     return ReplicaSignals(
         replica=pod,
         age_s=max(0.0, now - last.at),
@@ -210,33 +219,49 @@ def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
         block_size=last.block_size,
         max_num_seqs=last.max_num_seqs,
         span_s=0.0 if base is None else last.at - base.at,
-        preemptions=_gained(last.preemptions, before.preemptions),
-        finished=_gained(last.finished, before.finished),
-        errors=_gained(last.errors, before.errors),
-        prompt_tokens=_gained(last.prompt_tokens, before.prompt_tokens),
-        generation_tokens=_gained(last.generation_tokens, before.generation_tokens),
-        prefix_queries=_gained(last.prefix_queries, before.prefix_queries),
-        prefix_hits=_gained(last.prefix_hits, before.prefix_hits),
-        arrived=_arrived(last, before),
-        recently=_arrived(last, lately),
-        recent_prompt_tokens=_gained(last.prompt_tokens, lately.prompt_tokens),
+        preemptions=preemptions,
+        finished=finished,
+        errors=errors,
+        prompt_tokens=prompts,
+        generation_tokens=generated,
+        prefix_queries=queries,
+        prefix_hits=hits,
+        arrived=_arrived(finished, errors, last, base or _SILENT),
+        recently=_arrived(done, failed, last, lately),
+        recent_prompt_tokens=recent_prompts,
         recent_span_s=0.0 if recent is None else last.at - recent.at,
         inflight_mean=_mean(_inflights(track, RATE_S)),
-        inflight_most=next((held for at, held in track.peaks if at >= last.at - LATENCY_S), None),
+        inflight_most=_most(track.peaks, last.at - LATENCY_S),
     )
+
+
+_LATELY: Final = attrgetter("finished", "errors", "prompt_tokens")
+
+
+def _gains(last: PodSample, base: PodSample) -> list[float | None]:
+    """Of each counter, in their order; a loop of its own, since it is walked for every replica of the fleet."""
+    return [
+        None if new is None or old is None else new - old if new > old else 0.0
+        for new, old in zip(COUNTS(last), COUNTS(base), strict=True)
+    ]
 
 
 def _gained(new: float | None, old: float | None) -> float | None:
     return None if new is None or old is None else new - old if new > old else 0.0
 
 
-def _arrived(last: PodSample, base: PodSample) -> float | None:
+def _arrived(finished: float | None, errors: float | None, last: PodSample, base: PodSample) -> float | None:
     """Those turned away came too: a full queue would hide how much more is asked for."""
-    finished = _gained(last.finished, base.finished)
     if finished is None:
         return None
-    refused = _gained(last.errors, base.errors) or 0.0
-    return finished + refused + _more(last.running, base.running) + _more(last.waiting, base.waiting)
+    return finished + (errors or 0.0) + _more(last.running, base.running) + _more(last.waiting, base.waiting)
+
+
+def _most(peaks: Sequence[Peak], since: float) -> float | None:
+    for at, held in peaks:
+        if at >= since:
+            return held
+    return None
 
 
 def _more(new: float | None, old: float | None) -> float:

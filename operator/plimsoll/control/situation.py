@@ -15,6 +15,7 @@ from typing import Final
 
 from plimsoll.control.signals import Signals
 from plimsoll.planning.placing.budgets import UNLIMITED, Claim, Limits
+from plimsoll.values import light
 
 
 class ReplicaState(StrEnum):
@@ -29,6 +30,7 @@ class ReplicaState(StrEnum):
     LEAVING = "leaving"
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
     id: str
@@ -64,6 +66,7 @@ class Capacity:
     """Of one step, prompts and answers together; None where the engine has no such limit."""
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingSet:
     name: str
@@ -131,6 +134,7 @@ class Zero:
     """How long the gateway has counted no request; None: it cannot say, then nothing goes to zero."""
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
     """Replicas that do the same work; there is one role today, and everything is decided role by role."""
@@ -143,6 +147,7 @@ class Role:
     """Figures that its engine has a word for, as a sample names them: where no replica says one, it is missing and not zero."""
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     name: str
@@ -170,11 +175,6 @@ class Room:
     """Free devices by pool; a pool that is not named has no limit."""
     limits: Limits = UNLIMITED
     """What the namespace's budget leaves, the deployment's own replicas already taken out."""
-
-    @property
-    def budget(self) -> Room:
-        """Without regard to what is free: a number that a person wrote may wait for its GPUs."""
-        return Room(limits=self.limits)
 
 
 def claim_of(each: ServingSet) -> Claim:

@@ -7,8 +7,9 @@ from typing import Final
 
 from plimsoll import names
 from plimsoll.control.decision import Need, Told
+from plimsoll.control.placing import Placing
 from plimsoll.control.pools import Spread
-from plimsoll.control.situation import Role
+from plimsoll.control.situation import Role, ServingSet
 
 _MORE_GPUS: Final = "free GPUs, add nodes, or lower scaling.max"
 LIMITS: Final[Mapping[str, str]] = {
@@ -20,8 +21,9 @@ LIMITS: Final[Mapping[str, str]] = {
 }
 
 
-def figures(need: Need) -> str:
-    """What each view asks for, in replicas."""
+def figures(role: Role, need: Need) -> str:
+    """What each view asks for, in replicas of the first set."""
+    unit = _unit(role)
     parts = [
         f"{value:.1f} by {words}"
         for value, words in (
@@ -33,21 +35,50 @@ def figures(need: Need) -> str:
         )
         if value is not None
     ]
-    return "wanted are " + ", ".join(parts) if parts else "nothing says how many are wanted"
+    if not parts:
+        return "nothing says how many are wanted"
+    return f"wanted are {', '.join(parts)}" + (f" (in replicas of {unit})" if unit else "")
 
 
-def limited(role: Role, spread: Spread, wanted: int) -> tuple[Told, ...]:
+def _unit(role: Role) -> str:
+    """What sizes are counted in, where not all replicas carry the same."""
+    if len(role.sets) < 2:
+        return ""
+    return _called(role.sets[0])
+
+
+def _called(each: ServingSet) -> str:
+    return f"{each.name} on {each.product}" if each.product else each.name
+
+
+def unmet(role: Role, spread: Spread, wanted: int) -> tuple[Told, ...]:
+    """What the load wants, in replicas of the first set, beside what can be had of all of them."""
+    if unit := _unit(role):
+        return limited(role, spread, wanted, of=f" of {unit}", among=" of all sets")
+    return limited(role, spread, wanted)
+
+
+def limited(role: Role, spread: Spread, wanted: int, *, of: str = "", among: str = "") -> tuple[Told, ...]:
     if spread.limit is None:
         return ()
     why = LIMITS.get(spread.limit, spread.limit).format(max=role.bounds.max)
-    message = f"{wanted} replicas are wanted, {sum(spread.replicas.values())} can be had: {why}"
+    message = f"{wanted} replicas{of} are wanted, {sum(spread.replicas.values())}{among} can be had: {why}"
     return (Told(type=names.SCALING, status="True", reason=spread.limit, message=message),)
 
 
-def stuck(count: int) -> tuple[Told, ...]:
-    if not count:
+def stuck(role: Role, placed: Placing) -> tuple[Told, ...]:
+    """Beside other sets that may grow meanwhile, whose they are."""
+    if not placed.stuck:
         return ()
-    message = f"{count} replicas find no GPUs; no more are asked for until they do; {_MORE_GPUS}"
+    count = sum(placed.stuck.values())
+    finds, they = ("1 replica finds", "it does") if count == 1 else (f"{count} replicas find", "they do")
+    no_more, remedy = "no more are asked for", _MORE_GPUS
+    if len(role.sets) > 1:
+        names_of = {each.name: _called(each) for each in role.sets}
+        finds, _, verb = finds.rpartition(" ")
+        of = ", ".join(names_of[name] for name in placed.stuck)
+        finds, no_more = f"{finds} of {of} {verb}", "no more are asked for there"
+    message = f"{finds} no GPUs; {no_more} until {they}; {remedy}"
     return (Told(type=names.SCALING, status="True", reason="GPUsUnavailable", message=message),)
 
 

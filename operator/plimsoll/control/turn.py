@@ -11,6 +11,7 @@ from plimsoll.control.law import Law
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.pools import Spread, grown, shrunk
 from plimsoll.control.situation import Role, Room, Situation
+from plimsoll.values import light
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Answer:
     told: tuple[Told, ...] = ()
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     now: float
@@ -39,11 +41,10 @@ class Turn:
         return cls(now=now, situation=situation, role=role, room=room, law=law, told=told, there=there)
 
     def toward(self, aim: int, most: int) -> Spread:
-        """To a number of replicas at once: up where the budget allows, down from the dearest."""
+        """To a number of replicas at once: up where the budget allows, those that find no room too; down from the dearest."""
         if aim > self.there:
-            ones = {each.name: 1.0 for each in self.role.sets}
-            room = None if self.room is None else self.room.budget
-            return grown(self.role, ones, float(aim - self.there), most=most, blocked=(), room=room)
+            ones, more = {each.name: 1.0 for each in self.role.sets}, float(aim - self.there)
+            return grown(self.role, ones, more, most=most, blocked=(), room=self.room, patient=True)
         return shrunk(self.role, weights(self.role.sets), self.there - aim, 0)
 
     def answer(

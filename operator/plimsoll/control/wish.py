@@ -28,4 +28,4 @@ def acted(before: int, after: int, action: Action) -> bool:
     """Whether that was a step of its own: what merely follows the load while the plan is behind is none."""
     if action in (Action.DOWN, Action.ZERO):
         return after < before
-    return action is not Action.HOLD and after > before
+    return action is Action.MOVE or (action is not Action.HOLD and after > before)

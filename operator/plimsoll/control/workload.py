@@ -19,13 +19,15 @@ from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.decision import Told
 from plimsoll.control.latencies import Spread
 from plimsoll.control.signals import LATENCY_S, Signals
+from plimsoll.facts.spans import DAY_S
+from plimsoll.planning.apart import apart
 from plimsoll.planning.plan import Plan
 
-LENGTHS_S: Final = 86400.0
-PEAK_S: Final = 7 * 86400.0
+LENGTHS_S: Final = DAY_S
+PEAK_S: Final = 7 * DAY_S
 WATCHED_S: Final = 3600.0
 """Less is no workload yet."""
-QUIET_S: Final = 86400.0
+QUIET_S: Final = DAY_S
 """For so long it must have been seen that less does: a quiet night says nothing of the morning."""
 REQUESTS_LEAST: Final = 1000.0
 APART: Final = 0.25
@@ -130,7 +132,10 @@ def better_declaration(
     if now == then:
         return None
     sets = " + ".join(f"{each.replicas} x {each.layout} on {each.hardware}" for each in fresh.sets)
+    otherwise = apart(fresh, pinned)
     message = f"the traffic is not the declared one; with {', '.join(changes)} in spec.workload the plan would be {sets}"
+    if otherwise:
+        message += f", with {otherwise}"
     return Told(type=names.BETTER_PLAN, status="True", reason="WorkloadDiffers", message=message)
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from math import erf, inf, log, sqrt
-from operator import sub
+from operator import le, sub
 from typing import Final
 
 SQRT_2: Final = sqrt(2)
@@ -143,4 +142,4 @@ def _only(part: Histogram, bounds: tuple[float, ...]) -> Histogram:
 
 def is_cumulative(counts: tuple[float, ...]) -> bool:
     """Whether counts can be those of a histogram; a source that lies is not believed."""
-    return all(a <= b for a, b in pairwise(counts)) and (not counts or counts[0] >= 0)
+    return all(map(le, counts, counts[1:])) and (not counts or counts[0] >= 0)

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.facts.histograms import Histogram
+from plimsoll.values import light
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSample:
     """One replica, once. Only the leader of a group reports, so a sample is a replica's."""

@@ -66,6 +66,8 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
             return f"no column says when; rates are {RATE_HEAD}"
         return RateColumns(at=at, unit_s=_unit_s(at), rate=known["raterps"], cv=known.get("cv"))
     at, prompt, answer = called(_AT), called(_INPUT), called(_OUTPUT)
+    if "ts" in known and prompt is None and answer is None:
+        return f"no column is rate_rps; rates are {RATE_HEAD}, and requests {REQUEST_HEAD}"
     missing = [
         name
         for name, found in (("arrival_s", at), ("input_tokens", prompt), ("output_tokens", answer))

@@ -17,6 +17,7 @@ from plimsoll.api.base import ApiModel
 from plimsoll.api.same import Same
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.planning import codec
+from plimsoll.planning.apart import apart
 from plimsoll.planning.memory.ledger import Verdict
 from plimsoll.planning.placing.budgets import Limits, claim_of
 from plimsoll.planning.placing.cost import rescaled, total_cost
@@ -233,6 +234,8 @@ def saving(pinned: Plan, fresh: Plan) -> str | None:
     if now is None or then is None or pinned.replicas == 0 or fresh.replicas < fresh.replicas_wanted:
         return None
     what = " + ".join(f"{s.replicas} x {s.layout} on {s.hardware}" for s in fresh.sets)
+    if otherwise := apart(fresh, pinned):
+        what += f", with {otherwise},"
     if now.per_hour is not None and then.per_hour is not None and float(then.per_hour) < float(now.per_hour):
         return f"{what} would cost {then.per_hour} instead of {now.per_hour} an hour"
     if then.gpu_hours_per_hour < now.gpu_hours_per_hour:

@@ -10,6 +10,7 @@ together would be ten times as large as what they say.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -94,7 +95,9 @@ def _pod(labels: Mapping[str, str]) -> PodKey:
     return labels.get("namespace", ""), labels.get("pod", "")
 
 
-def _figures(rows: Rows, fields: Mapping[str, tuple[str, int]], *, most: float = math.inf) -> Figures:
+def _figures(
+    rows: Rows, fields: Mapping[str, tuple[str, int]], *, most: float = sys.float_info.max
+) -> Figures:
     """Each pod's fields from rows by name; where a pod exports several names of a field, the best of them.
 
     This and the buckets below are most of what reading a large fleet costs, hence one plain loop each.
@@ -111,7 +114,7 @@ def _figures(rows: Rows, fields: Mapping[str, tuple[str, int]], *, most: float =
             said = found.get(key)
         except (KeyError, IndexError, TypeError, ValueError):
             continue
-        if not 0 <= value <= most or value == math.inf:
+        if not 0 <= value <= most:
             continue
         if name in several:
             if rank > ranks.get((key, name), rank):
@@ -147,11 +150,10 @@ def _pools(rows: Rows) -> Figures:
 
 
 def _histograms(rows: Rows) -> Mapping[PodKey, Histogram]:
-    buckets: dict[PodKey, list[tuple[float, float]]] = {}
+    buckets: dict[PodKey, dict[float, float]] = {}
     sums: dict[PodKey, float] = {}
     # A fleet has few bounds and many histograms: each bound is read once, and histograms hold the same tuple.
     read: dict[str | None, float | None] = {None: None}
-    same: dict[tuple[float, ...], tuple[float, ...]] = {}
     for row in rows:
         try:
             labels = row["metric"]
@@ -167,19 +169,30 @@ def _histograms(rows: Rows) -> Mapping[PodKey, Histogram]:
                 continue
             if bound is None:
                 sums[key] = value
-            elif key in buckets:
-                buckets[key].append((bound, value))
+            elif key not in buckets:
+                buckets[key] = {bound: value}
             else:
-                buckets[key] = [(bound, value)]
+                counts = buckets[key]
+                # One that is written in two ways, as 1 and 1.0, counts what either counted.
+                counts[bound] = counts[bound] + value if bound in counts else value
         except (KeyError, IndexError, TypeError, ValueError):
             continue
+    return _ordered(buckets, sums)
+
+
+def _ordered(
+    buckets: Mapping[PodKey, Mapping[float, float]], sums: Mapping[PodKey, float]
+) -> Mapping[PodKey, Histogram]:
     found: dict[PodKey, Histogram] = {}
-    for key, pairs in buckets.items():
-        pairs.sort()
-        bounds, counts = zip(*pairs, strict=True)
-        bounds = same.setdefault(bounds, bounds)
+    ordered: dict[tuple[float, ...], tuple[float, ...]] = {}
+    same: dict[tuple[float, ...], tuple[float, ...]] = {}
+    for key, counts in buckets.items():
+        as_they_came = tuple(counts)
+        if (bounds := ordered.get(as_they_came)) is None:
+            bounds = tuple(sorted(as_they_came))
+            bounds = ordered[as_they_came] = same.setdefault(bounds, bounds)
         # Summed increases may fall by a rounding; what falls by more is no histogram.
-        mended = _mended(counts)
+        mended = _mended(tuple(map(counts.__getitem__, bounds)))
         if bounds[-1] == math.inf and mended is not None and key in sums:
             found[key] = Histogram(bounds, mended, sums[key])
     return found

@@ -85,7 +85,7 @@ REPLICAS: Final = Own(
     "Replicas: wanted, ready, starting, failed, and waiting_gpus, waiting_nodes, waiting_quota.",
     (*LLM, "state"),
 )
-DEVICES: Final = Own("plimsoll_llm_devices", "gauge", "Devices that the wanted replicas take.", LLM)
+DEVICES: Final = Own("plimsoll_llm_devices", "gauge", "Devices that all sets ask for.", LLM)
 SLO: Final = Own(
     "plimsoll_slo_seconds",
     "gauge",

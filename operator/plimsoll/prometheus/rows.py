@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+import orjson
+
 PIECE: Final = 32 * 1024
 """Characters that are decoded at once, at least: what they become stays in the processor's cache."""
 FIRST: Final = re.compile(r'"result"\s*:\s*(?=\[)')
@@ -18,13 +20,14 @@ BETWEEN: Final = re.compile(r'\}\s*,\s*(?=\{\s*"metric")')
 
 def rows_of(text: str) -> Iterator[Any]:
     """ValueError where the text is no JSON or breaks off, perhaps only after some rows."""
+    # All but the last piece, which what follows the rows is left in, is read by the faster of two readers that agree.
     begun = FIRST.search(text)
     if begun is None:
         rows = json.loads(text)["data"]["result"]
         raise TypeError(f"an instant vector was expected, not a {type(rows).__name__}")
     at = begun.end() + 1
     while (cut := BETWEEN.search(text, at + PIECE)) is not None:
-        yield from json.loads(f"[{text[at : cut.start()]}}}]")
+        yield from orjson.loads(f"[{text[at : cut.start()]}}}]")
         at = cut.end()
     rows, _ = json.JSONDecoder().raw_decode(f"[{text[at:]}")
     yield from rows

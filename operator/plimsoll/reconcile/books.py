@@ -5,7 +5,6 @@ A scrape must not read ten thousand resources, so turns leave here what they kno
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.facts.gpus import LinkKind, UnknownGpu, gpu_named
 from plimsoll.facts.serving import Serving, Stage
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.plan import Plan
 from plimsoll.status.told import ENGINE, RAMP, News
 
@@ -151,14 +151,11 @@ def _figures(status: LLMDeploymentStatus, serving: Serving, slo: Promise, restar
             ("waiting_quota", counted.waiting_for_quota or 0),
             ("wanted", counted.wanted or 0),
         )
-    devices = None
-    if plan is not None and plan.gpus_per_replica is not None and counted is not None:
-        devices = plan.gpus_per_replica * (counted.wanted or 0)
     tensor, link = (None, "") if plan is None else _joined(plan.layout or "", plan.gpu or "")
     measured = None if status.accuracy is None else status.accuracy.kv_tokens_measured
     return Figures(
         replicas=replicas,
-        devices=devices,
+        devices=_devices(status),
         slo=slo.seconds,
         availability=slo.availability,
         predicted=()
@@ -180,6 +177,20 @@ def _figures(status: LLMDeploymentStatus, serving: Serving, slo: Promise, restar
     )
 
 
+def _devices(status: LLMDeploymentStatus) -> int | None:
+    """Each set's own, and those of the plan's first set for replicas that no set is told to run yet."""
+    if status.plan is None or status.plan.gpus_per_replica is None or status.replica_status is None:
+        return None
+    first, wanted = status.plan.gpus_per_replica, status.replica_status.wanted or 0
+    unasked = max(0, wanted - sum(each.replicas for each in status.sets))
+    return first * unasked + sum(each.replicas * (_gpus(each.layout) or first) for each in status.sets)
+
+
+def _gpus(layout: str | None) -> int | None:
+    found = Layout.read(layout or "")
+    return None if found is None else found.gpus
+
+
 def _seconds(**milliseconds: int | None) -> tuple[tuple[str, float], ...]:
     return tuple((name, value / 1000) for name, value in sorted(milliseconds.items()) if value is not None)
 
@@ -188,10 +199,10 @@ def _seconds(**milliseconds: int | None) -> tuple[tuple[str, float], ...]:
 def _joined(layout: str, gpu: str) -> tuple[int | None, str]:
     """GPUs over which a layer is cut, and what joins them; a fabric that is too small for all of them does not. Each turn asks,
     and of a GPU that is not in the catalogue the ones with names like it would be looked for each time."""
-    found = re.match(r"tp(\d+)", layout)
+    found = Layout.read(layout)
     if found is None:
         return None, ""
-    tensor = int(found[1])
+    tensor = found.tensor
     try:
         link = gpu_named(gpu.partition(", ")[0]).link
     except UnknownGpu:

@@ -27,14 +27,16 @@ from plimsoll.control.law import Law
 from plimsoll.control.record import Record
 from plimsoll.control.rollout.failing import steady
 from plimsoll.control.samples import Window
+from plimsoll.facts.serving import Serving
 from plimsoll.kube.errors import KubeError
 from plimsoll.kube.times import seconds
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.judging import judged
+from plimsoll.reconcile.situations import SetsSeen
 from plimsoll.reconcile.sources import Asked, Looked, Source
 from plimsoll.reconcile.storing import STORE_S, first_due, matters, taught
 from plimsoll.reconcile.subject import Subject, subject_of
-from plimsoll.reconcile.tick import Case, Judged, Tick
+from plimsoll.reconcile.tick import UNREAD, Case, Judged, Tick
 from plimsoll.reconcile.world import World
 from plimsoll.render.shared import plan_ref
 
@@ -71,6 +73,14 @@ class _Known:
     """Since when nobody says how loaded the replicas are; before this program began, by what the status told then."""
     limited_at: float | None = None
     """When there was last less than is wanted."""
+    case: Case | None = None
+    """As the last tick found it."""
+
+    def seen(self, serving: Serving) -> Case:
+        """As this tick finds it; whose pods are as they were is not looked through again."""
+        last = self.case
+        ready = last.ready if last is not None and last.serving is serving else UNREAD
+        return Case(subject=self.subject, record=self.record, serving=serving, ready=ready)
 
 
 def _untried(record: Record) -> Record:
@@ -88,6 +98,7 @@ class Control:
         self._law = Law(tick_s=interval_s)
         self._window = Window()
         self._spreads = Spreads()
+        self._sets = SetsSeen()
         self._known: dict[str, _Known] = {}
         self._passed: dict[str, int | None] = {}
         """Resources that ask for nothing that is looked at, by the mark of what they say."""
@@ -141,10 +152,12 @@ class Control:
             config=world.config,
             law=self._law,
             spreads=self._spreads,
+            sets=self._sets,
         )
         self.ticks += 1
         found = await asyncio.to_thread(judged, tick, cases)
         self._spreads.over()
+        self._sets.over()
         for place, (key, each) in enumerate(found.items(), 1):
             self._hand(key, each, now)
             if place % AT_A_TIME == 0:
@@ -170,7 +183,7 @@ class Control:
                 known = current[key] if key in current else self._known.get(key)
                 if known is not None and self._source.covers(known.subject):
                     serving, _ = steady(world.serving(key), now)
-                    found[key] = Case(subject=known.subject, record=known.record, serving=serving)
+                    found[key] = known.case = known.seen(serving)
                 else:
                     self._leave(key, known)
             await asyncio.sleep(0)

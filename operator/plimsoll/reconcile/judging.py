@@ -6,8 +6,7 @@ Everything that it starts from was gathered before, and what follows from it is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from plimsoll import names
@@ -15,9 +14,10 @@ from plimsoll.control.copying import replace
 from plimsoll.control.decision import Decision, RoleDecision, Told
 from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.gate import gate_of
+from plimsoll.control.idle import last_asked, wake_of
 from plimsoll.control.record import Act, Noted, Record
 from plimsoll.control.retune.machine import paused
-from plimsoll.control.signals import ReplicaSignals, Signals
+from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Situation, Zero
 from plimsoll.control.wish import acted, standing
 from plimsoll.planning.placing.budgets import UNLIMITED, limits_of
@@ -40,10 +40,12 @@ def judged(tick: Tick, cases: Mapping[str, Case]) -> dict[str, Judged]:
     """By deployment; one that nothing can be decided for is left out, and keeps what was decided last."""
     met: dict[str, tuple[Case, Signals, Situation]] = {}
     for key in sorted(cases):
-        with _alone(key):
+        try:
             case = _noticed(tick, cases[key])
             signals = tick.signals(case)
             met[key] = case, signals, _situation(tick, case, signals)
+        except Exception as error:  # noqa: BLE001 - what is odd about one deployment harms no other
+            _spoiled(key, error)
     situations = [situation for _, _, situation in met.values()]
     decisions = decide_fleet(
         now=tick.now,
@@ -56,22 +58,15 @@ def judged(tick: Tick, cases: Mapping[str, Case]) -> dict[str, Judged]:
     found, retuning = {}, retuning_gpus({key: case for key, (case, _, _) in met.items()})
     slower = SLOWER if len(met) > LARGE else 1
     for place, decision in enumerate(decisions):
-        with _alone(decision.name):
+        try:
             case, signals, _ = met[decision.name]
             scaled = _scaled(tick, case, decision, signals)
             if (place + tick.number) % slower == 0:
                 scaled = retuned(tick, case, scaled, signals, retuning)
             found[decision.name] = _explained(tick, scaled)
+        except Exception as error:  # noqa: BLE001 - as above
+            _spoiled(decision.name, error)
     return found
-
-
-@contextmanager
-def _alone(key: str) -> Iterator[None]:
-    """What is odd about one deployment harms no other."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001 - which it is, nobody knows before
-        _spoiled(key, error)
 
 
 def _spoiled(key: str, error: Exception) -> None:
@@ -80,12 +75,15 @@ def _spoiled(key: str, error: Exception) -> None:
 
 def _noticed(tick: Tick, case: Case) -> Case:
     """With annotations that changed, which ask for something."""
+    asks = annotations_of(case.subject.metadata)
+    if not asks and not case.record.noted:
+        return case
     # What is to come was seen before a clock was put back: it counts as of now, as all else that was timed does.
     noted = {
         name: each if each.at <= tick.now else Noted(each.value, tick.now)
         for name, each in case.record.noted.items()
     }
-    for name, value in annotations_of(case.subject.metadata).items():
+    for name, value in asks.items():
         if name not in noted or noted[name].value != value:
             # One that was there before anybody looked asks for nothing.
             looked = case.record.memory.roles or case.record.noted
@@ -93,12 +91,17 @@ def _noticed(tick: Tick, case: Case) -> Case:
     if noted == case.record.noted:
         return case
     record = replace(case.record, noted={name: noted[name] for name in sorted(noted)})
-    return Case(subject=case.subject, record=record, serving=case.serving)
+    return case.noting(record)
 
 
 def _situation(tick: Tick, case: Case, signals: Signals) -> Situation:
     return situation_of(
-        case.subject, case.record, case.serving, signals, tick.grounds, zero=_zero(tick, case, signals)
+        case.subject,
+        case.record,
+        case.serving,
+        signals,
+        tick.sets.of(case.subject, case.serving, tick.grounds),
+        zero=_zero(tick, case, signals),
     )
 
 
@@ -107,43 +110,27 @@ def _zero(tick: Tick, case: Case, signals: Signals) -> Zero | None:
     if asked is None:
         return None
     noted = case.record.noted.get(names.ANNOTATION_WAKE)
-    waiting = tick.waiting(case)
-    silent = asked.query is not None and waiting is None
-    busy = case.record.busy_at
-    idle = None if silent or busy is None or not signals.reachable else max(0.0, tick.now - busy)
-    return Zero(
+    return wake_of(
+        now=tick.now,
         after_s=asked.after_s,
-        waiting=waiting,
-        silent=silent,
+        queried=asked.query is not None,
+        waiting=tick.waiting(case),
         woken_at=None if noted is None or not noted.at else noted.at,
-        idle_s=idle,
+        asked_at=case.record.busy_at,
+        reachable=signals.reachable,
     )
 
 
 def _busy_at(tick: Tick, case: Case, signals: Signals) -> float:
-    """When somebody last asked: by the gateway's count, the wake annotation, and the engines' own.
-
-    An engine that says nothing may be busy, and so may one whose pages nobody could read.
-    """
     noted = case.record.noted.get(names.ANNOTATION_WAKE)
-    last = max(case.record.busy_at or tick.now, noted.at if noted is not None else 0.0)
-    asked = (
-        (tick.waiting(case) or 0.0) > 0
-        or (signals.inflight or 0.0) > 0
-        or any((_served(one) or 0.0) > 0 for one in signals.replicas)
+    return last_asked(
+        case.record.busy_at,
+        now=tick.now,
+        signals=signals,
+        waiting=tick.waiting(case),
+        noted_at=None if noted is None else noted.at,
+        counts=not COUNTING.isdisjoint(case.subject.engine.metrics),
     )
-    counts = not COUNTING.isdisjoint(case.subject.engine.metrics)
-    silent = (
-        not signals.reachable
-        or len(signals.replicas) < signals.live
-        or any(one.inflight is None or (counts and _served(one) is None) for one in signals.replicas)
-    )
-    return tick.now if asked or silent else last
-
-
-def _served(one: ReplicaSignals) -> float | None:
-    """What it has gained lately; an engine that counts no requests counts their tokens."""
-    return one.generation_tokens if one.recently is None else one.recently
 
 
 def _fleet(tick: Tick, situations: Sequence[Situation]) -> Fleet:
@@ -177,18 +164,17 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals) -> Jud
         )
         record = record.with_act(act)
         news = (News("Normal", "Scale", role.reason, role.message),)
-    told = [one for one in decision.conditions if one.type in SCALING]
-    told += [
-        one for one in _tuned(tick, case, record, signals) if one.type not in {each.type for each in told}
-    ]
+    said = {one.type: one for one in decision.conditions if one.type in SCALING}
+    for one in _tuned(tick, case, record, signals):
+        said.setdefault(one.type, one)
     refused = tick.looked.woken.refused.get(subject.key)
     # That nobody knows the load is the greater trouble, and a Prometheus that answers no question answers this one neither.
-    if refused is not None and not any(one.type == names.METRICS and one.status == "False" for one in told):
-        said = f"spec.scaling.zero.wake.query is refused, so it neither sleeps nor wakes by it: {refused}"
-        told = [one for one in told if one.type != names.METRICS]
-        told.append(Told(type=names.METRICS, status="False", reason="QueryRefused", message=said))
+    metrics = said.get(names.METRICS)
+    if refused is not None and (metrics is None or metrics.status != "False"):
+        why = f"spec.scaling.zero.wake.query is refused, so it neither sleeps nor wakes by it: {refused}"
+        said[names.METRICS] = Told(type=names.METRICS, status="False", reason="QueryRefused", message=why)
     record = replace(record, replicas=wish, shares=_shares(case, role, wish))
-    return Judged(record=record, told=tuple(told), reason=role.message, news=news)
+    return Judged(record=record, told=tuple(said.values()), reason=role.message, news=news)
 
 
 def _shares(case: Case, role: RoleDecision, wish: int) -> Mapping[str, int]:

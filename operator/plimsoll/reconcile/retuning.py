@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from plimsoll import names
+from plimsoll.control.copying import replace
 from plimsoll.control.gate import gate_of
 from plimsoll.control.learning import lead_s
 from plimsoll.control.record import Act, Record
@@ -128,9 +128,15 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         scaled_at=role.up_at,
         scaled=wish is not None and wish != _asked_before(case),
         fleet_gpus=tick.grounds.gpus,
-        fleet_retuning=sum(gpus for key, gpus in retuning.items() if key != subject.key),
+        fleet_retuning=_others(subject.key, retuning),
         cleared_at=None if cleared is None or not cleared.at else cleared.at,
     )
+
+
+def _others(key: str, retuning: Mapping[str, float]) -> float:
+    if key not in retuning:
+        return sum(retuning.values())
+    return sum(gpus for other, gpus in retuning.items() if other != key)
 
 
 def _jumped(tick: Tick, case: Case) -> float:

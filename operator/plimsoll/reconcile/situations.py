@@ -16,7 +16,6 @@ from plimsoll.kube.pod_seen import NODE_LOST
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.placing.placement import barring, room
 from plimsoll.planning.plan import Hardware
-from plimsoll.prometheus.vocabulary import exports
 from plimsoll.reconcile.subject import Planned, Subject
 
 PROVISION_S = 300.0
@@ -96,6 +95,16 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
     state = _STATES.get(stage, ReplicaState.STARTING)
     if node_coming and state is ReplicaState.UNSCHEDULABLE:
         state = ReplicaState.NODE_COMING
+    if len(pods) == 1:
+        pod = pods[0]
+        return Replica(
+            id=pod.uid,
+            state=state,
+            since=pod.since,
+            created=pod.created,
+            scheduled=pod.scheduled,
+            restarts=pod.restarts,
+        )
     scheduled = [pod.scheduled for pod in pods]
     return Replica(
         id=pods[0].uid,
@@ -183,13 +192,43 @@ def _without_declared(pool: Pool) -> Pool:
     return replace(pool, declared_nodes=0) if pool.declared_nodes else pool
 
 
-def serving_sets(subject: Subject, serving: Serving, grounds: Grounds) -> tuple[ServingSet, ...]:
-    """The plan's sets. What a rollout still moves away from, and what a retune tries, counts with the first: the load is
-    shared by all of them."""
+class SetsSeen:
+    """Sets of deployments as the control law has them; of one of which nothing new is seen they are those of the last tick."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _SetsOf] = {}
+        self._asked: dict[str, _SetsOf] = {}
+
+    def of(self, subject: Subject, serving: Serving, grounds: Grounds) -> tuple[ServingSet, ...]:
+        rooms = tuple([grounds.for_set(planned) for planned in subject.sets])
+        found = self._known.get(subject.key)
+        if found is None or not found.of(subject, serving, rooms):
+            found = _SetsOf(subject, serving, rooms, serving_sets(subject, serving, rooms))
+        self._asked[subject.key] = found
+        return found.sets
+
+    def over(self) -> None:
+        """The tick is over; what it did not ask for is forgotten."""
+        self._known, self._asked = self._asked, {}
+
+
+@dataclass(frozen=True, slots=True)
+class _SetsOf:
+    subject: Subject
+    serving: Serving
+    rooms: tuple[Ground, ...]
+    sets: tuple[ServingSet, ...]
+
+    def of(self, subject: Subject, serving: Serving, rooms: tuple[Ground, ...]) -> bool:
+        return self.subject is subject and self.serving is serving and self.rooms == rooms
+
+
+def serving_sets(subject: Subject, serving: Serving, rooms: Sequence[Ground]) -> tuple[ServingSet, ...]:
+    """The plan's sets, each with the room that it finds. What a rollout still moves away from, and what a retune tries, counts
+    with the first: the load is shared by all of them."""
     found = []
     ours = {planned.name for planned in subject.sets}
-    for place, planned in enumerate(subject.sets):
-        ground = grounds.for_set(planned)
+    for place, (planned, ground) in enumerate(zip(subject.sets, rooms, strict=True)):
         seen = [one for one in serving.sets if one.name == planned.name]
         if place == 0:
             seen += [one for one in serving.sets if one.name not in ours]
@@ -226,15 +265,15 @@ def situation_of(
     record: Record,
     serving: Serving,
     signals: Signals,
-    grounds: Grounds,
+    sets: tuple[ServingSet, ...],
     *,
     zero: Zero | None,
 ) -> Situation:
     role = Role(
-        sets=serving_sets(subject, serving, grounds),
+        sets=sets,
         signals=signals,
         bounds=subject.bounds,
-        exports=exports(subject.engine.metrics),
+        exports=subject.exports,
     )
     busy = busy_of(subject, serving)
     step = record.retune.step

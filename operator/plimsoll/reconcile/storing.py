@@ -52,7 +52,7 @@ def _lessons(record: Record) -> tuple[object, ...]:
         if one is not None
     )
     roles = tuple(
-        (name, role.ready, role.zero_at, role.woken_at, role.starts, role.regret, _learnt(role))
+        (name, role.ready, role.zero_at, role.woken_at, role.starts, _learnt(role))
         for name, role in sorted(record.memory.roles.items())
     )
     return lengths, _rounded(seen.prefix_share), roles, retune.failures, retune.count, retune.suggested

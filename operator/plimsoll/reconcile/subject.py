@@ -7,7 +7,7 @@ spec.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 from plimsoll import names
@@ -28,6 +28,7 @@ from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.pinning import spec_digest
 from plimsoll.planning.placing.budgets import claim_of, priority_of
 from plimsoll.planning.plan import Hardware, PlanSet
+from plimsoll.prometheus.vocabulary import exports
 from plimsoll.reconcile.changing import before_of, change_of
 from plimsoll.reconcile.kept import Kept
 from plimsoll.render.revision import Revision
@@ -94,17 +95,22 @@ class Subject:
     """As it is stored."""
     told: tuple[Told, ...]
     """Conditions as status had them when this was made."""
+    replicas: int = field(init=False)
+    bounds: Bounds = field(init=False)
+    exports: frozenset[str] = field(init=False)
+    """Figures that its engine has a word for."""
+
+    def __post_init__(self) -> None:
+        # Once for all the ticks that ask.
+        object.__setattr__(self, "replicas", sum(each.replicas for each in self.sets))
+        object.__setattr__(self, "bounds", self._bounds())
+        object.__setattr__(self, "exports", exports(self.engine.metrics))
 
     @property
     def autoscaled(self) -> bool:
         return self.fixed is None and self.most is not None
 
-    @property
-    def replicas(self) -> int:
-        return sum(each.replicas for each in self.sets)
-
-    @property
-    def bounds(self) -> Bounds:
+    def _bounds(self) -> Bounds:
         pause = "spec.paused is true" if self.paused else None
         if self.autoscaled and self.most is not None:
             return Bounds(min=self.least, max=self.most, pause=pause)

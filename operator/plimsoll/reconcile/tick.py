@@ -16,12 +16,14 @@ from plimsoll.control.signals import Signals, signals_of
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.serving import PodSeen, Serving
-from plimsoll.reconcile.situations import Grounds, leaders, live
+from plimsoll.reconcile.situations import Grounds, SetsSeen, leaders, live
 from plimsoll.reconcile.sources import Looked, PodKey
 from plimsoll.reconcile.subject import Subject
 from plimsoll.status.told import News
+from plimsoll.values import light
 
 ROLE: Final = "serve"
+UNREAD: Final[Mapping[tuple[str, str], tuple[PodSeen, ...]]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +33,21 @@ class Case:
     subject: Subject
     record: Record
     serving: Serving
-    ready: Mapping[tuple[str, str], tuple[PodSeen, ...]] = field(init=False, repr=False, compare=False)
-    """Pods that answer for a replica that is ready, by set and replica."""
+    ready: Mapping[tuple[str, str], tuple[PodSeen, ...]] = field(
+        default_factory=lambda: UNREAD, repr=False, compare=False
+    )
+    """Pods that answer for a replica that is ready, by set and replica; as `serving` says where nobody hands them in."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ready", leaders(self.serving))
+        if self.ready is UNREAD:
+            object.__setattr__(self, "ready", leaders(self.serving))
+
+    def noting(self, record: Record) -> Case:
+        """The same, seen with another record."""
+        return Case(subject=self.subject, record=record, serving=self.serving, ready=self.ready)
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     record: Record
@@ -60,6 +70,7 @@ class Tick:
     config: OperatorConfig
     law: Law
     spreads: Spreads = field(default_factory=Spreads)
+    sets: SetsSeen = field(default_factory=SetsSeen)
     grounds: Grounds = field(init=False)
 
     def __post_init__(self) -> None:

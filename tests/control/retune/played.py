@@ -97,6 +97,7 @@ class Played(World):
             self.engines[name] = Instance(
                 name=name,
                 ordinal=0,
+                site=0,
                 engine=Engine(TIMES, LIMITS),
                 state=ReplicaState.READY,
                 created=now,

@@ -93,16 +93,21 @@ def test_prompts_cut_less_into_a_replica_that_is_given_less_and_that_proves_noth
     assert (verdict.answer, verdict.given_less) == (Answer.OPEN, True)
 
 
-@pytest.mark.parametrize(("finished", "waiting", "same"), [
-    (1.7, 0.0, True),
-    (1.5, 0.0, False),  # fewer ask
-    (1.5, 3.0, True),  # as many ask, and fewer are answered
-    (2.3, 3.0, True),
-    (2.5, 3.0, False),
-    (None, 3.0, False),
+@pytest.mark.parametrize(("finished", "waiting", "waited", "same"), [
+    (1.7, 0.0, 0.0, True),
+    (1.5, 0.0, 0.0, False),  # fewer ask
+    (1.5, 3.0, 0.0, True),  # as many ask, and fewer are answered
+    (2.3, 3.0, 0.0, True),
+    (2.5, 3.0, 0.0, False),
+    (2.5, 3.0, 3.0, True),  # more ask than are answered, as then
+    (2.5, 0.0, 3.0, False),
+    (None, 3.0, 3.0, False),
 ])  # fmt: skip
-def test_a_load_is_another_where_more_or_fewer_ask_and_not_where_fewer_are_answered(finished, waiting, same):
-    assert comparable(replace(OLD_FIGURES, finished=finished, waiting=waiting), OLD_FIGURES) is same
+def test_a_load_is_another_where_more_or_fewer_ask_and_not_where_fewer_or_more_are_answered(
+    finished, waiting, waited, same
+):
+    before = replace(OLD_FIGURES, waiting=waited)
+    assert comparable(replace(before, finished=finished, waiting=waiting), before) is same
 
 
 @pytest.mark.parametrize(("after", "finished", "answer"), [

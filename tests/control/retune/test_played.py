@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from plimsoll.api.config import Restarts
-from plimsoll.control.retune import Phase
+from plimsoll.control.retune import Consent, Phase
 from plimsoll.control.situation import Slo
 from tests.control.retune.played import LIMITS, Played
 
@@ -87,6 +87,23 @@ def test_a_good_rung_stays_whoever_dies(dies: str | None, free: int) -> None:
     assert past.outcome is Phase.DONE, past.reason
     assert world.knobs.max_sequences == int(past.after) < LIMITS.max_num_seqs
     assert len(died) == (DEAD_TICKS if dies else 0)
+
+
+def test_fewer_places_follow_where_blocks_kept_free_let_whoever_is_preempted_stand_for_longer() -> None:
+    world = played()
+    world.consent = Consent()
+    world.rules = RULES.model_copy(update={"retunes_per_day": 2})
+    ended(world)
+    (past,) = world.memory.past
+    assert (past.setting, past.outcome) == ("watermark", Phase.FAILED)
+    assert "the longest gap between tokens is" in past.reason
+    for _ in range(200):
+        world.tick()
+        if len(world.memory.past) == 2 and world.memory.step is None:
+            break
+    past = world.memory.past[0]
+    assert (past.setting, past.outcome) == ("maxSequences", Phase.DONE)
+    assert world.knobs.text("watermark") == "0"
 
 
 @pytest.mark.parametrize("dies", [None, "there", "RollingBack"])

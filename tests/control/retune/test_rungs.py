@@ -91,8 +91,8 @@ def chosen(how=OLD, **changed):
 @pytest.mark.parametrize(
     ("allowed", "setting"),
     [
-        (("watermark", "maxSequences"), "maxSequences"),
-        (("watermark",), "watermark"),
+        (("watermark", "maxSequences"), "watermark"),
+        (("maxSequences",), "maxSequences"),
         (("maxBatchedTokens",), None),
     ],
 )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from plimsoll.control.latencies import Spread
 from plimsoll.control.retune import sizing
+from plimsoll.control.retune.judging import SLOWER
 from plimsoll.control.retune.ladder import AIM
 from plimsoll.control.retune.symptoms import CALM as CALM_SHARE
 from plimsoll.facts.histograms import Histogram
@@ -44,7 +45,15 @@ def played(limits: Limits, users: int, median: float, sigma: float) -> tuple[flo
     return engine.preemptions / engine.finished_count, engine.generation_tokens
 
 
-@pytest.mark.parametrize(
+def live_requests(median: float, sigma: float) -> sizing.Live:
+    """With prompts of 100 to 400 tokens."""
+    mean = median * math.exp(sigma**2 / 2)
+    held = mean * math.exp(sigma**2) / 2
+    wide = math.sqrt(mean**2 * math.exp(3 * sigma**2) / 3 - held**2 + 87**2)
+    return sizing.Live(mean=250 + held, deviation=wide, output=mean)
+
+
+POOLS = pytest.mark.parametrize(
     ("blocks", "block", "users", "median", "sigma"),
     [
         (64, 128, 32, 400, 0.6),
@@ -54,13 +63,13 @@ def played(limits: Limits, users: int, median: float, sigma: float) -> tuple[flo
         (1024, 16, 80, 700, 0.4),
     ],
 )
+
+
+@POOLS
 def test_what_a_pool_holds_leaves_a_fifth_of_the_preemptions_at_most_and_costs_no_more_output_than_that_takes(
     blocks, block, users, median, sigma
 ):
-    mean = median * math.exp(sigma**2 / 2)
-    held = mean * math.exp(sigma**2) / 2
-    wide = math.sqrt(mean**2 * math.exp(3 * sigma**2) / 3 - held**2 + 87**2)
-    live = sizing.Live(mean=250 + held, deviation=wide, output=mean)
+    live = live_requests(median, sigma)
     full, calm = (
         sizing.sequences(blocks * block, block, live, spreads=one) for one in (sizing.FULL, sizing.CALM)
     )
@@ -71,6 +80,25 @@ def test_what_a_pool_holds_leaves_a_fifth_of_the_preemptions_at_most_and_costs_n
     assert left <= AIM * before
     assert none <= CALM_SHARE
     assert puts_out > 1.02 * puts_out_calm
+
+
+@POOLS
+def test_blocks_kept_free_leave_as_few_preemptions_as_fewer_places_and_cost_less_output(
+    blocks, block, users, median, sigma
+):
+    live, limits = live_requests(median, sigma), replace(LIMITS, blocks=blocks, block_size=block)
+    before, whole = played(replace(limits, max_num_seqs=users), users, median, sigma)
+    permille = sizing.watermark(
+        blocks * block, block, live, preempted=before, aim=AIM / 2 * before, now_permille=0
+    )
+    kept = replace(limits, max_num_seqs=users, watermark_blocks=blocks * permille // 1000)
+    fewer = sizing.sequences(blocks * block, block, live, spreads=sizing.FULL)
+    left, puts_out = played(kept, users, median, sigma)
+    _, by_fewer = played(replace(limits, max_num_seqs=fewer), users, median, sigma)
+    assert permille <= sizing.MOST_WATERMARK
+    assert left <= AIM * before
+    assert puts_out > by_fewer
+    assert puts_out > SLOWER * whole
 
 
 @pytest.mark.parametrize(("permille", "left"), [(50, 0.62), (100, 0.33), (200, 0.12)])

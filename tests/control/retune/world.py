@@ -67,7 +67,7 @@ class World:
     change: Behaviour = GOOD
     replicas: int = 3
     free: int = 1
-    consent: Consent = Consent()  # noqa: RUF009 - frozen
+    consent: Consent = Consent(allowed=("maxSequences",))  # noqa: RUF009 - frozen
     has_watermark: bool = True
     slo: Slo = Slo(ttft_p99_s=2.0, itl_p99_s=0.1)  # noqa: RUF009 - frozen
     rules: Restarts = field(default_factory=Restarts)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import Phase, Requests, RetuneMemory, Step
-from plimsoll.control.retune.symptoms import DAY_S, Symptom, cause
+from plimsoll.control.retune.symptoms import Symptom, cause
+from plimsoll.facts.spans import DAY_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,11 +62,11 @@ def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1
 
 def comparable(new: Figures, baseline: Figures) -> bool:
     """Whether a replica is asked for about as much now as when the baseline was taken: only then do the two compare. One that does less
-    while requests wait is not asked for less."""
+    while requests wait is not asked for less, nor one for more that does more while requests wait as they did then."""
     if not new.finished or not baseline.finished:
         return False
     apart = new.finished / baseline.finished - 1
-    return abs(apart) <= LOAD_APART or (apart < 0 and bool(new.waiting))
+    return abs(apart) <= LOAD_APART or bool(new.waiting and (apart < 0 or baseline.waiting))
 
 
 def _harm(new: Figures, old: Figures, slo: Slo, gpus: float) -> str | None:

@@ -82,14 +82,10 @@ def _rungs(scene: Scene, seen: Seen) -> list[tuple[str, Rung]]:
             return [("maxBatchedTokens", lambda: _larger_steps(scene))]
         case Symptom.RELAXED:
             return [(setting, partial(_release, scene, setting)) for setting in RELEASED]
-    return [
-        ("watermark", lambda: _watermark(scene, sizing.CHEAP_WATERMARK)),
-        ("maxSequences", lambda: _fewer_for_pool(scene)),
-        ("watermark", lambda: _watermark(scene, sizing.MOST_WATERMARK)),
-    ]
+    return [("watermark", lambda: _watermark(scene)), ("maxSequences", lambda: _fewer_for_pool(scene))]
 
 
-def _watermark(scene: Scene, most: int) -> Change | str:
+def _watermark(scene: Scene) -> Change | str:
     if not scene.has_watermark:
         return "this engine version has none"
     pool, live, preempted = _pool(scene), sizing.live_of(scene.signals), scene.signals.preempted_share
@@ -99,7 +95,7 @@ def _watermark(scene: Scene, most: int) -> Change | str:
     aim = max(CALM, AIM / 2 * preempted)
     value = sizing.watermark(pool, block, live, preempted=preempted, aim=aim, now_permille=now)
     left = aim / preempted
-    if value > most:
+    if value > (most := sizing.MOST_WATERMARK):
         left = sizing.left(pool, block, live, most - now)
         if left > AIM:
             return f"{value} of 1,000 blocks would have to stay free, more than {most}"

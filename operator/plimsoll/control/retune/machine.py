@@ -19,9 +19,9 @@ from plimsoll.control.retune.judging import Answer, Verdict
 from plimsoll.control.retune.looking import counted, lacks_requests, lasts, verdict_of
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import PAST_KEPT, Past, Phase, Requests, RetuneMemory, Step
-from plimsoll.control.retune.symptoms import DAY_S
 from plimsoll.control.retune.turned import Event, Turned
 from plimsoll.control.situation import ReplicaState
+from plimsoll.facts.spans import DAY_S
 
 ROLL_SHARE: Final = 0.2
 """Of the time that a canary is watched, for each further replica."""
@@ -29,6 +29,7 @@ VERIFY_SHARE: Final = 1.5
 STARTS: Final = 3.0
 START_LEAST_S: Final = 600.0
 TRYING: Final = frozenset({Phase.CANARY, Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING})
+ACTIVE: Final = Told(type=names.AUTOTUNE_PAUSED, status="False", reason="Active", message="retuning is on")
 
 
 def advance(scene: Scene, memory: RetuneMemory) -> Turned:
@@ -340,4 +341,4 @@ def paused(memory: RetuneMemory) -> Told:
     if memory.paused_at is not None:
         message = f"{memory.failures} retunes failed in a row; look at the history, then set the annotation {names.ANNOTATION_RESET}"
         return Told(type=names.AUTOTUNE_PAUSED, status="True", reason="RepeatedFailure", message=message)
-    return Told(type=names.AUTOTUNE_PAUSED, status="False", reason="Active", message="retuning is on")
+    return ACTIVE

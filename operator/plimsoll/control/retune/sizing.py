@@ -26,8 +26,7 @@ left 0 to 9% of them, 0.5 up to 21%, and 2.5 none, with 5 to 14% less output; of
 DECAY: Final = 0.68
 MOST_SIGMA: Final = 1.5
 MOST_WATERMARK: Final = 200
-CHEAP_WATERMARK: Final = 100
-"""Thousandths of the pool that may stand idle before fewer requests are the better answer."""
+"""Thousandths of the blocks. What is kept free of new requests is not idle, as running ones grow into it."""
 STEP_SHARE: Final = 0.9
 """Of the promised gap, that a step full of prompt tokens is aimed at: what is taken of it moves from step to step."""
 P95: Final = 1.645

@@ -13,6 +13,7 @@ from typing import Final
 from plimsoll.control.law import Law
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.signals import ReplicaSignals
+from plimsoll.facts.spans import DAY_S
 
 _LAW: Final = Law()
 ACT: Final = 0.05
@@ -20,7 +21,6 @@ STORM: Final = 0.20
 CALM: Final = _LAW.healthy_preempted
 RELEASED: Final = 0.005
 STORM_S: Final = 60.0
-DAY_S: Final = 86400.0
 FULL: Final = _LAW.alert_kv
 """As an alert says it, and as a step down is held back by it."""
 ROOMY: Final = 0.70

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
+
+_SAID: Final = re.compile(r"tp(\d+)(?:-pp(\d+))?(?:-dp(\d+))?(-ep)?(?:-dcp(\d+))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -34,6 +38,21 @@ class Layout:
         if self.decode_context > 1:
             parts.append(f"dcp{self.decode_context}")
         return "-".join(parts)
+
+    @staticmethod
+    def read(text: str) -> Layout | None:
+        """What `str` made of one, as a status keeps it; None of anything else."""
+        found = _SAID.fullmatch(text)
+        if found is None:
+            return None
+        tensor, pipeline, data, experts, context = found.groups()
+        return Layout(
+            tensor=int(tensor),
+            pipeline=int(pipeline or 1),
+            data=int(data or 1),
+            expert_parallel=experts is not None,
+            decode_context=int(context or 1),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,72 @@
+"""What is told of two plans that look alike."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from plimsoll.planning.apart import apart
+from plimsoll.planning.pinning import saving
+from plimsoll.planning.placing.cost import rescaled, total_cost
+from plimsoll.planning.plan import Plan
+from plimsoll.planning.settings import Speculation
+from tests.planning.asking import deployment, planned
+
+
+def with_settings(plan: Plan, digest: str = "other", **changed: Any) -> Plan:
+    sets = [replace(one, digest=digest, settings=replace(one.settings, **changed)) for one in plan.sets]
+    return replace(plan, sets=tuple(sets))
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    made = planned(deployment(engine={"maxSequences": 64}))
+    assert isinstance(made, Plan)
+    return made
+
+
+def test_each_setting_that_differs_is_named_with_both_values(plan: Plan) -> None:
+    fresh = with_settings(plan, max_num_seqs=32, utilization=0.85, kv_dtype="fp8", eager=True)
+    old = plan.sets[0].settings
+    assert apart(fresh, plan).split(", ") == [
+        "max_num_seqs 32 instead of 64",
+        f"utilization 0.85 instead of {old.utilization:.4g}",
+        "kv_dtype fp8 instead of unset",
+        "eager True instead of False",
+    ]
+
+
+def test_what_is_more_than_a_word_is_named_alone(plan: Plan) -> None:
+    assert (
+        apart(with_settings(plan, speculation=Speculation(method="ngram", tokens=3)), plan)
+        == "other speculation"
+    )
+
+
+def test_where_the_layout_or_the_hardware_is_another_that_says_it(plan: Plan) -> None:
+    (one,) = plan.sets
+    fresh = replace(plan, sets=(replace(one, digest="other", layout=replace(one.layout, tensor=8)),))
+    assert apart(fresh, plan) == ""
+    assert apart(replace(plan, sets=(one, one)), plan) == ""
+    assert apart(plan, plan) == ""
+
+
+def test_of_several_sets_those_that_differ_are_told_by_their_hardware(plan: Plan) -> None:
+    (one,) = plan.sets
+    two = replace(one, digest="two", hardware=replace(one.hardware, gpu="B200-180GB"))
+    before, (changed,) = (
+        replace(plan, sets=(one, two)),
+        with_settings(replace(plan, sets=(two,)), max_num_seqs=8).sets,
+    )
+    assert apart(replace(plan, sets=(one, changed)), before) == "on B200-180GB max_num_seqs 8 instead of 64"
+
+
+def test_a_better_plan_that_looks_like_the_one_that_runs_is_told_by_what_it_does_otherwise(
+    plan: Plan,
+) -> None:
+    sets = tuple(rescaled(one, 2) for one in plan.sets)
+    running = replace(plan, sets=sets, cost=total_cost(sets))
+    told = saving(running, with_settings(plan, max_num_seqs=128))
+    assert told is not None
+    assert told.startswith("1 x ")
+    assert ", with max_num_seqs 128 instead of 64, would take 1 GPUs instead of 2" in told
