@@ -2,9 +2,10 @@
 
 SLO attainment is the smaller of two shares, as a resource promises them: of all requests, those whose first token came in time
 (one that never came is late), and of all gaps between tokens, of all answers together, those within their limit.
-Baselines run with the setting that was cheapest on another trace (settings are printed), a constant number and the oracle
-with what hindsight says. Equal GPU-hours: each baseline is swept over its main parameter, and its attainment at our
-GPU-hours is read between its points. The world is drawn around the planner's belief by seed; policies see scrapes only.
+Baselines run with the setting, of two parameters, that was cheapest on another trace (settings are printed), a constant number
+and the oracle with what hindsight says. Equal GPU-hours: each baseline is swept over its main parameter, the second one as
+tuned, and its attainment at our GPU-hours is read between its points. The world is drawn around the planner's belief by seed;
+policies see scrapes only.
 A long matrix is stopped and gone on with by `--resume FILE`, and `--kept FILE` prints the tables of as much as is done.
 Traces are files (see `plimsoll simulate --help` for their form); without any, two short synthetic ones are used.
 """
@@ -37,8 +38,10 @@ MODELS = (
     "meta-llama/Llama-3.3-70B-Instruct",
 )
 GPUS = ("H100", "A100-80GB")
+ONE_ONLY = [name for name in SWEPT if not KINDS[name].second.name]
 CAVEATS = (
-    f"each baseline has one parameter, tuned on the first {TUNED_S / 3600:g} hours of another trace; {OURS}'s law reads every scrape here, "
+    f"each baseline has two parameters ({' and '.join(ONE_ONLY)} one), tuned on the first {TUNED_S / 3600:g} hours of another trace; at equal "
+    f"GPU-hours the main one is swept and the second stays; {OURS}'s law reads every scrape here, "
     f"where the operator asks for latencies every {len(TURNS) // TURNS.count('ttft')} ticks and for lengths every "
     f"{len(TURNS) // TURNS.count('prompt_lengths')}"
 )
@@ -216,7 +219,7 @@ def print_cell(cell: Cell, rows: Sequence[Row], said: Row) -> None:
     for name in KINDS:
         listed = of_cell(cell, rows, name)
         if listed:
-            settings = ", ".join(sorted({f"{KINDS[name].parameter} {row['parameter']:g}" for row in listed}))
+            settings = "; ".join(sorted({_setting(row) for row in listed}))
             told = "".join(
                 f"{_pm(listed, measure, places):>{WIDE}}" for measure, (_, places) in MEASURES.items()
             )
@@ -230,6 +233,11 @@ def print_cell(cell: Cell, rows: Sequence[Row], said: Row) -> None:
         )
         word = "ahead" if said["ahead"] else "NOT ahead" if any(seeds.values()) else "nothing to compare with"
         print(f"  SLO % at our GPU-hours: {at} → {word}")
+
+
+def _setting(row: Row) -> str:
+    named = KINDS[row["policy"]].named(row["parameter"], row["second"])
+    return ", ".join(f"{name} {value:g}" for name, value in named.items())
 
 
 def _pm(rows: Sequence[Row], name: str, places: int) -> str:

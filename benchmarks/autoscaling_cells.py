@@ -22,6 +22,7 @@ from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING
 from plimsoll.facts.models import lookup
 from plimsoll.facts.snapshot import read_snapshot
+from plimsoll.facts.spans import DAY_S
 from plimsoll.planning.ask.reading import read
 from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.simulate.alone import beyond_reach
@@ -33,7 +34,6 @@ from plimsoll.simulate.router import Routing
 from plimsoll.simulate.scenario import Scenario, lengths_of, scenario_of
 from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace, load_trace
 
-DAY_S: Final = 86400.0
 TUNED_S: Final = 10800.0
 """Baselines are tuned on so much of another trace."""
 TUNED_SEED: Final = 1000
@@ -52,6 +52,10 @@ RATES_LENGTHS: Final = {
     "contextTokens": 16384,
 }
 """Where a trace holds rates only."""
+
+
+Setting = dict[str, float]
+"""A policy's main parameter by its name, and after it the second one where there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,16 +178,17 @@ def _arrivals(cell: Cell, size: Size, seed: int, span_s: float, scale: float) ->
     return draw_arrivals(trace_of(cell.trace), scenario.lengths, seed=seed, scale=scale, span_s=span_s)
 
 
-def tuned(cell: Cell, size: Size, names: Sequence[str] = SWEPT) -> dict[str, float]:
+def tuned(cell: Cell, size: Size, names: Sequence[str] = SWEPT) -> dict[str, Setting]:
     """Each baseline's cheapest setting that keeps the goal on a part of `cell`'s trace, else its best."""
     comparison = Comparison(stage_of(cell, size, TUNED_SEED, TUNED_S), routing=size.routing)
-    return {name: comparison.cheapest(name).parameter for name in names}
+    found = {name: comparison.cheapest(name) for name in names}
+    return {name: KINDS[name].named(one.parameter, one.second) for name, one in found.items()}
 
 
 def scored(
-    cell: Cell, size: Size, seed: int, settings: dict[str, float], names: Sequence[str], *, sweep: bool
+    cell: Cell, size: Size, seed: int, settings: dict[str, Setting], names: Sequence[str], *, sweep: bool
 ) -> list[dict[str, Any]]:
-    """A row a policy; with `sweep`, further rows for other values of each parameter, marked as such.
+    """A row a policy; with `sweep`, further rows for other values of each main parameter, marked as such; the second one stays.
 
     Of those, only what is needed to read a baseline's attainment at our own GPU-hours: the nearest cheaper and dearer value.
     """
@@ -192,20 +197,21 @@ def scored(
     rows: list[dict[str, Any]] = []
     ours = None
     for name in names:
-        chosen = comparison.run(name, settings[name]) if name in settings else comparison.best(name)
+        chosen = comparison.run(name, *settings[name].values()) if name in settings else comparison.best(name)
         rows.append(row_of(cell, seed, chosen, swept=False))
         if name == "plimsoll":
             ours = chosen.outcome.figures.gpu_hours
         elif sweep and ours is not None and name not in {"oracle", "static_mean"}:
-            rows += [row_of(cell, seed, one, swept=True) for one in _around(comparison, name, ours)]
+            rows += [row_of(cell, seed, one, swept=True) for one in _around(comparison, chosen, ours)]
     # Of what is left nobody could keep more.
     reach = 100 * (1 - beyond_reach(stage.arrivals, stage.world) / max(1, len(stage.arrivals)))
     told = {"reachable_pct": round(reach, 4), "span_s": stage.arrivals.span_s}
     return [{**row, **told} for row in rows]
 
 
-def _around(comparison: Comparison, name: str, hours: float) -> list[Result]:
-    """Runs of a baseline with the values of its parameter between which it costs so many GPU-hours, and those on the way."""
+def _around(comparison: Comparison, chosen: Result, hours: float) -> list[Result]:
+    """Runs of a baseline with the values of its main parameter between which it costs so many GPU-hours, and those on the way."""
+    name, second = chosen.policy, chosen.second
     tried = KINDS[name].tried
     if name in STATIC:
         span_h = comparison.stage.arrivals.span_s / 3600
@@ -215,12 +221,12 @@ def _around(comparison: Comparison, name: str, hours: float) -> list[Result]:
     low, high = 0, len(tried)
     while low < high:
         middle = (low + high) // 2
-        seen[middle] = comparison.run(name, tried[middle])
-        dearer = seen[middle].outcome.figures.gpu_hours >= hours
+        seen[middle] = comparison.run(name, tried[middle], second)
+        dearer = seen[middle].gpu_hours >= hours
         low, high = (low, middle) if dearer else (middle + 1, high)
     for place in (low - 1, low):
         if 0 <= place < len(tried) and place not in seen:
-            seen[place] = comparison.run(name, tried[place])
+            seen[place] = comparison.run(name, tried[place], second)
     return [seen[place] for place in sorted(seen)]
 
 
@@ -244,6 +250,7 @@ def row_of(cell: Cell, seed: int, result: Result, *, swept: bool) -> dict[str, A
         "replicas_mean": round(figures.replicas_mean, 3),
         "longest_stall_ms": round(figures.longest_stall_ms),
         "parameter": result.parameter,
+        "second": result.second,
         "settings": dict(result.settings),
         "swept": swept,
     }

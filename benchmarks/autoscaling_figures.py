@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from autoscaling_cells import Cell
+from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.policies.registry import SWEPT
 
 OURS = "plimsoll"
@@ -26,7 +27,7 @@ MEASURES = {
     "reversals_per_day": ("reversals/d", 1),
 }
 """What is told of a policy, as a mean over seeds with its interval: title and places."""
-LONG_S = 86400.0
+LONG_S = DAY_S
 """A trace of a day and longer, of which a saving over the static peak is asked."""
 
 

@@ -95,6 +95,10 @@ def last_of(path: Path) -> Matrix:
     if not scored:
         raise NothingKept(f"{path.name}: holds no cell that was scored to its end")
     last = scored[-1][0]
+    if any("second" not in row for by, rows in scored if by == last for row in rows):
+        raise NothingKept(
+            f"{path.name}: was written when one parameter of each baseline was tuned, not two; score it anew, with a file of its own"
+        )
     by_seed = {(*_cell(rows[0]), rows[0]["seed"]): rows for by, rows in scored if by == last}
     return Matrix(by=last, rows=tuple(row for rows in by_seed.values() for row in rows))
 

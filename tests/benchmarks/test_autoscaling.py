@@ -9,7 +9,7 @@ import autoscaling
 import autoscaling_figures as figures
 import autoscaling_kept
 import plimsoll
-from autoscaling_cells import SYNTHETIC, Cell, Size, scenario_for, scored, stage_of
+from autoscaling_cells import SYNTHETIC, Cell, Size, scenario_for, scored, stage_of, tuned
 from plimsoll.simulate.router import Routing
 
 CELL = Cell(trace=SYNTHETIC[0], model="Qwen/Qwen3-32B", gpu="H100")
@@ -28,6 +28,7 @@ def row(policy: str, hours: float, slo: float, parameter: float = 1.0, **others:
         "gpu_hours": hours,
         "slo_pct": slo,
         "parameter": parameter,
+        "second": 300.0,
         "seed": 1,
         "swept": False,
         "reachable_pct": 100.0,
@@ -89,8 +90,9 @@ def test_a_cell_without_a_baseline_that_is_as_cheap_is_none_in_which_ours_is_ahe
     assert "left out, as they never get by with our GPU-hours: hpa in 1 of 1 cells" in told
     assert "ahead of every baseline at equal GPU-hours in 0 of 1 cells" in told
     assert (
-        "one parameter, tuned on the first 3 hours of another trace; plimsoll's law reads every scrape here, where the operator "
-        "asks for latencies every 3 ticks and for lengths every 9"
+        "each baseline has two parameters (reference one), tuned on the first 3 hours of another trace; at equal GPU-hours the main one "
+        "is swept and the second stays; plimsoll's law reads every scrape here, where the operator asks for latencies every 3 ticks "
+        "and for lengths every 9"
     ) in told
 
 
@@ -140,14 +142,48 @@ def test_a_cell_is_scaled_to_its_size():
 
 
 def test_a_cell_is_scored_in_the_form_that_is_promised():
-    rows = scored(CELL, SIZE, 1, {"hpa": 0.4}, ("plimsoll", "static_peak", "hpa", "oracle"), sweep=False)
+    settings = {"hpa": {"target_kv": 0.4, "down_window_s": 60.0}}
+    rows = scored(CELL, SIZE, 1, settings, ("plimsoll", "static_peak", "hpa", "oracle"), sweep=False)
     assert [one["policy"] for one in rows] == ["plimsoll", "static_peak", "hpa", "oracle"]
     promised = {
         "trace", "model", "gpu", "policy", "seed", "slo_pct", "gpu_hours", "ttft_p99_ms", "itl_p99_ms",
         "preemptions_per_1000", "actions_per_day", "reversals_per_day",
     }  # fmt: skip
     assert all(promised <= set(one) for one in rows)
-    assert rows[2]["parameter"] == 0.4
+    assert (rows[2]["parameter"], rows[2]["second"]) == (0.4, 60.0)
+    assert rows[2]["settings"].items() >= settings["hpa"].items()
+
+
+def test_a_sweep_is_over_the_main_parameter_and_leaves_the_second_as_tuned():
+    settings = {"hpa": {"target_kv": 0.4, "down_window_s": 60.0}, "reference": {"target": 0.6}}
+    rows = scored(CELL, SIZE, 1, settings, ("plimsoll", "hpa", "reference"), sweep=True)
+    (chosen, *swept) = [one for one in rows if one["policy"] == "hpa"]
+    assert (chosen["parameter"], chosen["swept"]) == (0.4, False)
+    assert len({one["parameter"] for one in swept}) == len(swept) > 1
+    assert {one["settings"]["down_window_s"] for one in swept} == {60.0}
+
+
+def test_each_baseline_is_tuned_by_both_parameters_and_tells_them_by_name_also_once_kept(tmp_path: Path):
+    found = tuned(CELL, SIZE, ("keda", "reference"))
+    assert {name: list(one) for name, one in found.items()} == {
+        "keda": ["waiting_per_replica", "down_window_s"],
+        "reference": ["target"],
+    }
+    autoscaling_kept.Kept(tmp_path / "kept", "size").add(("tuned", "cell"), found)
+    again = autoscaling_kept.Kept(tmp_path / "kept", "size")["tuned", "cell"]
+    assert str(again) == str(found), "what was scored with them is found by this"
+
+
+def test_both_parameters_of_a_setting_are_printed(capsys: pytest.CaptureFixture[str]):
+    hpa = [
+        {**row("hpa", 10, 99, 0.4, seed=seed, second=window), **dict.fromkeys(FIGURES, 1.0)}
+        for seed, window in ((1, 60.0), (2, 60.0), (3, 900.0))
+    ]
+    plain = {**row("reference", 10, 99, 0.6), **dict.fromkeys(FIGURES, 1.0)}
+    autoscaling.print_cell(CELL, [*hpa, plain], {})
+    told = capsys.readouterr().out
+    assert "  target_kv 0.4, down_window_s 60; target_kv 0.4, down_window_s 900\n" in told
+    assert "  target 0.6\n" in told
 
 
 def test_a_run_goes_on_from_what_the_same_program_worked_out_and_from_nothing_else(
@@ -218,3 +254,16 @@ def test_a_file_in_which_no_cell_was_finished_has_no_tables(
     assert autoscaling.print_kept(tmp_path / "kept") == 3
     assert autoscaling.print_kept(tmp_path / "none") == 3
     assert "holds no cell that was scored to its end" in capsys.readouterr().err
+
+
+def test_a_file_of_when_one_parameter_was_tuned_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its tables would stand above a sentence that says two."""
+    old = {**row("plimsoll", 10, 99.5), **dict.fromkeys(FIGURES, 1.0)}
+    del old["second"]
+    autoscaling_kept.Kept(tmp_path / "kept", "size").add(("scored", "cell 1", "settings"), [old])
+    assert autoscaling.print_kept(tmp_path / "kept") == 3
+    assert (
+        "kept: was written when one parameter of each baseline was tuned, not two" in capsys.readouterr().err
+    )

@@ -242,6 +242,15 @@ def test_a_wrong_question_is_told_before_any_load(arguments: tuple[str, ...], sa
     assert said in ran.err
 
 
+@pytest.mark.parametrize("before", [None, "an older one"])
+def test_a_ramp_that_does_not_begin_leaves_the_page_as_it_was(tmp_path: Path, before: str | None):
+    page = tmp_path / "ramp.html"
+    if before is not None:
+        page.write_text(before)
+    assert plimsoll("ramp", "http://127.0.0.1:9", "--html", str(page)).code == 3
+    assert (page.read_text() if page.exists() else None) == before
+
+
 def test_a_page_of_answers_without_gaps_can_be_drawn():
     nothing = result(itl_ms=spread(0.0, 0.0), ttft_ms=spread(0.0, 0.0), done=0.0)
     asked = Asked(url="u", model="m", closed_loop=False, input_tokens="1", output_tokens="1", seed=0)

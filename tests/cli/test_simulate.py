@@ -89,20 +89,96 @@ def test_a_budget_bounds_the_replicas_and_what_is_not_simulated_is_said(requests
     config = {"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND, "budgets": [budget]}
     admin.write_text(yaml.safe_dump(config))
     said = " ".join(simulated(str(file), requests, "--config", str(admin)).out.split())
-    assert "1 to 2 replicas" in said
+    assert "0 to 2 replicas" in said
     assert "the namespace's budget allows 2 replicas" in said
     assert "whose priority goes first, is not simulated" in said
-    assert "here one replica always stays" in said
+    assert "requests are taken to be held in front of them" in said
+    file.write_text(resource("chat", **{**SPEC, "scaling": sleepy, "replicas": 1}))
+    awake = " ".join(simulated(str(file), requests).out.split())
+    assert "it never sleeps, whatever scaling.zero says" in awake
     file.write_text(resource("chat", **{**SPEC, "scaling": {"min": 3, "max": 6}}))
     short = " ".join(simulated(str(file), requests, "--config", str(admin)).out.split())
     assert "2 replicas, no more and no fewer" in short, "less than the resource asks for"
-    file.write_text(resource("chat", **{**SPEC, "scaling": sleepy}))
+    file.write_text(resource("chat", **SPEC))
     alone = " ".join(simulated(str(file), requests).out.split())
     assert "1 to 6 replicas" in alone
     assert "budget" not in alone
     assert "the operator may retune what preempts (spec.tuning)" in alone
     file.write_text(resource("chat", **{**SPEC, "tuning": {"mode": "off"}}))
     assert "retune" not in simulated(str(file), requests).out
+
+
+@pytest.mark.parametrize(
+    ("wake", "told"),
+    [
+        ({"annotation": True}, "whoever does writes the annotation"),
+        ({"query": "held"}, "zero.wake.query is taken"),
+    ],
+)
+def test_a_deployment_that_may_sleep_does_and_who_waited_for_it_is_told(
+    wake: dict[str, Any], told: str, tmp_path: Path
+):
+    file, trace, page = tmp_path / "llm.yaml", tmp_path / "rates.csv", tmp_path / "out.html"
+    zero = {"wake": wake, "afterSeconds": 300}
+    file.write_text(resource("chat", **{**SPEC, "scaling": {"max": 6, "zero": zero}}))
+    trace.write_text("t_s,rate_rps\n0,1\n300,0\n3000,1\n3300,0\n")
+    ran = simulated(str(file), str(trace), "--html", str(page))
+    said = " ".join(ran.out.split())
+    assert "0 to 6 replicas" in said
+    assert "HOURS ASLEEP" in said
+    assert "plimsoll 1 time" in said
+    assert "waited for it to wake" in said
+    assert "while requests waited for it to wake" in said, "why they were late"
+    assert told in said
+    assert "Woken" in said
+    assert "HOURS ASLEEP" in page.read_text()
+    data = figures(str(file), str(trace), "--routing", "service")
+    assert data["zero"] == {"afterS": 300.0, "wake": next(iter(wake))}
+    ours, constant = data["results"]
+    assert ours["sleep"]["times"] == 1
+    assert ours["sleep"]["gpu_hours_saved"] == pytest.approx(ours["sleep"]["hours"])
+    assert ours["figures"]["gpu_hours"] < constant["figures"]["gpu_hours"]
+    assert constant["sleep"]["times"] == constant["sleep"]["waited"] == 0
+
+
+def test_a_fleet_of_two_kinds_is_told_by_set_with_hours_and_money(tmp_path: Path):
+    """Two of the planned kind are not enough for what the resource allows, so another one stands by."""
+    file, trace, page = tmp_path / "llm.yaml", tmp_path / "rates.csv", tmp_path / "out.html"
+    file.write_text(resource("chat", **SPEC))
+    few = {
+        "name": "h100",
+        "gpuProduct": "H100-SXM-80GB",
+        "gpusPerNode": 2,
+        "nodes": 1,
+        "pricePerHour": "5.90",
+    }
+    beside = {"name": "l40s", "gpuProduct": "L40S-48GB", "gpusPerNode": 4, "nodes": 2, "pricePerHour": "6.40"}
+    fleet = {
+        "apiVersion": names.API_VERSION,
+        "kind": "Fleet",
+        "pools": [{"cpu": "96", "memory": "768Gi", **one} for one in (few, beside)],
+        "config": {"prices": {"currency": "USD"}},
+    }
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(fleet))
+    trace.write_text("t_s,rate_rps\n0,10\n300,70\n900,70\n")
+    asked = ("simulate", "-f", str(file), "--snapshot", str(tmp_path / "fleet.yaml"), "--trace", str(trace))
+    ran = plimsoll(*asked, "--routing", "inferencepool", "--policy", "plimsoll", "--html", str(page))
+    said = " ".join(ran.out.split())
+    assert (
+        "tp1 on H100-SXM-80GB (room for 2) and tp1 on L40S-48GB (room for 8; stands by), 1 to 6 replicas"
+        in said
+    )
+    assert "beside it once the sets before find no more devices" in said
+    assert len(re.findall(r"plimsoll tp1 on \S+ [\d.]+ \(up to \d+\) [\d.]+ [\d.]+ USD", said)) == 2
+    assert "Replicas that are ready, by set" in page.read_text()
+    data = json.loads(
+        plimsoll(*asked, "--routing", "inferencepool", "-o", "json", "--policy", "plimsoll").out
+    )
+    assert [one["standsBy"] for one in data["sets"]] == [False, True]
+    ours = data["results"][0]
+    assert sum(one["gpu_hours"] for one in ours["sets"]) == pytest.approx(ours["figures"]["gpu_hours"])
+    assert [one["cost"] / one["gpu_hours"] for one in ours["sets"]] == pytest.approx([2.95, 1.6])
+    assert all(one["answered"] > 0 for one in ours["sets"])
 
 
 def test_json_holds_figures_timelines_and_actions_with_reasons(llm: str, rates: str):
@@ -204,6 +280,7 @@ def test_a_plan_that_does_not_fit_is_told_with_its_reason(requests: str, tmp_pat
         (("--from-day", "3"), "the trace ends after"),
         (("--scale", "0.000001"), "nothing arrives"),
         (("--scale", "nan"), "not a number"),
+        (("--scale", "twice"), "'twice' is not a valid number"),
         (("--days", "inf"), "--days"),
         (("--html", "/none/out.html"), "cannot be written"),
         (("--policy", "magic"), "magic"),
@@ -232,7 +309,7 @@ def test_a_log_that_is_not_in_order_is_replayed_in_order_and_that_is_said(llm: s
     )
     ran = simulated(llm, str(file), "--routing", "service", "--policy", "static_peak")
     assert ran.code == 0
-    assert "1 line stood after a later one" in ran.err
+    assert "1 line stood after a later one; they are replayed in order of time" in ran.err
     assert "2 requests in 18 seconds" in ran.out
 
 
@@ -280,6 +357,11 @@ def test_a_simulation_that_is_stopped_tells_what_was_done_by_then(
     assert f"stopped before its end; missing: {missing}" in " ".join(ran.out.split())
     assert "stopped before its end" in page.read_text()
     until("plimsoll")
+    page.unlink()
+    assert simulated(llm, requests, "--html", str(page)).code == 130
+    assert not page.exists()
+    assert simulated(llm, requests, "--html", str(page), "--scale", "0.000001").code == 3
+    assert not page.exists()
     page.write_text("an older one")
     nothing = simulated(llm, requests, "--html", str(page))
     assert (nothing.code, nothing.out) == (130, "")

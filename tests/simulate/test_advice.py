@@ -39,7 +39,7 @@ def result(
 ) -> Result:
     served = tuple((at, 0.5) for at in late)
     outcome = Outcome(figures=figures(slo_pct, gpu_hours), points=tuple(points), served=served, actions=())
-    return Result(policy=policy, parameter=replicas, settings={}, outcome=outcome)
+    return Result(policy=policy, parameter=replicas, second=0.0, settings={}, outcome=outcome)
 
 
 def constant(slo_pct: float | None, gpu_hours: float) -> Result:

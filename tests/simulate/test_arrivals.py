@@ -6,10 +6,11 @@ import statistics
 from array import array
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from plimsoll.simulate.arrivals import Length, Lengths, draw_arrivals
+from plimsoll.simulate.arrivals import ASSUMED_TAIL, P95, P99, Length, Lengths, draw_arrivals
 from plimsoll.simulate.traces import BadTrace, RateTrace, RequestTrace, expected, load, load_trace
 
 LENGTHS = Lengths(input=Length(500, 0.8), output=Length(100, 0.5))
@@ -97,6 +98,17 @@ def test_lengths_have_the_percentiles_that_are_declared():
     assert asked[len(asked) * 99 // 100] == pytest.approx(1500, rel=0.1)
 
 
+@pytest.mark.parametrize("p50", [800, None])
+@pytest.mark.parametrize("p99", [3000, 4000, 20_000], ids=["cut short", "shorter", "longer"])
+def test_a_declared_p99_shapes_the_tail_beside_a_p95(p50: float | None, p99: float):
+    length = Length.by(p50, 3000, p99, 1)
+    chance = Random(7)
+    drawn = sorted(length.draw(chance) for _ in range(20_000))
+    seen = [drawn[len(drawn) * percent // 100] for percent in (50, 95, 99)]
+    assert (length.at(P95), length.at(P99)) == pytest.approx((3000, p99))
+    assert seen == pytest.approx([p50 or 3000 / ASSUMED_TAIL, 3000, p99], rel=0.1)
+
+
 def test_the_busiest_window_is_found():
     drawn = draw_arrivals(rates((0, 1, 1.0), (600, 9, 1.0), (1200, 1, 1.0)), LENGTHS, seed=1)
     assert drawn.busiest() == pytest.approx(9, rel=0.1)
@@ -109,6 +121,7 @@ def test_the_busiest_window_is_found():
         ("arrival_s,input_tokens,output_tokens\n", "holds no request"),
         ("arrival_s,input_tokens,output_tokens\nx,1,1\n", "line 2"),
         ("t_s,rate_rps,cv\n0,0,1\n600,0,1\n", "rate_rps is never above 0"),
+        ("t_s,rate_rps\n", "holds no rate"),
         ("t_s,rate_rps,cv\n600,1,1\n0,x,1\n", "line 3"),
         (
             "arrival_s,input_tokens,output_tokens\n0,1,1\n1790000000,1,1\n",

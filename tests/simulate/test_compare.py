@@ -1,11 +1,13 @@
 """Whole stories: one policy through one trace, and policies against each other."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 
 import pytest
 
-from plimsoll.simulate.compare import GOAL_PCT, Comparison
-from plimsoll.simulate.policies.registry import KINDS, Stage
+from plimsoll.simulate.compare import GOAL_PCT, Comparison, Result
+from plimsoll.simulate.policies.registry import KINDS, SWEPT, Stage
 from plimsoll.simulate.policies.static import Static
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.run import Run
@@ -88,6 +90,84 @@ def test_of_the_values_tried_the_cheapest_that_keeps_the_goal_is_found_without_t
     place = tried.index(found.parameter)
     assert found.slo_pct >= GOAL_PCT
     assert place == 0 or comparison.run("oracle", tried[place - 1]).slo_pct < GOAL_PCT
+
+
+class Told(Comparison):
+    """A comparison whose runs are looked up: SLO % and GPU-hours by both parameters."""
+
+    def __init__(self, told: Callable[[float, float], tuple[float, float]]) -> None:
+        super().__init__(STAGE)
+        self.told = told
+        self.asked: list[tuple[float, float]] = []
+        self.outcome = story(Static(1), steady(1.0, 60.0))
+
+    def run(self, name: str, parameter: float, second: float | None = None) -> Result:
+        assert second is not None
+        self.asked.append((parameter, second))
+        slo_pct, gpu_hours = self.told(parameter, second)
+        figures = replace(self.outcome.figures, slo_pct=slo_pct, gpu_hours=gpu_hours)
+        return Result(
+            policy=name,
+            parameter=parameter,
+            second=second,
+            settings={},
+            outcome=replace(self.outcome, figures=figures),
+        )
+
+
+def test_of_both_parameters_the_cheapest_setting_that_keeps_the_goal_is_found():
+    """A short window saves a third and needs replicas that are less full; a long one keeps the goal as it is, for more."""
+
+    def told(target: float, window: float) -> tuple[float, float]:
+        full = {60.0: 0.3, 300.0: 0.5, 900.0: 0.6}[window]
+        return 99.5 if target <= full else 95.0, {60.0: 4.0, 300.0: 9.0, 900.0: 12.0}[window] / target
+
+    comparison = Told(told)
+    found = comparison.cheapest("hpa")
+    assert (found.parameter, found.second) == (0.3, 60)
+    # Half by half with the usual one; then down to 0.3 with a short window; a long one keeps the goal there, and is dearer at 0.4 too.
+    assert comparison.asked == [
+        *((target, 300) for target in (0.5, 0.7, 0.6)),
+        *((target, 60) for target in (0.5, 0.4, 0.3)),
+        *((target, 900) for target in (0.3, 0.4, 0.5)),
+    ]
+
+
+def test_a_second_parameter_that_misses_the_goal_for_more_is_left_at_once():
+    def told(target: float, window: float) -> tuple[float, float]:
+        return (99.5 if window == 300 and target <= 0.5 else 90.0), (10.0 if window == 300 else 30.0) / target
+
+    comparison = Told(told)
+    found = comparison.cheapest("hpa")
+    assert (found.parameter, found.second) == (0.5, 300)
+    assert comparison.asked[3:] == [(0.5, 60), (0.5, 900)]
+
+
+def test_where_no_setting_keeps_the_goal_the_nearest_of_all_is_told():
+    comparison = Told(lambda target, window: (90 - 10 * target + window / 100, 1 / target))
+    found = comparison.cheapest("hpa")
+    assert (found.parameter, found.second) == (0.2, 900)
+    assert comparison.asked[3:] == [(0.2, 60), (0.2, 900)]
+
+
+@pytest.mark.parametrize("name", [name for name in SWEPT if KINDS[name].second.name])
+def test_a_grid_takes_no_more_runs_than_its_second_values_times_those_of_one(name: str):
+    """Wherever the goal is kept, alike or not from one second value to the next."""
+    kind = KINDS[name]
+    for seed in range(200):
+        chance = Random(seed)
+        bounds = {second: chance.randint(0, len(kind.tried)) for second in kind.second.tried}
+        prices = {second: chance.random() for second in kind.second.tried}
+
+        def told(value: float, second: float, bounds=bounds, prices=prices) -> tuple[float, float]:
+            place = kind.tried.index(value)
+            return (99.5 if place >= bounds[second] else 80.0 + place), prices[second] * (1 + place)
+
+        comparison = Told(told)
+        comparison.cheapest(name)
+        first = sum(second == kind.second.usual for _, second in comparison.asked)
+        assert len(comparison.asked) <= len(kind.second.tried) * first
+        assert len(comparison.asked) == len(set(comparison.asked))
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "static_mean"])

@@ -1,5 +1,6 @@
 """Policies: each does what its published rule says, on what it can see."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from plimsoll.simulate.policies.knative import Kpa
 from plimsoll.simulate.policies.kubernetes import Hpa, Keda
 from plimsoll.simulate.policies.oracle import Oracle, work_of
 from plimsoll.simulate.policies.reference import Forecast, Reference
-from plimsoll.simulate.policies.registry import KINDS, Stage
+from plimsoll.simulate.policies.registry import KINDS, SWEPT, Stage
 from plimsoll.simulate.policies.wva import Wva1, Wva2
 from tests.simulate.worlds import SCENARIO, SLO, TIMES, steady, world
 
@@ -76,6 +77,18 @@ def test_hpa_goes_up_by_four_or_double_and_down_only_to_the_largest_wish_of_five
     assert wish(policy, view(400.0, *kv(0.2, 0.2, 0.2, 0.2))) == 2
 
 
+def test_hpa_and_keda_keep_the_largest_wish_of_the_window_that_they_are_told():
+    hpa = Hpa(0.7, 60.0)
+    assert [wish(hpa, view(at, *kv(*[used] * 4))) for at, used in ((0.0, 0.7), (45.0, 0.2), (75.0, 0.2))] == [
+        4,
+        4,
+        2,
+    ]
+    keda = Keda(5, 900.0)
+    keda.decide(view(0.0, {"waiting": 20.0}, silent=3))
+    assert [wish(keda, view(at, silent=4)) for at in (400.0, 890.0, 910.0)] == [4, 4, 1]
+
+
 def test_hpa_without_any_metric_does_nothing():
     assert Hpa().decide(view(0.0, silent=3)) is None
 
@@ -110,6 +123,18 @@ def test_kpa_averages_three_minutes_and_panics_on_one():
     assert min(later) == 4
 
 
+def test_kpa_averages_as_long_as_it_is_told():
+    quick, slow = Kpa(32, 0.5, 60.0), Kpa(32, 0.5, 600.0)
+    for tick in range(40):
+        for policy in (quick, slow):
+            policy.decide(view(15.0 * tick, *flying(16.0, 4)))
+    fell = [
+        [wish(policy, view(600.0 + 15 * tick, *flying(2.0, 4))) for tick in range(5)]
+        for policy in (quick, slow)
+    ]
+    assert (min(fell[0]), min(fell[1])) == (2, 4)
+
+
 def test_wva1_takes_one_step_and_none_while_one_is_on_its_way():
     full, idle = kv(0.79, 0.9), kv(0.2, 0.2, 0.2)
     assert wish(Wva1(), view(60.0, *full)) == 3
@@ -126,6 +151,19 @@ def test_wva2_sizes_its_step_from_missing_tokens():
     assert wish(Wva2(), view(60.0, *crowded)) == 5
     assert wish(Wva2(), view(60.0, *kv(0.1, 0.1, 0.1))) == 2
     assert Wva2().decide(view(60.0, *kv(0.75, 0.75))) is None
+
+
+def test_wva1_calls_a_replica_full_at_the_queue_that_it_is_told():
+    queued = [{"kv_fraction": 0.5, "waiting": 3.0}] * 2
+    assert [wish(Wva1(0.8, full), view(60.0, *queued)) for full in (4.0, 5.0, 10.0)] == [3, 3, 2]
+    less = [{"kv_fraction": 0.5, "waiting": 1.5}] * 2
+    assert [wish(Wva1(0.8, full), view(60.0, *less)) for full in (4.0, 5.0)] == [3, 2]
+
+
+def test_wva2_lets_go_below_the_gap_that_it_is_told():
+    half_full = kv(0.5, 0.5, 0.5, 0.5)
+    assert [wish(Wva2(0.85, gap), view(60.0, *half_full)) for gap in (0.05, 0.15, 0.25)] == [3, 3, 4]
+    assert [wish(Wva2(0.7, gap), view(60.0, *half_full)) for gap in (0.05, 0.15)] == [4, 4]
 
 
 def latencies(count: float, ttft: float, itl: float, finished: float) -> dict[str, Any]:
@@ -154,6 +192,18 @@ def test_dynamo_sets_a_floor_from_arrivals_and_steps_from_latency():
     quick = Dynamo(SLO, requests_per_second=100.0)
     quick.decide(view(15.0, *[latencies(50.0, 0.1, 0.02, 50.0)] * 3))
     assert wish(quick, view(30.0, *[latencies(100.0, 0.1, 0.02, 100.0)] * 3)) == 2
+
+
+def test_dynamo_sets_its_floor_as_often_as_it_is_told():
+    def floors(every: float) -> list[float]:
+        policy = Dynamo(SLO, requests_per_second=2.0, floor_every_s=every)
+        seen = [
+            view(15.0 * tick, *[latencies(50.0 * tick, 1.0, 0.07, 60.0 * tick)] * 2) for tick in range(1, 41)
+        ]
+        return [here.now for here in seen if (told := policy.decide(here)) and told.reason == "Floor"]
+
+    assert floors(60.0)[0] == 120.0
+    assert floors(180.0)[0] == 360.0
 
 
 def told_by_reference(counts, *, ticks: int = 2, before: int = 0, **changed: Any) -> list[int]:
@@ -249,7 +299,20 @@ def test_work_grows_with_prompts_and_answers():
 def test_every_policy_is_made_by_its_name_and_says_its_settings(name: str):
     stage = Stage(scenario=SCENARIO, world=world(), arrivals=steady(2.0, 300.0))
     kind = KINDS[name]
-    policy = kind.make(stage, kind.usual or 3)
-    assert policy.name == name
-    assert kind.parameter in policy.settings
-    policy.decide(view(20.0, *[{**latencies(9.0, 0.1, 0.02, 9.0), "kv_fraction": 0.3, "kv_tokens": 24000}]))
+    seen = view(20.0, *[{**latencies(9.0, 0.1, 0.02, 9.0), "kv_fraction": 0.3, "kv_tokens": 24000}])
+    for value, second in product(kind.tried or (3,), kind.second.tried):
+        policy = kind.make(stage, value, second)
+        assert policy.name == name
+        assert policy.settings.items() >= kind.named(value, second).items()
+        policy.decide(seen)
+
+
+@pytest.mark.parametrize("name", SWEPT)
+def test_what_is_usual_is_among_what_is_tried(name: str):
+    kind = KINDS[name]
+    assert kind.usual in kind.tried
+    assert kind.second.usual in kind.second.tried
+
+
+def test_every_baseline_but_the_plain_law_has_a_second_parameter():
+    assert [name for name in SWEPT if not KINDS[name].second.name] == ["reference"]

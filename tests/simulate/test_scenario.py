@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from plimsoll.api.config import OperatorConfig
+from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.facts.learned import NOTHING
 from plimsoll.planning.ask.reading import read
 from plimsoll.planning.planner import plan
-from plimsoll.simulate.scenario import Scenario, scenario_of
+from plimsoll.simulate.arrivals import P95, P99
+from plimsoll.simulate.scenario import Scenario, lengths_of, scenario_of
 from tests.planning.asking import deployment, facts, inventory, pool
 
 
@@ -44,8 +46,31 @@ def test_replicas_are_those_that_the_operator_would_have(
     assert (made.least, made.most, made.bounded, made.fixed) == (least, most, bounded, fixed)
 
 
+@pytest.mark.parametrize(("replicas", "told"), [(0, True), (1, False)])
+def test_a_resource_that_is_stopped_is_simulated_with_one_replica_and_that_is_said(
+    replicas: int, told: bool
+) -> None:
+    made = scenario(replicas=replicas)
+    assert (made.least, made.most) == (1, 1)
+    assert any("spec.replicas is 0" in said for said in made.left_out) == told
+
+
 @pytest.mark.parametrize(
     ("spec", "told"), [({}, True), ({"scaling": {"max": 4}}, False), ({"replicas": 2}, False)]
 )
 def test_that_the_operator_would_not_follow_the_load_is_said(spec: dict[str, Any], told: bool) -> None:
     assert any("without scaling.max" in said for said in scenario(**spec).left_out) == told
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [{"p50": 1000, "p95": 4000, "p99": 9000}, {"p50": 1000, "p95": 4000}, {"p50": 1000}],
+    ids=["all declared", "no p99", "the middle alone"],
+)
+def test_a_shared_prefix_leaves_prompts_as_long_as_they_are_declared(tokens: dict[str, int]) -> None:
+    whole = lengths_of(Workload.model_validate({"inputTokens": tokens})).input
+    cut = lengths_of(Workload.model_validate({"inputTokens": tokens, "sharedPrefixPercent": 60}))
+    assert cut.shared_tokens == 600
+    # Where only one of the far percentiles is declared, the other is a guess either way.
+    for far in (0.0, P95, P99) if "p99" in tokens else (0.0, P95):
+        assert cut.input.at(far) + 600 == pytest.approx(whole.at(far))

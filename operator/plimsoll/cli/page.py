@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Final
+
+from plimsoll.cli.errors import BadInput
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1c2733; --dim: #66727f; --rule: #d9dee3; --paper: #ffffff; --a: #0b6bcb; --b: #c2410c; --c: #8a94a0; --mark: #b91c5c; }
@@ -44,3 +47,28 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: str = "") 
     head = "".join(f"<th>{escape(one)}</th>" for one in heads)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f'<div class="scroll"><table class="{style}"><tr>{head}</tr>{body}</table></div>'
+
+
+def check_writable(name: str) -> None:
+    """Told before the minutes of what the page is about, not after. An older page of that name stays until there is a new one, and
+    where there is none, none is left."""
+    file = Path(name).resolve()
+    is_new = not file.exists()
+    try:
+        with file.open("ab"):
+            pass
+        if is_new:
+            file.unlink()
+    except OSError as error:
+        raise _unwritable(name, error) from None
+
+
+def write_page(name: str, text: str) -> None:
+    try:
+        Path(name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(name, error) from None
+
+
+def _unwritable(name: str, error: OSError) -> BadInput:
+    return BadInput(f"--html {name}: cannot be written: {error.strerror}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import click
 
@@ -13,6 +12,7 @@ from plimsoll.cli.bench_run import Progress, connections, new_salt, run_load
 from plimsoll.cli.errors import DOES_NOT_FIT, FITS, INTERRUPTED, BadInput, note
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
+from plimsoll.cli.page import check_writable, write_page
 from plimsoll.cli.ramp_page import ramp_page
 from plimsoll.cli.ramp_record import recorder_of
 from plimsoll.cli.ramp_report import ramp_report
@@ -177,7 +177,7 @@ def ramp_command(
     )
     _check(rising)
     if page is not None:
-        _write(page, "")  # a name that cannot be written is told before the minutes of a ramp, not after
+        check_writable(page)
     endpoint = options.endpoint(
         measured.url,
         model=model,
@@ -209,7 +209,7 @@ def ramp_command(
 
     result = run_load(work)
     if page is not None:
-        _write(page, ramp_page(result))
+        write_page(page, ramp_page(result))
         note([f"{page}: the picture"])
     if as_json or output != "text":
         print_data(data_of(result), "json" if as_json else output)
@@ -247,13 +247,6 @@ def _check(rising: RampPlan) -> None:
         raise BadInput(
             f"--step-duration: {rising.step_s:g} s is too short to measure anything; give 1s or more"
         )
-
-
-def _write(file: str, text: str) -> None:
-    try:
-        Path(file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"--html {file}: cannot be written: {error.strerror}") from None
 
 
 def _exit_code(result: Ramp) -> int:

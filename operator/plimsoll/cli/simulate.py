@@ -14,9 +14,11 @@ from plimsoll.cli import asking, drawing, inputs
 from plimsoll.cli.errors import DOES_NOT_FIT, FITS, INTERRUPTED, BadInput, note
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
+from plimsoll.cli.page import check_writable, write_page
 from plimsoll.cli.simulate_bar import Bar
 from plimsoll.cli.simulate_page import simulation_page
 from plimsoll.cli.simulate_report import simulation_report
+from plimsoll.facts.spans import DAY_S
 from plimsoll.planning.ask.reading import read
 from plimsoll.planning.placing.budgets import limits_of
 from plimsoll.planning.plan import Plan, Severity
@@ -27,8 +29,8 @@ from plimsoll.simulate.policies.registry import KINDS, Stage
 from plimsoll.simulate.report import Report, data_of
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.scenario import CannotSimulate, Scenario, scenario_of
+from plimsoll.simulate.several import further
 from plimsoll.simulate.traces import (
-    DAY_S,
     MOST_DAYS,
     MOST_REQUESTS,
     BadTrace,
@@ -44,6 +46,8 @@ USUAL = ("plimsoll", "static_peak")
 
 class Amount(click.FloatRange):
     """A number: what is none, as `nan`, is above and below nothing, and would pass."""
+
+    name = "number"
 
     def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
         found: float = super().convert(value, param, ctx)
@@ -159,7 +163,7 @@ def simulate_command(
     asked = _asked(files, fleet, config_file, online=online)
     scenario = asked.scenario
     if page is not None:
-        _check_writable(page)  # told before the minutes of a simulation, not after
+        check_writable(page)
     world = scenario.world(seed, crashes_per_replica_day=crashes)
     arrivals = _arrivals(trace, scenario, seed=seed, scale=scale, begin_s=from_day * DAY_S, days=days)
     names = list(KINDS) if "all" in policies else [name for name in KINDS if name in (policies or USUAL)]
@@ -180,7 +184,8 @@ def simulate_command(
         cut=cut,
     )
     if page is not None:
-        _write(page, simulation_page(report))
+        write_page(page, simulation_page(report))
+        note([f"wrote {page}"])
     if output != "text":
         print_data(data_of(report), output)
     else:
@@ -216,7 +221,7 @@ def _trace(name: str) -> Trace:
         raise BadInput(f"--trace: {error}") from None
     if loaded.moved:
         stood = f"{drawing.many(loaded.moved, 'line')} stood after a later one"
-        note([f"{name}: {stood}; requests are replayed in order of time"])
+        note([f"{name}: {stood}; they are replayed in order of time"])
     return loaded.trace
 
 
@@ -250,11 +255,17 @@ def _asked(files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, 
     asking.tell_problems(inventory)
     plan = asking.answer(question, inventory).plans[0]
     snapshot = question.snapshot
-    reading = read(
-        deployment, inventory, asking.facts_of(deployment, question), snapshot.learned, snapshot.config
-    )
+    facts = asking.facts_of(deployment, question)
+    reading = read(deployment, inventory, facts, snapshot.learned, snapshot.config)
     try:
-        scenario = scenario_of(plan, reading, limits_of(deployment.namespace, snapshot.config))
+        scenario = scenario_of(
+            plan,
+            reading,
+            limits_of(deployment.namespace, snapshot.config),
+            lambda: further(
+                deployment, inventory, facts, plan, learned=snapshot.learned, config=question.admin
+            ),
+        )
     except CannotSimulate as error:
         note([sentence(finding) for finding in plan.findings if finding.severity is Severity.ERROR])
         click.echo(f"{click.style('error:', bold=True)} {error}", err=True)
@@ -282,20 +293,3 @@ def _arrivals(
     if not len(arrivals):
         raise BadInput(f"--scale {scale:g}: nothing arrives in the part that is replayed; take more of it")
     return arrivals
-
-
-def _check_writable(name: str) -> None:
-    """An older page of that name stays until there is a new one."""
-    try:
-        with Path(name).open("ab"):
-            pass
-    except OSError as error:
-        raise BadInput(f"--html {name}: cannot be written: {error.strerror}") from None
-
-
-def _write(name: str, text: str) -> None:
-    try:
-        Path(name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"--html {name}: cannot be written: {error.strerror}") from None
-    note([f"wrote {name}"])

@@ -14,14 +14,14 @@ from typing import Final
 
 from plimsoll.cli.drawing import short
 from plimsoll.cli.page import Line, page, table
-from plimsoll.cli.simulate_report import HEADS, ROUTERS, about, clock, row, set_to
+from plimsoll.cli.simulate_report import HEADS, ROUTERS, about, beside, clock, row, set_to
+from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.report import Report
 from plimsoll.simulate.tally import Point
 
 WIDTH, HEIGHT = 1100, 150
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 20
-DAY_S: Final = 86400
 TICKS_S: Final = (1, 5, 15, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY_S)
 ACTIONS: Final = 500
 """Listed in a table; the JSON form has them all."""
@@ -51,7 +51,7 @@ def simulation_page(report: Report) -> str:
     title = f"{report.scenario.name}: replayed {report.arrivals.trace}"
     said = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in about(report))
     tables = "".join(
-        f"<h2>{escape(ROUTERS[routing])}</h2>{table(HEADS, [row(one) for one in results])}"
+        f"<h2>{escape(ROUTERS[routing])}</h2>{_tables(report, results)}"
         for routing, results in report.results.items()
     )
     so = "".join(f"<p><strong>{escape(text)}</strong></p>" for text in report.conclusions)
@@ -60,15 +60,21 @@ def simulation_page(report: Report) -> str:
     return page(title, f"\n<dl>{said}</dl>\n{so}\n{tables}\n{notes}\n{stories}", _STYLE)
 
 
+def _tables(report: Report, results: Sequence[Result]) -> str:
+    further = (table(heads, rows) for heads, rows in beside(report, results))
+    return table(HEADS, [row(one) for one in results]) + "".join(further)
+
+
 def _story(report: Report, one: Result) -> str:
     charts = "".join(
-        f"<h3>{escape(chart.title)}</h3>{_svg(chart, report.arrivals.span_s, one)}" for chart in _charts(one)
+        f"<h3>{escape(chart.title)}</h3>{_svg(chart, report.arrivals.span_s, one)}"
+        for chart in _charts(report, one)
     )
     heading = f"{one.policy} ({set_to(one)}), {ROUTERS[report.headline]}"
     return f"<h2>{escape(heading)}</h2>{charts}{_actions(one)}"
 
 
-def _charts(one: Result) -> Iterator[Chart]:
+def _charts(report: Report, one: Result) -> Iterator[Chart]:
     points = one.outcome.points
 
     def line(name: str, style: str, figure: Callable[[Point], float]) -> Line:
@@ -87,6 +93,17 @@ def _charts(one: Result) -> Iterator[Chart]:
         ),
         steps=True,
     )
+    if one.outcome.sets:
+        yield Chart(
+            title="Replicas that are ready, by set",
+            lines=tuple(
+                Line(played.gpu, "abc"[min(place, 2)], tuple((at, float(ready)) for at, ready in each.ready))
+                for place, (played, each) in enumerate(
+                    zip(report.scenario.sets, one.outcome.sets, strict=True)
+                )
+            ),
+            steps=True,
+        )
     yield Chart(
         title="KV cache in use, %: mean and the fullest replica",
         lines=(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Final
 
@@ -11,9 +11,11 @@ from rich.text import Text
 
 from plimsoll.cli import drawing
 from plimsoll.cli.drawing import count, many, short
+from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.report import Report
 from plimsoll.simulate.router import Routing
+from plimsoll.simulate.several import Played
 from plimsoll.simulate.tally import Action
 from plimsoll.simulate.world import START_P90_S, STARTS_S
 
@@ -30,6 +32,8 @@ HEADS: Final = (
     "REVERSALS/DAY",
     "NOT SERVED",
 )
+SLEPT: Final = ("POLICY", "SLEPT", "HOURS ASLEEP", "GPU-HOURS SAVED", "WAITED", "WAIT P50, P99, MOST S")
+SETS: Final = ("POLICY", "SET", "REPLICAS", "GPU-HOURS", "COST", "ANSWERED")
 ROUTERS: Final = {
     Routing.SERVICE: "behind a Service: connections stay with the replica they found",
     Routing.POOL: "behind an InferencePool: each request to the least loaded replica",
@@ -46,6 +50,9 @@ def simulation_report(report: Report) -> Iterator[RenderableType]:
         yield ""
         yield Text(ROUTERS[routing], style="bold")
         yield drawing.table(HEADS, (row(one) for one in results))
+        for heads, rows in beside(report, results):
+            yield ""
+            yield drawing.table(heads, rows)
     if report.conclusions:
         yield ""
         yield drawing.facts((("so", text) for text in report.conclusions), width=4)
@@ -59,11 +66,12 @@ def simulation_report(report: Report) -> Iterator[RenderableType]:
 
 def about(report: Report) -> Iterator[tuple[str, str]]:
     scenario, arrivals = report.scenario, report.arrivals
-    least, most = scenario.least, scenario.most
+    least, most = scenario.least if scenario.zero is None else 0, scenario.most
     replicas = (
         f"{least} to {most} replicas" if most > least else f"{many(most, 'replica')}, no more and no fewer"
     )
-    yield "runs", f"{scenario.model}, {scenario.layout} on {scenario.gpu}, {replicas}"
+    sets = " and ".join(_set_said(one) for one in scenario.sets) or f"{scenario.layout} on {scenario.gpu}"
+    yield "runs", f"{scenario.model}, {sets}, {replicas}"
     scaled = "" if report.scale == 1 else f", {report.scale:g} times the file's"
     busiest = (
         f", {per_second(arrivals.busiest())} in the busiest ten minutes" if arrivals.span_s > BUSY_S else ""
@@ -111,12 +119,58 @@ def row(one: Result) -> tuple[str, ...]:
     )
 
 
+def _set_said(one: Played) -> str:
+    ready, growing = one.hardware.ready, one.hardware.growing
+    made = f", {growing} of them on nodes to be made" if growing else ""
+    return f"{one.name} (room for {ready + growing}{made}{'; stands by' if one.stands_by else ''})"
+
+
+def beside(
+    report: Report, results: Sequence[Result]
+) -> Iterator[tuple[Sequence[str], Sequence[Sequence[str]]]]:
+    """Further tables of a router: heads and rows, where there is anything to tell."""
+    for heads, rows in ((SETS, list(set_rows(report, results))), (SLEPT, list(slept_rows(results)))):
+        if rows:
+            yield heads, rows
+
+
+def set_rows(report: Report, results: Iterable[Result]) -> Iterator[tuple[str, ...]]:
+    """Of every set of several, what a policy made of it."""
+    for one in results:
+        for played, each in zip(report.scenario.sets, one.outcome.sets, strict=False):
+            price = played.price_per_gpu_hour
+            yield (
+                one.policy,
+                played.name,
+                f"{each.replicas_mean:.1f} (up to {each.replicas_most})",
+                f"{each.gpu_hours:,.2f}",
+                "-" if price is None else f"{each.gpu_hours * price:,.2f} {report.currency}".rstrip(),
+                count(each.answered),
+            )
+
+
+def slept_rows(results: Iterable[Result]) -> Iterator[tuple[str, ...]]:
+    """Of those that slept, or whose requests had to wait for a replica."""
+    for one in results:
+        sleep = one.outcome.sleep
+        if sleep is not None and (sleep.times or sleep.waited):
+            waits = (sleep.wait_p50_s, sleep.wait_p99_s, sleep.wait_most_s)
+            yield (
+                one.policy,
+                many(sleep.times, "time"),
+                f"{sleep.hours:,.2f}",
+                f"{sleep.gpu_hours_saved:,.2f}",
+                count(sleep.waited),
+                ", ".join("-" if wait is None else f"{wait:,.0f}" for wait in waits),
+            )
+
+
 def _ms(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
 
 
 def span(seconds: float) -> str:
-    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
+    for unit, size in (("day", DAY_S), ("hour", 3600), ("minute", 60)):
         if seconds >= 2 * size:
             return many(round(seconds / size, 1), unit, short)
     return many(round(seconds), "second")
@@ -124,7 +178,7 @@ def span(seconds: float) -> str:
 
 def clock(seconds: float) -> str:
     """Virtual time since the beginning."""
-    days, rest = divmod(int(seconds), 86400)
+    days, rest = divmod(int(seconds), DAY_S)
     return f"{days}d {rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
 
 

@@ -17,10 +17,10 @@ from plimsoll.planning.plan import Plan
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import GOAL_PCT, Result
 from plimsoll.simulate.scenario import Scenario
-from plimsoll.simulate.tally import Point
+from plimsoll.simulate.tally import Point, Sleep
 from plimsoll.simulate.world import START_P90_S
 
-BOUND, STARTING, OTHER = "bound", "starting", "other"
+BOUND, STARTING, WAKING, OTHER = "bound", "starting", "waking", "other"
 SHORT_S: Final = 2 * START_P90_S
 
 
@@ -32,6 +32,8 @@ def conclusions(
     ours, constant = by_name.get("plimsoll"), by_name.get("static_peak")
     if ours is not None and constant is not None:
         yield _beside(scenario, ours, constant, currency)
+    if ours is not None and ours.outcome.sleep is not None:
+        yield _slept(scenario, ours, ours.outcome.sleep, currency)
     if ours is not None and ours.slo_pct < GOAL_PCT:
         yield from _held_back(scenario, ours)
     if span_s < SHORT_S:
@@ -44,9 +46,7 @@ def conclusions(
 def _beside(scenario: Scenario, ours: Result, constant: Result, currency: str) -> str:
     def said(one: Result) -> str:
         hours = one.outcome.figures.gpu_hours
-        price = scenario.price_per_gpu_hour
-        money = "" if price is None else f", {hours * price:,.2f} {currency}".rstrip()
-        return f"{one.slo_pct:.2f}% with {_hours(hours)} GPU-hours{money}"
+        return f"{one.slo_pct:.2f}% with {_hours(hours)} GPU-hours{_told(cost_of(scenario, one), currency)}"
 
     keeps = "keeps slo for" if ours.outcome.figures.slo_pct is not None else "answers"
     replicas, cheapest = round(constant.parameter), constant.outcome.figures.gpu_hours
@@ -57,6 +57,43 @@ def _beside(scenario: Scenario, ours: Result, constant: Result, currency: str) -
     return (
         f"plimsoll {keeps} {said(ours)}, {compared} the smallest constant number that keeps {GOAL_PCT:g}%, found in hindsight: "
         f"{counted(replicas, 'replica')}, {said(constant)}"
+    )
+
+
+def cost_of(scenario: Scenario, one: Result) -> float | None:
+    """In the admin's currency; None where a price of what was used is unknown."""
+    if not one.outcome.sets:
+        price = scenario.price_per_gpu_hour
+        return None if price is None else one.outcome.figures.gpu_hours * price
+    prices = [
+        (each.gpu_hours, played.price_per_gpu_hour)
+        for each, played in zip(one.outcome.sets, scenario.sets, strict=True)
+        if each.gpu_hours
+    ]
+    costs = [hours * price for hours, price in prices if price is not None]
+    return sum(costs) if len(costs) == len(prices) else None
+
+
+def _told(cost: float | None, currency: str) -> str:
+    return "" if cost is None else f", {cost:,.2f} {currency}".rstrip()
+
+
+def _slept(scenario: Scenario, ours: Result, sleep: Sleep, currency: str) -> str:
+    waited = "nobody waited for it to wake"
+    if sleep.waited and sleep.wait_p50_s is not None and sleep.wait_most_s is not None:
+        waited = (
+            f"{sleep.waited:,} of {ours.outcome.figures.requests:,} requests waited for it to wake, {sleep.wait_p50_s:,.0f} s "
+            f"(median), {sleep.wait_most_s:,.0f} s at most"
+        )
+    if not sleep.times:
+        after = "" if scenario.zero is None else f" of {scenario.zero.after_s:,.0f} s"
+        return f"it never slept: it sleeps once nobody asked for zero.afterSeconds{after}, and not before it was awake for as long and for three start-ups; {waited}"
+    price = scenario.price_per_gpu_hour
+    cost = None if price is None else sleep.gpu_hours_saved * price
+    saved = f"{_hours(sleep.gpu_hours_saved)} GPU-hours{_told(cost, currency)}"
+    return (
+        f"it slept {counted(sleep.times, 'time')}, {sleep.hours:,.1f} hours in all, which saved {saved} beside a replica that stays; "
+        f"{waited}"
     )
 
 
@@ -72,11 +109,21 @@ def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
     if not late or not points:
         return
     # Whoever came in that minute met the replicas of its end, or waited for them.
-    met = [points[max(0, bisect_right(times, at + 60.0) - 1)] for at in late]
-    counts = Counter(_why(point, scenario.most) for point in met)
+    met = [(at, points[max(0, bisect_right(times, at + 60.0) - 1)]) for at in late]
+    held = () if ours.outcome.sleep is None else ours.outcome.sleep.held
+    counts = Counter(
+        WAKING
+        if any(since < at + 60.0 and at < until for since, until in held)
+        else _why(point, min(scenario.most, scenario.room))
+        for at, point in met
+    )
+    sooner = (
+        "a higher scaling.min has" if scenario.zero is None else "scaling.min in place of scaling.zero has"
+    )
     cures = {
+        WAKING: "while requests waited for it to wake: a longer zero.afterSeconds has it sleep less often, and without scaling.zero it never does",
         BOUND: f"with all {scenario.most} replicas that there may be: {_more_room(scenario)}",
-        STARTING: "while replicas were starting: a higher scaling.min has them there before the load, and a faster start helps as much",
+        STARTING: f"while replicas were starting: {sooner} them there before the load, and a faster start helps as much",
         OTHER: "with every replica that was asked for ready: a lone long prompt, a burst of seconds, or a plan that is too slow for slo",
     }
     parts = [f"{100 * counts[why] / len(late):.0f}% {cures[why]}" for why in cures if counts[why]]
@@ -92,8 +139,8 @@ def _why(point: Point, most: int) -> str:
 def _more_room(scenario: Scenario) -> str:
     if scenario.fixed:
         return "spec.replicas holds their number: raise it, or leave it out and set scaling.max"
-    if scenario.most < scenario.hardware.most:
-        return f"raise scaling.max or the budget; the fleet has room for {scenario.hardware.most}"
+    if scenario.most < scenario.room:
+        return f"raise scaling.max or the budget; the fleet has room for {scenario.room}"
     return "the fleet has no room for more"
 
 
@@ -115,25 +162,5 @@ def better_plan(
         requests=float(len(arrivals)),
         peak_rate=arrivals.busiest(),
     )
-    made: list[Plan] = []
-
-    def kept(workload: Workload) -> Plan | None:
-        made[:] = [one for one in (replan(workload),) if one is not None]
-        return made[0] if made else None
-
-    told = better_declaration(seen, declared, plan, kept)
-    return None if told is None else f"{told.message}{_otherwise(plan, made[0])}"
-
-
-def _otherwise(plan: Plan, fresh: Plan) -> str:
-    """Of two plans that may look alike: what a replica is told, and what it is planned for."""
-    now, then = plan.sets[0], fresh.sets[0]
-    pairs = [
-        (name, getattr(now.settings, name), getattr(then.settings, name))
-        for name in ("max_num_seqs", "max_num_batched_tokens", "watermark_permille")
-    ]
-    said = [f"{name} {new} instead of {old}" for name, old, new in pairs if new != old]
-    if now.performance is not None and then.performance is not None:
-        old, new = now.performance.requests_per_second, then.performance.requests_per_second
-        said.append(f"{new:.2f} requests/s a replica instead of {old:.2f}")
-    return f", with {', '.join(said)}" if said else ""
+    told = better_declaration(seen, declared, plan, replan)
+    return None if told is None else told.message

@@ -10,7 +10,7 @@ from math import ceil
 
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.steps import Limits, StepTimes
-from plimsoll.simulate.world import World
+from plimsoll.simulate.world import Site, World
 
 
 def first_token_s(times: StepTimes, limits: Limits, tokens: int) -> float:
@@ -21,12 +21,16 @@ def first_token_s(times: StepTimes, limits: Limits, tokens: int) -> float:
 
 
 def longest_in_time(world: World) -> int | None:
-    """Tokens of the longest prompt whose first token can keep its limit; None where none is promised."""
+    """Tokens of the longest prompt whose first token can keep its limit, on the set that is best at it; None where none is promised."""
     limit = world.slo.ttft_p99_s
     if limit is None:
         return None
-    lengths = range(1, world.limits.max_model_len)
-    return bisect_right(lengths, limit, key=lambda tokens: first_token_s(world.times, world.limits, tokens))
+    return max(_longest(site, limit) for site in world.sites)
+
+
+def _longest(site: Site, limit: float) -> int:
+    lengths = range(1, site.limits.max_model_len)
+    return bisect_right(lengths, limit, key=lambda tokens: first_token_s(site.times, site.limits, tokens))
 
 
 def beyond_reach(arrivals: Arrivals, world: World) -> int:

@@ -30,27 +30,37 @@ class Length:
 
     median: float
     sigma: float
+    tail: float | None = None
+    """The sigma of lengths above p95, where both p95 and p99 are known: limits cut tails short, and few make them long."""
 
     @staticmethod
     def by(p50: float | None, p95: float | None, p99: float | None, otherwise: float) -> Length:
         """From the percentiles that are known; a missing spread is the assumed one."""
         tails = [(p95, P95), (p99, P99)]
-        tail = next(((value, far) for value, far in tails if value is not None), None)
-        if p50 is not None and tail is not None:
-            return Length(p50, max(0.0, log(tail[0] / p50) / tail[1]))
+        upper = next(((value, far) for value, far in tails if value is not None), None)
         sigma = log(ASSUMED_TAIL) / P95
-        if p50 is not None:
-            return Length(p50, sigma)
-        if tail is not None:
-            return Length(tail[0] / exp(sigma * tail[1]), sigma)
-        return Length(otherwise, sigma)
+        if p50 is not None and upper is not None:
+            sigma = max(0.0, log(upper[0] / p50) / upper[1])
+        elif upper is not None:
+            p50 = upper[0] / exp(sigma * upper[1])
+        tail = None if p95 is None or p99 is None else max(0.0, log(p99 / p95) / (P99 - P95))
+        return Length(otherwise if p50 is None else p50, sigma, tail)
+
+    def less(self, tokens: int) -> Length:
+        """Without so many tokens of each: a part that all have in common leaves the same percentiles together with the rest."""
+        if not tokens:
+            return self
+        p50, p95, p99 = (max(1.0, self.at(far) - tokens) for far in (0.0, P95, P99))
+        return Length.by(p50, p95, None if self.tail is None else p99, p50)
 
     def draw(self, random: Random) -> int:
-        return max(1, round(self.median * exp(self.sigma * random.gauss(0.0, 1.0))))
+        return max(1, round(self.at(random.gauss(0.0, 1.0))))
 
     def at(self, deviations: float) -> float:
         """The length so many standard deviations above the median: P95 and P99 give those percentiles."""
-        return self.median * exp(self.sigma * deviations)
+        if self.tail is None or deviations <= P95:
+            return self.median * exp(self.sigma * deviations)
+        return self.median * exp(self.sigma * P95 + self.tail * (deviations - P95))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

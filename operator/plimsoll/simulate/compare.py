@@ -6,8 +6,8 @@ on the very trace; what is tuned on another trace is tuned by whoever calls.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Final
 
@@ -27,6 +27,7 @@ BEGIN_S: Final = 600.0
 class Result:
     policy: str
     parameter: float
+    second: float
     settings: Mapping[str, float]
     outcome: Outcome
 
@@ -39,6 +40,14 @@ class Result:
         lost = figures.failed + figures.unanswered
         return 100 * (figures.requests - lost) / max(1, figures.requests)
 
+    @property
+    def keeps(self) -> bool:
+        return self.slo_pct >= GOAL_PCT
+
+    @property
+    def gpu_hours(self) -> float:
+        return self.outcome.figures.gpu_hours
+
 
 @dataclass(slots=True)
 class Comparison:
@@ -47,32 +56,40 @@ class Comparison:
     stage: Stage
     routing: Routing = Routing.SERVICE
     progress: Progress | None = None
-    _done: dict[tuple[str, float], Result] = field(default_factory=dict)
+    _done: dict[tuple[str, float, float], Result] = field(default_factory=dict)
     _initial: int = 0
 
     def __post_init__(self) -> None:
         work = self.stage.work[: int(BEGIN_S / BIN_S)]
-        self._initial = max(1, ceil(sum(work) / (len(work) * BIN_S) / BEGIN_FULL))
+        self._initial = max(1, self.stage.replicas(sum(work) / (len(work) * BIN_S) / BEGIN_FULL))
 
-    def run(self, name: str, parameter: float) -> Result:
-        key = "static" if name in STATIC else name, parameter
+    def run(self, name: str, parameter: float, second: float | None = None) -> Result:
+        """`second` is the usual one where it is absent."""
+        kind = KINDS[name]
+        second = kind.second.usual if second is None else second
+        key = "static" if name in STATIC else name, parameter, second
         if key not in self._done:
-            policy = KINDS[name].make(self.stage, parameter)
+            scenario, policy = self.stage.scenario, kind.make(self.stage, parameter, second)
+            sleeps = kind.sleeps and scenario.zero is not None
             story = Run(
                 world=self.stage.world,
                 arrivals=self.stage.arrivals,
                 policy=policy,
                 routing=self.routing,
                 initial=round(parameter) if name in STATIC else self._initial,
-                least=self.stage.scenario.least,
-                most=self.stage.scenario.most,
+                least=0 if sleeps else scenario.least,
+                most=scenario.most,
+                wake=scenario.zero,
                 progress=self.progress,
             )
             self._done[key] = Result(
-                policy=name, parameter=parameter, settings=policy.settings, outcome=story.outcome()
+                policy=name,
+                parameter=parameter,
+                second=second,
+                settings=policy.settings,
+                outcome=story.outcome(),
             )
-        done = self._done[key]
-        return Result(policy=name, parameter=parameter, settings=done.settings, outcome=done.outcome)
+        return replace(self._done[key], policy=name)
 
     def best(self, name: str) -> Result:
         """The usual setting; in hindsight, the cheapest that keeps the goal, else the one that comes nearest."""
@@ -85,18 +102,42 @@ class Comparison:
         return self.run(name, KINDS[name].usual)
 
     def cheapest(self, name: str) -> Result:
-        """Of the values that are tried, in the order of rising cost: the first that keeps the goal, else the best seen.
+        """Of what is tried of both parameters the cheapest that keeps the goal, else the one that comes nearest.
 
-        More cost is taken to serve no fewer, so half of those left are spared at each look.
+        The usual second parameter is looked at first. Each other takes no more runs than it, most take fewer.
         """
+        usual = KINDS[name].second.usual
+        seen = self._halving(name, usual)
+        most = len(seen)
+        for second in KINDS[name].second.tried:
+            if second != usual:
+                seen += self._stepping(name, second, _cheapest(seen), most)
+        return _cheapest(seen)
+
+    def _halving(self, name: str, second: float) -> list[Result]:
+        """Values in the order of rising cost: more is taken to serve no fewer, so half of those left are spared at each look."""
         tried = KINDS[name].tried
-        seen: dict[int, Result] = {}
+        seen: list[Result] = []
         low, high = 0, len(tried)
         while low < high:
             middle = (low + high) // 2
-            seen[middle] = self.run(name, tried[middle])
-            low, high = (low, middle) if seen[middle].slo_pct >= GOAL_PCT else (middle + 1, high)
-        return seen[low] if low in seen else max(seen.values(), key=lambda one: one.slo_pct)
+            seen.append(self.run(name, tried[middle], second))
+            low, high = (low, middle) if seen[-1].keeps else (middle + 1, high)
+        return seen
+
+    def _stepping(self, name: str, second: float, best: Result, most: int) -> list[Result]:
+        """From the best value with another second parameter to where the goal is just kept, or to where it is no cheaper."""
+        tried = KINDS[name].tried
+        seen: list[Result] = []
+        place = tried.index(best.parameter)
+        while 0 <= place < len(tried) and len(seen) < most:
+            seen.append(self.run(name, tried[place], second))
+            if seen[-1].keeps != seen[0].keeps:
+                break
+            if not seen[-1].keeps and best.keeps and seen[-1].gpu_hours >= best.gpu_hours:
+                break
+            place += -1 if seen[-1].keeps else 1
+        return seen
 
     def static_peak(self) -> Result:
         """The smallest constant number that keeps the goal; the largest that there may be where none does."""
@@ -123,7 +164,7 @@ class Comparison:
         return self.run("static_mean", max(self.stage.scenario.least, ceil(peak * share)))
 
     def _keeps(self, replicas: int) -> bool:
-        return self.run("static_peak", replicas).slo_pct >= GOAL_PCT
+        return self.run("static_peak", replicas).keeps
 
     def _work_by_ten_minutes(self) -> list[float]:
         """Replicas kept busy."""
@@ -131,3 +172,11 @@ class Comparison:
         each = round(600 / BIN_S)
         whole = [bins[at : at + each] for at in range(0, max(1, len(bins) - 1), each)]
         return [sum(part) / (len(part) * BIN_S) for part in whole]
+
+
+def _cheapest(seen: Sequence[Result]) -> Result:
+    """Of equal ones that with the cheaper value of the main parameter, and the usual second one."""
+    kept = [one for one in seen if one.keeps]
+    if not kept:
+        return max(seen, key=lambda one: one.slo_pct)
+    return min(kept, key=lambda one: (one.gpu_hours, KINDS[one.policy].tried.index(one.parameter)))

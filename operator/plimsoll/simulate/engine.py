@@ -94,6 +94,11 @@ class Engine:
             else:
                 return
 
+    def has_room(self, at: float) -> bool:
+        """Whether its queue takes one more."""
+        self.advance(at)
+        return self.limits.max_queued is None or len(self.waiting) < self.limits.max_queued
+
     def abort(self, request: Request) -> None:
         """The client has gone."""
         if request.order >= 0:

@@ -5,6 +5,7 @@ Told a number, it does what a Deployment's controller and the scheduler do; ever
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
@@ -12,9 +13,10 @@ from random import Random
 from typing import Final
 
 from plimsoll.control.situation import Replica, ReplicaState
+from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.request import Request
-from plimsoll.simulate.world import World
+from plimsoll.simulate.world import Site, World
 
 STARTING: Final = (ReplicaState.STARTING, ReplicaState.NODE_COMING, ReplicaState.UNSCHEDULABLE)
 
@@ -26,6 +28,8 @@ class Instance:
     name: str
     ordinal: int
     engine: Engine
+    site: int
+    """Of which set it is, by its place in the plan."""
     state: ReplicaState
     created: float
     since: float
@@ -43,7 +47,9 @@ class Estate:
     world: World
     histograms: bool = True
     """Whether anybody reads those of the engines."""
-    told: int = 0
+    told_each: list[int] = field(init=False)
+    """Replicas that are asked for, by set."""
+    sites: tuple[Site, ...] = field(init=False)
     instances: list[Instance] = field(default_factory=list)
     ready: list[Instance] = field(default_factory=list)
     engines: list[Engine] = field(default_factory=list)
@@ -52,12 +58,32 @@ class Estate:
     """Those that ended since the owner last looked: their last answers are still in them."""
     lost: list[Request] = field(default_factory=list)
     """Requests that a crash or an end of patience took, since the owner last looked."""
-    device_seconds: float = 0.0
+    seconds_each: list[float] = field(init=False)
+    """Device-seconds by set."""
+    engines_each: list[list[Engine]] = field(init=False)
+    asleep: list[tuple[float, float]] = field(default_factory=list)
+    """From when to when no replica was asked for, and none was left."""
     version: int = 0
     """Changes with every change of the ready replicas, so that routers know."""
+    _asleep_since: float | None = None
+    _closed: bool = False
     _agenda: list[tuple[float, int, str, Instance]] = field(default_factory=list)
     _ordinals: int = 0
     _entries: int = 0
+
+    def __post_init__(self) -> None:
+        self.sites = self.world.sites
+        self.told_each = [0] * len(self.sites)
+        self.seconds_each = [0.0] * len(self.sites)
+        self.engines_each = [[] for _ in self.sites]
+
+    @property
+    def told(self) -> int:
+        return sum(self.told_each)
+
+    @property
+    def device_seconds(self) -> float:
+        return sum(self.seconds_each)
 
     @property
     def present(self) -> list[Instance]:
@@ -69,22 +95,44 @@ class Estate:
 
     def begin(self, replicas: int) -> None:
         """Replicas that are there when the story begins."""
-        self.told = replicas
-        for _ in range(replicas):
-            instance = self._make(0.0)
-            instance.scheduled = 0.0
-            self._become_ready(instance, 0.0)
+        self.told_each = self.spread(replicas)
+        for site, count in enumerate(self.told_each):
+            for _ in range(count):
+                instance = self._make(0.0, site)
+                instance.scheduled = 0.0
+                self._become_ready(instance, 0.0)
+
+    def spread(self, replicas: int) -> list[int]:
+        """Whose so many replicas are where nobody says it, as planning has it: the first set's come first, up to its room, and the last
+        set's go first. What has no room among several sets is not asked for."""
+        if len(self.sites) == 1:
+            return [replicas]
+        found, left = [], replicas
+        for told in self.told_each:
+            found.append(min(told, left))
+            left -= found[-1]
+        for place, site in enumerate(self.sites):
+            more = max(0, min(left, site.room - found[place]))
+            found[place] += more
+            left -= more
+        return found
 
     def tell(self, replicas: int, now: float) -> None:
-        self.told = replicas
-        present = self.present
-        for _ in range(replicas - len(present)):
-            self._make(now)
-        if replicas < len(present):
-            # As a controller chooses: what does not serve yet first, then the youngest.
-            ranked = sorted(present, key=lambda one: (one.state in STARTING, one.ordinal), reverse=True)
-            for instance in ranked[: len(present) - replicas]:
-                self._let_go(instance, now)
+        self.tell_each(self.spread(replicas), now)
+
+    def tell_each(self, told: Sequence[int], now: float) -> None:
+        self.told_each = list(told)
+        if self.told:
+            self._awake(now)
+        for site, count in enumerate(told):
+            present = [one for one in self.present if one.site == site]
+            for _ in range(count - len(present)):
+                self._make(now, site)
+            if count < len(present):
+                # As a controller chooses: what does not serve yet first, then the youngest.
+                ranked = sorted(present, key=lambda one: (one.state in STARTING, one.ordinal), reverse=True)
+                for instance in ranked[: len(present) - count]:
+                    self._let_go(instance, now)
         self._place(now)
 
     def happen(self, now: float) -> None:
@@ -101,9 +149,11 @@ class Estate:
                 self._end(instance, now)
 
     def close(self, now: float) -> None:
-        """The story ends: what still has devices is counted to now."""
+        """The story ends: what still has devices is counted to now, and nothing after it."""
         for instance in self.instances:
             self._charge(instance, now)
+        self._awake(now)
+        self._closed = True
 
     # What is on the agenda
 
@@ -118,7 +168,7 @@ class Estate:
         elif what == "crash" and instance.state is ReplicaState.READY:
             instance.engine.advance(at)
             self._retire(instance.engine)
-            instance.engine = self._engine()
+            instance.engine = self._engine(instance.site)
             self.ready.remove(instance)
             self.version += 1
             instance.state, instance.since = ReplicaState.STARTING, at
@@ -130,11 +180,12 @@ class Estate:
 
     # Lives of replicas
 
-    def _make(self, now: float) -> Instance:
+    def _make(self, now: float, site: int) -> Instance:
         instance = Instance(
             name=f"replica-{self._ordinals:04d}",
             ordinal=self._ordinals,
-            engine=self._engine(),
+            engine=self._engine(site),
+            site=site,
             state=ReplicaState.UNSCHEDULABLE,
             created=now,
             since=now,
@@ -143,9 +194,11 @@ class Estate:
         self.instances.append(instance)
         return instance
 
-    def _engine(self) -> Engine:
-        engine = Engine(self.world.times, self.world.limits, histograms=self.histograms)
+    def _engine(self, site: int) -> Engine:
+        kind = self.sites[site]
+        engine = Engine(kind.times, kind.limits, histograms=self.histograms)
         self.engines.append(engine)
+        self.engines_each[site].append(engine)
         return engine
 
     def _retire(self, engine: Engine) -> None:
@@ -154,20 +207,22 @@ class Estate:
 
     def _place(self, now: float) -> None:
         """Waiting replicas get what is free, else a node that is made for them, else wait on."""
-        hardware = self.world.hardware
-        placed = sum(1 for one in self.instances if one.scheduled is not None and not one.on_new_node)
-        made = sum(1 for one in self.instances if one.on_new_node)
-        for instance in self.instances:
-            if instance.state is not ReplicaState.UNSCHEDULABLE:
-                continue
-            if placed < hardware.ready:
-                placed += 1
-                self._start(instance, now)
-            elif made < hardware.growing:
-                made += 1
-                instance.on_new_node = True
-                instance.state, instance.since = ReplicaState.NODE_COMING, now
-                self._later(now + self.world.node_s(instance.ordinal), "node", instance)
+        for site, kind in enumerate(self.sites):
+            there = [one for one in self.instances if one.site == site]
+            placed = sum(1 for one in there if one.scheduled is not None and not one.on_new_node)
+            made = sum(1 for one in there if one.on_new_node)
+            for instance in there:
+                if instance.state is not ReplicaState.UNSCHEDULABLE:
+                    continue
+                if placed < kind.hardware.ready:
+                    placed += 1
+                    self._start(instance, now)
+                elif made < kind.hardware.growing:
+                    made += 1
+                    instance.on_new_node = True
+                    instance.state, instance.since = ReplicaState.NODE_COMING, now
+                    node_s = self.world.node_s(instance.ordinal, kind.hardware)
+                    self._later(now + node_s, "node", instance)
 
     def _start(self, instance: Instance, now: float) -> None:
         instance.scheduled = now
@@ -179,7 +234,7 @@ class Estate:
         instance.engine.now = max(instance.engine.now, now)
         self.ready.append(instance)
         self.version += 1
-        rate = self.world.crashes_per_replica_day / 86400
+        rate = self.world.crashes_per_replica_day / DAY_S
         if rate > 0:
             chance = Random(f"crash {self.world.seed} {instance.ordinal} {now}")  # noqa: S311 - repeatable by its seed
             self._later(now + chance.expovariate(rate), "crash", instance)
@@ -198,7 +253,15 @@ class Estate:
         self.instances.remove(instance)
         self._retire(instance.engine)
         self._place(now)
+        if not self.told and not self.instances and not self._closed:
+            self._asleep_since = now
+
+    def _awake(self, now: float) -> None:
+        if self._asleep_since is not None:
+            self.asleep.append((self._asleep_since, now))
+            self._asleep_since = None
 
     def _charge(self, instance: Instance, now: float) -> None:
-        if instance.scheduled is not None:
-            self.device_seconds += (now - instance.scheduled) * self.world.hardware.devices
+        if instance.scheduled is not None and not self._closed:
+            devices = self.sites[instance.site].hardware.devices
+            self.seconds_each[instance.site] += (now - instance.scheduled) * devices

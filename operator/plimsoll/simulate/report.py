@@ -12,6 +12,7 @@ from plimsoll.simulate.alone import beyond_reach
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.fidelity import belief_error
+from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.policies.registry import KINDS
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.scenario import Scenario
@@ -72,6 +73,10 @@ def _scenario_notes(report: Report) -> Sequence[str]:
             f"the resource has no scaling.max; what its devices hold was allowed, {scenario.most} replicas"
         )
     notes += scenario.left_out
+    if scenario.sets:
+        notes += _sets_notes(scenario)
+    if scenario.zero is not None:
+        notes += _sleep_notes(scenario.zero)
     limits = scenario.limits
     longest = sum(tokens >= limits.max_model_len for tokens in report.arrivals.inputs)
     if longest:
@@ -97,6 +102,34 @@ def _scenario_notes(report: Report) -> Sequence[str]:
     return notes
 
 
+def _sets_notes(scenario: Scenario) -> Sequence[str]:
+    spread = (
+        "which set grows or shrinks is plimsoll's to decide; the numbers of other policies are spread as a plan spreads a number: the "
+        "first set's first, up to its room. What a replica carries they know of the first set"
+    )
+    notes = [spread]
+    standing = [one.name for one in scenario.sets if one.stands_by]
+    if standing:
+        notes.append(
+            "not in the plan, but beside it once the sets before find no more devices, as a turn of the operator would put it: "
+            f"{', then '.join(standing)}"
+        )
+    return notes
+
+
+def _sleep_notes(wake: Wake) -> Sequence[str]:
+    told = (
+        "zero.wake.query is taken to count them, as of its last scrape"
+        if wake.queried
+        else "whoever does writes the annotation at the first of them"
+    )
+    held = (
+        "while no replica is ready, requests are taken to be held in front of them, without a limit, and handed on in their order as "
+        f"fast as the replicas' queues take them; {told}. A gateway that refuses them instead serves none of those that waited"
+    )
+    return held, "policies beside plimsoll keep a replica: what of them can sleep is not simulated"
+
+
 def data_of(report: Report) -> dict[str, Any]:
     """The JSON form."""
     scenario, world, arrivals = report.scenario, report.world, report.arrivals
@@ -107,6 +140,8 @@ def data_of(report: Report) -> dict[str, Any]:
         "layout": scenario.layout,
         "devicesPerReplica": scenario.devices,
         "pricePerGpuHour": scenario.price_per_gpu_hour,
+        **_zero_of(scenario),
+        **_sets_of(scenario),
         "slo": {"ttftP99S": scenario.slo.ttft_p99_s, "itlP99S": scenario.slo.itl_p99_s},
         "trace": {
             "name": arrivals.trace,
@@ -134,9 +169,47 @@ def data_of(report: Report) -> dict[str, Any]:
                 "timeline": codec.encode(one.outcome.points),
                 "served": [list(row) for row in one.outcome.served],
                 "actions": codec.encode(one.outcome.actions),
+                **({} if one.outcome.sleep is None else {"sleep": codec.encode(one.outcome.sleep)}),
+                **_of_sets(scenario, one),
             }
             for routing, listed in report.results.items()
             for one in listed
         ],
         "notes": list(report.notes),
     }
+
+
+def _zero_of(scenario: Scenario) -> dict[str, Any]:
+    if scenario.zero is None:
+        return {}
+    wake = "query" if scenario.zero.queried else "annotation"
+    return {"zero": {"afterS": scenario.zero.after_s, "wake": wake}}
+
+
+def _sets_of(scenario: Scenario) -> dict[str, Any]:
+    if not scenario.sets:
+        return {}
+    return {
+        "sets": [
+            {
+                "gpu": one.gpu,
+                "layout": one.layout,
+                "devicesPerReplica": one.hardware.devices,
+                "pricePerGpuHour": one.price_per_gpu_hour,
+                "hardware": codec.encode(one.hardware),
+                "standsBy": one.stands_by,
+            }
+            for one in scenario.sets
+        ]
+    }
+
+
+def _of_sets(scenario: Scenario, one: Result) -> dict[str, Any]:
+    if not one.outcome.sets:
+        return {}
+    found = []
+    for played, each in zip(scenario.sets, one.outcome.sets, strict=True):
+        price = played.price_per_gpu_hour
+        cost = None if price is None else each.gpu_hours * price
+        found.append({"set": played.name, "cost": cost, **codec.encode(each)})
+    return {"sets": found}

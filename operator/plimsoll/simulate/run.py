@@ -7,8 +7,10 @@ from typing import Final
 
 from plimsoll.control.samples import PodSample
 from plimsoll.simulate.arrivals import Arrivals
+from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.estate import Estate
-from plimsoll.simulate.policies.base import Policy, View
+from plimsoll.simulate.gateway import Gateway, Wake
+from plimsoll.simulate.policies.base import Policy, SetView, View
 from plimsoll.simulate.request import Request
 from plimsoll.simulate.router import Routing, router_of
 from plimsoll.simulate.scrapes import Prometheus
@@ -32,8 +34,10 @@ class Run:
         initial: int = 1,
         least: int = 1,
         most: int | None = None,
+        wake: Wake | None = None,
         progress: Progress | None = None,
     ) -> None:
+        """`wake`: a gateway holds what meets no ready replica, and tells of it; without one it is refused."""
         self.world = world
         self.arrivals = arrivals
         self.policy = policy
@@ -42,6 +46,9 @@ class Run:
         self.estate = Estate(world, histograms=policy.histograms)
         self.estate.begin(min(max(initial, least), self.most))
         self.tally = Tally(world.slo, arrivals.span_s)
+        self._wake = wake
+        self._gateway = None if wake is None else Gateway()
+        self._waiting: float | None = None
         self._router = router_of(routing, self.estate)
         self._prometheus = Prometheus(world, histograms=policy.histograms)
         self._latest: dict[str, PodSample] = {}
@@ -54,29 +61,45 @@ class Run:
         arrivals, pick, tally = self.arrivals, self._router.pick, self.tally
         tally.arrivals(arrivals.at)
         inputs, outputs, prefixes = arrivals.inputs, arrivals.outputs, arrivals.prefixes
+        gateway = self._gateway
         next_at = 0.0
         for place, now in enumerate(arrivals.at):
             if next_at <= now:
                 next_at = self._catch_up(now)
-            instance = pick(now)
-            if instance is None:
-                tally.failed += 1
-                continue
             request = Request(now, inputs[place], outputs[place], prefixes[place] if prefixes else ())
-            if not instance.engine.submit(request, now):
+            if gateway is not None and (gateway.held or not self.estate.ready):
+                gateway.hold(request)
+                continue
+            instance = pick(now)
+            if instance is None or not instance.engine.submit(request, now):
                 tally.failed += 1
         self._catch_up(arrivals.span_s)
         self._wait_for_answers(arrivals.span_s)
-        return tally.outcome(self.estate)
+        return tally.outcome(self.estate, self._gateway)
+
+    def _hand_on(self, now: float) -> None:
+        """What the gateway holds, once there is somebody to answer it."""
+        if self._gateway is not None and self._gateway.held:
+            self.tally.failed += self._gateway.hand_on(self._picked, now)
+
+    def _picked(self, now: float) -> Engine | None:
+        instance = self._router.pick(now)
+        return None if instance is None else instance.engine
 
     def _catch_up(self, now: float) -> float:
         """Everything that is due by now, in order; returns when the next thing is."""
         while True:
             at = min(self._scrape_at, self._decide_at, self.estate.next_at)
+            if self._gateway is not None and self._gateway.next_at < at:
+                if self._gateway.next_at > now:
+                    return self._gateway.next_at
+                self._hand_on(self._gateway.next_at)
+                continue
             if at > now:
                 return at
             if at == self.estate.next_at:
                 self.estate.happen(at)
+                self._hand_on(at)
             elif at == self._scrape_at:
                 self._scrape(at)
                 self._scrape_at += SCRAPE_S
@@ -93,7 +116,10 @@ class Run:
         estate.sweep(now)
         self._settle()
         self._arrived = (*self._arrived, *self._prometheus.scrape(estate.ready, now))
-        tally.look(estate, now)
+        if self._gateway is not None and self._wake is not None and self._wake.queried:
+            self._waiting = float(len(self._gateway.held))
+        if now <= self.arrivals.span_s:
+            tally.look(estate, now)
         if self._progress is not None:
             self._progress(now)
 
@@ -120,21 +146,46 @@ class Run:
             told=estate.told,
             least=self.least,
             most=self.most,
+            waiting=self._waiting,
+            written=0 if self._gateway is None else self._gateway.written,
+            sets=self._sets(),
         )
         wish = self.policy.decide(view)
         if wish is None:
             return
-        replicas = min(max(wish.replicas, self.least), self.most)
-        if replicas != estate.told:
-            self.tally.actions.append(
-                Action(at=now, before=estate.told, after=replicas, reason=wish.reason, message=wish.message)
-            )
-            estate.tell(replicas, now)
+        each = estate.spread(min(max(wish.replicas, self.least), self.most))
+        if wish.each is not None:
+            each = list(wish.each)
+        replicas = sum(each)
+        if each != estate.told_each:
+            if now <= self.arrivals.span_s:
+                self.tally.actions.append(
+                    Action(
+                        at=now, before=estate.told, after=replicas, reason=wish.reason, message=wish.message
+                    )
+                )
+            estate.tell_each(each, now)
+
+    def _sets(self) -> tuple[SetView, ...]:
+        estate = self.estate
+        if len(estate.sites) == 1:
+            return ()
+        return tuple(
+            SetView(told=told, replicas=tuple(one.seen() for one in estate.instances if one.site == site))
+            for site, told in enumerate(estate.told_each)
+        )
 
     def _wait_for_answers(self, end: float) -> None:
-        """Nothing arrives any more and nothing is decided; what runs may finish, at no further cost."""
+        """Nothing arrives any more and nothing is decided; what runs may finish, at no further cost.
+
+        Whom the last requests woke comes, though: they would else be those that nobody answers.
+        """
         estate = self.estate
         estate.close(end)
+        at = end
+        while self._gateway is not None and self._gateway.held and at < end + AFTERMATH_S:
+            at += SCRAPE_S
+            self._catch_up(at)
         for instance in estate.instances:
             instance.engine.advance(end + AFTERMATH_S)
             self.tally.answered(instance.engine.finished)

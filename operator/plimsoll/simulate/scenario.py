@@ -1,11 +1,12 @@
-"""What is simulated: one set of a plan, the traffic that its resource declares, and the hardware its fleet has."""
+"""What is simulated: the sets of a plan, the traffic that its resource declares, and the hardware its fleet has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from plimsoll.api.v1alpha1.scaling import Scaling
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.capacity import capacity_of
 from plimsoll.control.situation import Capacity, Slo
@@ -14,15 +15,18 @@ from plimsoll.planning.ask.reading import Reading
 from plimsoll.planning.placing.budgets import UNLIMITED, claim_of
 from plimsoll.planning.placing.budgets import Limits as Budgeted
 from plimsoll.planning.placing.occupancy import Ground
-from plimsoll.planning.placing.placement import device_part, same_devices
+from plimsoll.planning.placing.placement import Slot, device_part, same_devices
 from plimsoll.planning.plan import Outcome, Plan, PlanSet
 from plimsoll.simulate.arrivals import Length, Lengths
+from plimsoll.simulate.gateway import Wake
+from plimsoll.simulate.several import Played, on_devices_of_their_own
 from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of
-from plimsoll.simulate.world import Hardware, World, draw_world
+from plimsoll.simulate.world import Hardware, Site, World, draw_world
 
 ROOM_MOST: Final = 1000
 """Replicas at which counting room stops."""
 UP_WINDOW_S: Final = 30.0
+ZERO_AFTER_S: Final = 900.0
 
 
 class CannotSimulate(ValueError):
@@ -31,6 +35,8 @@ class CannotSimulate(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
+    """What is said without naming a set is said of the plan's first one."""
+
     name: str
     model: str
     gpu: str
@@ -56,10 +62,21 @@ class Scenario:
     hardware: Hardware
     up_window_s: float
     down_window_s: float | None
+    zero: Wake | None = None
+    """It may sleep; `least` is then what others keep, whose way it is not."""
     price_per_gpu_hour: float | None = None
     """In the admin's currency; None where a price is unknown."""
+    sets: tuple[Played, ...] = ()
+    """All of them, the first included, where there are several."""
+    limits_together: Budgeted = UNLIMITED
+    """What the budget leaves them, where there are several."""
     left_out: tuple[str, ...] = ()
     """What the resource asks for, or the fleet would do, that is not simulated: a sentence each."""
+
+    @property
+    def room(self) -> int:
+        """Replicas that find devices, and that the budget leaves."""
+        return sum(one.site.room for one in self.sets) if self.sets else self.hardware.most
 
     def world(self, seed: int, *, crashes_per_replica_day: float = 0.0) -> World:
         return draw_world(
@@ -69,11 +86,21 @@ class Scenario:
             slo=self.slo,
             hardware=self.hardware,
             crashes_per_replica_day=crashes_per_replica_day,
+            allowed=self.sets[0].site.allowed if self.sets else None,
+            beside=tuple(one.site for one in self.sets[1:]),
         )
 
 
-def scenario_of(plan: Plan, reading: Reading, limits: Budgeted = UNLIMITED) -> Scenario:
-    """The plan's first set, alone in its fleet and with all of its namespace's `limits`; what is left out is said."""
+def scenario_of(
+    plan: Plan,
+    reading: Reading,
+    limits: Budgeted = UNLIMITED,
+    further: Callable[[], Iterable[PlanSet]] = tuple,
+) -> Scenario:
+    """The plan's sets, alone in their fleet and with all of their namespace's `limits`; what is left out is said.
+
+    `further`: the sets that come to stand by where these find no more devices; asked only where that can be.
+    """
     task = reading.task
     if task is None or not plan.sets:
         raise CannotSimulate(
@@ -92,8 +119,14 @@ def scenario_of(plan: Plan, reading: Reading, limits: Budgeted = UNLIMITED) -> S
     workload, allowed = intent.spec.workload, limits.allows(claim_of(chosen))
     fixed = intent.bounds.fixed
     most_asked = intent.bounds.most if fixed is None else max(1, fixed)
+    sets, unplayed = _sets(
+        plan, reading, limits=limits, further=further, most=most_asked if fixed is None else None
+    )
     bound = min((one for one in (most_asked, allowed) if one is not None), default=None)
     most = hardware.most if bound is None else min(bound, hardware.most)
+    if sets:
+        room = sum(one.hardware.most for one in sets)
+        most = room if most_asked is None else min(most_asked, room)
     down = intent.spec.scaling.down_window_seconds
     return Scenario(
         name=f"{plan.namespace}/{plan.name}",
@@ -115,30 +148,84 @@ def scenario_of(plan: Plan, reading: Reading, limits: Budgeted = UNLIMITED) -> S
         hardware=hardware,
         up_window_s=float(intent.spec.scaling.up_window_seconds or UP_WINDOW_S),
         down_window_s=None if down is None else float(down),
+        zero=None if fixed is not None else _wake(intent.spec.scaling),
         price_per_gpu_hour=_price(chosen),
-        left_out=tuple(_left_out(plan, reading, allowed)),
+        sets=sets,
+        limits_together=limits if sets else UNLIMITED,
+        left_out=(*_left_out(reading, allowed, several=bool(sets)), *unplayed),
     )
+
+
+def _sets(
+    plan: Plan,
+    reading: Reading,
+    *,
+    limits: Budgeted,
+    further: Callable[[], Iterable[PlanSet]],
+    most: int | None,
+) -> tuple[tuple[Played, ...], tuple[str, ...]]:
+    """All that are played, where they are more than one; and what is not, a sentence each."""
+    planned = on_devices_of_their_own(plan.sets)
+    grounds = [_room(chosen, reading.slots, reading.owner) for chosen in planned]
+    beside = tuple(further()) if most is not None and sum(grounds) < most else ()
+    found: list[Played] = []
+    said: list[str] = []
+    task = reading.task
+    if task is None or len(planned) + len(beside) < 2:
+        return (), ()
+    if len(planned) < len(plan.sets):
+        said.append("a set on the same devices as one before it is not simulated")
+    for chosen in (*planned, *beside):
+        slot = next((slot for slot in reading.slots if same_devices(slot.hardware, chosen.hardware)), None)
+        if chosen.performance is None or chosen.ledger.capacity is None or slot is None:
+            said.append(f"no step times are known for {chosen.hardware}, so that set is not simulated")
+            continue
+        if _room(chosen, reading.slots, reading.owner) < 1:
+            continue
+        told, hardware = limits_of(chosen), _hardware(chosen, reading)
+        allowed = limits.allows(claim_of(chosen))
+        times = believed(chosen, model=task.model, gpu=slot.gpu, engine=task.engine, limits=told)
+        site = Site(times=times, limits=told, hardware=hardware, allowed=allowed)
+        limits = limits.less(claim_of(chosen), site.room)
+        found.append(
+            Played(
+                gpu=str(chosen.hardware),
+                layout=str(chosen.layout),
+                site=site,
+                capacity=capacity_of(chosen),
+                claim=claim_of(chosen),
+                stands_by=chosen in beside,
+            )
+        )
+    return tuple(found) if len(found) > 1 else (), tuple(said)
 
 
 def _said(outcome: Outcome) -> str:
     return f"is {outcome}" if outcome in (Outcome.SHORT, Outcome.INVALID) else outcome.value
 
 
-def _left_out(plan: Plan, reading: Reading, allowed: int | None) -> Iterator[str]:
-    if len(plan.sets) > 1:
-        yield f"the plan has {len(plan.sets) - 1} more set(s) on other hardware; the first alone is simulated"
+def _left_out(reading: Reading, allowed: int | None, *, several: bool) -> Iterator[str]:
     spec = reading.deployment.spec
+    if spec.replicas == 0:
+        yield "spec.replicas is 0, so nothing would serve; one replica is simulated"
     if spec.replicas is None and spec.scaling.max is None:
         yield "without scaling.max the operator keeps the number that was planned; this shows what it would do with one"
-    if spec.scaling.zero is not None:
-        yield "the resource may sleep (scaling.zero); here one replica always stays, so that no request waits for a wake"
+    if spec.replicas is not None and spec.scaling.zero is not None:
+        yield "spec.replicas holds the number of replicas, so it never sleeps, whatever scaling.zero says"
     if allowed is not None:
         yield (
-            f"the namespace's budget allows {allowed} replicas; what others there take of it, and whose priority goes first, "
+            f"the namespace's budget allows {allowed} replicas{' of the first set' if several else ''}; what others there take of it, and whose priority goes first, "
             "is not simulated"
         )
     if spec.tuning.mode in (None, "auto"):
         yield "the operator may retune what preempts (spec.tuning); here every setting stays as it is planned"
+
+
+def _wake(scaling: Scaling) -> Wake | None:
+    zero = scaling.zero
+    if zero is None:
+        return None
+    return Wake(after_s=float(zero.after_seconds or ZERO_AFTER_S), queried=zero.wake.query is not None)
 
 
 def _price(chosen: PlanSet) -> float | None:
@@ -156,8 +243,11 @@ def lengths_of(workload: Workload) -> Lengths:
     given = _length(workload.input_tokens, ASSUMED_INPUT)
     share = (workload.shared_prefix_percent or 0) / 100
     shared = int(given.median * share)
-    own = Length(max(1.0, given.median - shared), given.sigma)
-    return Lengths(input=own, output=_length(workload.output_tokens, ASSUMED_OUTPUT), shared_tokens=shared)
+    return Lengths(
+        input=given.less(shared),
+        output=_length(workload.output_tokens, ASSUMED_OUTPUT),
+        shared_tokens=shared,
+    )
 
 
 def _length(declared: TokenPercentiles | None, otherwise: int) -> Length:
@@ -166,14 +256,17 @@ def _length(declared: TokenPercentiles | None, otherwise: int) -> Length:
     return Length.by(declared.p50, declared.p95, declared.p99, otherwise)
 
 
+def _room(chosen: PlanSet, slots: Sequence[Slot], owner: str) -> int:
+    return Ground(slots, owner).room(chosen)
+
+
 def _hardware(chosen: PlanSet, reading: Reading) -> Hardware:
     """Room for replicas of a set on the nodes there are, and on those that would be made."""
     there = [
         replace(slot, pools=tuple(replace(pool, declared_nodes=0) for pool in slot.pools))
         for slot in reading.slots
     ]
-    ready = Ground(there, reading.owner).room(chosen)
-    most = Ground(reading.slots, reading.owner).room(chosen)
+    ready, most = _room(chosen, there, reading.owner), _room(chosen, reading.slots, reading.owner)
     if most < 1:
         raise CannotSimulate(f"{reading.owner}: no {chosen.hardware} has room for a replica")
     return Hardware(

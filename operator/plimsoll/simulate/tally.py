@@ -7,13 +7,15 @@ gaps of all answers together for what follows. So at least 99% here means that b
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from plimsoll.control.situation import Slo
+from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.engine import Engine
-from plimsoll.simulate.estate import Estate
+from plimsoll.simulate.estate import Estate, Instance
+from plimsoll.simulate.gateway import Gateway
 from plimsoll.simulate.meters import ITL, Histogram
 from plimsoll.simulate.request import Request
 from plimsoll.simulate.world import SCRAPE_S, START_P90_S
@@ -79,12 +81,48 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sleep:
+    """Of a deployment that may sleep: for how long it did, and who waited for it."""
+
+    times: int
+    hours: float
+    """Without a replica that is asked for or was left."""
+    gpu_hours_saved: float
+    """Beside one replica that stays all that time."""
+    waited: int
+    """Requests that met no ready replica; their wait is part of their time to the first token."""
+    wait_p50_s: float | None
+    wait_p99_s: float | None
+    wait_most_s: float | None
+    asleep: tuple[tuple[float, float], ...]
+    """From when to when."""
+    held: tuple[tuple[float, float], ...]
+    """From when to when anybody waited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfSet:
+    """Of one set of several."""
+
+    gpu_hours: float
+    replicas_mean: float
+    replicas_most: int
+    answered: int
+    ready: tuple[tuple[float, int], ...]
+    """By time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     figures: Figures
     points: tuple[Point, ...]
     served: tuple[tuple[float, float], ...]
     """By time: the share of those who arrived then, or of the gaps then, that was within the limits."""
     actions: tuple[Action, ...]
+    sleep: Sleep | None = None
+    """None where it may not."""
+    sets: tuple[OfSet, ...] = ()
+    """In the order of the plan, where it has several."""
 
 
 @dataclass(slots=True)
@@ -106,6 +144,10 @@ class Tally:
     """Gaps of each minute, and those within the limit."""
     _counted: dict[Engine, tuple[float, float]] = field(default_factory=dict)
     """Gaps and short ones of each engine as of the last look."""
+    _present: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
+    """Where there are several sets: seconds for which so many of each were there."""
+    _ready: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
+    """By time, how many of each were ready."""
     _every: float = 0.0
     _next_point: float = 0.0
     _replica_seconds: float = 0.0
@@ -138,11 +180,17 @@ class Tally:
         present = len(estate.present)
         self._replica_seconds += present * max(0.0, min(SCRAPE_S, self.span_s - now))
         self.replicas_most = max(self.replicas_most, present)
+        several = len(estate.sites) > 1
+        if several:
+            passed = max(0.0, min(SCRAPE_S, self.span_s - now))
+            self._present.append((passed, _by_set(estate, estate.present)))
         if self.slo.itl_p99_s is not None:
             self._look_at_gaps(estate, now, self.slo.itl_p99_s)
         if now < self._next_point:
             return
         self._next_point = now + self._every
+        if several:
+            self._ready.append((now, _by_set(estate, estate.ready)))
         engines = [one.engine for one in estate.ready]
         leaving = len(estate.instances) - present
         minute, minutes = int(now // 60), max(1, round(self._every / 60))
@@ -175,13 +223,13 @@ class Tally:
             self._short[minute] += seen[1] - before[1]
         self._counted = counted
 
-    def outcome(self, estate: Estate) -> Outcome:
+    def outcome(self, estate: Estate, gateway: Gateway | None = None) -> Outcome:
         itl = Histogram(ITL)
         for engine in estate.engines:
             itl.merge(engine.itl)
         answered = len(self.ttfts)
         ordered = sorted(self.ttfts)
-        days = self.span_s / 86400
+        days = self.span_s / DAY_S
         asked = self.slo.ttft_p99_s is not None or self.slo.itl_p99_s is not None
         reversals = sum(
             (one.after > one.before) != (other.after > other.before) and other.at - one.at <= 2 * START_P90_S
@@ -210,7 +258,38 @@ class Tally:
             minutes_over_slo=over if asked else 0,
         )
         return Outcome(
-            figures=figures, points=tuple(self.points), served=self._served(), actions=tuple(self.actions)
+            figures=figures,
+            points=tuple(self.points),
+            served=self._served(),
+            actions=tuple(self.actions),
+            sleep=None if gateway is None else self._slept(estate, gateway),
+            sets=tuple(self._of_set(estate, site) for site in range(len(estate.sites)))
+            if len(estate.sites) > 1
+            else (),
+        )
+
+    def _of_set(self, estate: Estate, site: int) -> OfSet:
+        return OfSet(
+            gpu_hours=estate.seconds_each[site] / 3600,
+            replicas_mean=sum(seconds * each[site] for seconds, each in self._present) / self.span_s,
+            replicas_most=max((each[site] for _, each in self._present), default=0),
+            answered=sum(engine.finished_count for engine in estate.engines_each[site]),
+            ready=tuple((at, each[site]) for at, each in self._ready),
+        )
+
+    def _slept(self, estate: Estate, gateway: Gateway) -> Sleep:
+        waits = sorted(gateway.waits(self.span_s))
+        hours = sum(until - since for since, until in estate.asleep) / 3600
+        return Sleep(
+            times=len(estate.asleep),
+            hours=hours,
+            gpu_hours_saved=hours * estate.world.hardware.devices,
+            waited=len(waits),
+            wait_p50_s=_at(waits, 0.50),
+            wait_p99_s=_at(waits, 0.99),
+            wait_most_s=waits[-1] if waits else None,
+            asleep=tuple(estate.asleep),
+            held=tuple((since, min(until, self.span_s)) for since, until in gateway.spans),
         )
 
     def _served(self) -> tuple[tuple[float, float], ...]:
@@ -232,7 +311,18 @@ class Tally:
         return first if limit is None or not gaps.count else min(first, gaps.within(limit) / gaps.count)
 
 
+def _by_set(estate: Estate, instances: Iterable[Instance]) -> tuple[int, ...]:
+    found = [0] * len(estate.sites)
+    for one in instances:
+        found[one.site] += 1
+    return tuple(found)
+
+
 def _of(ordered: Sequence[float], share: float) -> float | None:
-    if not ordered:
-        return None
-    return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+    """In milliseconds."""
+    found = _at(ordered, share)
+    return None if found is None else 1000 * found
+
+
+def _at(ordered: Sequence[float], share: float) -> float | None:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None

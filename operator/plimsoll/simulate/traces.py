@@ -12,10 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, TypeVar
 
+from plimsoll.facts.spans import DAY_S
 from plimsoll.load.problems import LoadError
 from plimsoll.load.traces import Arrived, Rate, Rates, open_trace
 
-DAY_S: Final = 86400.0
 MOST_DAYS: Final = 366
 """A longer one holds a wrong date rather than traffic, and would be scraped for hours."""
 MOST_REQUESTS: Final = 200_000_000
@@ -128,6 +128,8 @@ def _requests(name: str, lines: list[Arrived]) -> RequestTrace:
 
 
 def _rates(name: str, lines: list[Rate]) -> RateTrace:
+    if not lines:
+        raise BadTrace(f"{name}: holds no rate")
     if not any(line.per_second for line in lines):
         raise BadTrace(f"{name}: rate_rps is never above 0, so that nothing arrives")
     return RateTrace(

@@ -6,7 +6,8 @@ spreads given here; nothing is the planner's own belief.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 from random import Random
 from typing import Final
@@ -60,7 +61,25 @@ class Hardware:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What replicas of one set of the plan are, and how many there is room for."""
+
+    times: StepTimes
+    limits: Limits
+    hardware: Hardware
+    allowed: int | None = None
+    """As many as the budget leaves them beside the sets before; None: any number."""
+
+    @property
+    def room(self) -> int:
+        most = self.hardware.most
+        return most if self.allowed is None else min(most, self.allowed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class World:
+    """`times`, `limits` and `hardware` are those of the plan's first set."""
+
     seed: int
     times: StepTimes
     limits: Limits
@@ -71,14 +90,24 @@ class World:
     crashes_per_replica_day: float = 0.0
     drain_s: float = 300.0
     """After which a replica that is to go stops, whatever still runs on it."""
+    allowed: int | None = None
+    """Replicas of the first set that the budget leaves, where there are others beside it."""
+    beside: tuple[Site, ...] = ()
+    """Further sets, on other hardware."""
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """All sets, in the order of the plan."""
+        first = Site(times=self.times, limits=self.limits, hardware=self.hardware, allowed=self.allowed)
+        return first, *self.beside
 
     def start_s(self, ordinal: int) -> float:
         """How long the replica that is made as the n-th takes to start: the same for every policy."""
         return float(Random(f"start {self.seed} {ordinal}").choice(STARTS_S))  # noqa: S311 - repeatable by its seed
 
-    def node_s(self, ordinal: int) -> float:
+    def node_s(self, ordinal: int, hardware: Hardware | None = None) -> float:
         random = Random(f"node {self.seed} {ordinal}")  # noqa: S311
-        return self.hardware.node_s * random.uniform(0.7, 1.6)
+        return (hardware or self.hardware).node_s * random.uniform(0.7, 1.6)
 
 
 def draw_world(
@@ -89,10 +118,16 @@ def draw_world(
     slo: Slo,
     hardware: Hardware,
     crashes_per_replica_day: float = 0.0,
+    allowed: int | None = None,
+    beside: Sequence[Site] = (),
 ) -> World:
-    """One seed's world around the planner's belief."""
+    """One seed's world around the planner's belief, which is off for each set in its own way."""
     random = Random(f"world {seed}")  # noqa: S311
     times, limits = drawn(times, limits, random)
+    others = []
+    for place, site in enumerate(beside, 1):
+        one, other = drawn(site.times, site.limits, Random(f"world {seed} set {place}"))  # noqa: S311
+        others.append(replace(site, times=one, limits=other))
     return World(
         seed=seed,
         times=times,
@@ -100,4 +135,6 @@ def draw_world(
         slo=slo,
         hardware=hardware,
         crashes_per_replica_day=crashes_per_replica_day,
+        allowed=allowed,
+        beside=tuple(others),
     )

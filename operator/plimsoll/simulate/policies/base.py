@@ -14,6 +14,14 @@ FRESH_S = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetView:
+    """Of one set of several."""
+
+    replicas: tuple[Replica, ...]
+    told: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     now: float
     replicas: tuple[Replica, ...]
@@ -24,6 +32,12 @@ class View:
     told: int
     least: int
     most: int
+    waiting: float | None = None
+    """Requests that a gateway holds, as of its last scrape; None where no query asks it."""
+    written: int = 0
+    """Times that the wake annotation was written."""
+    sets: tuple[SetView, ...] = ()
+    """In the order of the plan, where it has several: whose the replicas are."""
 
     @property
     def ready(self) -> tuple[Replica, ...]:
@@ -52,6 +66,8 @@ class Wish:
     replicas: int
     reason: str
     message: str
+    each: tuple[int, ...] | None = None
+    """By set; None leaves it to the plan."""
 
 
 class Policy(Protocol):

@@ -24,15 +24,24 @@ class Dynamo:
     name = "dynamo"
     histograms = True
 
-    def __init__(self, slo: Slo, requests_per_second: float, share: float = 1.0) -> None:
+    def __init__(
+        self,
+        slo: Slo,
+        requests_per_second: float,
+        share: float = 1.0,
+        floor_every_s: float = FLOOR_EVERY_S,
+        sensitivity: float = SENSITIVITY,
+    ) -> None:
         """`share` of the profiled rate is what a replica is counted with."""
         self.slo = slo
         self.each = requests_per_second * share
+        self.floor_every_s = floor_every_s
+        self.sensitivity = sensitivity
         self.settings: Mapping[str, float] = {
             "capacity_share": share,
             "capacity_rps": self.each,
-            "floor_every_s": FLOOR_EVERY_S,
-            "sensitivity": SENSITIVITY,
+            "floor_every_s": floor_every_s,
+            "sensitivity": sensitivity,
         }
         self._before: dict[str, PodSample] = {}
         self._last: dict[str, PodSample] = {}
@@ -47,14 +56,14 @@ class Dynamo:
                 if known is not None:
                     self._before[sample.pod] = known
                 self._last[sample.pod] = sample
-        if view.now >= self._floor_at + FLOOR_EVERY_S:
+        if view.now >= self._floor_at + self.floor_every_s:
             self._set_floor(view)
         floor = max(view.least, min(self._floor, view.most))
         if view.told < floor:
             return Wish(
                 floor,
                 "Floor",
-                f"the last {FLOOR_EVERY_S:.0f} s need {floor} at {self.each:.2f} requests/s each",
+                f"the last {self.floor_every_s:.0f} s need {floor} at {self.each:.2f} requests/s each",
             )
         if view.pending:
             return None
@@ -67,8 +76,10 @@ class Dynamo:
                 "Late",
                 f"every replica is at {min(strains):.1f}x a target or more",
             )
-        if max(strains) < SENSITIVITY and view.told > floor:
-            return Wish(view.told - 1, "Early", f"every replica is under {SENSITIVITY:.0%} of its targets")
+        if max(strains) < self.sensitivity and view.told > floor:
+            return Wish(
+                view.told - 1, "Early", f"every replica is under {self.sensitivity:.0%} of its targets"
+            )
         return None
 
     def _set_floor(self, view: View) -> None:

@@ -20,13 +20,14 @@ class Kpa:
     name = "kpa"
     histograms = False
 
-    def __init__(self, max_num_seqs: int, share: float = 0.7) -> None:
-        """`share` of the requests that a replica runs at once is aimed at."""
+    def __init__(self, max_num_seqs: int, share: float = 0.7, stable_s: float = STABLE_S) -> None:
+        """`share` of the requests that a replica runs at once is aimed at, on average over `stable_s`."""
+        self.stable_s = stable_s
         self.target = max(1.0, share * max_num_seqs)
         self.settings: Mapping[str, float] = {
             "target_share": share,
             "target_in_flight": self.target,
-            "stable_s": STABLE_S,
+            "stable_s": stable_s,
             "panic_s": PANIC_S,
             "panic_at": PANIC_AT,
         }
@@ -41,16 +42,16 @@ class Kpa:
         flying = sum((sample.running or 0.0) + (sample.waiting or 0.0) for sample in samples)
         # A replica that does not answer carries what the others do.
         self._seen.append((now, flying * len(view.ready) / len(samples)))
-        while self._seen[0][0] <= now - STABLE_S:
+        while self._seen[0][0] <= now - self.stable_s:
             self._seen.popleft()
         ready = max(1, len(view.ready))
-        stable = self._wanted(now - STABLE_S)
+        stable = self._wanted(now - self.stable_s)
         panic = self._wanted(now - PANIC_S)
         stable = max(stable, floor(ready / MOST_DOWN))
         if panic >= PANIC_AT * ready:
             if now >= self._panic_until:
                 self._panic_most = 0
-            self._panic_until = now + STABLE_S
+            self._panic_until = now + self.stable_s
         panicking = now < self._panic_until
         if panicking:
             self._panic_most = max(self._panic_most, panic, view.told)

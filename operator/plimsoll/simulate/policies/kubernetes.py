@@ -1,7 +1,7 @@
 """Kubernetes' own autoscaler, on cache use (`hpa`) and, as KEDA sets it up, on waiting requests (`keda`).
 
 The algorithm is the controller's: a ratio with a tolerance, pods without metrics counted against the move, the largest wish
-of the last five minutes going down, twice or four more going up.
+of the last five minutes (its stabilization window, which users set) going down, twice or four more going up.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ DOWN_WINDOW_S: Final = 300.0
 class Behaviour:
     """Rate of change: what Kubernetes does unless told otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(self, down_window_s: float) -> None:
+        self._down_window_s = down_window_s
         self._wishes: deque[tuple[float, int]] = deque()
 
     def bounded(self, desired: int, view: View) -> int:
         now, told = view.now, view.told
         self._wishes.append((now, desired))
-        while self._wishes[0][0] < now - DOWN_WINDOW_S:
+        while self._wishes[0][0] < now - self._down_window_s:
             self._wishes.popleft()
         if desired < told:
             desired = min(told, max(wish for _, wish in self._wishes))
@@ -37,14 +38,14 @@ class Hpa:
     name = "hpa"
     histograms = False
 
-    def __init__(self, target: float = 0.7) -> None:
+    def __init__(self, target: float = 0.7, down_window_s: float = DOWN_WINDOW_S) -> None:
         self.target = target
         self.settings: Mapping[str, float] = {
             "target_kv": target,
-            "down_window_s": DOWN_WINDOW_S,
+            "down_window_s": down_window_s,
             "tolerance": TOLERANCE,
         }
-        self._behaviour = Behaviour()
+        self._behaviour = Behaviour(down_window_s)
 
     def decide(self, view: View) -> Wish | None:
         samples = view.samples()
@@ -73,14 +74,14 @@ class Keda:
     name = "keda"
     histograms = False
 
-    def __init__(self, threshold: float = 5.0) -> None:
+    def __init__(self, threshold: float = 5.0, down_window_s: float = DOWN_WINDOW_S) -> None:
         self.threshold = threshold
         self.settings: Mapping[str, float] = {
             "waiting_per_replica": threshold,
-            "down_window_s": DOWN_WINDOW_S,
+            "down_window_s": down_window_s,
             "tolerance": TOLERANCE,
         }
-        self._behaviour = Behaviour()
+        self._behaviour = Behaviour(down_window_s)
 
     def decide(self, view: View) -> Wish | None:
         if not view.told:

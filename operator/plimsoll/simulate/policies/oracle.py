@@ -6,7 +6,7 @@ only parameter. It cannot know which client meets which replica.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Final
 
@@ -39,9 +39,11 @@ class Oracle:
     name = "oracle"
     histograms = False
 
-    def __init__(self, work: Sequence[float], full: float = 0.7) -> None:
+    def __init__(
+        self, work: Sequence[float], full: float = 0.7, replicas: Callable[[float], int] = ceil
+    ) -> None:
         self.settings: Mapping[str, float] = {"full": full, "ahead_s": AHEAD_S, "keep_s": KEEP_S}
-        self._wanted = [max(1, ceil(one / BIN_S / full)) for one in work]
+        self._wanted = [max(1, replicas(one / BIN_S / full)) for one in work]
 
     def decide(self, view: View) -> Wish | None:
         begin = int(view.now // BIN_S)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from plimsoll import names
 from plimsoll.control.decision import Decision
+from plimsoll.control.fleet import Fleet, decide_fleet
+from plimsoll.control.idle import last_asked, wake_of
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory
 from plimsoll.control.samples import Window
-from plimsoll.control.scaling import decide
 from plimsoll.control.signals import signals_of
-from plimsoll.control.situation import Bounds, Capacity, Role, Room, ServingSet, Situation, Slo
-from plimsoll.simulate.policies.base import View, Wish
+from plimsoll.control.situation import Bounds, Capacity, ReplicaState, Role, ServingSet, Situation, Slo, Zero
+from plimsoll.planning.placing.budgets import UNLIMITED, Limits
+from plimsoll.simulate.gateway import Wake
+from plimsoll.simulate.policies.base import SetView, View, Wish
+from plimsoll.simulate.several import Played
 from plimsoll.simulate.world import Hardware
 
 SET = "simulated"
+SPACE = "simulated"
 
 
 class Plimsoll:
@@ -30,7 +36,11 @@ class Plimsoll:
         target: float | None = None,
         up_window_s: float = 30.0,
         down_window_s: float | None = None,
+        zero: Wake | None = None,
+        sets: Sequence[Played] = (),
+        limits: Limits = UNLIMITED,
     ) -> None:
+        """`sets`: all of a plan that has several, or may grow onto another one; `limits` is then what the budget leaves them together."""
         self.capacity = capacity
         self.slo = slo
         self.hardware = hardware
@@ -41,6 +51,16 @@ class Plimsoll:
         self.law = law
         self.up_window_s = up_window_s
         self.down_window_s = down_window_s
+        self.zero = zero
+        self.sets = tuple(sets)
+        self.limits = limits
+        self._known = sum(not one.stands_by for one in sets)
+        """Sets that the law knows of: one that may stand by does once the others find no more devices, or it has replicas from the
+        beginning."""
+        self._asked_at: float | None = None
+        self._written = 0
+        self._noted_at: float | None = None
+        """When a change of the annotation was last seen."""
         self.settings: Mapping[str, float] = {"target": law.target, "down_target": law.down_target}
         self.last: Decision | None = None
         self._memory = Memory()
@@ -48,33 +68,97 @@ class Plimsoll:
 
     def decide(self, view: View) -> Wish | None:
         self._window = self._window.add(view.now, view.arrived)
-        signals = signals_of(self._window, now=view.now, live=[one.id for one in view.ready])
-        devices = self.hardware.devices
-        serving = ServingSet(
+        live = [one.id for one in view.ready]
+        signals = signals_of(self._window, now=view.now, live=live, gateway=view.waiting)
+        sets = self._several(view) if self.sets else (self._alone(view),)
+        situation = Situation(
+            name=f"{SPACE}/deployment",
+            roles=(Role(sets=tuple(sets), signals=signals, bounds=Bounds(min=view.least, max=view.most)),),
+            slo=self.slo,
+            zero=self._wake(view),
+            up_window_s=self.up_window_s,
+            down_window_s=self.down_window_s,
+        )
+        (decision,) = decide_fleet(
+            now=view.now,
+            situations=(situation,),
+            memories={situation.name: self._memory},
+            fleet=Fleet(
+                free={each.pool: self._room(place, each) for place, each in enumerate(sets)},
+                limits={} if self.limits == UNLIMITED else {SPACE: self.limits},
+            ),
+            law=self.law,
+        )
+        self._memory = decision.memory
+        self.last = decision
+        if self.zero is not None:
+            self._asked_at = last_asked(
+                self._asked_at,
+                now=view.now,
+                signals=signals,
+                waiting=view.waiting,
+                noted_at=self._noted_at,
+                counts=True,
+            )
+        role = decision.roles[0]
+        if not self.sets:
+            return Wish(role.replicas, role.reason, role.message)
+        if any(one.type == names.SCALING and one.reason == "GPUsUnavailable" for one in decision.conditions):
+            self._known = min(self._known + 1, len(self.sets))
+        wished = [wish.replicas for wish in role.wishes]
+        each = (*wished, *(0 for _ in self.sets[len(wished) :]))
+        return Wish(role.replicas, role.reason, role.message, each)
+
+    def _alone(self, view: View) -> ServingSet:
+        return ServingSet(
             name=SET,
             pool=SET,
             capacity=self.capacity,
             replicas=view.replicas,
             wanted=view.told,
-            gpus=devices,
+            gpus=self.hardware.devices,
             provision_s=self.hardware.node_s if view.present >= self.hardware.ready else 0.0,
         )
-        situation = Situation(
-            name="simulated/deployment",
-            roles=(Role(sets=(serving,), signals=signals, bounds=Bounds(min=view.least, max=view.most)),),
-            slo=self.slo,
-            up_window_s=self.up_window_s,
-            down_window_s=self.down_window_s,
-        )
-        free = self.hardware.most - sum(1 for one in view.replicas if one.scheduled is not None)
-        decision = decide(
+
+    def _several(self, view: View) -> list[ServingSet]:
+        used = [place for place, seen in enumerate(view.sets, 1) if seen.told or seen.replicas]
+        self._known = max(self._known, *used, 0)
+        known = zip(self.sets[: self._known], view.sets, strict=False)
+        return [_serving(place, played, seen) for place, (played, seen) in enumerate(known, 1)]
+
+    def _room(self, place: int, each: ServingSet) -> float:
+        """GPUs that further replicas of a set would find."""
+        hardware = self.sets[place].hardware if self.sets else self.hardware
+        taken = sum(1 for one in each.replicas if one.scheduled is not None)
+        return max(0, hardware.most - taken) * each.gpus
+
+    def _wake(self, view: View) -> Zero | None:
+        if self.zero is None:
+            return None
+        if not self.zero.queried and view.written != self._written:
+            self._written, self._noted_at = view.written, view.now
+        return wake_of(
             now=view.now,
-            situation=situation,
-            memory=self._memory,
-            room=Room(gpus={SET: max(0, free) * devices}),
-            law=self.law,
+            after_s=self.zero.after_s,
+            queried=self.zero.queried,
+            waiting=view.waiting,
+            woken_at=self._noted_at,
+            asked_at=self._asked_at,
+            reachable=True,
         )
-        self._memory = decision.memory
-        self.last = decision
-        role = decision.roles[0]
-        return Wish(role.replicas, role.reason, role.message)
+
+
+def _serving(place: int, played: Played, seen: SetView) -> ServingSet:
+    present = sum(one.state is not ReplicaState.LEAVING for one in seen.replicas)
+    claim = played.claim
+    return ServingSet(
+        name=f"set {place}",
+        pool=f"set {place}",
+        capacity=played.capacity,
+        replicas=seen.replicas,
+        wanted=seen.told,
+        product=claim.product,
+        gpus=float(claim.gpus),
+        price_per_hour=None if claim.price is None else float(claim.price),
+        provision_s=played.hardware.node_s if present >= played.hardware.ready else 0.0,
+    )

@@ -1,7 +1,7 @@
 """The plain law that the product's own grew from (`reference`): sizes by tokens, latency and forecast, the largest counts.
 
 It jumps up at once and goes down slowly, looks one start-up ahead, and counts what is on its way. What it leaves out is what
-the product's law adds: queues as debt, the curve of latency over load, prompts that fill steps, bursts, regret. Whatever that
+the product's law adds: queues as debt, the curve of latency over load, prompts that fill steps, bursts. Whatever that
 adds is to be seen here: it is to be better than this on the same traces, or this is to be the law.
 """
 
@@ -16,6 +16,7 @@ from plimsoll.control.learning import ratio_of
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals, signals_of
 from plimsoll.control.situation import Capacity, ReplicaState, Slo
+from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.policies.base import View, Wish
 
 TARGET: Final = 0.70
@@ -34,7 +35,7 @@ START_FIRST_S, START_LEAST_S, START_MOST_S = 180.0, 30.0, 1800.0
 CREDIT_STARTS: Final = 3.0
 LEVEL_WEIGHT, TREND_WEIGHT, LEARNT_WEIGHT = 0.2, 0.05, 0.1
 """Of the newest tick."""
-SLOT_S, DAY_S, DAYS_LEAST = 900, 86400, 2
+SLOT_S, DAYS_LEAST = 900, 2
 TICK_S: Final = 15.0
 
 

@@ -18,6 +18,8 @@ PEAK_S: Final = 60.0
 QUEUE_FULL: Final = 5.0
 SPARE_KV: Final = 0.10
 SPARE_QUEUE: Final = 3.0
+GAP: Final = 0.15
+"""Between the share at which replicas are added and the one below which they go."""
 
 
 class Peaks:
@@ -43,11 +45,11 @@ class Wva1:
     name = "wva1"
     histograms = False
 
-    def __init__(self, kv_full: float = 0.80) -> None:
-        self.kv_full = kv_full
+    def __init__(self, kv_full: float = 0.80, queue_full: float = QUEUE_FULL) -> None:
+        self.kv_full, self.queue_full = kv_full, queue_full
         self.settings: Mapping[str, float] = {
             "kv_full": kv_full,
-            "queue_full": QUEUE_FULL,
+            "queue_full": queue_full,
             "spare_kv": SPARE_KV,
             "spare_queue": SPARE_QUEUE,
             "every_s": EVERY_S,
@@ -60,7 +62,7 @@ class Wva1:
         if view.now < self._next or not peaks:
             return None
         self._next = view.now + EVERY_S
-        free = [(kv, waiting) for kv, waiting in peaks if kv < self.kv_full and waiting < QUEUE_FULL]
+        free = [(kv, waiting) for kv, waiting in peaks if kv < self.kv_full and waiting < self.queue_full]
         spare_kv, spare_queue = self._spare(free)
         if not free or spare_kv < SPARE_KV or spare_queue < SPARE_QUEUE:
             if view.pending:
@@ -85,17 +87,17 @@ class Wva1:
         if not peaks:
             return 0.0, 0.0
         kv = sum(self.kv_full - each for each, _ in peaks) / len(peaks)
-        return kv, sum(QUEUE_FULL - each for _, each in peaks) / len(peaks)
+        return kv, sum(self.queue_full - each for _, each in peaks) / len(peaks)
 
 
 class Wva2:
     name = "wva2"
     histograms = False
 
-    def __init__(self, up: float = 0.85, gap: float = 0.15) -> None:
+    def __init__(self, up: float = 0.85, gap: float = GAP) -> None:
         self.up = up
         self.down = up - gap
-        self.settings: Mapping[str, float] = {"up": up, "down": self.down, "every_s": EVERY_S}
+        self.settings: Mapping[str, float] = {"up": up, "gap": gap, "down": self.down, "every_s": EVERY_S}
         self._next = 0.0
 
     def decide(self, view: View) -> Wish | None:
