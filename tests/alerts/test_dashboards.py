@@ -19,7 +19,7 @@ from plimsoll.alerts.records import RECORDS, WORDS
 from plimsoll.prometheus import own
 
 FOLDER = Path(__file__).parents[2] / "charts" / "plimsoll" / "dashboards"
-UNITS = {"short", "s", "percentunit", "ops", "reqps", "bytes"}
+UNITS = {"short", "s", "percentunit", "ops", "reqps", "suffix:tokens/s"}
 """Of Grafana's names of units."""
 BUILT_IN = {"__rate_interval", "datasource"}
 
@@ -99,6 +99,41 @@ def test_every_panel_says_what_it_shows_and_asks_the_chosen_source(data: dict[st
         assert references
         for target in (one, *one["targets"]):
             assert target["datasource"] == {"type": "prometheus", "uid": "$datasource"}
+
+
+def unit_of(query: str) -> str:
+    """By the conventions of Prometheus, of what is asked first: a ratio, a rate of tokens, seconds, or a count."""
+    if " / " in query or re.search(":ratio|usage", query):
+        return "percentunit"
+    if "rate(" in query and "histogram_quantile" not in query:
+        return "suffix:tokens/s" if "tokens" in query.split("{", maxsplit=1)[0] else "a second"
+    return "s" if "_seconds" in query else "short"
+
+
+@every_dashboard
+def test_every_panel_has_the_unit_of_what_it_asks_for(data: dict[str, Any]) -> None:
+    for one in panels(data):
+        unit = one["fieldConfig"]["defaults"]["unit"]
+        for target in one["targets"]:
+            expected = unit_of(target["expr"])
+            assert unit in ({"ops", "reqps"} if expected == "a second" else {expected}), (
+                one["title"],
+                target["expr"],
+            )
+
+
+def test_what_the_operator_tells_of_the_fleet_counts_once_where_two_pods_of_it_export() -> None:
+    (fleet,) = (one.to_data() for one in DASHBOARDS if one.uid == "plimsoll-fleet")
+    for query in queries(fleet):
+        for metric in (own.POOL_DEVICES, own.DEVICES):
+            once = query.count(f"max by ({', '.join(metric.labels)}) ({metric.name}")
+            assert query.count(metric.name) == once, query
+
+
+def test_both_promised_latencies_stand_beside_their_promise_in_the_fleet() -> None:
+    (fleet,) = (one.to_data() for one in DASHBOARDS if one.uid == "plimsoll-fleet")
+    held = [query for query in queries(fleet) if " / on (namespace, llm) llm:slo_seconds:max" in query]
+    assert [re.findall('latency="([^"]+)"', query) for query in held] == [["ttft_p99"], ["itl_p99"]]
 
 
 @every_dashboard

@@ -71,7 +71,7 @@ DEPLOYMENT: Final = Dashboard(
                 panel("Replicas wanted", "By the user or by Plimsoll.", Line(of(REPLICAS, ',state="wanted"')), kind="stat"),
                 panel("KV pool", "Share in use, mean of the replicas.", Line(f"avg({engine('kvUsage')})"), unit="percentunit", kind="stat"),
                 panel("Preemptions for each request", "Above 1% is worth a look, above 5% to act.", Line(of(PREEMPTED)), unit="percentunit", kind="stat"),
-                panel("Restarts in an hour", "Of engines.", Line(f"max(increase({own.RESTARTS.name}{{{_OWN}}}[1h]))"), kind="stat"),
+                panel("Restarts in an hour", "Of engines.", Line(f"round(max(increase({own.RESTARTS.name}{{{_OWN}}}[1h])))"), kind="stat"),
             ),
         ),
         (
@@ -105,7 +105,7 @@ DEPLOYMENT: Final = Dashboard(
                 panel("In flight", "Of all replicas.", Line(of(RUNNING), "running"), Line(of(WAITING), "waiting"), stacked=True),
                 panel("Answered", "In five minutes.", Line(of(FINISHED), "finished")),
                 panel("Prompts", "95 of 100 are at most so long, in tokens.", Line(of(PROMPT), "p95")),
-                panel("Tokens", "A second, by replica.", Line(a_second("generationTokens"), "{{pod}}"), unit="ops", stacked=True),
+                panel("Tokens", "A second, by replica.", Line(a_second("generationTokens"), "{{pod}}"), unit="suffix:tokens/s", stacked=True),
             ),
         ),
     ),

@@ -29,7 +29,7 @@ class Panel:
     """What it shows, and what to think of it."""
     lines: tuple[Line, ...]
     unit: str = "short"
-    """Grafana's word: s, percentunit, reqps, bytes, ..."""
+    """Grafana's word: s, percentunit, reqps, suffix:WORD, ..."""
     kind: str = "timeseries"
     """timeseries, stat or table."""
     stacked: bool = False
