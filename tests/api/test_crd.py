@@ -117,6 +117,26 @@ def test_field_paths_of_rules_exist() -> None:
                 child = child["properties"][part]
 
 
+SAID_BESIDE = {
+    **dict.fromkeys(("p50", "p95", "p99"), "all of a length"),
+    **dict.fromkeys(("ttftP99Ms", "itlP99Ms"), "by slo"),
+    **dict.fromkeys(("tensor", "pipeline", "data"), "by topology.mode"),
+    "annotation": "by the rule that asks for it or query",
+}
+"""Fields of which something else says what they are where nobody sets them."""
+
+
+def test_every_number_switch_and_choice_that_may_be_absent_says_what_it_is_then() -> None:
+    unsaid = []
+    for path, schema in schemas(ROOT["properties"]["spec"], "spec"):
+        for name, child in schema.get("properties", {}).items():
+            plain = child.get("type") in ("boolean", "integer") or "enum" in child or "type" not in child
+            told = "default" in child or "Absent" in child["description"] or name in SAID_BESIDE
+            if plain and name not in schema.get("required", ()) and not told:
+                unsaid.append(f"{path}.{name}")
+    assert unsaid == []
+
+
 def test_it_is_under_100_kib() -> None:
     assert len(crd_yaml().encode()) < 100 * 1024
     assert len(yaml.safe_dump(CRD).encode()) < 256 * 1024  # kubectl's own limit for client-side apply

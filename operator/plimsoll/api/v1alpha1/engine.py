@@ -63,20 +63,22 @@ class Engine(ApiModel):
         Annotated[str, Field(max_length=32, pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?([.-]?[a-z]+[0-9]*)?$")]
         | None
     ) = field(
-        "Version of the engine. Absent: the admin's default. For an image of your own, the one that is in it: its flags and "
-        "its use of memory follow from that."
+        "Version of the engine. Absent: the admin's default. For an image of your own, the one in it: flags and use of "
+        "memory follow from it."
     )
     image: ImageName | None = field(
         "An engine image of your own, if trust.images of the admin's file allows it. Absent: the admin's for the version, "
-        "else the one that the engine's project publishes."
+        "else the published one."
     )
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = field(
-        "When the kubelet pulls the image."
+        "When the kubelet pulls the image. Absent: as Kubernetes does."
     )
-    image_pull_secrets: tuple[ObjectName, ...] = listing("Secrets for pulling the image.", most=8)
+    image_pull_secrets: tuple[ObjectName, ...] = listing(
+        "Secrets for pulling the image, beside the admin's.", most=8
+    )
     upgrade: Literal["manual", "operator"] | None = field(
-        "Who moves to a newer engine version: manual (only an edit of version), or operator (with the admin's default "
-        "version, by a canary). Absent: manual where version or image is set, else as the admin's config says."
+        "Who moves to a newer engine version: manual (only an edit of version), or operator (to the admin's default, "
+        "by a canary). Absent: manual where version or image is set, else as the admin's config says."
     )
     attention_backend: Word | None = field(
         "Attention backend, as the engine spells it. Absent: the engine chooses."
@@ -85,13 +87,13 @@ class Engine(ApiModel):
         "Order of waiting requests: by arrival, or by the priority that a request carries. Absent: fcfs."
     )
     max_sequences: Annotated[Int, Field(ge=1, le=65536)] | None = field(
-        "Most requests that run at once in one replica. Absent: derived from KV memory, lengths and latency target."
+        "Most requests that run at once in one replica. Absent: by KV memory, lengths and latency target."
     )
     max_batched_tokens: Annotated[Int, Field(ge=1, le=1048576)] | None = field(
-        "Most tokens that one step processes. Absent: derived from the workload and the latency target."
+        "Most tokens that one step processes. Absent: by the workload and the latency target."
     )
     max_queued_requests: Annotated[Int, Field(ge=1, le=1000000)] | None = field(
-        "Waiting requests beyond which new ones are refused (HTTP 503). Absent: derived from the latency target."
+        "Waiting requests beyond which new ones are refused (HTTP 503). Absent: by the latency target."
     )
     block_tokens: Annotated[Int, Field(ge=1, le=4096)] | None = field(
         "Tokens of a KV block. Absent: the engine's own."
@@ -100,8 +102,8 @@ class Engine(ApiModel):
         "Keep the KV of shared prefixes. Absent: on where the model supports it."
     )
     eager: Bool | None = field(
-        "No compilation and no CUDA graphs: starts faster, decodes slower. Absent: true on CPUs, whose image has no "
-        "compiler; false elsewhere."
+        "No compilation and no CUDA graphs: starts faster, decodes slower. Absent: true on CPUs (no compiler in "
+        "their image), else false."
     )
     sleep_mode: Bool | None = field("Let the engine give its GPU memory back while it sleeps. Absent: false.")
     extra_args: tuple[Annotated[str, Field(min_length=1, max_length=2048, pattern=PRINTABLE_SPACE)], ...] = (

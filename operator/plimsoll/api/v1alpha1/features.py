@@ -28,7 +28,7 @@ class Adapter(ApiModel):
 
     name: Word = Field(description="Name under which requests ask for it.")
     source: Source = Field(description="Where it is, spelled like model.source.")
-    revision: Revision | None = field("Branch, tag or commit.")
+    revision: Revision | None = field("Branch, tag or commit. Absent: the default branch.")
 
 
 class Adapters(ApiModel):
@@ -54,13 +54,12 @@ class Adapters(ApiModel):
 
     items: tuple[Adapter, ...] = listing("The adapters.", most=64, keys=("name",))
     runtime_loading: Bool | None = field(
-        "Load and unload adapters while the engine runs, so that changing the list restarts nothing; the supervisor does it "
-        "(runtime.enabled of the admin's config). The first adapter on a claim (pvc://) and the last "
-        "one that goes from it still make a new set. Absent: false."
+        "Change adapters while the engine runs, without a restart; the supervisor does it (runtime.enabled of the admin's config). "
+        "The first adapter on a claim (pvc://), and the last, still make a new set. Absent: false."
     )
     max_loaded: Annotated[Int, Field(ge=1, le=256)] | None = field(
         "Adapters that one batch may mix; each is a slot of GPU memory. Absent: the number of items, at most 8; with "
-        "runtimeLoading 8, however many there are."
+        "runtimeLoading 8."
     )
     max_on_host: Annotated[Int, Field(ge=1, le=4096)] | None = field(
         "Adapters kept in host memory. Absent: maxLoaded."
@@ -109,22 +108,24 @@ class Speculative(ApiModel):
     model: Source | None = field(
         "The draft model or head, spelled like model.source; its weights count in the ledger."
     )
-    revision: Revision | None = field("Branch, tag or commit of the draft model.")
+    revision: Revision | None = field("Branch, tag or commit of the draft model. Absent: the default branch.")
     tensor: Annotated[Int, Field(ge=1, le=64)] | None = field(
         "GPUs over which the draft is cut. Absent: as the model."
     )
     lookup_min: Annotated[Int, Field(ge=1, le=64)] | None = field(
-        "Shortest run of tokens that ngram matches."
+        "Shortest run of tokens that ngram matches. Absent: the engine's own."
     )
-    lookup_max: Annotated[Int, Field(ge=1, le=64)] | None = field("Longest run of tokens that ngram matches.")
+    lookup_max: Annotated[Int, Field(ge=1, le=64)] | None = field(
+        "Longest run of tokens that ngram matches. Absent: the engine's own."
+    )
 
 
 class Multimodal(ApiModel):
     """Limits for images, video and audio in one request. Each raises the profiled memory peak."""
 
     images: MediaCount | None = field("Images in a request; 0 refuses them. Absent: the engine's own limit.")
-    videos: MediaCount | None = field("Videos in a request; 0 refuses them.")
-    audios: MediaCount | None = field("Audio clips in a request; 0 refuses them.")
+    videos: MediaCount | None = field("Videos in a request; 0 refuses them. Absent: as for images.")
+    audios: MediaCount | None = field("Audio clips in a request; 0 refuses them. Absent: as for images.")
     text_only: Bool | None = field("Do not load the encoders at all: their memory becomes KV. Absent: false.")
     allowed_domains: tuple[ObjectName, ...] = listing(
         "Hosts from which media may be fetched by URL. Absent: none; media must come inside the request.",

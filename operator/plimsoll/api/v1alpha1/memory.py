@@ -42,14 +42,14 @@ class Memory(ApiModel):
         "Share of each GPU's total memory that the engine takes. Absent: computed, with headroom kept."
     )
     tenancy_share_percent: Annotated[Int, Field(ge=1, le=100)] | None = field(
-        "Share of a time-sliced GPU that belongs to this deployment; at most one part of the sharing factor."
+        "Share of a time-sliced GPU that belongs to this deployment; at most one part of the sharing factor. Absent: one part."
     )
     kv_cache_size: Quantity | None = field("KV pool of each GPU, fixed. Absent: what the budget leaves.")
     kv_cache_dtype: Word | None = field(
         "Type of KV entries, as the engine spells it (auto, fp8, ...). Absent: auto, the model's own."
     )
     cpu_offload: Quantity | None = field(
-        "Weights of each GPU that are kept in host memory instead. Costs speed."
+        "Weights of each GPU kept in host memory. Costs speed. Absent: none."
     )
     kv_offload: KVOffload | None = field("Spill KV blocks to host memory.")
     headroom: Quantity | None = field("Memory of each GPU to keep free of everything. Absent: by GPU class.")

@@ -27,7 +27,7 @@ class InlineArchitecture(ApiModel):
         description="The text of the model's config.json, as its checkpoint carries it."
     )
     weight_bytes: Quantity | None = field(
-        "Bytes of all weight tensors, for example 15.3Gi. Absent: computed from the architecture."
+        "Bytes of all weight tensors, as 15.3Gi. Absent: by the architecture."
     )
 
 
@@ -47,18 +47,18 @@ class ModelSpec(ApiModel):
         "Branch, tag or commit of the model's repository. Absent: its default branch, resolved once and kept."
     )
     task: Literal["generate", "embed", "rerank", "classify"] | None = field(
-        "What the model is served for; the memory ledger and the probes follow. Absent: what its architecture says."
+        "What the model is served for; ledger and probes follow. Absent: what its architecture says."
     )
     served_names: tuple[Annotated[str, Field(min_length=1, max_length=128, pattern=PRINTABLE)], ...] = (
         listing(
-            "Names under which the API answers; the first is the one reported. Absent: ORG/NAME of the source.",
+            "Names under which the API answers; the first is reported. Absent: ORG/NAME of the source.",
             most=8,
             atomic=True,
         )
     )
     token_secret: SecretKey | None = field("Secret with the access token of a private or gated repository.")
     trust_remote_code: Bool | None = field(
-        "Run code that the model's repository carries. Only for repositories that the admin's config lists."
+        "Run code that the model's repository carries. Only for repositories that the admin's config lists. Absent: false."
     )
     load_format: (
         Literal[
@@ -98,7 +98,7 @@ class ModelSpec(ApiModel):
 class EmptyDirVolume(ApiModel):
     """Node-local scratch space that lives as long as the pod."""
 
-    size_limit: Quantity | None = field("Most it may hold. Absent: computed from the bytes of the model.")
+    size_limit: Quantity | None = field("Most it may hold. Absent: by the bytes of the model.")
 
 
 class ClaimVolume(ApiModel):
@@ -108,17 +108,17 @@ class ClaimVolume(ApiModel):
     sub_path: (
         Annotated[str, Field(max_length=253, pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$")] | None
     ) = field("Folder inside the volume.")
-    read_only: Bool | None = field("Mount read-only: the model must be there already.")
+    read_only: Bool | None = field("Mount read-only: the model must be there already. Absent: false.")
 
 
 class ClaimTemplate(ApiModel):
     """A PersistentVolumeClaim that Plimsoll makes and that goes with the deployment."""
 
-    size: Quantity | None = field("Size of the volume. Absent: computed from the bytes of the model.")
+    size: Quantity | None = field("Size of the volume. Absent: by the bytes of the model.")
     storage_class: ObjectName | None = field("StorageClass. Absent: the admin's default, else the cluster's.")
     access_mode: Literal["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"] = owned(
         "ReadWriteMany",
-        "How the volume may be mounted; only ReadWriteMany lets replicas on other nodes share it.",
+        "How it is mounted; only ReadWriteMany lets replicas on several nodes share it.",
     )
 
 
@@ -128,7 +128,9 @@ class ImageVolume(ApiModel):
     reference: Annotated[
         str, Field(min_length=1, max_length=512, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/-]*$")
     ] = Field(description="Image reference, best by digest.")
-    pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = field("When the kubelet pulls it.")
+    pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = field(
+        "When the kubelet pulls it. Absent: as Kubernetes does."
+    )
 
 
 class Volume(ApiModel):
@@ -148,7 +150,7 @@ class Volume(ApiModel):
     )
 
     empty_dir: EmptyDirVolume | None = field(
-        "Scratch space on the node, gone with the pod: every replica fetches, and compiles, again."
+        "Scratch space, gone with the pod: every replica fetches and compiles again."
     )
     claim: ClaimVolume | None = field("An existing claim.")
     claim_template: ClaimTemplate | None = field("A claim made for this deployment.")
@@ -170,5 +172,5 @@ class Storage(ApiModel):
 
     weights: Volume | None = field("Where the weights are kept. Absent: the admin's default, else emptyDir.")
     cache: Volume | None = field(
-        "Where compiled kernels and graphs are kept, so that restarts are fast. Absent: beside the weights."
+        "Where compiled kernels and graphs are kept for fast restarts. Absent: beside the weights."
     )

@@ -50,7 +50,7 @@ class EndpointPicker(ApiModel):
     service: LabelName = Field(description="Its Service, in the deployment's namespace.")
     port: Annotated[Int, Field(ge=1, le=65535)] = owned(9002, "Port where gateways ask it.")
     failure_mode: Literal["FailClose", "FailOpen"] = owned(
-        "FailClose", "What becomes of requests while it does not answer: refused, or sent to any replica."
+        "FailClose", "Requests while it does not answer: refused, or sent to any replica."
     )
 
 
@@ -69,7 +69,7 @@ class Gateway(ApiModel):
         "Route through an InferencePool, which needs endpointPicker. Absent: true where that is named."
     )
     timeout_seconds: Annotated[Int, Field(ge=1, le=86400)] | None = field(
-        "Longest answer. Absent: computed from output lengths and latency."
+        "Longest answer. Absent: by output lengths and latency."
     )
 
 
@@ -104,7 +104,7 @@ class Networking(ApiModel):
     service: Service = group(Service, "The Service in front of the replicas.")
     api_key_secret: SecretKey | None = field("Secret with the key that requests to the API must carry.")
     tls_secret: ObjectName | None = field(
-        "Secret (kubernetes.io/tls) with the certificate that the engine shows."
+        "Secret (kubernetes.io/tls) with the certificate that the engine shows. Absent: plain HTTP."
     )
     cors_origins: tuple[Origin, ...] = listing(
         "Origins from which browsers may call the API. Absent: none.", most=32

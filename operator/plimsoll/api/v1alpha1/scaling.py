@@ -22,7 +22,7 @@ class WakeSignal(ApiModel):
     )
 
     query: Annotated[str, Field(min_length=1, max_length=2048)] | None = field(
-        "A PromQL query over a gateway's metrics; above 0 means that somebody waits."
+        "A PromQL query over a gateway's metrics; above 0: somebody waits."
     )
     annotation: Bool | None = field(
         "A change of the annotation plimsoll.dev/wake on the resource, written by whoever holds the requests."
@@ -71,8 +71,7 @@ class Scaling(ApiModel):
     )
     up_window_seconds: Seconds | None = field("How long more must be wanted before it is given. Absent: 30.")
     down_window_seconds: Seconds | None = field(
-        "How long less must be wanted before it is taken; up to 4 times as long where what went was wanted again at once. "
-        "Absent: 450, or the start-up time if that is more."
+        "How long less must be wanted before it is taken. Absent: 450, or the start-up time if more; half where first tokens came in time for hours."
     )
     zero: ScaleToZero | None = field("Let the deployment go to no replica at all.")
 
@@ -93,7 +92,7 @@ class Tuning(ApiModel):
 
     allow: tuple[Literal["watermark", "maxSequences", "maxBatchedTokens"], ...] = listing(
         "Settings that may be retuned. Absent: watermark and maxSequences, which change neither answers nor cost. "
-        "maxBatchedTokens shortens the gaps that long prompts leave between tokens, and lets first tokens come later.",
+        "maxBatchedTokens shortens the gaps that long prompts make, and first tokens come later.",
         most=3,
     )
     mode: Literal["auto", "dryRun", "off"] | None = field(
@@ -152,7 +151,7 @@ class Rollout(ApiModel):
         "What happens when the new set fails to start or dies. Absent: auto, back to the old set with the reason."
     )
     deadline_seconds: Annotated[Int, Field(ge=60, le=86400)] | None = field(
-        "Longest time a new replica may take to be ready. Absent: computed from the bytes to load."
+        "Longest time a new replica may take to be ready. Absent: by the bytes to load."
     )
     drain_seconds: Annotated[Int, Field(ge=0, le=86400)] | None = field(
         "Time for running answers to finish before a replica stops. Absent: from output lengths and latency."
@@ -163,5 +162,5 @@ class Cost(ApiModel):
     """Limits in the currency of the admin's prices."""
 
     max_per_hour: Decimal | None = field(
-        'Most that all replicas together may cost an hour, as "24.50", by the prices of the admin\'s file.'
+        'Most that all replicas together may cost an hour, as "24.50", by the prices of the admin\'s file. Absent: no limit.'
     )

@@ -31,7 +31,7 @@ class ServingSpec(ApiModel):
     storage: Storage = group(Storage, "Where weights and compile caches live.")
     engine: Engine = group(Engine, "The engine that serves it.")
     workload: Workload = group(Workload, "The traffic it is meant for.")
-    slo: SLO = group(SLO, "The latency and availability it promises.")
+    slo: SLO = group(SLO, "The latency and availability it promises. Absent: the preset's, else none.")
     memory: Memory = group(Memory, "The budget of GPU memory.")
     topology: Topology = group(Topology, "Hardware and parallel layout.")
     quantization: Quantization = group(Quantization, "How weights are quantized.")

@@ -144,7 +144,7 @@ class Progress(ApiModel):
     """How far the slowest starting replica is."""
 
     step: Annotated[str, Field(max_length=200)] | None = field(
-        "What it does, in words: fetching the model, loading weights, compiling, capturing graphs, ..."
+        "What it does: fetching the model, loading weights, compiling, ..."
     )
     bytes_done: Count | None = field("Bytes so far.")
     bytes_total: Count | None = field("Bytes in all.")
@@ -157,7 +157,7 @@ class AdapterStatus(ApiModel):
 
     name: Word = Field(description="Name of the adapter.")
     state: Literal["Loaded", "Loading", "Failed"] = Field(
-        description="Loaded where all replicas that serve have it, Failed where one of them cannot load it."
+        description="Loaded where all replicas that serve have it, Failed where one cannot load it."
     )
     loaded: Count | None = field("Replicas that have it as it is declared.")
     replicas: Count | None = field("Replicas that serve, and should have it.")
@@ -173,9 +173,7 @@ class ObservedWorkload(ApiModel):
     shared_prefix_percent: Percent | None = field("Share of prompt tokens found in the prefix cache.")
     concurrency: Count | None = field("Requests in flight at the peak.")
     requests_per_second: Decimal | None = field("Arrival rate at the peak.")
-    burstiness: Decimal | None = field(
-        "By how much the variance of arrivals is larger than that of requests that come independently of one another."
-    )
+    burstiness: Decimal | None = field("Variance of arrivals, over that of independent ones.")
     since: Timestamp | None = field("Begin, moved on by each time that nobody watched.")
 
 

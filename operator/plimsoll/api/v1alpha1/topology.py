@@ -44,20 +44,24 @@ class Toleration(ApiModel):
 
     key: LabelKey | None = field("Key of the taint. Absent, with operator Exists: every taint.")
     operator: Literal["Equal", "Exists"] | None = field(
-        "Whether the value must be the same, or the key only be there. Absent: Equal."
+        "Whether the value must match, or only the key. Absent: Equal."
     )
     value: LabelValue | None = field("Value of the taint.")
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = field(
         "Effect of the taint. Absent: every effect."
     )
-    toleration_seconds: Annotated[Int, Field(ge=0)] | None = field("How long NoExecute is borne.")
+    toleration_seconds: Annotated[Int, Field(ge=0)] | None = field(
+        "Seconds for which NoExecute is borne. Absent: for ever."
+    )
 
 
 class CPUTopology(ApiModel):
     """Serve on CPUs. An empty object asks for it and leaves the size to Plimsoll."""
 
-    cores: Annotated[Int, Field(ge=1, le=1024)] | None = field("Cores of a replica.")
-    memory: Quantity | None = field("Memory of a replica.")
+    cores: Annotated[Int, Field(ge=1, le=1024)] | None = field(
+        "Cores of a replica. Absent: by the smallest host, at most 32."
+    )
+    memory: Quantity | None = field("Memory of a replica. Absent: by the model and its load.")
     kv_cache_size: Quantity | None = field("Memory for KV. Absent: what the budget leaves.")
 
 
@@ -106,7 +110,7 @@ class Topology(ApiModel):
         "Who balances over data ranks: the engine, the engine within a node, or the Service. Absent: internal."
     )
     gpu_products: tuple[GpuProduct, ...] = listing(
-        "GPU products that may be used, by catalogue name or node label. Absent: every one that fits.",
+        "GPU products that may be used, by catalogue name or node label. Absent: all that fit.",
         most=16,
     )
     cpu: CPUTopology | None = field("Serve on CPUs instead of GPUs.")

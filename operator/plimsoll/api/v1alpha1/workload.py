@@ -35,9 +35,9 @@ class TokenPercentiles(ApiModel):
         _rises("p50", "p99"),
     )
 
-    p50: Tokens | None = field("Half of the requests are at most this long.")
-    p95: Tokens | None = field("95 of 100 requests are at most this long.")
-    p99: Tokens | None = field("99 of 100 requests are at most this long.")
+    p50: Tokens | None = field("Half are at most this long.")
+    p95: Tokens | None = field("95 of 100 are at most this long.")
+    p99: Tokens | None = field("99 of 100 are at most this long.")
 
 
 class Workload(ApiModel):
@@ -71,15 +71,15 @@ class Workload(ApiModel):
     )
     context_tokens: Annotated[Int, Field(ge=16, le=16777216)] | None = field(
         "Longest request, input and output together (the engine's max model length). Absent: from the p99, else p95, "
-        "of input and output; without those the model's own limit, which costs memory and is said in a condition."
+        "of input and output; without those the model's own limit, which costs memory, as a condition says."
     )
-    input_tokens: TokenPercentiles | None = field("Lengths of prompts.")
-    output_tokens: TokenPercentiles | None = field("Lengths of answers.")
+    input_tokens: TokenPercentiles | None = field("Lengths of prompts. Absent: about 1024.")
+    output_tokens: TokenPercentiles | None = field("Lengths of answers. Absent: about 256.")
     shared_prefix_percent: Percent | None = field(
-        "Share of prompt tokens that requests have in common at their start."
+        "Share of prompt tokens that requests have in common at their start. Absent: 0."
     )
     concurrency: Annotated[Int, Field(ge=1, le=1000000)] | None = field(
-        "Requests in flight at once, over all replicas, at the peak."
+        "Requests in flight at once, over all replicas, at the peak. Absent: by requestsPerSecond, else 32 a replica."
     )
     requests_per_second: Decimal | None = field('Arrival rate at the peak, over all replicas, as "12.5".')
 
