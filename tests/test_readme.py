@@ -1,20 +1,51 @@
-"""The README shows what the program says: every `$ plimsoll` line in it is run, and its output compared.
+"""The README shows what the program says: every `$ plimsoll` line in it is run, and its output compared. What asks a cluster
+gets the answers of a deployment under a load that rose and fell.
 
 `pytest tests/test_readme.py --write-golden` writes the outputs anew.
 """
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from plimsoll.api.loading import load_deployments
+from plimsoll.control import telling
+from plimsoll.control.decision import Need
+from plimsoll.control.record import Act, Record
+from plimsoll.control.situation import Role
 from tests.cli.running import plimsoll
+from tests.cli.test_history import MAPS, kept
+from tests.control.situations import serving as serving_set
+from tests.control.situations import signals
+from tests.kube.api_server import serving
 
 README = Path(__file__).parents[1] / "README.md"
 CONSOLE = re.compile(r"(?<=^```console\n)(\$ plimsoll [^\n]*\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
+
+
+def scaled(at: float, before: int, after: int, reason: str, *, ahead_s: float, **need: float) -> Act:
+    """In the words of the law, with figures that a simulated rise and fall had."""
+    role = Role(sets=(serving_set(),), signals=signals(before))
+    says = telling.figures(role, Need(lead_s=ahead_s, **need))
+    message = f"{before} to {after} replicas: {says}"
+    return Act(at=at, what="scale", before=str(before), after=str(after), reason=reason, message=message)
+
+
+ACTS = (
+    scaled(1_800_005_420, 6, 4, "LoadFell", ahead_s=330, tokens=1.3, running=1.4, prompts=0.5, forecast=1.3),
+    scaled(1_800_002_090, 5, 7, "LoadRose", ahead_s=180, tokens=5.0, running=5.6, prompts=2.3, forecast=6.1),
+    scaled(1_800_002_015, 4, 5, "LoadRose", ahead_s=180, tokens=3.7, running=4.2, prompts=1.7, forecast=4.4),
+)
+
+
+@pytest.fixture(autouse=True)
+def a_cluster(tmp_path: Path) -> Iterator[None]:
+    with serving(tmp_path) as server:
+        server.lists[MAPS] = [kept(Record(replicas=4, acts=ACTS))]
+        yield
 
 
 @pytest.fixture(autouse=True)

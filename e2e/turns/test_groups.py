@@ -14,11 +14,10 @@ from plimsoll import names
 from rights import USER, used
 from turns.crashes import LARGE, SMALL, WIDE
 from turns.draining import drained
+from turns.grouping import LWS_NAME, group, uids, waits_since_long_ago
 from turns.hasty import hasty
 from turns.running import Desk, Operator
 
-LONG_AGO: Final = "2026-01-01T00:00:00Z"
-LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 HALF_SECONDS: Final = 60.0
 """In place of two minutes: twice as long, the group that lacks least is said to be half-scheduled."""
 
@@ -160,50 +159,6 @@ def none_left(place: Desk) -> None:
     pods = f"/api/v1/namespaces/{place.namespace}/pods"
     place.cluster.api.delete(f"{pods}?gracePeriodSeconds=0")
     assert eventually(lambda: place.cluster.api.items(pods) == [], LONG_SECONDS)
-
-
-def group(place: Desk, made: Object) -> str:
-    """The two pods of the first group of a LeaderWorkerSet; the leader's uid."""
-    asked = made["spec"]["leaderWorkerTemplate"]
-    name = made["metadata"]["name"]
-    leader = asked.get("leaderTemplate") or asked["workerTemplate"]
-    found = []
-    for rank, template in enumerate((leader, asked["workerTemplate"])):
-        metadata = {
-            **(template.get("metadata") or {}),
-            "name": f"{name}-0" + (f"-{rank}" if rank else ""),
-        }
-        metadata["labels"] = {
-            **(metadata.get("labels") or {}),
-            LWS_NAME: name,
-            "leaderworkerset.sigs.k8s.io/group-index": "0",
-            "leaderworkerset.sigs.k8s.io/worker-index": str(rank),
-        }
-        body: Object = {"metadata": metadata, "spec": template["spec"]}
-        found.append(place.cluster.api.create(f"/api/v1/namespaces/{place.namespace}/pods", body))
-    return str(found[0]["metadata"]["uid"])
-
-
-def uids(place: Desk) -> set[str]:
-    return {one["metadata"]["uid"] for one in place.pods()}
-
-
-def waits_since_long_ago(place: Desk) -> None:
-    """Those that have no node; how long a leader must have been there is counted from its birth, which nobody can set back."""
-
-    def told() -> list[Object]:
-        return [
-            pod
-            for pod in place.pods()
-            if not pod["spec"].get("nodeName")
-            and any(one["type"] == "PodScheduled" for one in pod["status"].get("conditions") or ())
-        ]
-
-    assert eventually(lambda: bool(told()), LONG_SECONDS)
-    for pod in told():
-        conditions = [{**one, "lastTransitionTime": LONG_AGO} for one in pod["status"]["conditions"]]
-        path = f"/api/v1/namespaces/{place.namespace}/pods/{pod['metadata']['name']}/status"
-        place.cluster.api.patch(path, {"status": {"conditions": conditions}})
 
 
 @pytest.mark.parametrize("asks", ["nobody", "its user"])

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from cluster.fleet import Fleet, fleet_of
+from cluster import Cluster
+from cluster.api import ApiError
+from cluster.fleet import PLACEHOLDER, Fleet, fleet_of
 from common import LONG_SECONDS, eventually
 from plimsoll import names
-from turns.running import Desk
+from turns.grouping import uids, waits_since_long_ago
+from turns.running import Desk, Operator
 from turns.test_scaling import history
 from turns.watching import SCALED, watched
 
@@ -30,13 +34,45 @@ MUCH: Final = 60.0
 """Enough for more replicas than there may be."""
 
 
-def two_pools() -> Fleet:
+def two_pools(cheap: int = 2) -> Fleet:
+    """`cheap`: GPUs of the cheaper kind."""
     machine = {"nodes": 1, "cpu": "192", "memory": "2Ti"}
     pools = [
         {"name": name.lower(), "gpuProduct": PRODUCTS[name], "gpusPerNode": gpus, **machine}
-        for name, gpus in ((CHEAP, 2), (DEAR, 3))
+        for name, gpus in ((CHEAP, cheap), (DEAR, 3))
     ]
     return fleet_of("two-pools", {"apiVersion": names.API_VERSION, "kind": "Fleet", "pools": pools})
+
+
+@contextmanager
+def crowded(cluster: Cluster) -> Iterator[Callable[[], None]]:
+    """Somebody's pods have all the CPU where the cheaper GPUs are: those are free, and no node takes a pod that asks for one. What is
+    yielded ends that before the `with` does."""
+    (node,) = (
+        one["metadata"]["name"]
+        for one in cluster.api.items("/api/v1/nodes")
+        if one["metadata"]["name"].startswith(CHEAP.lower())
+    )
+    asks = {"requests": {"cpu": "192"}}
+    body = {
+        "metadata": {"generateName": "crowd-", "namespace": "default"},
+        "spec": {
+            "nodeName": node,
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [{"name": "main", "image": PLACEHOLDER, "resources": asks}],
+        },
+    }
+    pods = "/api/v1/namespaces/default/pods"
+    name = cluster.api.create(pods, body)["metadata"]["name"]
+
+    def leaves() -> None:
+        cluster.api.delete(f"{pods}/{name}?gracePeriodSeconds=0")
+
+    try:
+        yield leaves
+    finally:
+        with suppress(ApiError):
+            leaves()
 
 
 def by_gpu(place: Desk) -> dict[str, int]:
@@ -104,3 +140,82 @@ def test_the_cheaper_pool_grows_first_and_the_dearer_one_goes_first_through_an_o
         assert decisions[0]["after"] == "1"
         assert max(int(one["after"]) for one in decisions) == 4
         assert {one["reason"] for one in decisions} <= {"LoadRose", "Panic", "LoadFell"}
+
+
+def unplaced(place: Desk) -> int:
+    return sum(not one["spec"].get("nodeName") for one in place.pods())
+
+
+def stays(place: Desk, operator: Operator, where: dict[str, int]) -> bool:
+    """Whether nothing moves in many looks."""
+    there, ticks = uids(place), operator.metric("plimsoll_control_ticks_total")
+    moved: list[dict[str, int]] = []
+
+    def over() -> bool:
+        now = by_gpu(place)
+        if now != where or uids(place) != there:
+            moved.append(now)
+        return bool(moved) or operator.metric("plimsoll_control_ticks_total") >= ticks + 20
+
+    return eventually(over, LONG_SECONDS) and not moved
+
+
+def scaled(place: Desk) -> list[tuple[str, str, str]]:
+    """Every decision about the number of replicas, the first one first: from, to and why."""
+    told = (one for one in reversed(history(place)["decisions"]) if one["what"] == "scale")
+    return [(one["before"], one["after"], one["reason"]) for one in told]
+
+
+def test_what_no_node_of_the_cheaper_pool_takes_is_had_from_the_dearer_one_and_nothing_moves_back(
+    place: Desk, tmp_path: Path
+) -> None:
+    most = {**EITHER, "scaling": {**SCALED["scaling"], "max": 3}}
+    with (
+        place.cluster.fleet(two_pools(cheap=4)),
+        watched(place, tmp_path, prices={"gpuHour": PRICES}) as (traffic, _, operator),
+    ):
+        traffic.inflight = 1
+        place.apply(**most)
+        assert place.says("Ready", "True", "Serving", patience=LONG_SECONDS)
+        assert place.says("MetricsAvailable", "True", "Fresh", patience=LONG_SECONDS)
+        with crowded(place.cluster) as leaves:
+            traffic.inflight = MUCH
+            assert eventually(lambda: by_gpu(place) == {CHEAP: 3, DEAR: 0}, LONG_SECONDS), operator.tail()
+            assert eventually(lambda: unplaced(place) == 2, LONG_SECONDS)
+            waits_since_long_ago(place, 2)
+            assert eventually(lambda: by_gpu(place) == {CHEAP: 1, DEAR: 2}, LONG_SECONDS), operator.tail()
+            assert place.says("Ready", "True", "Serving", patience=LONG_SECONDS)
+            assert place.says("ScalingLimited", "True", "AtMax", patience=LONG_SECONDS)
+            assert eventually(lambda: len(place.pods()) == 3, LONG_SECONDS)
+            told = scaled(place)
+            assert ("3", "1", "GPUsUnavailable") in told
+            assert told[-1][1] == "3"
+            leaves()
+            assert stays(place, operator, {CHEAP: 1, DEAR: 2})
+            assert scaled(place) == told
+
+
+def test_the_only_replica_moves_to_the_dearer_pool_where_no_node_of_the_cheaper_one_takes_it_and_stays_there(
+    place: Desk, tmp_path: Path
+) -> None:
+    with (
+        place.cluster.fleet(two_pools()),
+        watched(place, tmp_path, prices={"gpuHour": PRICES}) as (traffic, _, operator),
+        crowded(place.cluster) as leaves,
+    ):
+        traffic.inflight = 1
+        place.apply(**EITHER)
+        assert eventually(lambda: unplaced(place) == 1, LONG_SECONDS)
+        assert by_gpu(place) == {CHEAP: 1, DEAR: 0}
+        waits_since_long_ago(place)
+        assert place.says("ScalingLimited", "True", "GPUsUnavailable", patience=LONG_SECONDS), operator.tail()
+        assert eventually(lambda: by_gpu(place) == {CHEAP: 0, DEAR: 1}, LONG_SECONDS), operator.tail()
+        assert place.says("Ready", "True", "Serving", patience=LONG_SECONDS)
+        assert scaled(place) == [("1", "1", "GPUsUnavailable")]
+        assert eventually(lambda: len(place.pods()) == 1, LONG_SECONDS)
+        operator.stop(signal.SIGKILL)
+        leaves()
+        operator.start()
+        assert eventually(lambda: operator.metric("plimsoll_control_ticks_total") > 0, LONG_SECONDS)
+        assert stays(place, operator, {CHEAP: 0, DEAR: 1})
+        assert scaled(place) == [("1", "1", "GPUsUnavailable")]

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from common import eventually
 from turns.running import Desk
-from turns.watching import SCALED, reasons, wanted, watched
+from turns.watching import SCALED, configured, reasons, wanted, watched
 
 
 def history(desk: Desk) -> dict[str, Any]:
@@ -101,10 +101,11 @@ def dark_for_an_hour(place: Desk) -> str:
 def test_a_setting_is_tried_on_one_replica_and_taken_back_where_it_does_not_help_and_kept_where_it_does(
     place: Desk, tmp_path: Path
 ) -> None:
-    # A canary is watched until it has answered so many: the test says when, by how fast it answers.
-    quick = {"canarySeconds": 2, "canaryRequests": 1500, "canaryLimitSeconds": 120}
+    # A canary is watched until it has answered so many: the admin says when. The load is the same for as long as it takes, since a
+    # change of it would have to settle before anything can be verified.
+    quick = {"canarySeconds": 2, "canaryRequests": 40_000, "canaryLimitSeconds": 600}
     with watched(place, tmp_path, restarts=quick) as (traffic, _, operator):
-        traffic.inflight, traffic.seconds = 120, 0.5
+        traffic.each, traffic.seconds = 60.0, 0.5
         traffic.preempted = lambda pod: 0.3  # noqa: ARG005
         place.apply(**{**SCALED, "scaling": {}, "replicas": 2})
         assert place.says("Ready", "True", "Serving")
@@ -115,8 +116,8 @@ def test_a_setting_is_tried_on_one_replica_and_taken_back_where_it_does_not_help
         assert place.deployments()[tried] == 1
         assert "--watermark" in str(place.items("apps/v1/deployments"))
         operator.stop(signal.SIGKILL)
+        configured(tmp_path, restarts={**quick, "canaryRequests": 500})
         operator.start()
-        traffic.seconds = 0.05
         assert eventually(lambda: place.deployments() == {served: 2})
         assert eventually(lambda: bool(place.get()["status"].get("tuningHistory")))
         (past,) = place.get()["status"]["tuningHistory"]

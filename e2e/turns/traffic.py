@@ -31,6 +31,8 @@ class Traffic:
         self._page, self._pods = page, pods
         self.inflight = 0.0
         """Requests of all replicas together."""
+        self.each: float | None = None
+        """Of every replica, however many there are, in place of that."""
         self.seconds = 2.0
         """That each of them takes."""
         self.preempted: Callable[[Object], float] = lambda pod: 0.0  # noqa: ARG005
@@ -60,7 +62,7 @@ class Traffic:
     def _move(self, passed: float) -> None:
         pods = [pod for pod in self._pods() if is_ready(pod)]
         for pod in pods:
-            each = self.inflight / len(pods)
+            each = self.inflight / len(pods) if self.each is None else self.each
             running = min(each, SLOTS)
             page = self._page(pod)
             _publish(page, running, each - running)

@@ -22,6 +22,9 @@ SCALED: Final[dict[str, Any]] = {
 }
 
 
+ADMIN: Final = "admin.json"
+
+
 @contextmanager
 def operated(
     cluster: Cluster,
@@ -41,7 +44,7 @@ def operated(
             stand_in=server.address,
         ) as prom,
     ):
-        file = folder / "admin.json"
+        file = folder / ADMIN
         said = {"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND, "prometheusUrl": prom.url}
         file.write_text(json.dumps({**said, "control": {"intervalSeconds": 1}, **config}))
         # Why nothing is done stands in a line a tick.
@@ -58,6 +61,12 @@ def watched(place: Desk, folder: Path, **config: Any) -> Iterator[tuple[Traffic,
         Traffic(stand_in(server), place.pods) as traffic,
     ):
         yield traffic, prom, operator
+
+
+def configured(folder: Path, **config: Any) -> None:
+    """What the admin says from the operator's next start on."""
+    file = folder / ADMIN
+    file.write_text(json.dumps({**json.loads(file.read_text()), **config}))
 
 
 def reasons(desk: Desk) -> list[str]:
