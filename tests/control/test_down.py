@@ -160,3 +160,14 @@ def test_a_late_first_token_keeps_replicas_unless_a_long_prompt_takes_as_long_by
     decision = ticks(replace(gone, slo=promised), 1, memory=memory)
     assert decision.replicas < 8
     assert "it would be about 2,867 ms too" in decision.roles[0].message
+
+
+@pytest.mark.parametrize(
+    ("kept", "goes"), [(0.21, True), (0.19, False)], ids=["a full step keeps the limit", "it does not"]
+)
+def test_a_gap_near_its_limit_keeps_no_replica_where_no_load_makes_it_longer_than_that(
+    kept: float, goes: bool
+):
+    decision = stepping(0.9 * kept, prompt=1000, kept=kept)
+    assert (decision.replicas < 8) is goes
+    assert ("p99 latency is at 90% of its limit" in decision.roles[0].message) is not goes

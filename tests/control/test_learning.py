@@ -197,6 +197,15 @@ def test_a_full_step_between_two_tokens_is_no_sign_that_a_replica_carries_fewer(
     assert (learnt.concurrency < 40) is fewer
 
 
+@pytest.mark.parametrize(
+    ("itl", "full_s", "share"),
+    [(0.095, 0.09, 0.25), (0.095, 0.11, 0.95), (0.12, 0.09, 1.2), (0.12, 0.11, 1.2)],
+)
+def test_a_gap_counts_for_none_only_where_it_keeps_the_limit_and_every_load_does(itl, full_s, share):
+    # First tokens are at a quarter of theirs.
+    assert ratio_of(signals(2, itl=itl, ttft=0.5), SLO, most_s=full_s) == pytest.approx(share)
+
+
 @given(itl=st.floats(0.001, 10), ttft=st.floats(0.001, 100), step=st.floats(0.001, 10))
 def test_what_load_cannot_change_is_left_out_and_nothing_is_added(itl, ttft, step):
     said = signals(2, itl=itl, ttft=ttft)

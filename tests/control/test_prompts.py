@@ -205,12 +205,19 @@ def test_room_for_what_nobody_foresees_is_kept_as_far_as_hours_have_shown_that_i
     promised = Slo(ttft_p99_s=0.6, itl_p99_s=0.1)
     asked = situation(signals(2), serving(capacity=PLANNED), slo=promised)
     learnt = {"set-a": Learnt(steps=StepMemory(late=late, late_after_s=after_s))}
-    erratic = ticks(asked, 2, memory=known(load=LoadMemory(surprise=2.0), learnt=learnt, learnt_at=NOW))
+    erratic, steady = (
+        ticks(asked, 2, memory=known(load=LoadMemory(surprise=by), learnt=learnt, learnt_at=NOW))
+        .roles[0]
+        .need.forecast
+        for by in (2.0, 1.0)
+    )
     holds = load_of(
         asked.roles[0], known(learnt=learnt).of("serve"), now=NOW, lead_s=100, law=LAW, slo=promised
     ).holds
     assert holds.prompt is not None
-    assert erratic.roles[0].need.forecast == pytest.approx((1 + kept) * 4.0 / holds.prompt)
+    assert steady is not None
+    # Bursts keep their room, whatever hours have shown.
+    assert erratic == pytest.approx(max(steady, (1 + kept) * 4.0 / holds.prompt))
 
 
 def test_where_no_first_token_is_promised_all_room_for_surprises_is_kept() -> None:
@@ -235,10 +242,10 @@ def test_hours_show_how_many_first_tokens_are_late(slow: int, risen: bool):
     said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=first))
     new, minute = StepMemory(), StepMemory()
     for _ in range(1000):
-        minute = prompts.learned(minute, said, settled=False, owing=False, ttft_s=2.0)
+        minute = prompts.learned(minute, said, PLANNED, settled=False, owing=False, ttft_s=2.0)
     assert (minute.late > new.late) is risen
     assert minute.late == pytest.approx(slow / 1000, abs=0.1 * max(new.late, slow / 1000))
-    assert prompts.learned(new, said, settled=False, owing=False).late == new.late
+    assert prompts.learned(new, said, PLANNED, settled=False, owing=False).late == new.late
 
 
 @pytest.mark.parametrize("late", [0.0, 0.5])
@@ -247,7 +254,7 @@ def test_hours_within_one_limit_say_nothing_of_another_one(late: float):
     said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=first))
     before = StepMemory(late=late, late_after_s=2.0)
     same, other, new = (
-        prompts.learned(memory, said, settled=False, owing=False, ttft_s=limit)
+        prompts.learned(memory, said, PLANNED, settled=False, owing=False, ttft_s=limit)
         for memory, limit in ((before, 2.0), (before, 1.0), (StepMemory(), 1.0))
     )
     assert same.late == pytest.approx(late, rel=0.01)
@@ -258,21 +265,22 @@ def test_hours_within_one_limit_say_nothing_of_another_one(late: float):
 def test_too_few_first_tokens_show_nothing():
     few = Spread.of(Histogram((2.0, math.inf), (0.0, 20.0), 100.0))
     said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=few))
-    assert prompts.learned(StepMemory(), said, settled=False, owing=False, ttft_s=2.0) == prompts.learned(
-        StepMemory(), said, settled=False, owing=False
-    )
+    assert prompts.learned(
+        StepMemory(), said, PLANNED, settled=False, owing=False, ttft_s=2.0
+    ) == prompts.learned(StepMemory(), said, PLANNED, settled=False, owing=False)
 
 
-def test_a_minute_shows_lumps_and_the_busiest_replica():
+def test_a_minute_shows_lumps_and_the_busiest_replica_and_the_first_one_no_more_than_others():
     busy, calm = saying(2)
     busy = replace(busy, prompt_tokens=480_000.0, recent_prompt_tokens=135_000.0)
     calm = replace(calm, prompt_tokens=120_000.0, recent_prompt_tokens=30_000.0)
     said = replace(signals(2), replicas=(busy, calm))
-    first = prompts.learned(StepMemory(), said, settled=False, owing=False)
+    first = prompts.learned(StepMemory(), said, PLANNED, settled=False, owing=False)
     # 15,000 more than the mean of 120,000, squared; a quarter of the variance is in the mean itself; the other shows none.
-    assert first.lumps == pytest.approx(15_000**2 / 120_000 / 0.75 / 2)
+    shown, planned = 15_000**2 / 120_000 / 0.75 / 2, prompts.LUMPS_FIRST * PLANNED.input_tokens
+    assert first.lumps == pytest.approx(planned + prompts.SPREAD_WEIGHT * (shown - planned))
     assert first.skew > StepMemory().skew
-    assert prompts.learned(first, said, settled=False, owing=True) == first
+    assert prompts.learned(first, said, PLANNED, settled=False, owing=True) == first
 
 
 def busiest(*shares: float, lumps: float, minutes: int = 200) -> float:
@@ -287,7 +295,7 @@ def busiest(*shares: float, lumps: float, minutes: int = 200) -> float:
         ]
         memory = replace(memory, lumps=lumps)
         said = replace(signals(len(shares)), replicas=tuple(replicas))
-        memory = prompts.learned(memory, said, settled=False, owing=False)
+        memory = prompts.learned(memory, said, PLANNED, settled=False, owing=False)
     return memory.skew
 
 
@@ -310,7 +318,7 @@ def test_the_only_replica_there_is_no_busier_than_the_mean():
 def test_after_a_gap_in_what_was_seen_nothing_is_learned_of_lumps():
     """The sample before the gap is then the one of half a minute ago and that of two minutes ago."""
     said = signals(2, recent_prompt_tokens=9000.0, span_s=150.0, recent_span_s=150.0)
-    assert prompts.learned(StepMemory(), said, settled=True, owing=False).lumps is None
+    assert prompts.learned(StepMemory(), said, PLANNED, settled=True, owing=False).lumps is None
 
 
 def watched(seconds: int) -> Signals:
@@ -341,7 +349,7 @@ def histogram(mean: float, count: float) -> Histogram:
 def test_what_was_looked_at_for_a_minute_is_not_taken_for_five():
     """As after a restart of the operator, where nobody else keeps what pods said."""
     young, whole = (
-        prompts.learned(StepMemory(), watched(seconds), settled=True, owing=False).points
+        prompts.learned(StepMemory(), watched(seconds), PLANNED, settled=True, owing=False).points
         for seconds in (60, 330)
     )
     assert young == StepMemory().points

@@ -72,6 +72,8 @@ class Carried:
     """Share of the late first tokens that were allowed and never came, for hours: 0 where nothing is promised or known."""
     gap_s: float = math.inf
     """Seconds of the 99th percentile gap that is there at any load; infinite where fewer requests have shorter ones."""
+    step_s: float = math.inf
+    """Seconds of a full step, than which no load makes a gap longer while nobody is preempted; infinite where nobody knows."""
 
     def rate(self, full: float) -> float:
         """The highest of one replica that has so many in flight."""
@@ -135,6 +137,7 @@ def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -
         prompt=calm,
         unused=0.0 if calm is None else prompts.unused(learnt.steps, slo.ttft_p99_s),
         gap_s=prompts.lasting_gap_s(full, lengths, capacity),
+        step_s=capacity.max_batched_tokens / full if full and capacity.max_batched_tokens else math.inf,
     )
 
 

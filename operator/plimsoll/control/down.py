@@ -57,7 +57,7 @@ def down(turn: Turn, asked: Asked, load: Load) -> Down:
         return Down(replicas=turn.told, why_not=wanted if there > least else f"{least} is the least")
     fewer = shrunk(role, load.weight, count, least).replicas
     after = min(load.supply.ready, sum(fewer[name] * load.weight[name] for name in fewer))
-    latencies = _latencies(turn, asked.memory)
+    latencies = _latencies(turn, asked.memory, load.holds.step_s)
     objection = (
         _timing(turn, asked.memory, window)
         or _missing(turn)
@@ -124,6 +124,8 @@ class Latency:
     limit: float
     least: float | None = None
     """What it is expected to be beside a few requests; None where nobody can tell."""
+    most: float = math.inf
+    """Longer than which fewer replicas do not make it."""
     lasting: bool = False
     """Whether it is no longer than that, and that is too long already: fewer replicas make it no worse, and more no better."""
 
@@ -143,7 +145,7 @@ class Latency:
         return f"{said}, but beside a few requests it would be about {self.least * 1000:,.0f} ms too"
 
 
-def _latencies(turn: Turn, memory: RoleMemory) -> tuple[Latency, ...]:
+def _latencies(turn: Turn, memory: RoleMemory, step_s: float) -> tuple[Latency, ...]:
     role, slo = turn.role, turn.situation.slo
     found = tuple(
         Latency(what=what, p99=seen.p99, limit=limit)
@@ -153,7 +155,7 @@ def _latencies(turn: Turn, memory: RoleMemory) -> tuple[Latency, ...]:
         )
         if seen is not None and seen.trusted and limit
     )
-    if not any(each.passed for each in found):
+    if not any(each.share > turn.law.down_latency for each in found):
         return found
     first = role.sets[0]
     steps = memory.learnt.get(first.name, Learnt()).steps
@@ -161,10 +163,12 @@ def _latencies(turn: Turn, memory: RoleMemory) -> tuple[Latency, ...]:
     if unloaded is None:
         return found
     least = {"of the first token": unloaded.ttft_s, "between tokens": unloaded.itl_s}
+    most = {"of the first token": math.inf, "between tokens": step_s}
     return tuple(
         replace(
             each,
             least=least[each.what],
+            most=most[each.what],
             lasting=each.limit < least[each.what] and each.p99 <= turn.law.lasting_most * least[each.what],
         )
         for each in found
@@ -201,7 +205,7 @@ def _calm(latencies: Iterable[Latency], load: Load, *, after: float, law: Law) -
         return f"the {after:g} left would be {share} full, above {law.down_target:.0%}"
     if load.demand.waiting >= max(1.0, after):
         return "requests wait"
-    slow = max((each.share for each in latencies if not each.lasting), default=0.0)
+    slow = max((each.share for each in latencies if not each.lasting and each.most > each.limit), default=0.0)
     if slow > law.down_latency:
         return f"p99 latency is at {slow:.0%} of its limit, above {law.down_latency:.0%}"
     return None

@@ -36,17 +36,20 @@ MOST_SHARE: Final = 4.0
 """Bounds around the plan's own prediction."""
 
 
-def ratio_of(signals: Signals, slo: Slo, lasting_s: float = math.inf) -> float | None:
+def ratio_of(
+    signals: Signals, slo: Slo, lasting_s: float = math.inf, most_s: float = math.inf
+) -> float | None:
     """The worse of both p99 latencies, as a share of its limit; None where nothing is promised or too little was seen.
 
     Gaps are left out where the one that is there at any load breaks the limit: neither more nor fewer replicas would mend it.
-    One that is believed to keep the limit is no reason for longer ones.
+    One that is believed to keep the limit is no reason for longer ones. Gaps that keep it, and that no load makes longer than it,
+    count as none: how near to it those in one wide bucket of a histogram are, nobody can tell.
     """
     shares = [
-        spread.p99 / limit
-        for spread, limit, lasting in (
-            (signals.latencies.ttft, slo.ttft_p99_s, math.inf),
-            (signals.latencies.itl, slo.itl_p99_s, lasting_s),
+        0.0 if max(most, spread.p99) <= limit else spread.p99 / limit
+        for spread, limit, lasting, most in (
+            (signals.latencies.ttft, slo.ttft_p99_s, math.inf, math.inf),
+            (signals.latencies.itl, slo.itl_p99_s, lasting_s, most_s),
         )
         if spread is not None and spread.trusted and limit and not limit < lasting <= spread.p99
     ]
@@ -107,6 +110,7 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
         steps = prompts.learned(
             known.steps,
             role.signals,
+            first.capacity,
             settled=is_settled(memory, now) or _steady(memory, now, LATENCY_S),
             owing=demand.owing,
             ttft_s=slo.ttft_p99_s,
@@ -167,7 +171,7 @@ def _points(points: Points, demand: Demand, ready: float) -> Points:
 
 def _concurrency(before: float | None, role: Role, load: Load, ready: float, slo: Slo) -> float | None:
     planned = role.sets[0].capacity.concurrency
-    ratio = ratio_of(role.signals, slo, load.holds.gap_s)
+    ratio = ratio_of(role.signals, slo, load.holds.gap_s, load.holds.step_s)
     if planned is None or ratio is None or not load.demand.inflight:
         return before
     each = load.demand.inflight / ready

@@ -27,8 +27,10 @@ ALLOWED: Final = LATE / 2
 """Share that may in fact be late in the mean of hours: the other half of the promise is for what nobody foresees."""
 HOURS_WEIGHT: Final = 1 / 360
 """Of the newest minute: 99 of 100 are promised over hours, not in each minute."""
-EASE_MOST: Final = 3.0
+EASE_MOST: Final = 30.0
 """By how much more may be reckoned to be late than is promised, where in fact hardly any is."""
+EASE_POWER: Final = 2
+"""Of how many times less than allowed is late: with 1 it rests where half of what is allowed is never used."""
 WAIT_SHARE_LEAST: Final = 0.25
 """Of the limit, that is left for waiting, however long the longest prompts take."""
 FULL_LEAST, FULL_MOST = 0.30, 0.95
@@ -65,7 +67,13 @@ NOTHING_SEEN: Final = StepMemory()
 
 
 def learned(
-    memory: StepMemory, signals: Signals, *, settled: bool, owing: bool, ttft_s: float | None = None
+    memory: StepMemory,
+    signals: Signals,
+    capacity: Capacity,
+    *,
+    settled: bool,
+    owing: bool,
+    ttft_s: float | None = None,
 ) -> StepMemory:
     """With what a minute showed."""
     if ttft_s is not None and (late := _late(signals, ttft_s)) is not None:
@@ -76,7 +84,7 @@ def learned(
     if owing:
         return memory
     if (lumps := _lumps(signals)) is not None:
-        before = lumps if memory.lumps is None else memory.lumps
+        before = _lumps_so_far(memory, capacity)
         memory = replace(memory, lumps=before + SPREAD_WEIGHT * (lumps - before))
     if (skew := _skew(signals, memory.lumps)) is not None:
         memory = replace(memory, skew=memory.skew + SKEW_WEIGHT * (min(SKEW_MOST, skew) - memory.skew))
@@ -131,7 +139,7 @@ def within_limit(
     longest waits: all prompts taken for as long as the longest would leave replicas half empty. Of prompts that spread over
     more than a decade somewhat more are late, as waits then have a longer tail than the one that is reckoned with.
     """
-    lumps = LUMPS_FIRST * capacity.input_tokens if memory.lumps is None else memory.lumps
+    lumps = _lumps_so_far(memory, capacity)
     about = _aim(_late_after(memory, ttft_s)), max(1.0, lumps) / most / 2, most, ttft_s
     prompt = signals.latencies.prompt
     if prompt is None or not prompt.trusted:
@@ -164,6 +172,11 @@ def _fullest(
     return full
 
 
+def _lumps_so_far(memory: StepMemory, capacity: Capacity) -> float:
+    """What one minute shows is taken for no more than that: in the first one nothing came for a while, and then all at once."""
+    return LUMPS_FIRST * capacity.input_tokens if memory.lumps is None else memory.lumps
+
+
 def _late_after(memory: StepMemory, ttft_s: float | None) -> float:
     """Share that was late in the mean of hours; of a limit that is new nobody knows."""
     return memory.late if memory.late_after_s == ttft_s else ALLOWED
@@ -174,7 +187,8 @@ def _aim(late: float) -> float:
 
     It is one for the busiest replica, at a rate that is seldom reached; what is really late in the mean of hours is far less.
     """
-    return LATE * ALLOWED / min(ALLOWED, max(ALLOWED / EASE_MOST, late))
+    eased: float = (ALLOWED / min(ALLOWED, max(ALLOWED / EASE_MOST, late))) ** EASE_POWER
+    return LATE * min(EASE_MOST, eased)
 
 
 def unused(memory: StepMemory, ttft_s: float | None) -> float:
