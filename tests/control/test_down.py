@@ -171,3 +171,9 @@ def test_a_gap_near_its_limit_keeps_no_replica_where_no_load_makes_it_longer_tha
     decision = stepping(0.9 * kept, prompt=1000, kept=kept)
     assert (decision.replicas < 8) is goes
     assert ("p99 latency is at 90% of its limit" in decision.roles[0].message) is not goes
+
+
+def test_a_limit_that_is_kept_though_few_requests_were_said_to_break_it_still_counts():
+    decision = stepping(0.09, prompt=5000)
+    assert decision.replicas == 8
+    assert "p99 latency is at 90% of its limit" in decision.roles[0].message

@@ -169,7 +169,8 @@ def _latencies(turn: Turn, memory: RoleMemory, step_s: float) -> tuple[Latency, 
             each,
             least=least[each.what],
             most=most[each.what],
-            lasting=each.limit < least[each.what] and each.p99 <= turn.law.lasting_most * least[each.what],
+            lasting=each.limit < min(each.p99, least[each.what])
+            and each.p99 <= turn.law.lasting_most * least[each.what],
         )
         for each in found
     )
