@@ -128,6 +128,7 @@ def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -
     calm = None
     if full is not None and slo.ttft_p99_s is not None:
         calm = full * prompts.within_limit(learnt.steps, full, capacity, signals, slo.ttft_p99_s) / each
+    step_s = prompts.step_s(full, capacity)
     limits = [limit for limit in (learnt.most, None if full is None else full / each) if limit is not None]
     return Carried(
         by_pool=_by_pool(role, weight),
@@ -136,8 +137,8 @@ def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -
         most=min(limits, default=None),
         prompt=calm,
         unused=0.0 if calm is None else prompts.unused(learnt.steps, slo.ttft_p99_s),
-        gap_s=prompts.lasting_gap_s(full, lengths, capacity),
-        step_s=capacity.max_batched_tokens / full if full and capacity.max_batched_tokens else math.inf,
+        gap_s=prompts.lasting_gap_s(step_s, lengths, capacity),
+        step_s=step_s,
     )
 
 

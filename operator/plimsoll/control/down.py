@@ -148,14 +148,14 @@ class Latency:
 def _latencies(turn: Turn, memory: RoleMemory, step_s: float) -> tuple[Latency, ...]:
     role, slo = turn.role, turn.situation.slo
     found = tuple(
-        Latency(what=what, p99=seen.p99, limit=limit)
-        for what, seen, limit in (
-            ("of the first token", role.signals.latencies.ttft, slo.ttft_p99_s),
-            ("between tokens", role.signals.latencies.itl, slo.itl_p99_s),
+        Latency(what=what, p99=seen.p99, limit=limit, most=most)
+        for what, seen, limit, most in (
+            ("of the first token", role.signals.latencies.ttft, slo.ttft_p99_s, math.inf),
+            ("between tokens", role.signals.latencies.itl, slo.itl_p99_s, step_s),
         )
         if seen is not None and seen.trusted and limit
     )
-    if not any(each.share > turn.law.down_latency for each in found):
+    if not any(each.passed for each in found):
         return found
     first = role.sets[0]
     steps = memory.learnt.get(first.name, Learnt()).steps
@@ -163,12 +163,10 @@ def _latencies(turn: Turn, memory: RoleMemory, step_s: float) -> tuple[Latency, 
     if unloaded is None:
         return found
     least = {"of the first token": unloaded.ttft_s, "between tokens": unloaded.itl_s}
-    most = {"of the first token": math.inf, "between tokens": step_s}
     return tuple(
         replace(
             each,
             least=least[each.what],
-            most=most[each.what],
             lasting=each.limit < min(each.p99, least[each.what])
             and each.p99 <= turn.law.lasting_most * least[each.what],
         )

@@ -32,8 +32,6 @@ class Asked:
     wanted: float | None
     """In replicas of the first set; None where nothing says anything."""
     memory: RoleMemory
-    slow: float | None
-    """The worse latency as a share of its limit, where one is promised."""
     panic: bool
     told: Told | None
     """SLOAttainable, where it can be said."""
@@ -83,7 +81,6 @@ def asked(
         need=need,
         wanted=max(said) if said else None,
         memory=memory,
-        slow=ratio,
         panic=_panic(role, law),
         told=told,
     )

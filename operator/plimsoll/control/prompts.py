@@ -201,16 +201,19 @@ def tokens_each(lengths: tuple[float, float]) -> float:
     return max(1.0, sum(lengths))
 
 
-def lasting_gap_s(most: float | None, lengths: tuple[float, float], capacity: Capacity) -> float:
+def step_s(most: float | None, capacity: Capacity) -> float:
+    """Seconds of a full step; infinite where nobody knows."""
+    budget = capacity.max_batched_tokens
+    return budget / most if budget and most else math.inf
+
+
+def lasting_gap_s(full_s: float, lengths: tuple[float, float], capacity: Capacity) -> float:
     """Seconds of a full step, where each prompt fills steps by itself: beside a few requests the 99th percentile of gaps is one.
 
     Infinite where only prompts together fill a step, which fewer on a replica do less often, and where nobody knows.
     """
-    budget = capacity.max_batched_tokens
-    if not budget or not most:
-        return math.inf
-    prompt, output = lengths
-    return budget / most if FEW * (prompt // budget) > LATE * output else math.inf
+    budget, (prompt, output) = capacity.max_batched_tokens, lengths
+    return full_s if budget and FEW * (prompt // budget) > LATE * output else math.inf
 
 
 def lengths_of(signals: Signals, capacity: Capacity) -> tuple[float, float]:
