@@ -55,17 +55,19 @@ def test_the_reference_tells_the_window_that_the_law_has():
 
 
 @pytest.mark.parametrize(
-    ("unused", "set_s", "lead_s", "window"),
+    ("spent", "set_s", "lead_s", "window"),
     [
-        (0.0, None, 200.0, LAW.down_window_s),
-        (1.0, None, 200.0, (1 - LAW.down_eased) * LAW.down_window_s),
+        (1.0, None, 200.0, LAW.down_window_s),
+        (2.0, None, 200.0, LAW.down_window_s),
+        (0.0, None, 200.0, (1 - LAW.down_eased) * LAW.down_window_s),
         (0.5, None, 200.0, (1 - LAW.down_eased / 2) * LAW.down_window_s),
-        (0.0, None, 900.0, 900.0),
-        (1.0, 60.0, 900.0, 60.0),
-        (0.0, 0.0, 900.0, 0.0),
+        (1.0, None, 900.0, 900.0),
+        (0.0, 60.0, 900.0, 60.0),
+        (1.0, 0.0, 900.0, 0.0),
     ],
     ids=[
         "as many were late as may be",
+        "more were late than may be",
         "none was late",
         "half as many were late as may be",
         "starts take longer",
@@ -74,10 +76,10 @@ def test_the_reference_tells_the_window_that_the_law_has():
     ],
 )
 def test_less_must_be_wanted_for_a_while_and_for_less_long_where_hours_show_no_late_first_token(
-    unused: float, set_s: float | None, lead_s: float, window: float
+    spent: float, set_s: float | None, lead_s: float, window: float
 ):
     asked = replace(situation(signals(2)), down_window_s=set_s)
-    assert window_s(asked, lead_s, LAW, unused) == pytest.approx(window)
+    assert window_s(asked, lead_s, LAW, spent) == pytest.approx(window)
 
 
 ALERTS = {

@@ -106,11 +106,12 @@ def plain_limit(memory: StepMemory, most: float, prompt: Spread, ttft_s: float, 
             found += share * math.exp((full - 1) * left)
         return full * found
 
-    eased = min(prompts.ALLOWED, max(prompts.ALLOWED / prompts.EASE_MOST, memory.late))
+    eased = (prompts.ALLOWED / max(memory.late_steady, 1e-9)) ** prompts.EASE_POWER
+    aim = prompts.LATE * min(prompts.EASE_MOST, max(1.0, eased))
     full, step = prompts.FULL_LEAST, prompts.FULL_MOST - prompts.FULL_LEAST
     for _ in range(prompts.HALVINGS):
         step /= 2
-        if late(full + step) <= prompts.LATE * prompts.ALLOWED / eased:
+        if late(full + step) <= aim:
             full += step
     return full if live == 1 else full / memory.skew
 
@@ -132,7 +133,7 @@ def test_how_full_steps_may_be_is_the_same_however_often_it_is_asked(
     prompt = Spread.of(Histogram(bounds, summed, 1000.0))
     if prompt is None:
         return
-    memory = StepMemory(lumps=lumps, late=late, late_after_s=ttft_s)
+    memory = StepMemory(lumps=lumps, late_steady=late, late_after_s=ttft_s)
     said = Signals(at=0.0, live=live, replicas=(), latencies=Latencies(prompt=prompt))
     plain = plain_limit(memory, most, prompt, ttft_s, live)
     for signals in (said, said, replace(said, latencies=Latencies(prompt=replace(prompt)))):

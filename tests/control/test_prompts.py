@@ -186,14 +186,16 @@ def test_more_than_was_foreseen_finds_first_tokens_in_time():
     ("late", "after_s", "kept"),
     [
         (prompts.ALLOWED, 0.6, 1.0),
-        (5 * prompts.ALLOWED, 0.6, 1.0),
+        (1.5 * prompts.ALLOWED, 0.6, 1.5),
+        (5 * prompts.ALLOWED, 0.6, prompts.SPENT_MOST),
         (prompts.ALLOWED / 2, 0.6, 0.5),
         (0.0, 0.6, 0.0),
         (0.0, 5.0, 1.0),
     ],
     ids=[
         "at first",
-        "where more was late than may be",
+        "where half as much again was late as may be",
+        "where far more was late than may be",
         "where half of it was",
         "where nothing was late",
         "where nothing was late by another limit",
@@ -223,15 +225,15 @@ def test_room_for_what_nobody_foresees_is_kept_as_far_as_hours_have_shown_that_i
 def test_where_no_first_token_is_promised_all_room_for_surprises_is_kept() -> None:
     role = situation(signals(2), serving(capacity=PLANNED)).roles[0]
     memory = known(learnt={"set-a": Learnt(steps=StepMemory(late=0.0))}).of("serve")
-    assert load_of(role, memory, now=NOW, lead_s=100, law=LAW, slo=Slo()).holds.unused == 0
+    assert load_of(role, memory, now=NOW, lead_s=100, law=LAW, slo=Slo()).holds.spent == 1
 
 
 def test_a_promise_that_was_kept_for_hours_leaves_more_room_up_to_a_bound_and_one_that_was_not_the_same_as_a_new_one():
     def room(late: float) -> float:
-        memory = StepMemory(lumps=4000.0, late=late, late_after_s=2.0)
+        memory = StepMemory(lumps=4000.0, late_steady=late, late_after_s=2.0)
         return prompts.within_limit(memory, 8000.0, PLANNED, signals(2), 2.0)
 
-    new = room(StepMemory().late)
+    new = room(StepMemory().late_steady)
     assert new < room(0.7 * prompts.ALLOWED) < room(prompts.ALLOWED / prompts.EASE_MOST) == room(0.0)
     assert room(0.5) == new
 
@@ -246,6 +248,19 @@ def test_hours_show_how_many_first_tokens_are_late(slow: int, risen: bool):
     assert (minute.late > new.late) is risen
     assert minute.late == pytest.approx(slow / 1000, abs=0.1 * max(new.late, slow / 1000))
     assert prompts.learned(new, said, PLANNED, settled=False, owing=False).late == new.late
+
+
+@pytest.mark.parametrize(("settled", "owing"), [(False, False), (True, True), (True, False)])
+def test_a_rush_that_nobody_foresaw_does_not_teach_how_busy_a_replica_may_be_without_one(
+    *, settled: bool, owing: bool
+) -> None:
+    first = Spread.of(Histogram((0.5, 2.0, math.inf), (0.0, 400.0, 1000.0), 4000.0))
+    said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=first))
+    before = StepMemory(late=0.0, late_steady=0.0, late_after_s=2.0)
+    after = prompts.learned(before, said, PLANNED, settled=settled, owing=owing, ttft_s=2.0)
+    assert after.late == pytest.approx(0.6 * prompts.HOURS_WEIGHT)
+    assert after.late_steady == (after.late if settled and not owing else 0.0)
+    assert decode(StepMemory, encode(after)) == after
 
 
 @pytest.mark.parametrize("late", [0.0, 0.5])
@@ -307,6 +322,12 @@ def test_chance_alone_makes_no_replica_the_busiest(count):
 def test_a_replica_that_most_connections_found_stays_the_busiest():
     assert 1.35 < busiest(1.0, 1.0, 1.0, 2.0, lumps=4000) < 1.6
     assert busiest(1.0, 1.0, 1.0, 2.0, lumps=400) == pytest.approx(1.6, abs=0.07)
+
+
+def test_the_busiest_of_many_counts_no_more_than_the_few_whose_requests_it_has():
+    crowd = [1.0] * 29
+    assert busiest(*crowd, 3.0, lumps=400) < 1.6
+    assert busiest(*crowd[:4], 3.0, lumps=400) == pytest.approx(min(prompts.SKEW_MOST, 3.0 / 1.4), abs=0.1)
 
 
 def test_the_only_replica_there_is_no_busier_than_the_mean():

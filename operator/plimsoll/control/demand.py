@@ -68,8 +68,8 @@ class Carried:
     """Requests a second beyond which a queue grows: as seen where one waited, and with every step full."""
     prompt: float | None = None
     """Requests a second up to which first tokens come in time; None where nothing is promised or known."""
-    unused: float = 0.0
-    """Share of the late first tokens that were allowed and never came, for hours: 0 where nothing is promised or known."""
+    spent: float = 1.0
+    """First tokens that were late for hours, as a share of those that may be: 1 where nothing is promised or known."""
     gap_s: float = math.inf
     """Seconds of the 99th percentile gap that is there at any load; infinite where fewer requests have shorter ones."""
     step_s: float = math.inf
@@ -136,7 +136,7 @@ def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -
         curve=curve_of(learnt.points, planned_point(capacity, work_seen(signals))),
         most=min(limits, default=None),
         prompt=calm,
-        unused=0.0 if calm is None else prompts.unused(learnt.steps, slo.ttft_p99_s),
+        spent=1.0 if calm is None else prompts.spent(learnt.steps, slo.ttft_p99_s),
         gap_s=prompts.lasting_gap_s(step_s, lengths, capacity),
         step_s=step_s,
     )

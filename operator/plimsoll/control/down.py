@@ -31,18 +31,18 @@ class Down:
     """One clause: a limit that is not kept, and that no number of replicas would keep, so that it holds none of them."""
 
 
-def window_s(situation: Situation, lead: float, law: Law, unused: float) -> float:
+def window_s(situation: Situation, lead: float, law: Law, spent: float) -> float:
     """How long less must be wanted: as somebody set it, else the shorter the more of the late first tokens that are allowed never came."""
     if situation.down_window_s is not None:
         return situation.down_window_s
-    return max(law.down_window_s, law.down_starts * lead) * (1 - law.down_eased * unused)
+    return max(law.down_window_s, law.down_starts * lead) * (1 - law.down_eased * max(0.0, 1 - spent))
 
 
 def down(turn: Turn, asked: Asked, load: Load) -> Down:
     role, law, there = turn.role, turn.law, turn.there
     # With a wake signal the last replica goes by idleness alone, never by a small load.
     least = max(1, role.bounds.min)
-    window = window_s(turn.situation, asked.need.lead_s, law, load.holds.unused)
+    window = window_s(turn.situation, asked.need.lead_s, law, load.holds.spent)
     # Replicas that do not serve yet cost nobody an answer when they go.
     idle = sum(
         each.count(ReplicaState.STARTING, ReplicaState.UNSCHEDULABLE, ReplicaState.FAILED)

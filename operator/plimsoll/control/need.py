@@ -163,8 +163,8 @@ def _predicted(
     if holds.curve is None:
         return memory, None
     calm = holds.curve.rate(law.forecast_target * holds.least)
-    # First tokens are to come in time too where more arrives than is foreseen.
-    passed = 1 + (forecast.surprise(load) - 1) * (1 - holds.unused)
+    # First tokens are to come in time too where more arrives than is foreseen, by as much more as too many were late.
+    passed = 1 + (forecast.surprise(load) - 1) * holds.spent
     sure = passed * max(coming / calm, _computing(coming, view) or 0.0)
     return memory, max(_carrying(coming, holds.least, law.forecast_target, view, law), sure)
 

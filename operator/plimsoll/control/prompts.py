@@ -4,13 +4,14 @@ A step takes a token for each answer under way and fills what is left of its bud
 more tokens come, and prompts queue once every step is full. What a step takes against the tokens in it is a straight line;
 at a full step it says the most that a replica takes, which is so known before it is reached. How near to it
 a replica may be follows from the limit itself: the wait in front of steps that are nearly always full grows with the variance
-of what comes, which is seen as well, and the replica that most connections found counts, not the mean one.
+of what comes, which is seen as well, and the replicas that most connections found count, not the mean one.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import accumulate
 from statistics import NormalDist
 from typing import Final
 
@@ -42,6 +43,10 @@ KNOWN_MOST: Final = 2**13
 SPREAD_WEIGHT, SKEW_WEIGHT = 1 / 30, 1 / 15
 """Of the newest minute."""
 SKEW_FIRST, SKEW_MOST = 1.2, 2.0
+BUSY_SHARE: Final = 0.2
+"""Of all tokens, that the busiest replicas compute together which count: of five and less it is the busiest alone. The one of thirty
+that chance gave most connections makes few wait, and to rid it of them would take twice as many replicas."""
+SPENT_MOST: Final = 2.0
 FEW: Final = 4.0
 """Requests of a replica that are few whatever it carries: nobody would pay for fewer."""
 LUMPS_FIRST: Final = 3.0
@@ -56,10 +61,20 @@ class StepMemory:
     """Tokens: the variance of what comes to a replica, over its mean."""
     late: float = ALLOWED
     """Share of first tokens that were late in the last hours."""
+    late_steady: float = ALLOWED
+    """The same of those minutes only in which as many replicas served as before and none had a queue: a rush that nobody foresaw
+    says nothing of how busy a replica may be without one."""
     late_after_s: float | None = None
     """The limit that these were held against: what another one found says nothing of it."""
     skew: float = SKEW_FIRST
-    """Tokens of the busiest replica, as a share of the mean one's."""
+    """Tokens of the busiest replicas, as a share of the mean one's."""
+
+    def late_after(self, ttft_s: float | None) -> float:
+        """Of a limit that is new nobody knows."""
+        return self.late if self.late_after_s == ttft_s else ALLOWED
+
+    def late_steady_after(self, ttft_s: float | None) -> float:
+        return self.late_steady if self.late_after_s == ttft_s else ALLOWED
 
 
 _NORMAL: Final = NormalDist()
@@ -77,8 +92,7 @@ def learned(
 ) -> StepMemory:
     """With what a minute showed."""
     if ttft_s is not None and (late := _late(signals, ttft_s)) is not None:
-        before = _late_after(memory, ttft_s)
-        memory = replace(memory, late=before + HOURS_WEIGHT * (late - before), late_after_s=ttft_s)
+        memory = _with_late(memory, late, ttft_s, steady=settled and not owing)
     if settled and (point := _point(signals)) is not None:
         memory = replace(memory, points=memory.points.faded().add(*point))
     if owing:
@@ -89,6 +103,16 @@ def learned(
     if (skew := _skew(signals, memory.lumps)) is not None:
         memory = replace(memory, skew=memory.skew + SKEW_WEIGHT * (min(SKEW_MOST, skew) - memory.skew))
     return memory
+
+
+def _with_late(memory: StepMemory, late: float, ttft_s: float, *, steady: bool) -> StepMemory:
+    whole, calm = memory.late_after(ttft_s), memory.late_steady_after(ttft_s)
+    return replace(
+        memory,
+        late=whole + HOURS_WEIGHT * (late - whole),
+        late_steady=calm + HOURS_WEIGHT * (late - calm) if steady else calm,
+        late_after_s=ttft_s,
+    )
 
 
 def most_tokens(memory: StepMemory, capacity: Capacity) -> float | None:
@@ -133,14 +157,14 @@ def unloaded(memory: StepMemory, signals: Signals, capacity: Capacity) -> Unload
 def within_limit(
     memory: StepMemory, most: float, capacity: Capacity, signals: Signals, ttft_s: float
 ) -> float:
-    """Share of the most at which the 99th percentile of first tokens still comes in time, on the busiest replica.
+    """Share of the most at which the 99th percentile of first tokens still comes in time, on the busiest replicas.
 
     Each prompt has the time that its own computing leaves of the limit. Few are among the longest, and few of these meet the
     longest waits: all prompts taken for as long as the longest would leave replicas half empty. Of prompts that spread over
     more than a decade somewhat more are late, as waits then have a longer tail than the one that is reckoned with.
     """
     lumps = _lumps_so_far(memory, capacity)
-    about = _aim(_late_after(memory, ttft_s)), max(1.0, lumps) / most / 2, most, ttft_s
+    about = _aim(memory.late_steady_after(ttft_s)), max(1.0, lumps) / most / 2, most, ttft_s
     prompt = signals.latencies.prompt
     if prompt is None or not prompt.trusted:
         full = _fullest(*about, ((1.0, capacity.input_tokens),))
@@ -177,11 +201,6 @@ def _lumps_so_far(memory: StepMemory, capacity: Capacity) -> float:
     return LUMPS_FIRST * capacity.input_tokens if memory.lumps is None else memory.lumps
 
 
-def _late_after(memory: StepMemory, ttft_s: float | None) -> float:
-    """Share that was late in the mean of hours; of a limit that is new nobody knows."""
-    return memory.late if memory.late_after_s == ttft_s else ALLOWED
-
-
 def _aim(late: float) -> float:
     """Share that may be reckoned to be late: more than is promised where hours have shown that the reckoning is too dark.
 
@@ -191,9 +210,9 @@ def _aim(late: float) -> float:
     return LATE * min(EASE_MOST, eased)
 
 
-def unused(memory: StepMemory, ttft_s: float | None) -> float:
-    """Share of what may in fact be late that was not, in the mean of hours: none at first, as nobody knows."""
-    return max(0.0, 1 - _late_after(memory, ttft_s) / ALLOWED)
+def spent(memory: StepMemory, ttft_s: float | None) -> float:
+    """What was late in the mean of hours, as a share of what may in fact be: all of it at first, as nobody knows."""
+    return min(SPENT_MOST, memory.late_after(ttft_s) / ALLOWED)
 
 
 def tokens_each(lengths: tuple[float, float]) -> float:
@@ -278,14 +297,20 @@ def _lumps(signals: Signals) -> float | None:
 
 
 def _skew(signals: Signals, lumps: float | None) -> float | None:
-    """Of the busiest replica, without what chance alone makes the busiest of so many by."""
-    said = [
+    """Of the busiest replicas, without what chance alone makes the busiest of so many by."""
+    said = sorted(
         each.prompt_tokens + (each.generation_tokens or 0.0)
         for each in signals.replicas
         if each.prompt_tokens is not None and each.span_s >= RATE_S
-    ]
-    mean = sum(said) / len(said) if said else 0.0
-    if len(said) < 2 or mean <= 0:
+    )
+    whole, live = sum(said), len(said)
+    mean = whole / live if said else 0.0
+    if live < 2 or mean <= 0:
         return None
-    chance = _NORMAL.inv_cdf((len(said) - 0.375) / (len(said) + 0.25)) * math.sqrt((lumps or 0.0) * mean)
-    return max(1.0, (max(said) - chance) / mean)
+    reach = accumulate(reversed(said))
+    busiest = 1 + next(place for place, tokens in enumerate(reach) if tokens >= BUSY_SHARE * whole)
+    chance = (
+        sum(_NORMAL.inv_cdf((live - place - 0.375) / (live + 0.25)) for place in range(busiest)) / busiest
+    )
+    beyond = sum(said[-busiest:]) / busiest - chance * math.sqrt((lumps or 0.0) * mean)
+    return max(1.0, beyond / mean)

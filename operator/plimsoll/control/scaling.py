@@ -91,7 +91,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
             return replace(_withdrawn(turn, view, placed), told=told)
         message = "no replica is ready yet to say what is needed"
         return bounded.within(turn, view.memory, reason="NoSignals", message=message, told=told)
-    memory = view.memory.wish(now, wanted, window_s(situation, view.need.lead_s, law, load.holds.unused))
+    memory = view.memory.wish(now, wanted, window_s(situation, view.need.lead_s, law, load.holds.spent))
     placed = placing(role, memory, now, law, least=role.bounds.min, busy=busy, room=turn.room)
     short = wanted - load.supply.counted
     view = replace(view, memory=_over(placed.memory, short > 1e-9, now, law))
