@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
-from cluster.api import ApiError, Object, Unanswered
+from cluster.api import Object
 from common import LONG_SECONDS, eventually
+from turns.beside import Beside
 from turns.running import Desk
 
 SETS: Final = "leaderworkerset.x-k8s.io/v1/leaderworkersets"
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"
 LWS_WORKER: Final = "leaderworkerset.sigs.k8s.io/worker-index"
-EVERY_S: Final = 0.3
 LONG_AGO: Final = "2026-01-01T00:00:00Z"
 
 
@@ -50,31 +47,16 @@ def _create(place: Desk, pod: Object) -> Object:
     return place.cluster.api.create(f"/api/v1/namespaces/{place.namespace}/pods", pod)
 
 
-class Groups:
+class Groups(Beside):
     """As many groups as each LeaderWorkerSet of a namespace asks for, the highest numbers gone first; use it with `with`."""
 
+    every_s = 0.3
+
     def __init__(self, place: Desk) -> None:
+        super().__init__()
         self._place = place
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="groups")
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._end.wait(EVERY_S):
-            # A server that is busy, or a pod that is just gone or not yet: the next look sees it.
-            with contextlib.suppress(ApiError, Unanswered, OSError):
-                self._look()
-
-    def _look(self) -> None:
+    def look(self) -> None:
         asked = {
             pod["metadata"]["name"]: pod
             for made in self._place.items(SETS)

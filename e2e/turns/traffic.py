@@ -5,29 +5,29 @@ Requests take as long as a replica is busy with others, as engines' do, so that 
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
-from cluster.api import ApiError, Object, Unanswered
+from cluster.api import Object
 from cluster.metrics import MetricsServer
 from cluster.metrics.pages import Page
 from common import is_ready
+from turns.beside import Beside
 
-EVERY_S: Final = 0.2
 SLOTS: Final = 64
 BLOCKS: Final = 1024
 BLOCK: Final = 16
 LENGTH_BOUNDS: Final = ("100", "200", "500", "1000", "2000", "5000", "+Inf")
 
 
-class Traffic:
+class Traffic(Beside):
     """`page` is where a pod's metrics are, `pods` says which are there; use it with `with`."""
 
+    every_s = 0.2
+
     def __init__(self, page: Callable[[Object], Page], pods: Callable[[], list[Object]]) -> None:
+        super().__init__()
         self._page, self._pods = page, pods
         self.inflight = 0.0
         """Requests of all replicas together."""
@@ -37,27 +37,13 @@ class Traffic:
         """That each of them takes."""
         self.preempted: Callable[[Object], float] = lambda pod: 0.0  # noqa: ARG005
         """For each finished request of a pod."""
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="traffic")
+        self._last: float | None = None
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        last = time.monotonic()
-        while not self._end.wait(EVERY_S):
-            now = time.monotonic()
-            # On a busy machine a list may come too late; what passed meanwhile is made up for with the next one.
-            with contextlib.suppress(OSError, ApiError, Unanswered):
-                self._move(now - last)
-                last = now
+    def look(self) -> None:
+        now = time.monotonic()
+        # On a busy machine a list may come too late; what passed meanwhile is made up for with the next one.
+        self._move(self.every_s if self._last is None else now - self._last)
+        self._last = now
 
     def _move(self, passed: float) -> None:
         pods = [pod for pod in self._pods() if is_ready(pod)]
