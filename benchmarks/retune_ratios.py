@@ -48,6 +48,8 @@ class Side:
     e2e: Sketch = field(default_factory=Sketch)
     ttft: Sketch = field(default_factory=Sketch)
     gaps: Sketch = field(default_factory=Sketch)
+    longest: list[float] = field(default_factory=list)
+    """Gap of each run."""
     tokens: float = 0.0
     seconds: float = 0.0
     good: float = 0.0
@@ -63,6 +65,7 @@ class Side:
         self.e2e.join(tally.e2e)
         self.ttft.join(tally.ttft)
         self.gaps.join(tally.longest_gap)
+        self.longest.append(tally.longest_gap.longest)
         preempted = self._preempted() - before
         self.tokens += tally.output_tokens
         self.seconds += result.seconds
@@ -167,6 +170,9 @@ def report_of(old: Side, new: Side) -> dict[str, Any]:
         "slo": SLO,
         "max_gap_s_before": _s(old.gaps.longest),
         "max_gap_s_after": _s(new.gaps.longest),
+        # The worst of all is that of one answer; of each run the worst is as many answers as there are runs.
+        "run_max_gap_s_before": [_s(gap) for gap in old.longest],
+        "run_max_gap_s_after": [_s(gap) for gap in new.longest],
         "requests": old.answered + new.answered,
         "failed": old.bad + new.bad,
     }
