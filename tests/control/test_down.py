@@ -9,7 +9,7 @@ from plimsoll.control.curve import Points
 from plimsoll.control.decision import Action
 from plimsoll.control.down import window_s
 from plimsoll.control.memory import Learnt
-from plimsoll.control.prompts import StepMemory
+from plimsoll.control.prompts import ALLOWED, StepMemory
 from plimsoll.control.scaling import LAW
 from plimsoll.control.situation import ReplicaState, Slo
 from tests.control.situations import CAPACITY, NOW, known, replicas, serving, signals, situation, ticks
@@ -106,13 +106,13 @@ def test_nothing_is_taken_away_during_an_alert_not_even_what_does_not_serve_yet(
 FULL_S = 0.2
 
 
-def stepping(itl: float, prompt: int, *, output: int = 300, kept: float = 0.1):
+def stepping(itl: float, prompt: int, *, output: int = 300, kept: float = 0.1, late: float = ALLOWED):
     """Eight replicas with little to do, of which each token takes a share of a full step of so long, and the decision about them."""
     points = Points()
     for tokens in (512, 1024, 2048):
         points = points.add(tokens, FULL_S * tokens / 2048, weight=100)
     capacity = replace(CAPACITY, max_batched_tokens=2048, input_tokens=prompt, output_tokens=output)
-    learnt = {"set-a": Learnt(steps=StepMemory(points=points))}
+    learnt = {"set-a": Learnt(steps=StepMemory(points=points, late_gaps=late, late_gaps_after_s=kept))}
     memory = known(ready=8, learnt=learnt, learnt_at=NOW, wishes=((NOW - 100, 2.0),))
     said = situation(signals(8, itl=itl, inflight=1, rate=0.05), serving(8, capacity=capacity))
     return ticks(replace(said, slo=Slo(ttft_p99_s=20.0, itl_p99_s=kept)), 1, memory=memory)
@@ -165,12 +165,14 @@ def test_a_late_first_token_keeps_replicas_unless_a_long_prompt_takes_as_long_by
 
 
 @pytest.mark.parametrize(
-    ("kept", "goes"), [(0.21, True), (0.19, False)], ids=["a full step keeps the limit", "it does not"]
+    ("kept", "late", "goes"),
+    [(0.21, ALLOWED, True), (0.19, ALLOWED, False), (0.21, 1.1 * ALLOWED, False)],
+    ids=["a full step keeps the limit", "it does not", "it was said to, and hours showed longer gaps"],
 )
 def test_a_gap_near_its_limit_keeps_no_replica_where_no_load_makes_it_longer_than_that(
-    kept: float, goes: bool
+    kept: float, late: float, goes: bool
 ):
-    decision = stepping(0.9 * kept, prompt=1000, kept=kept)
+    decision = stepping(0.9 * kept, prompt=1000, kept=kept, late=late)
     assert (decision.replicas < 8) is goes
     assert ("p99 latency is at 90% of its limit" in decision.roles[0].message) is not goes
 

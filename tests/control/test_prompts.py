@@ -277,6 +277,20 @@ def test_hours_within_one_limit_say_nothing_of_another_one(late: float):
     assert decode(StepMemory, encode(other)) == other
 
 
+@pytest.mark.parametrize("slow", [0, 20, 1000])
+def test_hours_show_how_many_gaps_are_longer_than_promised(slow: int):
+    gaps = Spread.of(Histogram((0.1, 0.3, math.inf), (500.0, 1000.0 - slow, 1000.0), 100.0))
+    said = replace(signals(2), latencies=replace(signals(2).latencies, itl=gaps))
+    after = StepMemory()
+    for _ in range(2000):
+        after = prompts.learned(after, said, PLANNED, settled=False, owing=True, itl_s=0.3)
+    assert after.late_gaps == pytest.approx(slow / 1000, rel=0.01, abs=1e-4)
+    assert after.late == StepMemory().late
+    assert decode(StepMemory, encode(after)) == after
+    assert (prompts.longest_gap_s(after, 0.2, 0.3) == 0.2) is (slow == 0)
+    assert prompts.longest_gap_s(after, 0.2, 0.4) == 0.2, "of another limit nobody knows"
+
+
 def test_too_few_first_tokens_show_nothing():
     few = Spread.of(Histogram((2.0, math.inf), (0.0, 20.0), 100.0))
     said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=few))

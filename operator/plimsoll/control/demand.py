@@ -72,8 +72,8 @@ class Carried:
     """First tokens that were late for hours, as a share of those that may be: 1 where nothing is promised or known."""
     gap_s: float = math.inf
     """Seconds of the 99th percentile gap that is there at any load; infinite where fewer requests have shorter ones."""
-    step_s: float = math.inf
-    """Seconds of a full step, than which no load makes a gap longer while nobody is preempted; infinite where nobody knows."""
+    longest_s: float = math.inf
+    """Seconds than which no load makes a gap longer while nobody is preempted; infinite where nobody knows."""
 
     def rate(self, full: float) -> float:
         """The highest of one replica that has so many in flight."""
@@ -138,7 +138,7 @@ def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -
         prompt=calm,
         spent=1.0 if calm is None else prompts.spent(learnt.steps, slo.ttft_p99_s),
         gap_s=prompts.lasting_gap_s(step_s, lengths, capacity),
-        step_s=step_s,
+        longest_s=prompts.longest_gap_s(learnt.steps, step_s, slo.itl_p99_s),
     )
 
 

@@ -57,7 +57,7 @@ def down(turn: Turn, asked: Asked, load: Load) -> Down:
         return Down(replicas=turn.told, why_not=wanted if there > least else f"{least} is the least")
     fewer = shrunk(role, load.weight, count, least).replicas
     after = min(load.supply.ready, sum(fewer[name] * load.weight[name] for name in fewer))
-    latencies = _latencies(turn, asked.memory, load.holds.step_s)
+    latencies = _latencies(turn, asked.memory, load.holds.longest_s)
     objection = (
         _timing(turn, asked.memory, window)
         or _missing(turn)
@@ -145,13 +145,13 @@ class Latency:
         return f"{said}, but beside a few requests it would be about {self.least * 1000:,.0f} ms too"
 
 
-def _latencies(turn: Turn, memory: RoleMemory, step_s: float) -> tuple[Latency, ...]:
+def _latencies(turn: Turn, memory: RoleMemory, longest_s: float) -> tuple[Latency, ...]:
     role, slo = turn.role, turn.situation.slo
     found = tuple(
         Latency(what=what, p99=seen.p99, limit=limit, most=most)
         for what, seen, limit, most in (
             ("of the first token", role.signals.latencies.ttft, slo.ttft_p99_s, math.inf),
-            ("between tokens", role.signals.latencies.itl, slo.itl_p99_s, step_s),
+            ("between tokens", role.signals.latencies.itl, slo.itl_p99_s, longest_s),
         )
         if seen is not None and seen.trusted and limit
     )

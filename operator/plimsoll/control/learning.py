@@ -114,6 +114,7 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
             settled=is_settled(memory, now) or _steady(memory, now, LATENCY_S),
             owing=demand.owing,
             ttft_s=slo.ttft_p99_s,
+            itl_s=slo.itl_p99_s,
         )
         known = replace(known, steps=steps)
     if ready > 0 and is_settled(memory, now):
@@ -171,7 +172,7 @@ def _points(points: Points, demand: Demand, ready: float) -> Points:
 
 def _concurrency(before: float | None, role: Role, load: Load, ready: float, slo: Slo) -> float | None:
     planned = role.sets[0].capacity.concurrency
-    ratio = ratio_of(role.signals, slo, load.holds.gap_s, load.holds.step_s)
+    ratio = ratio_of(role.signals, slo, load.holds.gap_s, load.holds.longest_s)
     if planned is None or ratio is None or not load.demand.inflight:
         return before
     each = load.demand.inflight / ready

@@ -17,6 +17,7 @@ from typing import Final
 
 from plimsoll.control.copying import replace
 from plimsoll.control.curve import NOTHING, Curve, Points, curve_of
+from plimsoll.control.latencies import Spread
 from plimsoll.control.signals import LATENCY_S, RATE_S, RECENT_S, Signals
 from plimsoll.control.situation import Capacity
 
@@ -66,6 +67,9 @@ class StepMemory:
     says nothing of how busy a replica may be without one."""
     late_after_s: float | None = None
     """The limit that these were held against: what another one found says nothing of it."""
+    late_gaps: float = ALLOWED
+    """Share of gaps between tokens that were longer than promised in the last hours."""
+    late_gaps_after_s: float | None = None
     skew: float = SKEW_FIRST
     """Tokens of the busiest replicas, as a share of the mean one's."""
 
@@ -75,6 +79,9 @@ class StepMemory:
 
     def late_steady_after(self, ttft_s: float | None) -> float:
         return self.late_steady if self.late_after_s == ttft_s else ALLOWED
+
+    def late_gaps_after(self, itl_s: float | None) -> float:
+        return self.late_gaps if self.late_gaps_after_s == itl_s else ALLOWED
 
 
 _NORMAL: Final = NormalDist()
@@ -89,10 +96,14 @@ def learned(
     settled: bool,
     owing: bool,
     ttft_s: float | None = None,
+    itl_s: float | None = None,
 ) -> StepMemory:
     """With what a minute showed."""
-    if ttft_s is not None and (late := _late(signals, ttft_s)) is not None:
+    if ttft_s is not None and (late := _late(signals.latencies.ttft, ttft_s)) is not None:
         memory = _with_late(memory, late, ttft_s, steady=settled and not owing)
+    if itl_s is not None and (late := _late(signals.latencies.itl, itl_s)) is not None:
+        before = memory.late_gaps_after(itl_s)
+        memory = replace(memory, late_gaps=before + HOURS_WEIGHT * (late - before), late_gaps_after_s=itl_s)
     if settled and (point := _point(signals)) is not None:
         memory = replace(memory, points=memory.points.faded().add(*point))
     if owing:
@@ -226,6 +237,12 @@ def step_s(most: float | None, capacity: Capacity) -> float:
     return budget / most if budget and most else math.inf
 
 
+def longest_gap_s(memory: StepMemory, full_s: float, itl_s: float | None) -> float:
+    """Seconds than which no load makes a gap longer: those of a full step, unless hours have shown that too many gaps are longer than promised.
+    Steps full of the ends of long prompts, which look back on all of these, last longer than the mean full one."""
+    return full_s if memory.late_gaps_after(itl_s) <= ALLOWED else math.inf
+
+
 def lasting_gap_s(full_s: float, lengths: tuple[float, float], capacity: Capacity) -> float:
     """Seconds of a full step, where each prompt fills steps by itself: beside a few requests the 99th percentile of gaps is one.
 
@@ -274,11 +291,10 @@ def _point(signals: Signals) -> tuple[float, float] | None:
     return tokens / LATENCY_S / len(signals.replicas) * gaps.mean, gaps.mean
 
 
-def _late(signals: Signals, ttft_s: float) -> float | None:
-    first = signals.latencies.ttft
-    if first is None or first.shape is None or not first.trusted:
+def _late(said: Spread | None, limit_s: float) -> float | None:
+    if said is None or said.shape is None or not said.trusted:
         return None
-    return first.shape.above(ttft_s) / first.shape.count
+    return said.shape.above(limit_s) / said.shape.count
 
 
 def _lumps(signals: Signals) -> float | None:
