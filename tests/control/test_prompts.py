@@ -178,7 +178,8 @@ def test_more_than_was_foreseen_finds_first_tokens_in_time():
     memory = erratic.memory.of("serve")
     holds = load_of(asked.roles[0], memory, now=NOW, lead_s=100, law=LAW, slo=promised).holds
     assert holds.prompt is not None
-    assert erratic.roles[0].need.forecast == pytest.approx(2.0 * 4.0 / holds.prompt)
+    # Nobody has seen first tokens yet: twice the room for a load that comes as a surprise.
+    assert erratic.roles[0].need.forecast == pytest.approx((1 + prompts.SPENT_MOST) * 4.0 / holds.prompt)
     assert steady.roles[0].need.forecast == pytest.approx(4.0 / holds.prompt)
 
 
@@ -190,7 +191,7 @@ def test_more_than_was_foreseen_finds_first_tokens_in_time():
         (5 * prompts.ALLOWED, 0.6, prompts.SPENT_MOST),
         (prompts.ALLOWED / 2, 0.6, 0.5),
         (0.0, 0.6, 0.0),
-        (0.0, 5.0, 1.0),
+        (0.0, 5.0, prompts.SPENT_MOST),
     ],
     ids=[
         "at first",
@@ -238,12 +239,12 @@ def test_a_promise_that_was_kept_for_hours_leaves_more_room_up_to_a_bound_and_on
     assert room(0.5) == new
 
 
-@pytest.mark.parametrize(("slow", "risen"), [(0, False), (5, False), (10, True), (1000, True)])
+@pytest.mark.parametrize(("slow", "risen"), [(0, False), (5, False), (20, True), (1000, True)])
 def test_hours_show_how_many_first_tokens_are_late(slow: int, risen: bool):
     first = Spread.of(Histogram((0.5, 2.0, math.inf), (600.0, 1000.0 - slow, 1000.0), 400.0))
     said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=first))
     new, minute = StepMemory(), StepMemory()
-    for _ in range(1000):
+    for _ in range(2000):
         minute = prompts.learned(minute, said, PLANNED, settled=False, owing=False, ttft_s=2.0)
     assert (minute.late > new.late) is risen
     assert minute.late == pytest.approx(slow / 1000, abs=0.1 * max(new.late, slow / 1000))
@@ -256,7 +257,7 @@ def test_a_rush_that_nobody_foresaw_does_not_teach_how_busy_a_replica_may_be_wit
 ) -> None:
     first = Spread.of(Histogram((0.5, 2.0, math.inf), (0.0, 400.0, 1000.0), 4000.0))
     said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=first))
-    before = StepMemory(late=0.0, late_steady=0.0, late_after_s=2.0)
+    before = StepMemory(late=0.0, late_minutes=600, late_steady=0.0, late_after_s=2.0)
     after = prompts.learned(before, said, PLANNED, settled=settled, owing=owing, ttft_s=2.0)
     assert after.late == pytest.approx(0.6 * prompts.HOURS_WEIGHT)
     assert after.late_steady == (after.late if settled and not owing else 0.0)
@@ -267,7 +268,7 @@ def test_a_rush_that_nobody_foresaw_does_not_teach_how_busy_a_replica_may_be_wit
 def test_hours_within_one_limit_say_nothing_of_another_one(late: float):
     first = Spread.of(Histogram((1.0, 2.0, math.inf), (1000.0, 1000.0, 1000.0), 400.0))
     said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=first))
-    before = StepMemory(late=late, late_after_s=2.0)
+    before = StepMemory(late=late, late_minutes=600, late_after_s=2.0)
     same, other, new = (
         prompts.learned(memory, said, PLANNED, settled=False, owing=False, ttft_s=limit)
         for memory, limit in ((before, 2.0), (before, 1.0), (StepMemory(), 1.0))
@@ -275,6 +276,19 @@ def test_hours_within_one_limit_say_nothing_of_another_one(late: float):
     assert same.late == pytest.approx(late, rel=0.01)
     assert other == new
     assert decode(StepMemory, encode(other)) == other
+
+
+def test_an_hour_shows_half_of_what_is_late_and_each_minute_after_some_hours_the_same():
+    none = Spread.of(Histogram((1.0, 2.0, math.inf), (1000.0, 1000.0, 1000.0), 400.0))
+    said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=none))
+    shares = [StepMemory().late]
+    memory = StepMemory()
+    for _ in range(1000):
+        memory = prompts.learned(memory, said, PLANNED, settled=False, owing=False, ttft_s=2.0)
+        shares.append(memory.late)
+    assert shares[prompts.FIRST_MINUTES] == pytest.approx(shares[0] / 2)
+    assert shares[1000] == pytest.approx((1 - prompts.HOURS_WEIGHT) * shares[999])
+    assert memory.late_minutes < 1000, "no more is kept than is asked for"
 
 
 @pytest.mark.parametrize("slow", [0, 20, 1000])

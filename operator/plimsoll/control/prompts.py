@@ -29,6 +29,8 @@ ALLOWED: Final = LATE / 2
 """Share that may in fact be late in the mean of hours: the other half of the promise is for what nobody foresees."""
 HOURS_WEIGHT: Final = 1 / 360
 """Of the newest minute: 99 of 100 are promised over hours, not in each minute."""
+FIRST_MINUTES: Final = 60
+"""That what is believed at first weighs as much as."""
 EASE_MOST: Final = 30.0
 """By how much more may be reckoned to be late than is promised, where in fact hardly any is."""
 EASE_POWER: Final = 2
@@ -60,8 +62,11 @@ class StepMemory:
     """Seconds that a step takes by the tokens in it, in the mean of a minute."""
     lumps: float | None = None
     """Tokens: the variance of what comes to a replica, over its mean."""
-    late: float = ALLOWED
-    """Share of first tokens that were late in the last hours."""
+    late: float = LATE
+    """Share of first tokens that were late in the last hours: twice what may be until an hour has shown better, as nobody knows, and
+    replicas that are not there take a start-up to come."""
+    late_minutes: int = 0
+    """That it is of, up to those from which all weigh the same."""
     late_steady: float = ALLOWED
     """The same of those minutes only in which as many replicas served as before and none had a queue: a rush that nobody foresaw
     says nothing of how busy a replica may be without one."""
@@ -75,7 +80,7 @@ class StepMemory:
 
     def late_after(self, ttft_s: float | None) -> float:
         """Of a limit that is new nobody knows."""
-        return self.late if self.late_after_s == ttft_s else ALLOWED
+        return self.late if self.late_after_s == ttft_s else LATE
 
     def late_steady_after(self, ttft_s: float | None) -> float:
         return self.late_steady if self.late_after_s == ttft_s else ALLOWED
@@ -118,9 +123,12 @@ def learned(
 
 def _with_late(memory: StepMemory, late: float, ttft_s: float, *, steady: bool) -> StepMemory:
     whole, calm = memory.late_after(ttft_s), memory.late_steady_after(ttft_s)
+    minutes = memory.late_minutes + 1 if memory.late_after_s == ttft_s else 1
+    weight = max(HOURS_WEIGHT, 1 / (FIRST_MINUTES + minutes))
     return replace(
         memory,
-        late=whole + HOURS_WEIGHT * (late - whole),
+        late=whole + weight * (late - whole),
+        late_minutes=minutes if weight > HOURS_WEIGHT else memory.late_minutes,
         late_steady=calm + HOURS_WEIGHT * (late - calm) if steady else calm,
         late_after_s=ttft_s,
     )
@@ -222,7 +230,7 @@ def _aim(late: float) -> float:
 
 
 def spent(memory: StepMemory, ttft_s: float | None) -> float:
-    """What was late in the mean of hours, as a share of what may in fact be: all of it at first, as nobody knows."""
+    """What was late in the mean of hours, as a share of what may in fact be; up to a bound."""
     return min(SPENT_MOST, memory.late_after(ttft_s) / ALLOWED)
 
 
