@@ -27,7 +27,8 @@ LATE: Final = 0.01
 """Share of first tokens, and of gaps, that may be late: limits are of the 99th percentile."""
 ALLOWED: Final = LATE / 2
 """Share that may in fact be late in the mean of hours: the other half of the promise is for what nobody foresees."""
-HOURS_WEIGHT: Final = 1 / 360
+HOURS_MINUTES: Final = 360
+HOURS_WEIGHT: Final = 1 / HOURS_MINUTES
 """Of the newest minute: 99 of 100 are promised over hours, not in each minute."""
 FIRST_MINUTES: Final = 60
 """That what is believed at first weighs as much as."""
@@ -50,6 +51,7 @@ BUSY_SHARE: Final = 0.2
 """Of all tokens, that the busiest replicas compute together which count: of five and less it is the busiest alone. The one of thirty
 that chance gave most connections makes few wait, and to rid it of them would take twice as many replicas."""
 SPENT_MOST: Final = 2.0
+"""Times what may be late, from which on more of it asks for no more room."""
 FEW: Final = 4.0
 """Requests of a replica that are few whatever it carries: nobody would pay for fewer."""
 LUMPS_FIRST: Final = 3.0
@@ -123,12 +125,13 @@ def learned(
 
 def _with_late(memory: StepMemory, late: float, ttft_s: float, *, steady: bool) -> StepMemory:
     whole, calm = memory.late_after(ttft_s), memory.late_steady_after(ttft_s)
-    minutes = memory.late_minutes + 1 if memory.late_after_s == ttft_s else 1
-    weight = max(HOURS_WEIGHT, 1 / (FIRST_MINUTES + minutes))
+    before = memory.late_minutes if memory.late_after_s == ttft_s else 0
+    minutes = min(before + 1, HOURS_MINUTES - FIRST_MINUTES)
+    weight = 1 / (FIRST_MINUTES + minutes)
     return replace(
         memory,
         late=whole + weight * (late - whole),
-        late_minutes=minutes if weight > HOURS_WEIGHT else memory.late_minutes,
+        late_minutes=minutes,
         late_steady=calm + HOURS_WEIGHT * (late - calm) if steady else calm,
         late_after_s=ttft_s,
     )
