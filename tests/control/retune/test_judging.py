@@ -1,14 +1,19 @@
 """What a judge says of a change: it wants a gain, no harm, and figures of both sides."""
 
 from dataclasses import replace
+from math import inf
+from random import Random
 from typing import Any
 
 import pytest
 
-from plimsoll.control.retune.figures import Figures
+from plimsoll.control.latencies import Latencies, Spread
+from plimsoll.control.retune.figures import Figures, figures_of
 from plimsoll.control.retune.judging import Answer, comparable, judge
 from plimsoll.control.retune.symptoms import Symptom
+from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Slo
+from plimsoll.facts.histograms import Histogram
 
 OLD_FIGURES = Figures(
     preempted=0.3,
@@ -18,6 +23,7 @@ OLD_FIGURES = Figures(
     ttft_p99=1.0,
     itl_p99=0.04,
     gap=4.0,
+    gaps=50_000,
     e2e_p99=10,
     e2e_least=10,
     kept=0.9,
@@ -25,6 +31,7 @@ OLD_FIGURES = Figures(
     waiting=5,
 )
 BETTER = replace(OLD_FIGURES, preempted=0.05, gap=1.0)
+MANY_LONGER: dict[str, Any] = {"gap": 8.0, "longer": ((0.5, 300.0), (4.0, 60.0), (8.0, 0.0))}
 PROMISED = Slo(ttft_p99_s=2.0, itl_p99_s=0.1)
 
 
@@ -36,7 +43,7 @@ PROMISED = Slo(ttft_p99_s=2.0, itl_p99_s=0.1)
         ({"preempted": None}, Answer.OPEN),
         ({"itl_p99": 0.045}, Answer.BAD),
         ({"itl_p99": 0.043}, Answer.GOOD),
-        ({"gap": 8.0}, Answer.BAD),
+        (MANY_LONGER, Answer.BAD),
         ({"ttft_p99": 1.9}, Answer.GOOD),
         ({"ttft_p99": 2.1}, Answer.BAD),
         ({"errors": 0.004}, Answer.GOOD),
@@ -65,16 +72,60 @@ def test_a_judge_wants_a_gain_and_no_harm(changed, answer):
 
 @pytest.mark.parametrize(("changed", "passing"), [
     ({"itl_p99": 0.045}, True),
-    ({"gap": 8.0}, True),
+    (MANY_LONGER, True),
     ({"itl_p99": 0.045, "errors": 0.006}, False),
     ({"itl_p99": 0.045, "ttft_p99": 2.1}, False),
-    ({"gap": 8.0, "e2e_least": 10.6}, False),
-    ({"gap": 8.0, "kept": 0.85}, False),
-    ({"gap": 8.0, "tokens": 470.0}, False),
+    ({**MANY_LONGER, "e2e_least": 10.6}, False),
+    ({**MANY_LONGER, "kept": 0.85}, False),
+    ({**MANY_LONGER, "tokens": 470.0}, False),
 ])  # fmt: skip
 def test_longer_gaps_alone_may_be_those_of_a_slow_minute(changed, passing):
     verdict = judge(Symptom.PREEMPTION, replace(BETTER, **changed), OLD_FIGURES, PROMISED)
     assert (verdict.answer, verdict.passing) == (Answer.BAD, passing)
+
+
+@pytest.mark.parametrize(("mine", "theirs", "beyond", "answer"), [
+    (50_000, 50_000, 1, Answer.GOOD),
+    (50_000, 50_000, 9, Answer.GOOD),
+    (50_000, 50_000, 10, Answer.BAD),
+    (5_000, 95_000, 2, Answer.GOOD),
+    (5_000, 95_000, 3, Answer.BAD),  # a canary beside many has hardly ever the three longest of all
+    (95_000, 5_000, 100, Answer.GOOD),
+    (95_000, 5_000, 130, Answer.BAD),
+    (50_000, None, 60, Answer.GOOD),  # a release before did not write down how many there were
+])  # fmt: skip
+def test_gaps_longer_than_any_before_count_once_they_are_more_than_chance_gives_to_one_side_of_two_alike(
+    mine, theirs, beyond, answer
+):
+    new = replace(BETTER, gap=8.0, gaps=mine, longer=((1.0, 500.0), (4.0, beyond), (8.0, 0.0)))
+    verdict = judge(Symptom.PREEMPTION, new, replace(OLD_FIGURES, gaps=theirs), PROMISED)
+    assert verdict.answer is answer
+    assert (answer is Answer.GOOD) or f"{beyond} gaps are longer" in verdict.why
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_two_replicas_alike_neither_is_found_to_have_the_longer_gaps(seed):
+    """The longest gap of all is on the one side as often as on the other."""
+    random = Random(seed)
+    one, other = (replace(OLD_FIGURES, itl_p99=None, **longest(gaps_of(random))) for _ in range(2))
+    for new, old in ((one, other), (other, one)):
+        assert judge(Symptom.PREEMPTION, replace(new, preempted=0.0), old, PROMISED).answer is Answer.GOOD
+
+
+def longest(gaps: Histogram) -> dict[str, Any]:
+    """What is said of the longest ones."""
+    signals = Signals(at=0, live=1, replicas=(), latencies=Latencies(itl=Spread.of(gaps)))
+    figures = figures_of(signals, PROMISED)
+    return {"gap": figures.gap, "gaps": figures.gaps, "longer": figures.longer}
+
+
+def gaps_of(random: Random) -> Histogram:
+    """Of two hundred answers, of which a tenth was preempted and stood still for seconds."""
+    drawn = [random.expovariate(1 / 0.03) for _ in range(20_000)] + [
+        random.expovariate(1 / 6) for _ in range(20)
+    ]
+    bounds = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, inf)
+    return Histogram(bounds, tuple(float(sum(gap <= bound for gap in drawn)) for bound in bounds), sum(drawn))
 
 
 def test_a_replica_that_is_given_less_proves_nothing_by_preempting_less():

@@ -6,6 +6,7 @@ The states are the machine's own; a rung goes bad in one of them, and the operat
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
@@ -89,14 +90,26 @@ def test_a_good_rung_stays_whoever_dies(dies: str | None, free: int) -> None:
     assert len(died) == (DEAD_TICKS if dies else 0)
 
 
-def test_fewer_places_follow_where_blocks_kept_free_let_whoever_is_preempted_stand_for_longer() -> None:
+@pytest.mark.parametrize("seed", range(6))
+def test_blocks_kept_free_stay_though_one_answer_stands_still_for_longer_than_any_before(seed: int) -> None:
+    """Of ten that were preempted one still is: in some of these runs it has the longest gap of all, and all others are shorter."""
+    world = played()
+    world.consent = Consent()
+    world.random = Random(seed)
+    ended(world)
+    (past,) = world.memory.past
+    assert (past.setting, past.outcome) == ("watermark", Phase.DONE), past.reason
+
+
+def test_fewer_places_follow_where_blocks_kept_free_bring_nothing() -> None:
     world = played()
     world.consent = Consent()
     world.rules = RULES.model_copy(update={"retunes_per_day": 2})
+    world.moot = True
     ended(world)
     (past,) = world.memory.past
     assert (past.setting, past.outcome) == ("watermark", Phase.FAILED)
-    assert "the longest gap between tokens is" in past.reason
+    world.moot = False
     for _ in range(200):
         world.tick()
         if len(world.memory.past) == 2 and world.memory.step is None:

@@ -28,6 +28,7 @@ from plimsoll.control.retune.scene import KNOBS
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Replica, ReplicaState, ServingSet, Slo
+from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.planning import codec
 from tests.control.situations import CAPACITY, NOW, saying
@@ -265,12 +266,18 @@ def said(how: Behaviour, count: int, now: float, kind: str = "old") -> Signals:
         replicas=replicas,
         latencies=Latencies(
             ttft=flat(how.ttft, many),
-            itl=replace(flat(how.itl, many), worst=how.gap, p50=how.itl_median or how.itl / 2),
+            itl=gaps(how, 100 * many),
             e2e=flat(how.e2e, many),
             prompt=PROMPTS,
             output=OUTPUTS,
         ),
     )
+
+
+def gaps(how: Behaviour, samples: float) -> Spread:
+    """One in a thousand is as long as the longest."""
+    shape = Histogram((how.gap / 2, how.gap, inf), (0.999 * samples, samples, samples))
+    return replace(flat(how.itl, samples), worst=how.gap, p50=how.itl_median or how.itl / 2, shape=shape)
 
 
 def flat(p99: float, samples: float) -> Spread:

@@ -12,6 +12,7 @@ from plimsoll.control.latencies import Latencies, Spread
 from plimsoll.control.samples import Track, Window
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Slo
+from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 
 CHANCE: Final = 3.0
@@ -35,6 +36,10 @@ class Figures:
     itl_p99: float | None = None
     gap: float | None = None
     """The longest gap between two tokens, as far as buckets tell."""
+    gaps: float | None = None
+    """Of which it is the longest."""
+    longer: tuple[tuple[float, float], ...] = ()
+    """Gaps that were longer than each of these bounds, the shortest first; than those after the last none was."""
     e2e_p99: float | None = None
     e2e_least: float | None = None
     """What that is at least, whatever chance has made of the requests that were seen."""
@@ -44,6 +49,10 @@ class Figures:
     """Requests of a replica."""
     samples: float = 0.0
     """Requests behind the latencies."""
+
+    def gaps_beyond(self, bound: float) -> float | None:
+        """How many were longer; those of a bucket that the bound cuts may all have been."""
+        return next((count for at, count in reversed(self.longer) if at <= bound), self.gaps)
 
     def over(self, tally: Tally) -> Figures:
         """Counts of a whole phase in place of those of the last minutes."""
@@ -128,21 +137,34 @@ def figures_of(signals: Signals, slo: Slo) -> Figures:
     finished, errors = signals.rate("finished"), signals.rate("errors")
     tokens = signals.rate("generation_tokens")
     ended = (finished or 0.0) + (errors or 0.0)
-    ttft, itl, e2e = latencies.ttft, latencies.itl, latencies.e2e
+    ttft, itl, e2e = _trusted(latencies.ttft), _trusted(latencies.itl), _trusted(latencies.e2e)
     return Figures(
         preempted=signals.preempted_share,
         finished=None if finished is None or not count else finished / count,
         tokens=None if tokens is None or not count else tokens / count,
         errors=None if errors is None or not ended else errors / ended,
-        ttft_p99=ttft.p99 if ttft is not None and ttft.trusted else None,
-        itl_p99=itl.p99 if itl is not None and itl.trusted else None,
-        gap=itl.worst if itl is not None and itl.trusted else None,
-        e2e_p99=e2e.p99 if e2e is not None and e2e.trusted else None,
-        e2e_least=_least_p99(e2e) if e2e is not None and e2e.trusted else None,
+        ttft_p99=None if ttft is None else ttft.p99,
+        itl_p99=None if itl is None else itl.p99,
+        gap=None if itl is None else itl.worst,
+        gaps=None if itl is None else itl.samples,
+        longer=() if itl is None or itl.shape is None else _longer(itl.shape),
+        e2e_p99=None if e2e is None else e2e.p99,
+        e2e_least=None if e2e is None else _least_p99(e2e),
         kept=_kept(latencies, slo),
         waiting=signals.mean("waiting"),
-        samples=ttft.samples if ttft is not None else 0.0,
+        samples=0.0 if latencies.ttft is None else latencies.ttft.samples,
     )
+
+
+def _trusted(spread: Spread | None) -> Spread | None:
+    return spread if spread is not None and spread.trusted else None
+
+
+def _longer(gaps: Histogram) -> tuple[tuple[float, float], ...]:
+    """Up to the first bound that none was longer than."""
+    counts = [(bound, gaps.above(bound)) for bound in gaps.bounds[:-1]]
+    last = next((place for place, (_, count) in enumerate(counts, 1) if count <= 0), len(counts))
+    return tuple(counts[:last])
 
 
 def _least_p99(spread: Spread) -> float | None:

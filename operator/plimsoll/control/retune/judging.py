@@ -1,6 +1,6 @@
 """Was the change good? Replicas with it beside replicas without it, in the same minutes, so that the load of the hour judges neither.
 
-A gain must be seen, and nothing that users feel may be worse by more than chance: gaps between tokens, the longest one above
+A gain must be seen, and nothing that users feel may be worse by more than chance: gaps between tokens, the longest ones above
 all, errors, the time of a whole answer, the share of requests that meet all that is promised. Waiting may move in front of the
 first token, within what is promised. Output is compared only where the changed replica has a queue of its own: one that keeps up
 is not slower for being given less.
@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from math import sqrt
+from statistics import NormalDist
 from typing import Final
 
 from plimsoll.control.retune.figures import CHANCE, Figures
@@ -23,6 +24,8 @@ SLOWER: Final = 0.95
 ERRORS: Final = 0.005
 GAIN: Final = 0.5
 LOAD_APART: Final = 0.2
+RARE: Final = NormalDist().cdf(-CHANCE)
+"""Odds at which chance is no longer believed, as of shares that are so many standard deviations apart."""
 
 
 class Answer(Enum):
@@ -87,9 +90,17 @@ def _longer_gaps(new: Figures, old: Figures) -> str | None:
     """A step of the engine is one gap of all that run, so a few slow steps are thousands of gaps, and p99 of as many is no surer for it."""
     if _beyond(new.itl_p99, old.itl_p99, WORSE):
         return f"p99 between tokens is {_ms(new.itl_p99)}, {_ms(old.itl_p99)} without the change"
-    if _beyond(new.gap, old.gap, 1.0):
-        return f"the longest gap between tokens is {_ms(new.gap)}, {_ms(old.gap)} without the change"
-    return None
+    if new.gap is None or old.gap is None or new.gap <= old.gap:
+        return None
+    beyond, mine, theirs = new.gaps_beyond(old.gap), new.gaps, old.gaps
+    if beyond is None or mine is None or theirs is None:
+        return None
+    # One of the two has the longest of all, and where both are alike it is this one as often as that one: so the longest alone says
+    # nothing. That all which are longer than any of the other's are on one side happens by chance only to a few.
+    if theirs and (mine / (mine + theirs)) ** beyond >= RARE:
+        return None
+    told = f"the longest gap between tokens is {_ms(new.gap)}, {_ms(old.gap)} without the change"
+    return f"{told}, and {beyond:,.0f} gaps are longer than that"
 
 
 def _latest(promised: float, before: float | None) -> float:
