@@ -8,8 +8,9 @@ from plimsoll.api.v1alpha1.scaling import Scaling
 from plimsoll.control.curve import Points
 from plimsoll.control.decision import Action
 from plimsoll.control.down import window_s
+from plimsoll.control.lateness import ALLOWED, Lateness
 from plimsoll.control.memory import Learnt
-from plimsoll.control.prompts import ALLOWED, StepMemory
+from plimsoll.control.prompts import StepMemory
 from plimsoll.control.scaling import LAW
 from plimsoll.control.situation import ReplicaState, Slo
 from tests.control.situations import CAPACITY, NOW, known, replicas, serving, signals, situation, ticks
@@ -112,7 +113,8 @@ def stepping(itl: float, prompt: int, *, output: int = 300, kept: float = 0.1, l
     for tokens in (512, 1024, 2048):
         points = points.add(tokens, FULL_S * tokens / 2048, weight=100)
     capacity = replace(CAPACITY, max_batched_tokens=2048, input_tokens=prompt, output_tokens=output)
-    learnt = {"set-a": Learnt(steps=StepMemory(points=points, late_gaps=late, late_gaps_after_s=kept))}
+    steps = StepMemory(points=points, late_gaps=Lateness(share=late, limit_s=kept))
+    learnt = {"set-a": Learnt(steps=steps)}
     memory = known(ready=8, learnt=learnt, learnt_at=NOW, wishes=((NOW - 100, 2.0),))
     said = situation(signals(8, itl=itl, inflight=1, rate=0.05), serving(8, capacity=capacity))
     return ticks(replace(said, slo=Slo(ttft_p99_s=20.0, itl_p99_s=kept)), 1, memory=memory)

@@ -8,6 +8,7 @@ import pytest
 from plimsoll.control import prompts
 from plimsoll.control.demand import load_of
 from plimsoll.control.latencies import Spread
+from plimsoll.control.lateness import ALLOWED, FIRST_MINUTES, HOURS_MINUTES, Lateness
 from plimsoll.control.memory import Learnt, LoadMemory
 from plimsoll.control.prompts import StepMemory
 from plimsoll.control.scaling import LAW
@@ -22,10 +23,10 @@ PLANNED = replace(CAPACITY, max_batched_tokens=2048)
 @pytest.mark.parametrize(
     ("late", "after_s", "kept"),
     [
-        (prompts.ALLOWED, 0.6, 1.0),
-        (1.5 * prompts.ALLOWED, 0.6, 1.5),
-        (5 * prompts.ALLOWED, 0.6, prompts.SPENT_MOST),
-        (prompts.ALLOWED / 2, 0.6, 0.5),
+        (ALLOWED, 0.6, 1.0),
+        (1.5 * ALLOWED, 0.6, 1.5),
+        (5 * ALLOWED, 0.6, prompts.SPENT_MOST),
+        (ALLOWED / 2, 0.6, 0.5),
         (0.0, 0.6, 0.0),
         (0.0, 5.0, prompts.SPENT_MOST),
     ],
@@ -43,7 +44,7 @@ def test_room_for_what_nobody_foresees_is_kept_as_far_as_hours_have_shown_that_i
 ) -> None:
     promised = Slo(ttft_p99_s=0.6, itl_p99_s=0.1)
     asked = situation(signals(2), serving(capacity=PLANNED), slo=promised)
-    learnt = {"set-a": Learnt(steps=StepMemory(late=late, late_after_s=after_s))}
+    learnt = {"set-a": Learnt(steps=StepMemory(late=Lateness(share=late, limit_s=after_s)))}
     erratic, steady = (
         ticks(asked, 2, memory=known(load=LoadMemory(surprise=by), learnt=learnt, learnt_at=NOW))
         .roles[0]
@@ -61,17 +62,17 @@ def test_room_for_what_nobody_foresees_is_kept_as_far_as_hours_have_shown_that_i
 
 def test_where_no_first_token_is_promised_all_room_for_surprises_is_kept() -> None:
     role = situation(signals(2), serving(capacity=PLANNED)).roles[0]
-    memory = known(learnt={"set-a": Learnt(steps=StepMemory(late=0.0))}).of("serve")
+    memory = known(learnt={"set-a": Learnt(steps=StepMemory(late=Lateness(share=0.0)))}).of("serve")
     assert load_of(role, memory, now=NOW, lead_s=100, law=LAW, slo=Slo()).holds.spent == 1
 
 
 def test_a_promise_that_was_kept_for_hours_leaves_more_room_up_to_a_bound_and_one_that_was_not_the_same_as_a_new_one():
     def room(late: float) -> float:
-        memory = StepMemory(lumps=4000.0, late_steady=late, late_after_s=2.0)
+        memory = StepMemory(lumps=4000.0, late_steady=Lateness(share=late, limit_s=2.0))
         return prompts.within_limit(memory, 8000.0, PLANNED, signals(2), 2.0)
 
-    new = room(StepMemory().late_steady)
-    assert new < room(0.7 * prompts.ALLOWED) < room(prompts.ALLOWED / prompts.EASE_MOST) == room(0.0)
+    new = room(StepMemory().late_steady.share)
+    assert new < room(0.7 * ALLOWED) < room(ALLOWED / prompts.EASE_MOST) == room(0.0)
     assert room(0.5) == new
 
 
@@ -82,8 +83,8 @@ def test_hours_show_how_many_first_tokens_are_late(slow: int, risen: bool):
     new, minute = StepMemory(), StepMemory()
     for _ in range(2000):
         minute = prompts.learned(minute, said, PLANNED, settled=False, owing=False, ttft_s=2.0)
-    assert (minute.late > new.late) is risen
-    assert minute.late == pytest.approx(slow / 1000, abs=0.1 * max(new.late, slow / 1000))
+    assert (minute.late.share > new.late.share) is risen
+    assert minute.late.share == pytest.approx(slow / 1000, abs=0.1 * max(new.late.share, slow / 1000))
     assert prompts.learned(new, said, PLANNED, settled=False, owing=False).late == new.late
 
 
@@ -93,10 +94,11 @@ def test_a_rush_that_nobody_foresaw_does_not_teach_how_busy_a_replica_may_be_wit
 ) -> None:
     first = Spread.of(Histogram((0.5, 2.0, math.inf), (0.0, 400.0, 1000.0), 4000.0))
     said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=first))
-    before = StepMemory(late=0.0, late_minutes=600, late_steady=0.0, late_after_s=2.0)
+    none = Lateness(share=0.0, minutes=600, limit_s=2.0)
+    before = StepMemory(late=none, late_steady=none)
     after = prompts.learned(before, said, PLANNED, settled=settled, owing=owing, ttft_s=2.0)
-    assert after.late == pytest.approx(0.6 * prompts.HOURS_WEIGHT)
-    assert after.late_steady == (after.late if settled and not owing else 0.0)
+    assert after.late.share == pytest.approx(0.6 / HOURS_MINUTES)
+    assert after.late_steady.share == (after.late.share if settled and not owing else 0.0)
     assert decode(StepMemory, encode(after)) == after
 
 
@@ -104,12 +106,12 @@ def test_a_rush_that_nobody_foresaw_does_not_teach_how_busy_a_replica_may_be_wit
 def test_hours_within_one_limit_say_nothing_of_another_one(late: float):
     first = Spread.of(Histogram((1.0, 2.0, math.inf), (1000.0, 1000.0, 1000.0), 400.0))
     said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=first))
-    before = StepMemory(late=late, late_minutes=600, late_after_s=2.0)
+    before = StepMemory(late=Lateness(share=late, minutes=600, limit_s=2.0))
     same, other, new = (
         prompts.learned(memory, said, PLANNED, settled=False, owing=False, ttft_s=limit)
         for memory, limit in ((before, 2.0), (before, 1.0), (StepMemory(), 1.0))
     )
-    assert same.late == pytest.approx(late, rel=0.01)
+    assert same.late.share == pytest.approx(late, rel=0.01)
     assert other == new
     assert decode(StepMemory, encode(other)) == other
 
@@ -117,14 +119,14 @@ def test_hours_within_one_limit_say_nothing_of_another_one(late: float):
 def test_an_hour_shows_half_of_what_is_late_and_each_minute_after_some_hours_the_same():
     none = Spread.of(Histogram((1.0, 2.0, math.inf), (1000.0, 1000.0, 1000.0), 400.0))
     said = replace(signals(2), latencies=replace(signals(2).latencies, ttft=none))
-    shares = [StepMemory().late]
+    shares = [StepMemory().late.share]
     memory = StepMemory()
     for _ in range(1000):
         memory = prompts.learned(memory, said, PLANNED, settled=False, owing=False, ttft_s=2.0)
-        shares.append(memory.late)
-    assert shares[prompts.FIRST_MINUTES] == pytest.approx(shares[0] / 2)
-    assert shares[1000] == pytest.approx((1 - prompts.HOURS_WEIGHT) * shares[999])
-    assert memory.late_minutes < 1000, "no more is kept than is asked for"
+        shares.append(memory.late.share)
+    assert shares[FIRST_MINUTES] == pytest.approx(shares[0] / 2)
+    assert shares[1000] == pytest.approx((1 - 1 / HOURS_MINUTES) * shares[999])
+    assert memory.late.minutes < 1000, "no more is kept than is asked for"
 
 
 @pytest.mark.parametrize("slow", [0, 20, 1000])
@@ -134,7 +136,7 @@ def test_hours_show_how_many_gaps_are_longer_than_promised(slow: int):
     after = StepMemory()
     for _ in range(2000):
         after = prompts.learned(after, said, PLANNED, settled=False, owing=True, itl_s=0.3)
-    assert after.late_gaps == pytest.approx(slow / 1000, rel=0.01, abs=1e-4)
+    assert after.late_gaps.share == pytest.approx(slow / 1000, rel=0.01, abs=1e-4)
     assert after.late == StepMemory().late
     assert decode(StepMemory, encode(after)) == after
     assert (prompts.longest_gap_s(after, 0.2, 0.3) == 0.2) is (slow == 0)

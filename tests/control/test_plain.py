@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from plimsoll.control import prompts
 from plimsoll.control.latencies import Latencies, Spread
+from plimsoll.control.lateness import ALLOWED, PROMISED, Lateness
 from plimsoll.control.prompts import StepMemory
 from plimsoll.control.samples import PodSample, Track, Window
 from plimsoll.control.signals import LATENCY_S, RATE_S, RECENT_S, ReplicaSignals, Signals, signals_of
@@ -106,8 +107,8 @@ def plain_limit(memory: StepMemory, most: float, prompt: Spread, ttft_s: float, 
             found += share * math.exp((full - 1) * left)
         return full * found
 
-    eased = (prompts.ALLOWED / max(memory.late_steady, 1e-9)) ** prompts.EASE_POWER
-    aim = prompts.LATE * min(prompts.EASE_MOST, max(1.0, eased))
+    eased = (ALLOWED / max(memory.late_steady.share, 1e-9)) ** prompts.EASE_POWER
+    aim = PROMISED * min(prompts.EASE_MOST, max(1.0, eased))
     full, step = prompts.FULL_LEAST, prompts.FULL_MOST - prompts.FULL_LEAST
     for _ in range(prompts.HALVINGS):
         step /= 2
@@ -133,7 +134,7 @@ def test_how_full_steps_may_be_is_the_same_however_often_it_is_asked(
     prompt = Spread.of(Histogram(bounds, summed, 1000.0))
     if prompt is None:
         return
-    memory = StepMemory(lumps=lumps, late_steady=late, late_after_s=ttft_s)
+    memory = StepMemory(lumps=lumps, late_steady=Lateness(share=late, limit_s=ttft_s))
     said = Signals(at=0.0, live=live, replicas=(), latencies=Latencies(prompt=prompt))
     plain = plain_limit(memory, most, prompt, ttft_s, live)
     for signals in (said, said, replace(said, latencies=Latencies(prompt=replace(prompt)))):

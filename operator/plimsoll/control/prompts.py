@@ -17,21 +17,12 @@ from typing import Final
 
 from plimsoll.control.copying import replace
 from plimsoll.control.curve import NOTHING, Curve, Points, curve_of
-from plimsoll.control.latencies import Spread
+from plimsoll.control.lateness import ALLOWED, AS_ALLOWED, PROMISED, TWICE, Lateness, late_share
 from plimsoll.control.signals import LATENCY_S, RATE_S, RECENT_S, Signals
 from plimsoll.control.situation import Capacity
 
 PLAN_WEIGHT: Final = 0.1
 """Minutes that the plan's own prediction weighs as much as: it stands far from what is seen, and pulls the more."""
-LATE: Final = 0.01
-"""Share of first tokens, and of gaps, that may be late: limits are of the 99th percentile."""
-ALLOWED: Final = LATE / 2
-"""Share that may in fact be late in the mean of hours: the other half of the promise is for what nobody foresees."""
-HOURS_MINUTES: Final = 360
-HOURS_WEIGHT: Final = 1 / HOURS_MINUTES
-"""Of the newest minute: 99 of 100 are promised over hours, not in each minute."""
-FIRST_MINUTES: Final = 60
-"""That what is believed at first weighs as much as."""
 EASE_MOST: Final = 30.0
 """By how much more may be reckoned to be late than is promised, where in fact hardly any is."""
 EASE_POWER: Final = 2
@@ -64,31 +55,15 @@ class StepMemory:
     """Seconds that a step takes by the tokens in it, in the mean of a minute."""
     lumps: float | None = None
     """Tokens: the variance of what comes to a replica, over its mean."""
-    late: float = LATE
-    """Share of first tokens that were late in the last hours: twice what may be until an hour has shown better, as nobody knows, and
-    replicas that are not there take a start-up to come."""
-    late_minutes: int = 0
-    """That it is of, up to those from which all weigh the same."""
-    late_steady: float = ALLOWED
+    late: Lateness = TWICE
+    """First tokens."""
+    late_steady: Lateness = AS_ALLOWED
     """The same of those minutes only in which as many replicas served as before and none had a queue: a rush that nobody foresaw
     says nothing of how busy a replica may be without one."""
-    late_after_s: float | None = None
-    """The limit that these were held against: what another one found says nothing of it."""
-    late_gaps: float = ALLOWED
-    """Share of gaps between tokens that were longer than promised in the last hours."""
-    late_gaps_after_s: float | None = None
+    late_gaps: Lateness = AS_ALLOWED
+    """Gaps between tokens."""
     skew: float = SKEW_FIRST
     """Tokens of the busiest replicas, as a share of the mean one's."""
-
-    def late_after(self, ttft_s: float | None) -> float:
-        """Of a limit that is new nobody knows."""
-        return self.late if self.late_after_s == ttft_s else LATE
-
-    def late_steady_after(self, ttft_s: float | None) -> float:
-        return self.late_steady if self.late_after_s == ttft_s else ALLOWED
-
-    def late_gaps_after(self, itl_s: float | None) -> float:
-        return self.late_gaps if self.late_gaps_after_s == itl_s else ALLOWED
 
 
 _NORMAL: Final = NormalDist()
@@ -106,11 +81,12 @@ def learned(
     itl_s: float | None = None,
 ) -> StepMemory:
     """With what a minute showed."""
-    if ttft_s is not None and (late := _late(signals.latencies.ttft, ttft_s)) is not None:
-        memory = _with_late(memory, late, ttft_s, steady=settled and not owing)
-    if itl_s is not None and (late := _late(signals.latencies.itl, itl_s)) is not None:
-        before = memory.late_gaps_after(itl_s)
-        memory = replace(memory, late_gaps=before + HOURS_WEIGHT * (late - before), late_gaps_after_s=itl_s)
+    if (share := late_share(signals.latencies.ttft, ttft_s)) is not None:
+        late = memory.late.against(ttft_s, TWICE).seen(share)
+        calm = memory.late_steady.against(ttft_s, AS_ALLOWED)
+        memory = replace(memory, late=late, late_steady=calm.seen(share) if settled and not owing else calm)
+    if (share := late_share(signals.latencies.itl, itl_s)) is not None:
+        memory = replace(memory, late_gaps=memory.late_gaps.against(itl_s, AS_ALLOWED).seen(share))
     if settled and (point := _point(signals)) is not None:
         memory = replace(memory, points=memory.points.faded().add(*point))
     if owing:
@@ -121,20 +97,6 @@ def learned(
     if (skew := _skew(signals, memory.lumps)) is not None:
         memory = replace(memory, skew=memory.skew + SKEW_WEIGHT * (min(SKEW_MOST, skew) - memory.skew))
     return memory
-
-
-def _with_late(memory: StepMemory, late: float, ttft_s: float, *, steady: bool) -> StepMemory:
-    whole, calm = memory.late_after(ttft_s), memory.late_steady_after(ttft_s)
-    before = memory.late_minutes if memory.late_after_s == ttft_s else 0
-    minutes = min(before + 1, HOURS_MINUTES - FIRST_MINUTES)
-    weight = 1 / (FIRST_MINUTES + minutes)
-    return replace(
-        memory,
-        late=whole + weight * (late - whole),
-        late_minutes=minutes,
-        late_steady=calm + HOURS_WEIGHT * (late - calm) if steady else calm,
-        late_after_s=ttft_s,
-    )
 
 
 def most_tokens(memory: StepMemory, capacity: Capacity) -> float | None:
@@ -169,7 +131,7 @@ def unloaded(memory: StepMemory, signals: Signals, capacity: Capacity) -> Unload
     prompt, output = lengths_of(signals, capacity)
     seen = signals.latencies.prompt
     longest = _fresh(signals) * (seen.p99 if seen is not None and seen.trusted else capacity.input_tokens)
-    cuts_in = FEW * max(1.0, prompt // budget) > LATE * output
+    cuts_in = FEW * max(1.0, prompt // budget) > PROMISED * output
     return Unloaded(
         ttft_s=line.seconds(min(budget, longest)) * max(1.0, longest / budget),
         itl_s=line.seconds(min(budget, FEW + (prompt if cuts_in else 0.0))),
@@ -186,7 +148,12 @@ def within_limit(
     more than a decade somewhat more are late, as waits then have a longer tail than the one that is reckoned with.
     """
     lumps = _lumps_so_far(memory, capacity)
-    about = _aim(memory.late_steady_after(ttft_s)), max(1.0, lumps) / most / 2, most, ttft_s
+    about = (
+        _aim(memory.late_steady.against(ttft_s, AS_ALLOWED).share),
+        max(1.0, lumps) / most / 2,
+        most,
+        ttft_s,
+    )
     prompt = signals.latencies.prompt
     if prompt is None or not prompt.trusted:
         full = _fullest(*about, ((1.0, capacity.input_tokens),))
@@ -229,12 +196,12 @@ def _aim(late: float) -> float:
     It is one for the busiest replica, at a rate that is seldom reached; what is really late in the mean of hours is far less.
     """
     eased: float = (ALLOWED / min(ALLOWED, max(ALLOWED / EASE_MOST, late))) ** EASE_POWER
-    return LATE * min(EASE_MOST, eased)
+    return PROMISED * min(EASE_MOST, eased)
 
 
 def spent(memory: StepMemory, ttft_s: float | None) -> float:
     """What was late in the mean of hours, as a share of what may in fact be; up to a bound."""
-    return min(SPENT_MOST, memory.late_after(ttft_s) / ALLOWED)
+    return min(SPENT_MOST, memory.late.against(ttft_s, TWICE).share / ALLOWED)
 
 
 def tokens_each(lengths: tuple[float, float]) -> float:
@@ -251,7 +218,7 @@ def step_s(most: float | None, capacity: Capacity) -> float:
 def longest_gap_s(memory: StepMemory, full_s: float, itl_s: float | None) -> float:
     """Seconds than which no load makes a gap longer: those of a full step, unless hours have shown that too many gaps are longer than promised.
     Steps full of the ends of long prompts, which look back on all of these, last longer than the mean full one."""
-    return full_s if memory.late_gaps_after(itl_s) <= ALLOWED else math.inf
+    return full_s if memory.late_gaps.against(itl_s, AS_ALLOWED).share <= ALLOWED else math.inf
 
 
 def lasting_gap_s(full_s: float, lengths: tuple[float, float], capacity: Capacity) -> float:
@@ -260,7 +227,7 @@ def lasting_gap_s(full_s: float, lengths: tuple[float, float], capacity: Capacit
     Infinite where only prompts together fill a step, which fewer on a replica do less often, and where nobody knows.
     """
     budget, (prompt, output) = capacity.max_batched_tokens, lengths
-    return full_s if budget and FEW * (prompt // budget) > LATE * output else math.inf
+    return full_s if budget and FEW * (prompt // budget) > PROMISED * output else math.inf
 
 
 def lengths_of(signals: Signals, capacity: Capacity) -> tuple[float, float]:
@@ -300,12 +267,6 @@ def _point(signals: Signals) -> tuple[float, float] | None:
         return None
     tokens = gaps.samples + _fresh(signals) * prompt.mean * prompt.samples
     return tokens / LATENCY_S / len(signals.replicas) * gaps.mean, gaps.mean
-
-
-def _late(said: Spread | None, limit_s: float) -> float | None:
-    if said is None or said.shape is None or not said.trusted:
-        return None
-    return said.shape.above(limit_s) / said.shape.count
 
 
 def _lumps(signals: Signals) -> float | None:
