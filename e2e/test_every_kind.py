@@ -144,7 +144,7 @@ def test_whatever_a_hand_does_to_a_child_of_any_kind_is_undone(calm: Ground) -> 
     print(f"{len(took)} restored; the slowest: {slowest}, {took[slowest]:.1f} s")
     assert never == []
     assert len(took) == len(CHILDREN) * len(HANDS)
-    assert calm.operator.turns_failed() == 0
+    assert calm.operator.turns_failed() == 0, calm.operator.tail()
 
 
 def test_what_a_hand_adds_to_a_map_of_ours_goes_and_what_it_notes_stays(calm: Ground) -> None:

@@ -13,6 +13,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.groups import Reservation
 from plimsoll.facts.resolve import Resolver
 from plimsoll.kube.child import Child
+from plimsoll.kube.errors import NotFound
 from plimsoll.objects import Ref
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.models import Models
@@ -55,6 +56,8 @@ class Shelf:
         for _ in range(10):  # rounds of the loop: long enough for whoever asks at the same time
             await asyncio.sleep(0)
         self.at_once -= 1
+        if ref not in self.bodies:
+            raise NotFound(404, {"reason": "NotFound"})
         known = self.there[ref]
         return {
             **self.bodies[ref],
@@ -148,6 +151,20 @@ def test_the_plan_and_all_sets_are_read_side_by_side() -> None:
     left, sets = asyncio.run(world(shelf).left(KEY))
     assert (left.asked, list(sets)) == ("1", ["chat-0", "chat-1"])
     assert (shelf.most_at_once, shelf.reads) == (4, 4)
+
+
+def test_what_is_gone_before_a_watch_has_told_of_it_is_gone_and_no_turn_fails_for_it() -> None:
+    """A hand deleted a set's frozen template while a turn was about to read it: the turn failed, and was tried again in a second."""
+    shelf = Shelf()
+    revision = frozen(resource())
+    gone, stays = (Ref("apps/v1", "ControllerRevision", "team-a", name) for name in ("chat-0", "chat-1"))
+    shelf.there = {PLAN: child(PLAN), gone: child(gone, uid="gone"), stays: child(stays, uid="stays")}
+    shelf.bodies = {stays: {"data": revision.to_data()}}
+    here = world(shelf)
+    left, sets = asyncio.run(here.left(KEY))
+    assert (left, list(sets)) == (Kept(), ["chat-1"])
+    shelf.bodies[PLAN] = {"data": {"replan": "1"}}
+    assert asyncio.run(here.kept(KEY)).asked == "1", "it is not remembered as gone"
 
 
 def test_what_was_just_decided_for_one_is_not_left_of_the_budget_to_another() -> None:

@@ -22,7 +22,7 @@ from plimsoll.facts.learned import Learned
 from plimsoll.facts.serving import PodSeen, Serving
 from plimsoll.kube.applier import Applied
 from plimsoll.kube.child import Child
-from plimsoll.kube.errors import KubeError
+from plimsoll.kube.errors import KubeError, NotFound
 from plimsoll.kube.facts_pods import FactsPod
 from plimsoll.objects import Bearer, Manifest, Owner, Ref
 from plimsoll.planning.placing.budgets import UNLIMITED, Claim, Limits, claim_of, limits_of
@@ -189,7 +189,9 @@ class World:
         known = self._kept.get(key)
         if known is not None and known[0] == f"{child.uid} {child.version}":
             return known[1]
-        body = await self.cluster.read(ref)
+        body = await self._read(ref)
+        if body is None:
+            return Kept()
         data = body.get("data")
         found = Kept.from_data(data if isinstance(data, Mapping) else {})
         metadata = body["metadata"]
@@ -227,13 +229,24 @@ class World:
 
     async def _revision(self, ref: Ref, child: Child) -> Revision | None:
         known = self._revisions.get(child.uid)
-        if known is None:
-            try:
-                known = Revision.read(await self.cluster.read(ref))
-            except RevisionUnreadable:
-                return None
-            self._remember(child.uid, known)
+        if known is not None:
+            return known
+        body = await self._read(ref)
+        if body is None:
+            return None
+        try:
+            known = Revision.read(body)
+        except RevisionUnreadable:
+            return None
+        self._remember(child.uid, known)
         return known
+
+    async def _read(self, ref: Ref) -> Mapping[str, Any] | None:
+        """None where it is gone, though no watch has told of it yet; what tells of it wakes the owner."""
+        try:
+            return await self.cluster.read(ref)
+        except NotFound:
+            return None
 
     async def left(self, key: str) -> tuple[Kept, dict[str, Revision]]:
         """What the turns before have left in the cluster. Whoever waits for an edit waits for one answer of the API server, and
