@@ -34,6 +34,35 @@ class Raced:
         raise refusal(404, {"reason": "NotFound", "message": f"{path} not found"})
 
 
+BY_HAND = [
+    {
+        "manager": "by-hand",
+        "operation": "Update",
+        "fieldsV1": {"f:spec": {"f:selector": {"f:example.com/else": {}}}},
+    }
+]
+
+
+class Deleted:
+    """A door to an object that a hand has changed, and that is deleted right after our apply."""
+
+    def __init__(self, *, refuses: bool) -> None:
+        self.missed = 0
+        self._refuses = refuses
+
+    async def apply(self, path: str, body: Object, **_: Any) -> Object:
+        if self._refuses:
+            raise refusal(422, {"reason": "Invalid", "message": f"{path} is not as it should be"})
+        metadata = {**body["metadata"], "uid": "s1", "resourceVersion": "6", "managedFields": BY_HAND}
+        return {**body, "metadata": metadata}
+
+    async def get(self, path: str, *_: Any, **__: Any) -> Object:
+        self.missed += 1
+        raise refusal(404, {"reason": "NotFound", "message": f"{path} not found"})
+
+    patch = get
+
+
 class Recording:
     """A door that deletes what it is told to."""
 
@@ -69,7 +98,8 @@ def service() -> Manifest:
         "labels": labels,
         "annotations": {names.ANNOTATION_HASH: "h"},
     }
-    return manifest({"apiVersion": "v1", "kind": "Service", "metadata": metadata})
+    spec = {"selector": {names.LABEL_DEPLOYMENT: "chat"}}
+    return manifest({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
 
 
 def test_a_child_that_is_not_made_since_a_quota_was_counted_just_then_is_no_refusal_and_is_made_later() -> (
@@ -80,6 +110,25 @@ def test_a_child_that_is_not_made_since_a_quota_was_counted_just_then_is_no_refu
     assert applied.waiting == [service().ref]
     assert applied.refused == []
     assert not applied.complete
+
+
+@pytest.mark.parametrize(
+    "refuses", [True, False], ids=["beside ours it is refused", "it chose nothing by it"]
+)
+def test_what_a_hand_adds_to_and_then_deletes_is_no_refusal_and_is_made_later(*, refuses: bool) -> None:
+    door = Deleted(refuses=refuses)
+    children = Children(cast(Door, door), lambda _: None)
+    metadata = {**service().body["metadata"], "uid": "s1", "resourceVersion": "5", "managedFields": BY_HAND}
+    owned = [
+        {"apiVersion": names.API_VERSION, "kind": names.KIND, "name": "chat", "uid": "u1", "controller": True}
+    ]
+    child = read_child(kind_of(REF), {**service().body, "metadata": {**metadata, "ownerReferences": owned}})
+    assert child is not None
+    children.seen(child, as_of=5, first=True)
+    applied = asyncio.run(Applier(cast(Door, door), children).apply(OWNER, [service()]))
+    assert applied.refused == []
+    assert applied.waiting == ([REF] if refuses else [])
+    assert door.missed == 1
 
 
 def test_a_set_whose_owner_was_taken_away_ends_with_the_others_and_what_anybody_else_made_stays() -> None:

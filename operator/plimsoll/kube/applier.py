@@ -157,8 +157,8 @@ class Applier:
             elif child.holder:
                 applied.taken.append(Taken(ref, child.holder))
             else:
-                await self._change(wanted, child)
-                applied.written.append(ref)
+                done = await self._change(wanted, child)
+                (applied.written if done else applied.waiting).append(ref)
         except KubeError as error:
             if is_another(error):
                 # The index is behind: what tells it of the change wakes the owner.
@@ -166,7 +166,8 @@ class Applier:
             else:
                 applied.refused.append(Refusal(ref, error))
 
-    async def _change(self, wanted: Manifest, child: Child) -> None:
+    async def _change(self, wanted: Manifest, child: Child) -> bool:
+        """Whether it is as wanted; else it went meanwhile, and the next turn makes it anew."""
         try:
             await self._send(wanted, uid=child.uid)
         except Invalid as error:
@@ -175,7 +176,10 @@ class Applier:
             # What somebody added (a second port, a budget's other bound) stays beside ours when we apply, and the two may not
             # go together: a merge patch puts our lists in the place of those that are there, and takes their fields away.
             path = path_of(wanted.ref)
-            found = await self._door.get(path, metadata=True)
+            try:
+                found = await self._door.get(path, metadata=True)
+            except NotFound:
+                return False
             content = {key: value for key, value in wanted.body.items() if key != "metadata"}
             if isinstance(spec := content.get("spec"), dict):
                 theirs = written_by_others(found["metadata"], "spec") - spec.keys()
@@ -183,6 +187,7 @@ class Applier:
             over = {**content, "metadata": {"uid": child.uid}}
             await self._door.patch(path, over, manager=names.MANAGER_CHILDREN)
             await self._send(wanted, uid=child.uid)
+        return True
 
     async def _make(self, owner: Owner, wanted: Manifest, applied: Applied) -> None:
         ref = wanted.ref
@@ -215,7 +220,7 @@ class Applier:
         )
         for over in added_by_others(answer["metadata"], wanted.body):
             over["metadata"] = {"uid": answer["metadata"]["uid"]}
-            with suppress(Invalid):  # some fields stay as they were set once
+            with suppress(Invalid, NotFound):  # some fields stay as they were set once; or it went meanwhile
                 await self._noted(
                     ref, self._door.patch(path, over, manager=names.MANAGER_CHILDREN, metadata=not seen_whole)
                 )
