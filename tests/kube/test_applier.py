@@ -98,8 +98,7 @@ def service() -> Manifest:
         "labels": labels,
         "annotations": {names.ANNOTATION_HASH: "h"},
     }
-    spec = {"selector": {names.LABEL_DEPLOYMENT: "chat"}}
-    return manifest({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+    return manifest({"apiVersion": "v1", "kind": "Service", "metadata": metadata})
 
 
 def test_a_child_that_is_not_made_since_a_quota_was_counted_just_then_is_no_refusal_and_is_made_later() -> (
@@ -117,17 +116,11 @@ def test_a_child_that_is_not_made_since_a_quota_was_counted_just_then_is_no_refu
 )
 def test_what_a_hand_adds_to_and_then_deletes_is_no_refusal_and_is_made_later(*, refuses: bool) -> None:
     door = Deleted(refuses=refuses)
-    children = Children(cast(Door, door), lambda _: None)
-    metadata = {**service().body["metadata"], "uid": "s1", "resourceVersion": "5", "managedFields": BY_HAND}
-    owned = [
-        {"apiVersion": names.API_VERSION, "kind": names.KIND, "name": "chat", "uid": "u1", "controller": True}
-    ]
-    child = read_child(kind_of(REF), {**service().body, "metadata": {**metadata, "ownerReferences": owned}})
-    assert child is not None
-    children.seen(child, as_of=5, first=True)
-    applied = asyncio.run(Applier(cast(Door, door), children).apply(OWNER, [service()]))
+    body = {**way_in("v1", "Service").body, "spec": {"selector": {names.LABEL_DEPLOYMENT: "chat"}}}
+    there = manifest({**body, "metadata": {**body["metadata"], "managedFields": BY_HAND}})
+    applied = asyncio.run(known(door, there).apply(OWNER, [manifest(body)]))
     assert applied.refused == []
-    assert applied.waiting == ([REF] if refuses else [])
+    assert applied.waiting == ([there.ref] if refuses else [])
     assert door.missed == 1
 
 
@@ -214,7 +207,7 @@ def pool() -> Manifest:
     return way_in("inference.networking.k8s.io/v1", "InferencePool")
 
 
-def known(door: Storing, *there: Manifest) -> Applier:
+def known(door: Storing | Deleted, *there: Manifest) -> Applier:
     """An applier that has seen these."""
     children = Children(cast(Door, door), lambda _: None)
     for one in there:

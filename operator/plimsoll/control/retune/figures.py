@@ -39,7 +39,7 @@ class Figures:
     gaps: float | None = None
     """Of which it is the longest."""
     longer: tuple[tuple[float, float], ...] = ()
-    """Gaps that were longer than each of these bounds, the shortest first; than those after the last none was."""
+    """Gaps that were longer than each of these bounds, the shortest first."""
     e2e_p99: float | None = None
     e2e_least: float | None = None
     """What that is at least, whatever chance has made of the requests that were seen."""
@@ -161,10 +161,7 @@ def _trusted(spread: Spread | None) -> Spread | None:
 
 
 def _longer(gaps: Histogram) -> tuple[tuple[float, float], ...]:
-    """Up to the first bound that none was longer than."""
-    counts = [(bound, gaps.above(bound)) for bound in gaps.bounds[:-1]]
-    last = next((place for place, (_, count) in enumerate(counts, 1) if count <= 0), len(counts))
-    return tuple(counts[:last])
+    return tuple((bound, gaps.above(bound)) for bound in gaps.bounds[:-1])
 
 
 def _least_p99(spread: Spread) -> float | None:

@@ -97,7 +97,7 @@ def _longer_gaps(new: Figures, old: Figures) -> str | None:
         return None
     # One of the two has the longest of all, and where both are alike it is this one as often as that one: so the longest alone says
     # nothing. That all which are longer than any of the other's are on one side happens by chance only to a few.
-    if theirs and (mine / (mine + theirs)) ** beyond >= RARE:
+    if (mine / (mine + theirs)) ** beyond >= RARE:
         return None
     told = f"the longest gap between tokens is {_ms(new.gap)}, {_ms(old.gap)} without the change"
     return f"{told}, and {beyond:,.0f} gaps are longer than that"
