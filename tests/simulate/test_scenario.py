@@ -63,6 +63,28 @@ def test_that_the_operator_would_not_follow_the_load_is_said(spec: dict[str, Any
 
 
 @pytest.mark.parametrize(
+    ("tuning", "mode"), [({}, "auto"), ({"mode": "off"}, "off"), ({"mode": "dryRun"}, "dryRun")]
+)
+def test_settings_are_retuned_as_the_resource_allows_and_the_engine_has_them(
+    tuning: dict[str, Any], mode: str
+) -> None:
+    made = scenario(tuning=tuning)
+    assert made.tunable is not None
+    assert (made.tunable.consent.mode, made.tunable.has_watermark) == (mode, True)
+    assert made.tunable.knobs.max_sequences == made.limits.max_num_seqs
+    fewer = made.tunable.variant({"maxSequences": "8", "watermark": "100"})
+    assert (fewer.limits.max_num_seqs, fewer.capacity.max_num_seqs) == (8, 8)
+    assert fewer.limits.watermark_blocks == made.limits.blocks // 10
+    assert fewer.limits.blocks == made.limits.blocks
+    as_planned = made.tunable.variant({})
+    assert (as_planned.times, as_planned.limits, as_planned.capacity) == (
+        made.times,
+        made.limits,
+        made.capacity,
+    )
+
+
+@pytest.mark.parametrize(
     "tokens",
     [{"p50": 1000, "p95": 4000, "p99": 9000}, {"p50": 1000, "p95": 4000}, {"p50": 1000}],
     ids=["all declared", "no p99", "the middle alone"],

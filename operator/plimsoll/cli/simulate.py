@@ -265,6 +265,7 @@ def _asked(files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, 
             lambda: further(
                 deployment, inventory, facts, plan, learned=snapshot.learned, config=question.admin
             ),
+            snapshot.config.restarts,
         )
     except CannotSimulate as error:
         note([sentence(finding) for finding in plan.findings if finding.severity is Severity.ERROR])

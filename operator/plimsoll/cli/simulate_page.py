@@ -1,7 +1,7 @@
 """A simulation as one HTML page.
 
 The table of all policies, then for each of the headline's router four timelines over the same axis: replicas, cache, queue,
-and how far the limits were kept. Each action is a mark that tells its reason.
+and how far the limits were kept. Each action, and each step of a retune, is a mark that tells its reason.
 """
 
 from __future__ import annotations
@@ -12,9 +12,19 @@ from html import escape
 from math import ceil, floor, log10
 from typing import Final
 
-from plimsoll.cli.drawing import short
+from plimsoll.cli.drawing import many, short
 from plimsoll.cli.page import Line, page, table
-from plimsoll.cli.simulate_report import HEADS, ROUTERS, about, beside, clock, row, set_to
+from plimsoll.cli.simulate_report import (
+    HEADS,
+    RETUNES,
+    ROUTERS,
+    about,
+    beside,
+    clock,
+    retune_row,
+    row,
+    set_to,
+)
 from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.report import Report
@@ -30,7 +40,7 @@ _STYLE: Final = """
 h2 { font-size: 1.1rem; margin: 2rem 0 .3rem; } h3 { font-size: .9rem; margin: .8rem 0 0; }
 .line { fill: none; stroke-width: 1.6; } .a { stroke: var(--a); } .b { stroke: var(--b); } .c { stroke: var(--c); }
 text.a { fill: var(--a); stroke: none; } text.b { fill: var(--b); stroke: none; } text.c { fill: var(--c); stroke: none; }
-.act { stroke: var(--mark); stroke-width: 2; } .target { stroke: var(--dim); stroke-dasharray: 2 3; }
+.act { stroke: var(--mark); stroke-width: 2; } .tune { stroke: var(--mark); stroke-dasharray: 1 3; } .target { stroke: var(--dim); stroke-dasharray: 2 3; }
 td:first-child, th:first-child, .actions td, .actions th { text-align: left; } .actions td:last-child { white-space: normal; }
 """
 
@@ -71,7 +81,7 @@ def _story(report: Report, one: Result) -> str:
         for chart in _charts(report, one)
     )
     heading = f"{one.policy} ({set_to(one)}), {ROUTERS[report.headline]}"
-    return f"<h2>{escape(heading)}</h2>{charts}{_actions(one)}"
+    return f"<h2>{escape(heading)}</h2>{charts}{_actions(one)}{_retunes(one)}"
 
 
 def _charts(report: Report, one: Result) -> Iterator[Chart]:
@@ -156,13 +166,18 @@ def _svg(chart: Chart, span_s: float, one: Result) -> str:
                 f'<text class="{line.style}" x="{right}" y="{TOP - 3}" text-anchor="end">{escape(line.name)}</text>'
             )
     for action in one.outcome.actions[:ACTIONS]:
-        x = across(action.at)
         said = f"{clock(action.at)} {action.before} → {action.after}: {action.reason}: {action.message}"
-        parts.append(
-            f'<line class="act" x1="{x:.1f}" x2="{x:.1f}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM + 6}">'
-            f"<title>{escape(said)}</title></line>"
-        )
+        parts.append(_mark("act", across(action.at), HEIGHT - BOTTOM + 6, said))
+    for act in one.outcome.acts[:ACTIONS]:
+        at, change, step, why = retune_row(act)
+        parts.append(_mark("tune", across(act.at), TOP, f"{at} {change}: {step}: {why}"))
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(chart.title)}">{"".join(parts)}</svg>'
+
+
+def _mark(style: str, x: float, up_to: float, said: str) -> str:
+    """From the axis to there; it tells what was done then."""
+    line = f'<line class="{style}" x1="{x:.1f}" x2="{x:.1f}" y1="{HEIGHT - BOTTOM}" y2="{up_to}">'
+    return f"{line}<title>{escape(said)}</title></line>"
 
 
 def _rounded(value: float) -> float:
@@ -201,3 +216,11 @@ def _actions(one: Result) -> str:
     more = f"<p>and {len(actions) - ACTIONS} more</p>" if len(actions) > ACTIONS else ""
     listed = table(("at", "replicas", "reason", "why"), rows, style="actions")
     return f"<details><summary>{len(actions)} actions</summary>{listed}{more}</details>"
+
+
+def _retunes(one: Result) -> str:
+    if not one.outcome.acts:
+        return ""
+    steps = len(one.outcome.acts)
+    listed = table(RETUNES, [retune_row(act) for act in one.outcome.acts[:ACTIONS]], style="actions")
+    return f"<details open><summary>{many(steps, 'step')} of retunes</summary>{listed}</details>"

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from plimsoll.cli import drawing
 from plimsoll.cli.drawing import count, many, short
+from plimsoll.control.record import Act
 from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.report import Report
@@ -38,7 +39,10 @@ ROUTERS: Final = {
     Routing.SERVICE: "behind a Service: connections stay with the replica they found",
     Routing.POOL: "behind an InferencePool: each request to the least loaded replica",
 }
+RETUNES: Final = ("AT", "SETTING", "STEP", "WHY")
 FEW: Final = 12
+RETUNES_FEW: Final = 24
+"""Steps; a retune that is kept takes five and more."""
 BUSY_S: Final = 600.0
 START_P50_S: Final = median(STARTS_S)
 
@@ -60,6 +64,9 @@ def simulation_report(report: Report) -> Iterator[RenderableType]:
         if one.outcome.actions:
             yield ""
             yield from _actions(one)
+        if one.outcome.acts:
+            yield ""
+            yield from _retunes(one)
     yield ""
     yield drawing.facts((("note", text) for text in report.notes), width=4)
 
@@ -198,3 +205,15 @@ def _actions(one: Result) -> Iterator[RenderableType]:
     )
     if len(actions) > FEW:
         yield f"  and {len(actions) - FEW} more; -o json and --html have them all"
+
+
+def _retunes(one: Result) -> Iterator[RenderableType]:
+    acts = one.outcome.acts
+    yield Text(f"what {one.policy} retuned", style="bold")
+    yield drawing.table(RETUNES, map(retune_row, acts[:RETUNES_FEW]), left=(0, 1, 2, 3), fold=3)
+    if len(acts) > RETUNES_FEW:
+        yield f"  and {many(len(acts) - RETUNES_FEW, 'more step')}; -o json and --html have them all"
+
+
+def retune_row(act: Act) -> tuple[str, ...]:
+    return clock(act.at), f"{act.what} {act.before} → {act.after}", act.reason, act.message

@@ -12,6 +12,7 @@ from typing import Final
 
 from plimsoll.control.memory import Memory
 from plimsoll.control.retune.steps import RetuneMemory
+from plimsoll.control.retune.turned import Turned
 from plimsoll.control.workload import Observed
 
 ACTS_KEPT: Final = 50
@@ -72,3 +73,23 @@ class Record:
 
 
 EMPTY: Final = Record()
+
+
+def acts_of(now: float, before: RetuneMemory, turned: Turned) -> tuple[Act, ...]:
+    """What a person would want to read later of one look at a retune, in its order."""
+    after = turned.memory
+    past = after.past[0] if after.past and after.past != before.past else None
+    about = past or after.step or before.step or after.suggested
+    if about is None:
+        return ()
+    return tuple(
+        Act(
+            at=now,
+            what=about.setting,
+            before=about.before,
+            after=about.after,
+            reason=event.reason,
+            message=event.message,
+        )
+        for event in turned.events
+    )

@@ -8,8 +8,8 @@ from plimsoll import names
 from plimsoll.control.copying import replace
 from plimsoll.control.gate import gate_of
 from plimsoll.control.learning import lead_s
-from plimsoll.control.record import Act, Record
-from plimsoll.control.retune import RetuneMemory, Scene, Turned, advance
+from plimsoll.control.record import Record, acts_of
+from plimsoll.control.retune import Scene, advance
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Role, ServingSet
 from plimsoll.control.workload import observe
@@ -48,33 +48,17 @@ def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: 
         News("Warning" if event.warning else "Normal", "Retune", event.reason, event.message)
         for event in turned.events
     )
+    acts = acts_of(tick.now, record.retune, turned)
+    record = replace(record, retune=turned.memory)
+    for act in acts:
+        record = record.with_act(act)
     return replace(
         so_far,
-        record=_with_acts(tick, replace(record, retune=turned.memory), record.retune, turned),
+        record=record,
         told=told,
         why_not=turned.why_not or "",
         news=(*so_far.news, *news),
     )
-
-
-def _with_acts(tick: Tick, record: Record, before: RetuneMemory, turned: Turned) -> Record:
-    """With what a person would want to read later."""
-    step = turned.memory.step or before.step
-    for event in turned.events:
-        past = turned.memory.past[0] if turned.memory.past and turned.memory.past != before.past else None
-        about = past or step or turned.memory.suggested
-        if about is not None:
-            record = record.with_act(
-                Act(
-                    at=tick.now,
-                    what=about.setting,
-                    before=about.before,
-                    after=about.after,
-                    reason=event.reason,
-                    message=event.message,
-                )
-            )
-    return record
 
 
 def _lead(subject: Subject, record: Record) -> tuple[Planned, str]:

@@ -34,6 +34,8 @@ def conclusions(
         yield _beside(scenario, ours, constant, currency)
     if ours is not None and ours.outcome.sleep is not None:
         yield _slept(scenario, ours, ours.outcome.sleep, currency)
+    if ours is not None and ours.outcome.acts:
+        yield _retuned(ours)
     if ours is not None and ours.slo_pct < GOAL_PCT:
         yield from _held_back(scenario, ours)
     if span_s < SHORT_S:
@@ -95,6 +97,21 @@ def _slept(scenario: Scenario, ours: Result, sleep: Sleep, currency: str) -> str
         f"it slept {counted(sleep.times, 'time')}, {sleep.hours:,.1f} hours in all, which saved {saved} beside a replica that stays; "
         f"{waited}"
     )
+
+
+def _retuned(ours: Result) -> str:
+    """What became of each; one that the trace's end cut off has its last step."""
+    last = {(act.what, act.before, act.after): act for act in ours.outcome.acts}
+    became = {
+        "RetuneDone": "was kept",
+        "RetuneFailed": "was taken back",
+        "RetuneSuggested": "would have been tried, and is for a person",
+    }
+    said = (
+        f"{act.what} {act.before} to {act.after} {became.get(act.reason, 'was not over at the end')}"
+        for act in last.values()
+    )
+    return f"of the engines' settings, {'; '.join(said)} (tuning.mode off leaves them as planned)"
 
 
 def _hours(value: float) -> str:

@@ -16,6 +16,7 @@ from plimsoll.control.situation import Replica, ReplicaState
 from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.request import Request
+from plimsoll.simulate.tuning import Try
 from plimsoll.simulate.world import Site, World
 
 STARTING: Final = (ReplicaState.STARTING, ReplicaState.NODE_COMING, ReplicaState.UNSCHEDULABLE)
@@ -35,10 +36,18 @@ class Instance:
     since: float
     scheduled: float | None = None
     on_new_node: bool = False
+    tried: bool = False
+    """It runs with a change of settings that is tried."""
+    restarts: int = 0
 
     def seen(self) -> Replica:
         return Replica(
-            id=self.name, state=self.state, since=self.since, created=self.created, scheduled=self.scheduled
+            id=self.name,
+            state=self.state,
+            since=self.since,
+            created=self.created,
+            scheduled=self.scheduled,
+            restarts=self.restarts,
         )
 
 
@@ -65,6 +74,8 @@ class Estate:
     """From when to when no replica was asked for, and none was left."""
     version: int = 0
     """Changes with every change of the ready replicas, so that routers know."""
+    _try: Try | None = None
+    """On some replicas of the first set."""
     _asleep_since: float | None = None
     _closed: bool = False
     _agenda: list[tuple[float, int, str, Instance]] = field(default_factory=list)
@@ -125,15 +136,47 @@ class Estate:
         if self.told:
             self._awake(now)
         for site, count in enumerate(told):
-            present = [one for one in self.present if one.site == site]
-            for _ in range(count - len(present)):
-                self._make(now, site)
-            if count < len(present):
-                # As a controller chooses: what does not serve yet first, then the youngest.
-                ranked = sorted(present, key=lambda one: (one.state in STARTING, one.ordinal), reverse=True)
-                for instance in ranked[: len(present) - count]:
-                    self._let_go(instance, now)
+            plain, tried = self._shared_out(count) if site == 0 else (count, 0)
+            self._tell(site, plain, now, tried=False)
+            self._tell(site, tried, now, tried=True)
         self._place(now)
+
+    def try_out(self, change: Try | None, now: float) -> None:
+        """A change of settings, on as many replicas of the first set as it says. Asked for at every look while it is tried, as
+        replicas without it go only when those with it have come."""
+        if change is None and self._try is None:
+            return
+        self._try = change
+        if change is not None and change.adopt:
+            self.sites = (self.world.varied(change.variant), *self.sites[1:])
+            self._try = None
+            for one in self.instances:
+                one.tried = False
+        self.tell_each(self.told_each, now)
+
+    def _shared_out(self, whole: int) -> tuple[int, int]:
+        """Replicas of the first set without the change that is tried, and with it: as the operator asks for both."""
+        change = self._try
+        if change is None:
+            return whole, 0
+        extra = 1 if change.surge else 0
+        if change.replicas:
+            tried = min(change.replicas, whole)
+            return whole - tried + min(extra, tried), tried
+        # Back: those with it stay until others serve in their place.
+        serve = sum(1 for one in self.ready if not one.tried)
+        there = sum(1 for one in self.present if one.tried and one.state is ReplicaState.READY)
+        return min(whole, serve + 1), min(there, max(0, whole - serve - 1 + extra))
+
+    def _tell(self, site: int, count: int, now: float, *, tried: bool) -> None:
+        present = [one for one in self.present if one.site == site and one.tried == tried]
+        for _ in range(count - len(present)):
+            self._make(now, site, tried=tried)
+        if count < len(present):
+            # As a controller chooses: what does not serve yet first, then the youngest.
+            ranked = sorted(present, key=lambda one: (one.state in STARTING, one.ordinal), reverse=True)
+            for instance in ranked[: len(present) - count]:
+                self._let_go(instance, now)
 
     def happen(self, now: float) -> None:
         """Everything that is due."""
@@ -168,7 +211,8 @@ class Estate:
         elif what == "crash" and instance.state is ReplicaState.READY:
             instance.engine.advance(at)
             self._retire(instance.engine)
-            instance.engine = self._engine(instance.site)
+            instance.engine = self._engine(instance.site, tried=instance.tried)
+            instance.restarts += 1
             self.ready.remove(instance)
             self.version += 1
             instance.state, instance.since = ReplicaState.STARTING, at
@@ -180,22 +224,25 @@ class Estate:
 
     # Lives of replicas
 
-    def _make(self, now: float, site: int) -> Instance:
+    def _make(self, now: float, site: int, *, tried: bool = False) -> Instance:
         instance = Instance(
             name=f"replica-{self._ordinals:04d}",
             ordinal=self._ordinals,
-            engine=self._engine(site),
+            engine=self._engine(site, tried=tried),
             site=site,
             state=ReplicaState.UNSCHEDULABLE,
             created=now,
             since=now,
+            tried=tried,
         )
         self._ordinals += 1
         self.instances.append(instance)
         return instance
 
-    def _engine(self, site: int) -> Engine:
+    def _engine(self, site: int, *, tried: bool) -> Engine:
         kind = self.sites[site]
+        if tried and self._try is not None:
+            kind = self.world.varied(self._try.variant)
         engine = Engine(kind.times, kind.limits, histograms=self.histograms)
         self.engines.append(engine)
         self.engines_each[site].append(engine)

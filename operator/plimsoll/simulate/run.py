@@ -149,6 +149,7 @@ class Run:
             waiting=self._waiting,
             written=0 if self._gateway is None else self._gateway.written,
             sets=self._sets(),
+            tried=frozenset(one.name for one in estate.instances if one.tried),
         )
         wish = self.policy.decide(view)
         if wish is None:
@@ -165,6 +166,9 @@ class Run:
                     )
                 )
             estate.tell_each(each, now)
+        estate.try_out(wish.change, now)
+        if now <= self.arrivals.span_s:
+            self.tally.acts += wish.acts
 
     def _sets(self) -> tuple[SetView, ...]:
         estate = self.estate

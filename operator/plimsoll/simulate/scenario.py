@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from plimsoll.api.config import Restarts
 from plimsoll.api.v1alpha1.scaling import Scaling
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.capacity import capacity_of
@@ -21,11 +22,14 @@ from plimsoll.simulate.arrivals import Length, Lengths
 from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.several import Played, on_devices_of_their_own
 from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of
+from plimsoll.simulate.tuning import Tunable, tunable_of
 from plimsoll.simulate.world import Hardware, Site, World, draw_world
 
 ROOM_MOST: Final = 1000
 """Replicas at which counting room stops."""
 UP_WINDOW_S: Final = 30.0
+USUAL: Final = Restarts()
+"""Where the admin says nothing."""
 ZERO_AFTER_S: Final = 900.0
 
 
@@ -70,6 +74,8 @@ class Scenario:
     """All of them, the first included, where there are several."""
     limits_together: Budgeted = UNLIMITED
     """What the budget leaves them, where there are several."""
+    tunable: Tunable | None = None
+    """What a retune may change; None where nothing is retuned."""
     left_out: tuple[str, ...] = ()
     """What the resource asks for, or the fleet would do, that is not simulated: a sentence each."""
 
@@ -96,8 +102,9 @@ def scenario_of(
     reading: Reading,
     limits: Budgeted = UNLIMITED,
     further: Callable[[], Iterable[PlanSet]] = tuple,
+    restarts: Restarts = USUAL,
 ) -> Scenario:
-    """The plan's sets, alone in their fleet and with all of their namespace's `limits`; what is left out is said.
+    """The plan's sets, alone in their fleet and with all of their namespace's `limits`; what is left out is said. `restarts` bound retunes.
 
     `further`: the sets that come to stand by where these find no more devices; asked only where that can be.
     """
@@ -152,6 +159,7 @@ def scenario_of(
         price_per_gpu_hour=_price(chosen),
         sets=sets,
         limits_together=limits if sets else UNLIMITED,
+        tunable=None if sets else tunable_of(plan, task, slot, intent.spec.tuning, restarts),
         left_out=(*_left_out(reading, allowed, several=bool(sets)), *unplayed),
     )
 
@@ -217,8 +225,8 @@ def _left_out(reading: Reading, allowed: int | None, *, several: bool) -> Iterat
             f"the namespace's budget allows {allowed} replicas{' of the first set' if several else ''}; what others there take of it, and whose priority goes first, "
             "is not simulated"
         )
-    if spec.tuning.mode in (None, "auto"):
-        yield "the operator may retune what preempts (spec.tuning); here every setting stays as it is planned"
+    if several and spec.tuning.mode != "off":
+        yield "the operator may retune engines (spec.tuning); of several sets every setting stays as it is planned here"
 
 
 def _wake(scaling: Scaling) -> Wake | None:

@@ -163,4 +163,5 @@ def drawn(times: StepTimes, limits: Limits, random: Random) -> tuple[StepTimes, 
     world = times.scaled(steps=steps, cache=cache, prompts=prompts, beside=beside)
     longest = -(-limits.max_model_len // limits.block_size)
     blocks = max(longest, round(limits.blocks * factor(POOL_IS_OFF)))
-    return world, replace(limits, blocks=blocks)
+    kept = limits.watermark_blocks * blocks // limits.blocks
+    return world, replace(limits, blocks=blocks, watermark_blocks=kept)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from plimsoll.control.record import Act
 from plimsoll.control.situation import Slo
 from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.engine import Engine
@@ -123,6 +124,8 @@ class Outcome:
     """None where it may not."""
     sets: tuple[OfSet, ...] = ()
     """In the order of the plan, where it has several."""
+    acts: tuple[Act, ...] = ()
+    """What was done about engines' settings."""
 
 
 @dataclass(slots=True)
@@ -130,6 +133,7 @@ class Tally:
     slo: Slo
     span_s: float
     actions: list[Action] = field(default_factory=list)
+    acts: list[Act] = field(default_factory=list)
     points: list[Point] = field(default_factory=list)
     failed: int = 0
     requests: int = 0
@@ -266,6 +270,7 @@ class Tally:
             sets=tuple(self._of_set(estate, site) for site in range(len(estate.sites)))
             if len(estate.sites) > 1
             else (),
+            acts=tuple(self.acts),
         )
 
     def _of_set(self, estate: Estate, site: int) -> OfSet:

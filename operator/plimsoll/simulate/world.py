@@ -14,6 +14,7 @@ from typing import Final
 
 from plimsoll.control.situation import Slo
 from plimsoll.simulate.steps import Limits, StepTimes, drawn
+from plimsoll.simulate.tuning import Variant
 
 STARTS_S: Final = (
     65, 68, 72, 75, 78, 82, 85, 88, 92, 95, 98, 102, 105, 108, 112, 115, 118, 121, 125, 128,
@@ -101,6 +102,11 @@ class World:
         first = Site(times=self.times, limits=self.limits, hardware=self.hardware, allowed=self.allowed)
         return first, *self.beside
 
+    def varied(self, variant: Variant) -> Site:
+        """The first set with other settings: off the planner's belief as it is without them."""
+        times, limits = drawn(variant.times, variant.limits, _random(self.seed))
+        return Site(times=times, limits=limits, hardware=self.hardware, allowed=self.allowed)
+
     def start_s(self, ordinal: int) -> float:
         """How long the replica that is made as the n-th takes to start: the same for every policy."""
         return float(Random(f"start {self.seed} {ordinal}").choice(STARTS_S))  # noqa: S311 - repeatable by its seed
@@ -122,8 +128,7 @@ def draw_world(
     beside: Sequence[Site] = (),
 ) -> World:
     """One seed's world around the planner's belief, which is off for each set in its own way."""
-    random = Random(f"world {seed}")  # noqa: S311
-    times, limits = drawn(times, limits, random)
+    times, limits = drawn(times, limits, _random(seed))
     others = []
     for place, site in enumerate(beside, 1):
         one, other = drawn(site.times, site.limits, Random(f"world {seed} set {place}"))  # noqa: S311
@@ -138,3 +143,8 @@ def draw_world(
         allowed=allowed,
         beside=tuple(others),
     )
+
+
+def _random(seed: int) -> Random:
+    """Of the first set's world."""
+    return Random(f"world {seed}")  # noqa: S311

@@ -394,3 +394,21 @@ def test_steps_that_are_cut_smaller_for_nothing_are_made_as_large_as_before(chan
     assert world.memory.past[0].outcome is Phase.FAILED
     assert (world.knobs.batched_tokens, world.most_changed) == (2048, 1)
     assert world.at_old_settings
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "kept"),
+    [(5.0, 50.0, True), (0.0, 50.0, False), (5.0, 0.0, False), (None, 50.0, False)],
+)
+def test_where_requests_waited_before_and_still_do_an_answer_takes_as_long_as_the_queue_has_grown_since(
+    before, now, kept
+):
+    world = World(old=replace(OLD, waiting=before))
+    while world.memory.step is None or world.memory.step.phase is not Phase.VERIFYING:
+        world.change = replace(GOOD, waiting=before)
+        world.tick()
+    world.change = replace(GOOD, waiting=now, e2e=4 * OLD.e2e)
+    world.run(3600)
+    past = world.memory.past[0]
+    assert (past.outcome is Phase.DONE) is kept, past.reason
+    assert kept or "p99 of a whole answer" in past.reason

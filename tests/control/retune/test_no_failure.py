@@ -1,6 +1,7 @@
 """Ends that say nothing of a change count against it nowhere: three of them pause nothing. Those that are its own doing do."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -25,19 +26,37 @@ def test_a_canary_that_is_given_no_request_at_all_is_no_failure():
     assert "given too few requests" in world.memory.past[0].reason
 
 
-@pytest.mark.parametrize(("placed", "failures"), [(False, 0), (True, 1)])
-@pytest.mark.parametrize("phase", [Phase.CANARY, Phase.ROLLING])
-def test_a_replica_that_finds_no_gpu_in_time_is_no_failure_and_one_that_has_some_and_does_not_serve_is(
-    phase, placed, failures
+@pytest.mark.parametrize(
+    ("phase", "placed", "failed"),
+    [
+        (Phase.CANARY, False, False),
+        (Phase.CANARY, True, True),
+        (Phase.ROLLING, False, False),
+        (Phase.ROLLING, True, False),
+    ],
+)
+def test_a_canary_that_has_a_gpu_and_does_not_serve_is_a_failure_and_no_other_that_comes_too_late_is(
+    phase, placed, failed
 ):
     world = in_phase(phase, World())
     world.homeless, world.stuck_since = not placed, world.now
-    world.run(HOUR)
+    while not world.memory.past:
+        world.tick()
     past = world.memory.past[-1]
     assert past.outcome is Phase.FAILED
     assert ("no place was found" in past.reason) is not placed
-    assert world.memory.failures >= failures
-    assert placed or world.memory.failures == 0
+    assert (world.memory.failures > 0) is failed
+
+
+def test_a_further_replica_that_takes_twenty_minutes_to_start_is_waited_for():
+    world = in_phase(Phase.ROLLING, World())
+    slow = world.now + 1200
+    world.stuck_since = world.now
+    while world.now < slow:
+        world.tick()
+    world.stuck_since = inf
+    world.run(2 * HOUR)
+    assert [past.outcome for past in world.memory.past] == [Phase.DONE]
 
 
 @pytest.mark.parametrize("phase", [Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import sqrt
 from typing import Final
 
-from plimsoll.control.retune.figures import figures_of
+from plimsoll.control.retune.figures import Figures, figures_of
 from plimsoll.control.retune.judging import Answer, Verdict, comparable, judge
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import Phase, Step
@@ -16,6 +16,7 @@ from plimsoll.control.signals import LATENCY_S
 LASTS_SHARE: Final = 2 / 3
 """Of the time that a canary is watched, for what one slow minute makes as well. By default that is 400 seconds: latencies look back 300, so
 that a slow minute is seen for 360, and a little longer as looks lie apart."""
+QUEUE_LEAST: Final = 1.0
 
 
 def counted(scene: Scene, step: Step) -> Step:
@@ -37,14 +38,20 @@ def verdict_of(scene: Scene, step: Step) -> Verdict:
     if scene.signals.replicas and step.phase is not Phase.VERIFYING:
         old = figures_of(scene.signals, scene.slo).over(step.old)
         return judge(step.symptom, new, old, scene.slo, gpus=gpus)
-    if scene.now - step.since < LATENCY_S:
-        # Whole answers of these minutes began before, perhaps while a replica was away and others had its load.
+    if scene.now - step.since < LATENCY_S or (_queues(new) and _queues(step.baseline)):
+        # Whole answers of these minutes began before, perhaps while a replica was away and others had its load. And where more came
+        # before than was done, and still does, they take as long as the queue has grown since, whatever was changed.
         new = replace(new, e2e_least=None)
     if comparable(new, step.baseline):
         return judge(step.symptom, new, step.baseline, scene.slo, gpus=gpus)
     if new.preempted is not None and new.preempted >= max(ACT, 0.5 * (step.baseline.preempted or 0.0)):
         return Verdict(Answer.BAD, f"{new.preempted:.1%} of requests are preempted still")
     return Verdict(Answer.OPEN, "the load is another than when it began, so the two do not compare")
+
+
+def _queues(figures: Figures) -> bool:
+    """A request of each replica waits at any time."""
+    return figures.waiting is not None and figures.waiting >= QUEUE_LEAST
 
 
 def lasts(scene: Scene, step: Step) -> bool:

@@ -28,6 +28,8 @@ ROLL_SHARE: Final = 0.2
 VERIFY_SHARE: Final = 1.5
 STARTS: Final = 3.0
 START_LEAST_S: Final = 600.0
+LATE_LEAST_S: Final = 1800.0
+"""One start in forty takes twenty minutes, whatever the settings. For a canary that is an end; once it serves, a late one is waited for."""
 TRYING: Final = frozenset({Phase.CANARY, Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING})
 ACTIVE: Final = Told(type=names.AUTOTUNE_PAUSED, status="False", reason="Active", message="retuning is on")
 
@@ -169,10 +171,10 @@ def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     ready = scene.changed.ready if scene.changed is not None else 0
     if ready < step.rolled:
         if scene.now > step.deadline:
+            # The canary has shown that the change lets an engine start.
             why = f"{ready} of {step.rolled} changed replicas were ready in time"
-            if not _placed(scene):
-                return _back(scene, memory, step, f"{why}, as no place was found for more", blameless=True)
-            return _back(scene, memory, step, why)
+            place = "" if _placed(scene) else ", as no place was found for more"
+            return _back(scene, memory, step, f"{why}{place}", blameless=True)
         return Turned(memory=replace(memory, step=replace(step, since=scene.now)))
     if scene.now - step.since < ROLL_SHARE * scene.restarts.canary_seconds:
         return Turned(memory=replace(memory, step=step))
@@ -240,7 +242,7 @@ def _total(scene: Scene, step: Step) -> int:
 
 
 def _roll_s(scene: Scene) -> float:
-    return max(START_LEAST_S, STARTS * scene.start_s) + ROLL_SHARE * scene.restarts.canary_seconds
+    return max(LATE_LEAST_S, STARTS * scene.start_s) + ROLL_SHARE * scene.restarts.canary_seconds
 
 
 def _verify_s(scene: Scene) -> float:
@@ -272,7 +274,8 @@ def _to(
         worse=None,
     )
     said = f": {step.said}" if step.said else ""
-    message = f"{step.setting} {step.before} to {step.after}: {phase.value}, {after.rolled} replicas with the change{said}"
+    with_it = "1 replica" if after.rolled == 1 else f"{after.rolled} replicas"
+    message = f"{step.setting} {step.before} to {step.after}: {phase.value}, {with_it} with the change{said}"
     return Turned(
         memory=replace(memory, step=after), events=(Event(reason=f"Retune{phase.value}", message=message),)
     )

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from plimsoll.control.record import Act
 from plimsoll.control.samples import PodSample
 from plimsoll.control.situation import Replica, ReplicaState
+from plimsoll.simulate.tuning import Try
 
 FRESH_S = 300.0
 """Samples of a live replica older than this are none, as Prometheus itself has it."""
@@ -38,6 +40,8 @@ class View:
     """Times that the wake annotation was written."""
     sets: tuple[SetView, ...] = ()
     """In the order of the plan, where it has several: whose the replicas are."""
+    tried: frozenset[str] = frozenset()
+    """Replicas that run with a change that is tried."""
 
     @property
     def ready(self) -> tuple[Replica, ...]:
@@ -68,6 +72,9 @@ class Wish:
     message: str
     each: tuple[int, ...] | None = None
     """By set; None leaves it to the plan."""
+    change: Try | None = None
+    acts: tuple[Act, ...] = ()
+    """What was done about engines' settings, and why."""
 
 
 class Policy(Protocol):

@@ -10,13 +10,16 @@ from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.idle import last_asked, wake_of
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory
+from plimsoll.control.record import Act
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import signals_of
 from plimsoll.control.situation import Bounds, Capacity, ReplicaState, Role, ServingSet, Situation, Slo, Zero
 from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.policies.base import SetView, View, Wish
+from plimsoll.simulate.policies.retuning import Retuning
 from plimsoll.simulate.several import Played
+from plimsoll.simulate.tuning import Try, Tunable
 from plimsoll.simulate.world import Hardware
 
 SET = "simulated"
@@ -39,8 +42,10 @@ class Plimsoll:
         zero: Wake | None = None,
         sets: Sequence[Played] = (),
         limits: Limits = UNLIMITED,
+        tunable: Tunable | None = None,
     ) -> None:
-        """`sets`: all of a plan that has several, or may grow onto another one; `limits` is then what the budget leaves them together."""
+        """`sets`: all of a plan that has several, or may grow onto another one; `limits` is then what the budget leaves them together.
+        Settings are left as they are where there are several sets, or nothing is `tunable`."""
         self.capacity = capacity
         self.slo = slo
         self.hardware = hardware
@@ -65,6 +70,7 @@ class Plimsoll:
         self.last: Decision | None = None
         self._memory = Memory()
         self._window = Window()
+        self._retuning = None if tunable is None or sets else Retuning(tunable, slo=slo, law=law)
 
     def decide(self, view: View) -> Wish | None:
         self._window = self._window.add(view.now, view.arrived)
@@ -78,6 +84,7 @@ class Plimsoll:
             zero=self._wake(view),
             up_window_s=self.up_window_s,
             down_window_s=self.down_window_s,
+            busy="a retune" if self._retuning is not None and self._retuning.under_way else None,
         )
         (decision,) = decide_fleet(
             now=view.now,
@@ -89,7 +96,7 @@ class Plimsoll:
             ),
             law=self.law,
         )
-        self._memory = decision.memory
+        known, self._memory = self._memory, decision.memory
         self.last = decision
         if self.zero is not None:
             self._asked_at = last_asked(
@@ -102,18 +109,30 @@ class Plimsoll:
             )
         role = decision.roles[0]
         if not self.sets:
-            return Wish(role.replicas, role.reason, role.message)
+            change, acts = self._retuned(view, sets[0], known, decision)
+            return Wish(role.replicas, role.reason, role.message, change=change, acts=acts)
         if any(one.type == names.SCALING and one.reason == "GPUsUnavailable" for one in decision.conditions):
             self._known = min(self._known + 1, len(self.sets))
         wished = [wish.replicas for wish in role.wishes]
         each = (*wished, *(0 for _ in self.sets[len(wished) :]))
         return Wish(role.replicas, role.reason, role.message, each)
 
+    def _retuned(
+        self, view: View, serving: ServingSet, known: Memory, decision: Decision
+    ) -> tuple[Try | None, tuple[Act, ...]]:
+        retuning = self._retuning
+        if retuning is None:
+            return None, ()
+        role = known.of(decision.roles[0].role)
+        change = retuning.advance(view, self._window, serving, role, decision, most=self.hardware.most)
+        return change, retuning.acts
+
     def _alone(self, view: View) -> ServingSet:
+        capacity = self.capacity if self._retuning is None else self._retuning.capacity(self.capacity)
         return ServingSet(
             name=SET,
             pool=SET,
-            capacity=self.capacity,
+            capacity=capacity,
             replicas=view.replicas,
             wanted=view.told,
             gpus=self.hardware.devices,

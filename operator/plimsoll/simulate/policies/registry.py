@@ -99,6 +99,7 @@ def _plimsoll(stage: Stage, target: float, _second: float) -> Policy:
         zero=scenario.zero,
         sets=scenario.sets,
         limits=scenario.limits_together,
+        tunable=scenario.tunable,
     )
 
 

@@ -1,0 +1,87 @@
+"""Engines with other settings than planned: what the user and the admin let a retune change, and what a change makes of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from plimsoll.api.config import Restarts
+from plimsoll.api.v1alpha1.scaling import Tuning
+from plimsoll.control.capacity import capacity_of
+from plimsoll.control.retune import Consent, Knobs
+from plimsoll.control.retune.scene import SETTINGS, applied, knobs_of
+from plimsoll.control.situation import Capacity
+from plimsoll.planning.ask.task import Task
+from plimsoll.planning.placing.placement import Slot
+from plimsoll.planning.plan import Plan, PlanSet
+from plimsoll.planning.settle.changed import changed_set
+from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of
+
+Settings = Mapping[str, str]
+"""As spec.tuning.allow spells them; those that are not as planned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A replica with other settings, as the planner believes."""
+
+    times: StepTimes
+    limits: Limits
+    capacity: Capacity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """A change of the engines' settings that is tried on some of them."""
+
+    variant: Variant
+    replicas: int
+    """With the change; 0: they go."""
+    surge: bool
+    """One with the change comes before one without it goes."""
+    adopt: bool
+    """It is good: whatever starts from now on has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tunable:
+    consent: Consent
+    knobs: Knobs
+    """As planned."""
+    has_watermark: bool
+    """The engine's version has the flag."""
+    restarts: Restarts
+    variant: Callable[[Settings], Variant]
+
+
+def tunable_of(plan: Plan, task: Task, slot: Slot, asked: Tuning, restarts: Restarts) -> Tunable:
+    """Of the plan's first set, on the devices of `slot`."""
+    planned = plan.sets[0]
+
+    def variant(settings: Settings) -> Variant:
+        chosen = _with(planned, settings, plan)
+        limits = limits_of(chosen)
+        times = believed(chosen, model=task.model, gpu=slot.gpu, engine=task.engine, limits=limits)
+        return Variant(times=times, limits=limits, capacity=capacity_of(chosen))
+
+    return Tunable(
+        consent=Consent.of(asked),
+        knobs=knobs_of(planned.settings),
+        has_watermark="--watermark" in task.engine.flags,
+        restarts=restarts,
+        variant=variant,
+    )
+
+
+def _with(chosen: PlanSet, settings: Settings, plan: Plan) -> PlanSet:
+    for setting, value in sorted(settings.items()):
+        chosen = changed_set(
+            chosen,
+            applied(chosen.settings, setting, value),
+            field=SETTINGS[setting],
+            value=value,
+            why="",
+            engine=plan.engine,
+            version=plan.engine_version,
+        )
+    return chosen
