@@ -50,19 +50,20 @@ demo-down: setup ## end the demonstration's cluster, and leave nothing of it
 shown = { printf '\n$$ plimsoll %s\n' "$(1)"; $(BIN)/plimsoll $(1) || [ $$? -eq 2 ]; }
 
 # The programs come first and by themselves: what takes minutes is told while it happens, which pytest would hold back. A file's tests
-# share a cluster, so they stay together and in their order. What needs the engine's own parsers is test-parser's.
+# share a cluster, so they stay together and in their order; they wait for a cluster more than they compute, so three share two cores.
+# What needs the engine's own parsers is test-parser's.
 test: setup ## run the tests, on a real API server with simulated nodes too; the first time builds it, for 10 minutes or so
 	$(BIN)/pytest -n 2 -q --ignore=tests/real_parser
 	@cd e2e && ../$(BIN)/python -m cluster programs --simulated
-	$(BIN)/pytest e2e -n 2 --dist loadfile -q -m "not real_node and not real_engine and not real_store"
+	$(BIN)/pytest e2e -n 3 --dist loadfile -q -m "not real_node and not real_engine and not real_store"
 
-# One after the other: an engine wants all cores. Images and engine come first and by themselves, as programs do; where they cannot be
+# Two at a time: an engine that serves takes all cores, but it starts on one, and starts are most of it. Images and engine come first and by themselves, as programs do; where they cannot be
 # had, the tests say so again. REQUIRE_REAL_NODE=1 makes a failure of what the machine cannot run.
 e2e: setup ## run the tests on real nodes, with the real engine and with real servers of models (root on Linux; without, they say why not)
 	@cd e2e && ../$(BIN)/python -m cluster programs
 	-@cd e2e && ../$(BIN)/python -m cluster.images
 	-@cd e2e && ../$(BIN)/python -m cluster.engine
-	$(BIN)/pytest e2e -q -m "real_node or real_engine or real_store"
+	$(BIN)/pytest e2e -n 2 --dist loadfile -q -m "real_node or real_engine or real_store"
 
 test-parser: setup ## judge command lines by the engine's own parsers (downloads 0.6 GB beside the engine, minutes)
 	@PYTHONPATH=e2e $(BIN)/python -m tests.real_parser.setup

@@ -6,9 +6,7 @@ import pytest
 
 from plimsoll.api.config import Restarts
 from plimsoll.control.retune import Consent, Knobs, Phase, RetuneMemory, advance, effect_of
-from plimsoll.control.retune.figures import NOTHING
-from plimsoll.control.situation import ReplicaState
-from tests.control.retune.world import GOOD, OLD, START_S, TICK, Behaviour, World, judging, replica
+from tests.control.retune.world import GOOD, OLD, START_S, TICK, Behaviour, World, judging
 
 HOUR = 3600.0
 ALL = ["Idle", "Planned", "Canary", "Judging", "Rolling", "Verifying", "Done"]
@@ -283,34 +281,6 @@ def test_an_engine_that_ends_with_the_change_and_serves_again_at_once_is_undone_
     assert world.at_old_settings
 
 
-@pytest.mark.parametrize("more", [2, -1])
-def test_replicas_that_came_or_went_during_the_roll_are_verified_with_the_change_from_the_first_moment(more):
-    world = judging(World(replicas=3))
-    world.replicas += more
-    while world.memory.step is None or world.memory.step.phase is not Phase.VERIFYING:
-        world.tick()
-    effect = effect_of(world.memory)
-    assert effect is not None
-    assert effect.replicas == world.replicas
-
-
-def test_a_change_is_verified_from_when_those_without_it_are_gone_with_all_that_they_answer_and_never_for_ever():
-    world = World(replicas=2)
-    while world.memory.step is None or world.memory.step.phase is not Phase.VERIFYING:
-        world.tick()
-    world.tick()
-    leaving = replica("old-0", ReplicaState.LEAVING, world.now)
-    drains = replace(world.scene(), serving=replace(world.scene().serving, replicas=(leaving,)))
-    memory, deadline = world.memory, world.memory.step.deadline
-    for now in range(int(world.now), int(deadline), 60):
-        memory = advance(replace(drains, now=float(now)), memory).memory
-        assert (step := memory.step) is not None
-        assert (step.phase, step.since, step.new) == (Phase.VERIFYING, now, NOTHING)
-    for now in range(int(deadline) + 1, int(deadline) + 1200, 60):
-        memory = advance(replace(drains, now=float(now)), memory).memory
-    assert memory.past
-
-
 def test_a_symptom_must_last():
     world = World(old=replace(OLD, preempted=0.1)).run(240)
     assert world.memory.step is None
@@ -394,21 +364,3 @@ def test_steps_that_are_cut_smaller_for_nothing_are_made_as_large_as_before(chan
     assert world.memory.past[0].outcome is Phase.FAILED
     assert (world.knobs.batched_tokens, world.most_changed) == (2048, 1)
     assert world.at_old_settings
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "kept"),
-    [(5.0, 50.0, True), (0.0, 50.0, False), (5.0, 0.0, False), (None, 50.0, False)],
-)
-def test_where_requests_waited_before_and_still_do_an_answer_takes_as_long_as_the_queue_has_grown_since(
-    before, now, kept
-):
-    world = World(old=replace(OLD, waiting=before))
-    while world.memory.step is None or world.memory.step.phase is not Phase.VERIFYING:
-        world.change = replace(GOOD, waiting=before)
-        world.tick()
-    world.change = replace(GOOD, waiting=now, e2e=4 * OLD.e2e)
-    world.run(3600)
-    past = world.memory.past[0]
-    assert (past.outcome is Phase.DONE) is kept, past.reason
-    assert kept or "p99 of a whole answer" in past.reason
