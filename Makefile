@@ -57,8 +57,9 @@ test: setup ## run the tests, on a real API server with simulated nodes too; the
 	@cd e2e && ../$(BIN)/python -m cluster programs --simulated
 	$(BIN)/pytest e2e -n 3 --dist loadfile -q -m "not real_node and not real_engine and not real_store"
 
-# Two at a time: an engine that serves takes all cores, but it starts on one, and starts are most of it. Images and engine come first and by themselves, as programs do; where they cannot be
-# had, the tests say so again. REQUIRE_REAL_NODE=1 makes a failure of what the machine cannot run.
+# Two at a time: an engine that serves takes all cores, but it starts on one, and starts are most of it. Images and engine come first and
+# by themselves, as programs do; where they cannot be had, the tests say so again. REQUIRE_REAL_NODE=1 makes a failure of what the
+# machine cannot run.
 e2e: setup ## run the tests on real nodes, with the real engine and with real servers of models (root on Linux; without, they say why not)
 	@cd e2e && ../$(BIN)/python -m cluster programs
 	-@cd e2e && ../$(BIN)/python -m cluster.images
