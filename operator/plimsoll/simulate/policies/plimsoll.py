@@ -12,7 +12,7 @@ from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory
 from plimsoll.control.record import Act
 from plimsoll.control.samples import Window
-from plimsoll.control.signals import signals_of
+from plimsoll.control.signals import Signals, signals_of
 from plimsoll.control.situation import Bounds, Capacity, ReplicaState, Role, ServingSet, Situation, Slo, Zero
 from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 from plimsoll.simulate.gateway import Wake
@@ -109,7 +109,7 @@ class Plimsoll:
             )
         role = decision.roles[0]
         if not self.sets:
-            change, acts = self._retuned(view, sets[0], known, decision)
+            change, acts = self._retuned(view, sets[0], known, decision, signals)
             return Wish(role.replicas, role.reason, role.message, change=change, acts=acts)
         if any(one.type == names.SCALING and one.reason == "GPUsUnavailable" for one in decision.conditions):
             self._known = min(self._known + 1, len(self.sets))
@@ -118,13 +118,21 @@ class Plimsoll:
         return Wish(role.replicas, role.reason, role.message, each)
 
     def _retuned(
-        self, view: View, serving: ServingSet, known: Memory, decision: Decision
+        self, view: View, serving: ServingSet, known: Memory, decision: Decision, signals: Signals
     ) -> tuple[Try | None, tuple[Act, ...]]:
         retuning = self._retuning
         if retuning is None:
             return None, ()
         role = known.of(decision.roles[0].role)
-        change = retuning.advance(view, self._window, serving, role, decision, most=self.hardware.most)
+        change = retuning.advance(
+            view,
+            self._window,
+            serving,
+            signals=signals,
+            role=role,
+            decision=decision,
+            most=self.hardware.most,
+        )
         return change, retuning.acts
 
     def _alone(self, view: View) -> ServingSet:

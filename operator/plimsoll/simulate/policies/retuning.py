@@ -44,19 +44,20 @@ class Retuning:
         view: View,
         window: Window,
         serving: ServingSet,
+        *,
+        signals: Signals,
         role: RoleMemory,
         decision: Decision,
-        *,
         most: int,
     ) -> Try | None:
-        """`serving` holds all replicas, `role` is what was known before the decision; `most` replicas find devices."""
+        """`serving` holds all replicas and `signals` are of all, `role` is what was known before the decision; `most` replicas find
+        devices."""
         wish = decision.roles[0].replicas
         taken = sum(one.scheduled is not None for one in view.replicas)
         effect = effect_of(self._memory)
         plain = replace(serving, replicas=tuple(one for one in serving.replicas if one.id not in view.tried))
         there = tuple(one for one in serving.replicas if one.id in view.tried)
         changed = None if effect is None else replace(serving, replicas=there, wanted=0)
-        signals = _signals(view, window, serving)
         scene = Scene(
             now=view.now,
             name=serving.name,
