@@ -49,13 +49,16 @@ demo-down: setup ## end the demonstration's cluster, and leave nothing of it
 # shown(arguments): the command line and its answer. 2 is an answer ("does not fit"), not a failure of the demonstration.
 shown = { printf '\n$$ plimsoll %s\n' "$(1)"; $(BIN)/plimsoll $(1) || [ $$? -eq 2 ]; }
 
+# In their order: the files of many tests are not the long ones, and one that takes ten minutes may not be the last to begin.
+BY_FILE := --dist loadfile --no-loadscope-reorder
+
 # The programs come first and by themselves: what takes minutes is told while it happens, which pytest would hold back. A file's tests
 # share a cluster, so they stay together and in their order; they wait for a cluster more than they compute, so three share two cores.
 # What needs the engine's own parsers is test-parser's.
 test: setup ## run the tests, on a real API server with simulated nodes too; the first time builds it, for 10 minutes or so
 	$(BIN)/pytest -n 2 -q --ignore=tests/real_parser
 	@cd e2e && ../$(BIN)/python -m cluster programs --simulated
-	$(BIN)/pytest e2e -n 3 --dist loadfile -q -m "not real_node and not real_engine and not real_store"
+	$(BIN)/pytest e2e -n 3 $(BY_FILE) -q -m "not real_node and not real_engine and not real_store"
 
 # Two at a time: an engine that serves takes all cores, but it starts on one, and starts are most of it. Images and engine come first and
 # by themselves, as programs do; where they cannot be had, the tests say so again. REQUIRE_REAL_NODE=1 makes a failure of what the
@@ -64,7 +67,7 @@ e2e: setup ## run the tests on real nodes, with the real engine and with real se
 	@cd e2e && ../$(BIN)/python -m cluster programs
 	-@cd e2e && ../$(BIN)/python -m cluster.images
 	-@cd e2e && ../$(BIN)/python -m cluster.engine
-	$(BIN)/pytest e2e -n 2 --dist loadfile -q -m "real_node or real_engine or real_store"
+	$(BIN)/pytest e2e -n 2 $(BY_FILE) -q -m "real_node or real_engine or real_store"
 
 test-parser: setup ## judge command lines by the engine's own parsers (downloads 0.6 GB beside the engine, minutes)
 	@PYTHONPATH=e2e $(BIN)/python -m tests.real_parser.setup
