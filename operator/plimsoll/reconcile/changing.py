@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from plimsoll.control.retune import Effect, RetuneMemory, effect_of
-from plimsoll.control.retune.scene import SETTINGS, applied
+from plimsoll.control.retune.scene import SETTINGS, changed
 from plimsoll.planning.plan import Plan, PlanSet
-from plimsoll.planning.settle.changed import changed_set, planned_value
+from plimsoll.planning.settle.changed import planned_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,8 @@ def adopted(plan: Plan, retune: RetuneMemory) -> Plan:
 
 
 def _entry(plan: Plan, served: PlanSet, effect: Effect, why: str) -> PlanSet:
-    entry = changed_set(
-        served,
-        applied(served.settings, effect.setting, effect.value),
-        field=SETTINGS[effect.setting],
-        value=effect.value,
-        why=why,
-        engine=plan.engine,
-        version=plan.engine_version,
-    )
+    engine, version = plan.engine, plan.engine_version
+    entry = changed(served, effect.setting, effect.value, engine=engine, version=version, why=why)
     return replace(entry, replicas=0, placements=())
 
 

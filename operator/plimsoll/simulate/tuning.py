@@ -9,12 +9,11 @@ from plimsoll.api.config import Restarts
 from plimsoll.api.v1alpha1.scaling import Tuning
 from plimsoll.control.capacity import capacity_of
 from plimsoll.control.retune import Consent, Knobs
-from plimsoll.control.retune.scene import SETTINGS, applied, knobs_of
+from plimsoll.control.retune.scene import changed, knobs_of
 from plimsoll.control.situation import Capacity
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.placing.placement import Slot
-from plimsoll.planning.plan import Plan, PlanSet
-from plimsoll.planning.settle.changed import changed_set
+from plimsoll.planning.plan import Plan
 from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of
 
 Settings = Mapping[str, str]
@@ -59,7 +58,9 @@ def tunable_of(plan: Plan, task: Task, slot: Slot, asked: Tuning, restarts: Rest
     planned = plan.sets[0]
 
     def variant(settings: Settings) -> Variant:
-        chosen = _with(planned, settings, plan)
+        chosen = planned
+        for setting, value in sorted(settings.items()):
+            chosen = changed(chosen, setting, value, engine=plan.engine, version=plan.engine_version)
         limits = limits_of(chosen)
         times = believed(chosen, model=task.model, gpu=slot.gpu, engine=task.engine, limits=limits)
         return Variant(times=times, limits=limits, capacity=capacity_of(chosen))
@@ -71,17 +72,3 @@ def tunable_of(plan: Plan, task: Task, slot: Slot, asked: Tuning, restarts: Rest
         restarts=restarts,
         variant=variant,
     )
-
-
-def _with(chosen: PlanSet, settings: Settings, plan: Plan) -> PlanSet:
-    for setting, value in sorted(settings.items()):
-        chosen = changed_set(
-            chosen,
-            applied(chosen.settings, setting, value),
-            field=SETTINGS[setting],
-            value=value,
-            why="",
-            engine=plan.engine,
-            version=plan.engine_version,
-        )
-    return chosen

@@ -11,7 +11,9 @@ from plimsoll.api.v1alpha1.scaling import Tuning
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import NO_LIMITS, ServingSet, Slo
+from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.settings import EngineSettings
+from plimsoll.planning.settle.changed import changed_set
 
 DEFAULT_ALLOWED: Final = ("watermark", "maxSequences")
 LEAST_SEQUENCES: Final = 8
@@ -61,6 +63,21 @@ def applied(settings: EngineSettings, setting: str, value: str) -> EngineSetting
     if setting not in SETTINGS:
         raise ValueError(f"{setting!r} is no setting that is retuned; those are {', '.join(SETTINGS)}")
     return replace(settings, **{SETTINGS[setting]: int(value)})  # type: ignore[arg-type]
+
+
+def changed(
+    chosen: PlanSet, setting: str, value: str, *, engine: str, version: str, why: str = ""
+) -> PlanSet:
+    """A planned set with one change."""
+    return changed_set(
+        chosen,
+        applied(chosen.settings, setting, value),
+        field=SETTINGS[setting],
+        value=value,
+        why=why,
+        engine=engine,
+        version=version,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
