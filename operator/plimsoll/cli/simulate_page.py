@@ -206,21 +206,22 @@ def ticks(span_s: float) -> Sequence[int]:
 
 
 def _actions(one: Result) -> str:
-    actions = one.outcome.actions
-    if not actions:
-        return ""
     rows = [
         (clock(each.at), f"{each.before} → {each.after}", each.reason, each.message)
-        for each in actions[:ACTIONS]
+        for each in one.outcome.actions
     ]
-    more = f"<p>and {len(actions) - ACTIONS} more</p>" if len(actions) > ACTIONS else ""
-    listed = table(("at", "replicas", "reason", "why"), rows, style="actions")
-    return f"<details><summary>{len(actions)} actions</summary>{listed}{more}</details>"
+    return _listed(f"{len(rows)} actions", ("at", "replicas", "reason", "why"), rows)
 
 
 def _retunes(one: Result) -> str:
-    if not one.outcome.acts:
+    rows = [retune_row(act) for act in one.outcome.acts]
+    return _listed(f"{many(len(rows), 'step')} of retunes", RETUNES, rows, shown=True)
+
+
+def _listed(summary: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, shown: bool = False) -> str:
+    """What was done, under a line that opens it; nothing where nothing was."""
+    if not rows:
         return ""
-    steps = len(one.outcome.acts)
-    listed = table(RETUNES, [retune_row(act) for act in one.outcome.acts[:ACTIONS]], style="actions")
-    return f"<details open><summary>{many(steps, 'step')} of retunes</summary>{listed}</details>"
+    more = f"<p>and {len(rows) - ACTIONS} more</p>" if len(rows) > ACTIONS else ""
+    listed = table(heads, rows[:ACTIONS], style="actions")
+    return f"<details{' open' if shown else ''}><summary>{summary}</summary>{listed}{more}</details>"

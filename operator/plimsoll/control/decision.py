@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from plimsoll import names
 from plimsoll.control.memory import Memory
 from plimsoll.values import light
 
@@ -28,6 +30,11 @@ class Told:
     status: Literal["True", "False", "Unknown"]
     reason: str
     message: str
+
+
+def limited(told: Iterable[Told]) -> bool:
+    """Whether anything keeps the load from getting the replicas that it asks for."""
+    return any(one.type == names.SCALING and one.status == "True" for one in told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from plimsoll import names
 from plimsoll.control.copying import replace
+from plimsoll.control.decision import limited
 from plimsoll.control.gate import gate_of
 from plimsoll.control.learning import lead_s
 from plimsoll.control.record import Record, acts_of
@@ -82,7 +83,6 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
     serving = _of(lead, case.serving, tick)
     # The plan's entry is what a step is about: a set's name holds fields of the user's too.
     serving = replace(serving, name=lead.digest)
-    limited = any(one.type == names.SCALING and one.status == "True" for one in so_far.told)
     wish = so_far.record.replicas
     more = subject.autoscaled and subject.most is not None and wish is not None and wish < subject.most
     cleared = record.noted.get(names.ANNOTATION_RESET)
@@ -104,7 +104,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         spec=spec,
         serves=lead.name,
         wants_more=role.over_since is not None,
-        more_replicas=more and not limited and ground.replicas > 0,
+        more_replicas=more and not limited(so_far.told) and ground.replicas > 0,
         free_replicas=ground.replicas,
         start_s=lead_s(role, Role(sets=(serving,), signals=signals), tick.law),
         data=data,

@@ -7,16 +7,10 @@ import pytest
 
 from plimsoll.api.config import Restarts
 from plimsoll.control.retune import Phase, RetuneMemory, advance
-from tests.control.retune.world import GOOD, OLD, START_S, World
+from tests.control.retune.world import GOOD, OLD, START_S, World, in_phase
 
 HOUR = 3600.0
 EAGER = Restarts(retunes_per_day=100, retry_after_seconds=1)
-
-
-def in_phase(phase: Phase, world: World) -> World:
-    while world.memory.step is None or world.memory.step.phase is not phase:
-        world.tick()
-    return world
 
 
 def test_a_canary_that_is_given_no_request_at_all_is_no_failure():

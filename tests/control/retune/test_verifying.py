@@ -7,27 +7,21 @@ import pytest
 from plimsoll.control.retune import Phase, advance, effect_of
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.situation import ReplicaState
-from tests.control.retune.world import GOOD, OLD, World, judging, replica
-
-
-def verifying(world: World) -> World:
-    while world.memory.step is None or world.memory.step.phase is not Phase.VERIFYING:
-        world.tick()
-    return world
+from tests.control.retune.world import GOOD, OLD, World, in_phase, judging, replica
 
 
 @pytest.mark.parametrize("more", [2, -1])
 def test_replicas_that_came_or_went_during_the_roll_are_verified_with_the_change_from_the_first_moment(more):
     world = judging(World(replicas=3))
     world.replicas += more
-    verifying(world)
+    in_phase(Phase.VERIFYING, world)
     effect = effect_of(world.memory)
     assert effect is not None
     assert effect.replicas == world.replicas
 
 
 def test_a_change_is_verified_from_when_those_without_it_are_gone_with_all_that_they_answer_and_never_for_ever():
-    world = verifying(World(replicas=2))
+    world = in_phase(Phase.VERIFYING, World(replicas=2))
     world.tick()
     assert world.memory.step is not None
     leaving = replica("old-0", ReplicaState.LEAVING, world.now)

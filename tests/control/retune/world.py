@@ -284,8 +284,13 @@ def flat(p99: float, samples: float) -> Spread:
     return Spread(p50=p99 / 2, p95=p99 * 0.9, p99=p99, worst=p99, mean=p99 / 2, samples=samples)
 
 
-def judging(world: World) -> World:
-    """Played on until what is tried is judged."""
-    while world.memory.step is None or world.memory.step.phase is not Phase.JUDGING:
+def in_phase(phase: Phase, world: World) -> World:
+    """Played on until what is tried is there."""
+    while world.memory.step is None or world.memory.step.phase is not phase:
         world.tick()
     return world
+
+
+def judging(world: World) -> World:
+    """Played on until what is tried is judged."""
+    return in_phase(Phase.JUDGING, world)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plimsoll import names
-from plimsoll.control.decision import Decision
+from plimsoll.control.decision import Decision, limited
 from plimsoll.control.gate import gate_of
 from plimsoll.control.law import Law
 from plimsoll.control.learning import lead_s
@@ -73,7 +72,7 @@ class Retuning:
             has_watermark=self._tunable.has_watermark,
             restarts=self._tunable.restarts,
             wants_more=role.over_since is not None,
-            more_replicas=wish < view.most and not _limited(decision) and taken < most,
+            more_replicas=wish < view.most and not limited(decision.conditions) and taken < most,
             free_replicas=max(0, most - taken),
             start_s=lead_s(role, Role(sets=(plain,), signals=signals), self._law),
             data=gate_of(signals, self._law).open,
@@ -113,7 +112,3 @@ class Retuning:
 def _signals(view: View, window: Window, serving: ServingSet) -> Signals:
     live = [one.id for one in serving.replicas if one.state is ReplicaState.READY]
     return signals_of(window, now=view.now, live=live)
-
-
-def _limited(decision: Decision) -> bool:
-    return any(one.type == names.SCALING and one.status == "True" for one in decision.conditions)
