@@ -183,6 +183,18 @@ def test_canaries_that_are_given_too_few_requests_are_no_failures(rate):
     assert len(once.memory.past) == 1, "tried once a day, as any other"
 
 
+def test_a_canary_whose_requests_fail_goes_back_before_many_have_and_is_a_failure():
+    fails = replace(GOOD, rate=0.02 * OLD.rate, errors=49.0)
+    world = judging(World(change=fails))
+    began = world.now
+    world.run(300)
+    assert "requests fail with the change" in world.memory.past[0].reason
+    assert (world.memory.past[0].outcome, world.memory.failures) == (Phase.FAILED, 1)
+    assert world.memory.past[0].ended - began <= 240
+    few = judging(World(change=replace(GOOD, errors=0.004))).run(2 * HOUR)
+    assert few.memory.past[0].outcome is Phase.DONE, "chance, and no more than may be"
+
+
 def test_a_roll_that_goes_back_for_want_of_restarts_says_nothing_of_the_change():
     world = judging(World(replicas=3, free=0))
     world.replicas = 5

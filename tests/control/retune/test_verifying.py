@@ -52,3 +52,29 @@ def test_where_requests_waited_before_and_still_do_an_answer_takes_as_long_as_th
     past = world.memory.past[0]
     assert (past.outcome is Phase.DONE) is kept, past.reason
     assert kept or "p99 of a whole answer" in past.reason
+
+
+@pytest.mark.parametrize(
+    ("now", "outcome", "why", "failures"),
+    [
+        (replace(GOOD, rate=0.5 * OLD.rate), Phase.DONE, "", 0),
+        (replace(GOOD, rate=2 * OLD.rate), Phase.DONE, "", 0),
+        (replace(GOOD, rate=0.5 * OLD.rate, errors=0.2), Phase.FAILED, "of requests fail", 1),
+        (replace(GOOD, rate=2 * OLD.rate, errors=0.2), Phase.FAILED, "of requests fail", 1),
+        (replace(GOOD, rate=0.5 * OLD.rate, itl=3 * OLD.itl), Phase.FAILED, "between tokens", 1),
+        (replace(GOOD, rate=2 * OLD.rate, itl=3 * OLD.itl), Phase.DONE, "", 0),
+        (replace(GOOD, rate=0.5 * OLD.rate, ttft=10.0), Phase.FAILED, "first token", 1),
+        (replace(GOOD, rate=2 * OLD.rate, ttft=10.0), Phase.FAILED, "under a larger load", 0),
+        (replace(GOOD, rate=0.5 * OLD.rate, preempted=0.3), Phase.FAILED, "preempted still", 1),
+    ],
+)
+def test_under_another_load_than_before_what_is_worse_goes_back_unless_the_load_alone_makes_it_so(
+    now, outcome, why, failures
+):
+    world = in_phase(Phase.VERIFYING, World())
+    world.change = now
+    world.run(7200)
+    past = world.memory.past[0]
+    assert past.outcome is outcome, past.reason
+    assert why in past.reason
+    assert world.memory.failures == failures

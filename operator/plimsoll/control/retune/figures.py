@@ -63,7 +63,7 @@ class Figures:
             preempted=_share(tally.preempted, tally.finished),
             finished=tally.finished / tally.seconds,
             tokens=None if tally.tokens is None else tally.tokens / tally.seconds,
-            errors=_share(tally.errors, tally.finished + (tally.errors or 0.0)),
+            errors=tally.failed,
         )
 
 
@@ -80,6 +80,16 @@ class Tally:
     """Of all replicas together."""
     until: float | None = None
     """Of the newest sample that is counted."""
+
+    @property
+    def ended(self) -> float:
+        """Requests, well or not."""
+        return self.finished + (self.errors or 0.0)
+
+    @property
+    def failed(self) -> float | None:
+        """Share of those that ended; None: not said, or none ended."""
+        return _share(self.errors, self.ended)
 
     def plus(self, window: Window, signals: Signals | None) -> Tally:
         """With what the replicas of now have counted since."""

@@ -14,8 +14,8 @@ from math import sqrt
 from statistics import NormalDist
 from typing import Final
 
-from plimsoll.control.retune.figures import CHANCE, Figures
-from plimsoll.control.retune.symptoms import CALM, Symptom
+from plimsoll.control.retune.figures import CHANCE, Figures, Tally
+from plimsoll.control.retune.symptoms import ACT, CALM, Symptom
 from plimsoll.control.situation import Slo
 
 WORSE: Final = 1.10
@@ -43,6 +43,8 @@ class Verdict:
     """Open, as the replica with the change is given less than the others."""
     passing: bool = False
     """Bad by what one slow minute of its machine makes as well: it has to last."""
+    unkept: bool = False
+    """Open, and what is promised is not kept: whether by the change or by the load cannot be told."""
 
 
 def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1.0) -> Verdict:
@@ -72,11 +74,36 @@ def comparable(new: Figures, baseline: Figures) -> bool:
     return abs(apart) <= LOAD_APART or bool(new.waiting and (apart < 0 or baseline.waiting))
 
 
+def under_another_load(new: Figures, old: Figures, slo: Slo, gpus: float) -> Verdict:
+    """Beside a time at which more was asked for, or less. Under a smaller load nothing becomes worse by itself; under a larger one all may,
+    but failures, and preemptions that are as many as were to go."""
+    larger = (new.finished or 0.0) > (old.finished or 0.0)
+    worse = _failing(new, old) if larger else _harm(new, old, slo, gpus) or _longer_gaps(new, old)
+    if worse is None and new.preempted is not None and new.preempted >= max(ACT, GAIN * (old.preempted or 0.0)):
+        worse = f"{new.preempted:.1%} of requests are preempted still"
+    if worse is not None:
+        return Verdict(Answer.BAD, worse)
+    if (late := _late_first(new, old, slo)) is not None:
+        return Verdict(Answer.OPEN, f"{late}, under a larger load than when it began", unkept=True)
+    return Verdict(Answer.OPEN, "the load is another than when it began, so the two do not compare")
+
+
+def fails(new: Tally, old: Tally) -> str | None:
+    """Requests that fail on the replica with the change, by more than chance and than may be: nobody waits for more of them."""
+    share, theirs = new.failed, old.failed
+    if not share:
+        return None
+    mine, others = new.ended, max(1.0, old.ended)
+    both = (share * mine + (theirs or 0.0) * others) / (mine + others)
+    if share - (theirs or 0.0) - ERRORS <= CHANCE * sqrt(both * (1 - both) * (1 / mine + 1 / others)):
+        return None
+    return f"{share:.1%} of {mine:.0f} requests fail with the change, {theirs or 0.0:.1%} without it"
+
+
 def _harm(new: Figures, old: Figures, slo: Slo, gpus: float) -> str | None:
-    if new.errors is not None and new.errors > (old.errors or 0.0) + ERRORS:
-        return f"{new.errors:.1%} of requests fail, {old.errors or 0.0:.1%} without the change"
-    if slo.ttft_p99_s is not None and _beyond(new.ttft_p99, _latest(slo.ttft_p99_s, old.ttft_p99), 1.0):
-        return f"p99 of the first token is {_ms(new.ttft_p99)}, above the {_ms(slo.ttft_p99_s)} promised"
+    early = _failing(new, old) or _late_first(new, old, slo)
+    if early is not None:
+        return early
     if _beyond(new.e2e_least, old.e2e_p99, LONGER):
         return f"p99 of a whole answer is {_ms(new.e2e_p99)}, {_ms(old.e2e_p99)} without the change"
     if new.kept is not None and old.kept is not None and old.kept - new.kept > _by_chance(new, old):
@@ -84,6 +111,19 @@ def _harm(new: Figures, old: Figures, slo: Slo, gpus: float) -> str | None:
     if new.waiting and new.tokens is not None and old.tokens and new.tokens < SLOWER * old.tokens * gpus:
         return f"{new.tokens:,.0f} tokens/s a replica, {old.tokens:,.0f} without the change"
     return None
+
+
+def _failing(new: Figures, old: Figures) -> str | None:
+    if new.errors is None or new.errors <= (old.errors or 0.0) + ERRORS:
+        return None
+    return f"{new.errors:.1%} of requests fail, {old.errors or 0.0:.1%} without the change"
+
+
+def _late_first(new: Figures, old: Figures, slo: Slo) -> str | None:
+    promised = slo.ttft_p99_s
+    if promised is None or not _beyond(new.ttft_p99, _latest(promised, old.ttft_p99), 1.0):
+        return None
+    return f"p99 of the first token is {_ms(new.ttft_p99)}, above the {_ms(promised)} promised"
 
 
 def _longer_gaps(new: Figures, old: Figures) -> str | None:

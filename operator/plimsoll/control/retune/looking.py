@@ -7,10 +7,9 @@ from math import sqrt
 from typing import Final
 
 from plimsoll.control.retune.figures import Figures, figures_of
-from plimsoll.control.retune.judging import Answer, Verdict, comparable, judge
+from plimsoll.control.retune.judging import Answer, Verdict, comparable, judge, under_another_load
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import Phase, Step
-from plimsoll.control.retune.symptoms import ACT
 from plimsoll.control.signals import LATENCY_S
 
 LASTS_SHARE: Final = 2 / 3
@@ -44,9 +43,7 @@ def verdict_of(scene: Scene, step: Step) -> Verdict:
         new = replace(new, e2e_least=None)
     if comparable(new, step.baseline):
         return judge(step.symptom, new, step.baseline, scene.slo, gpus=gpus)
-    if new.preempted is not None and new.preempted >= max(ACT, 0.5 * (step.baseline.preempted or 0.0)):
-        return Verdict(Answer.BAD, f"{new.preempted:.1%} of requests are preempted still")
-    return Verdict(Answer.OPEN, "the load is another than when it began, so the two do not compare")
+    return under_another_load(new, step.baseline, scene.slo, gpus)
 
 
 def _queues(figures: Figures) -> bool:

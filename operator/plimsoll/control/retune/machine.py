@@ -15,7 +15,7 @@ from plimsoll.control.decision import Told
 from plimsoll.control.retune.allowed import restarts_left, spent_of, taken_back
 from plimsoll.control.retune.beginning import idle
 from plimsoll.control.retune.figures import NOTHING
-from plimsoll.control.retune.judging import Answer, Verdict
+from plimsoll.control.retune.judging import Answer, Verdict, fails
 from plimsoll.control.retune.looking import counted, lacks_requests, lasts, verdict_of
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import PAST_KEPT, Past, Phase, Requests, RetuneMemory, Step
@@ -134,9 +134,11 @@ def _placed(scene: Scene) -> bool:
 
 def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = counted(scene, step)
+    if scene.data and (broken := fails(step.new, step.old)):
+        return _back(scene, memory, step, broken)
     enough = (
         scene.now - step.since >= scene.restarts.canary_seconds
-        and step.new.finished >= scene.restarts.canary_requests
+        and step.new.ended >= scene.restarts.canary_requests
     )
     verdict = verdict_of(scene, step) if scene.data else Verdict(Answer.OPEN, "metrics are missing")
     worse = (scene.now if step.worse is None else step.worse) if verdict.passing else None
@@ -220,9 +222,9 @@ def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if verdict.answer is Answer.OPEN and scene.now <= step.deadline:
         # The load may yet become as it was, so that it can be said.
         return Turned(memory=replace(memory, step=replace(step, said=verdict.why)))
-    if verdict.answer is Answer.OPEN and step.new.finished < scene.restarts.canary_requests:
-        why = f"inconclusive: {step.new.finished:.0f} requests finished while it was verified"
-        return _back(scene, memory, step, why, blameless=True)
+    if verdict.answer is Answer.OPEN and (verdict.unkept or step.new.ended < scene.restarts.canary_requests):
+        seen = verdict.why if verdict.unkept else f"{step.new.finished:.0f} requests finished while it was verified"
+        return _back(scene, memory, step, f"inconclusive: {seen}", blameless=True)
     return _ended(scene, memory, step, Phase.DONE, verdict.why)
 
 
