@@ -116,24 +116,62 @@ def test_a_silent_server_is_given_up_and_not_piled_upon():
     assert "g" in second.errors
 
 
-def test_histograms_stay_for_the_ticks_without_a_turn():
-    labels = {"namespace": "team", "set": "chat-0a1b2c3d"}
+LABELS = {"namespace": "team", "set": "chat-0a1b2c3d"}
+KINDS = {"ttft", "itl", "e2e", "prompt_lengths", "output_lengths"}
 
-    class Source:
-        async def ask(self, questions, read):
-            rows = vector(({**labels, "le": "+Inf"}, 5.0), (labels, 9.0))
-            kinds = {"ttft", "itl", "e2e", "prompt_lengths", "output_lengths"}
-            answers = {about: read(about, rows if about in kinds else []) for about in questions}
-            return Asked(answers=answers, errors={})
+
+class Source:
+    """Has an answer to every question but in the looks that are lost."""
+
+    def __init__(self, lost=()):
+        self.lost, self.looks = lost, 0
+
+    async def ask(self, questions, read):
+        self.looks += 1
+        if self.looks in self.lost:
+            return Asked(answers={}, errors=dict.fromkeys(questions, "no answer"))
+        rows = vector(({**LABELS, "le": "+Inf"}, 5.0), (LABELS, 9.0))
+        answers = {about: read(about, rows if about in KINDS else []) for about in questions}
+        return Asked(answers=answers, errors={})
+
+
+def known(interval, looks, lost=()):
+    """Which histograms are known at each look."""
 
     async def run():
-        metrics, found = FleetMetrics(Source(), WORDS), []
-        for tick in range(10):
-            seen, _ = await metrics.look(15.0 * tick)
-            found.append(set(seen.histograms["team", "chat-0a1b2c3d"]))
-        seen, reachable = await FleetMetrics(Source(), WORDS).look(0.0)
-        return found, reachable
+        metrics, found = FleetMetrics(Source(lost), WORDS, interval_s=interval), []
+        for look in range(looks):
+            seen, _ = await metrics.look((interval + 0.4) * look)
+            found.append(set(seen.histograms.get(("team", "chat-0a1b2c3d"), ())))
+        return found
 
-    found, reachable = asyncio.run(run())
-    assert reachable
-    assert [len(each) for each in found] == [1, 2, 3, 3, 3, 4, 4, 4, 5, 5]
+    return asyncio.run(run())
+
+
+def test_histograms_stay_for_the_ticks_without_a_turn():
+    assert [len(each) for each in known(15, 10)] == [1, 2, 3, 3, 3, 4, 4, 4, 5, 5]
+
+
+@pytest.mark.parametrize("interval", [1, 5, 15, 20, 30, 45, 60, 90, 120, 300])
+def test_once_known_a_histogram_stays_known_however_far_apart_the_looks_are_and_though_one_is_lost(interval):
+    found = known(interval, 60, lost=(20,))
+    first = next(place for place, each in enumerate(found) if each == KINDS)
+    assert first * interval <= 9 * 15 + interval
+    assert all(each == KINDS for each in found[first:])
+
+
+def test_a_histogram_that_got_no_answer_is_asked_for_once_more_out_of_turn():
+    asked = []
+
+    class Deaf(Source):
+        async def ask(self, questions, read):
+            asked.append(sorted(KINDS & questions.keys()))
+            return await super().ask(questions, read)
+
+    async def run():
+        metrics = FleetMetrics(Deaf(lost=(3, 4)), WORDS)
+        for look in range(6):
+            await metrics.look(15.0 * look)
+
+    asyncio.run(run())
+    assert asked == [["ttft"], ["itl"], ["e2e"], ["e2e", "ttft"], ["itl", "ttft"], ["prompt_lengths"]]

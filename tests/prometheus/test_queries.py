@@ -41,6 +41,14 @@ def test_histograms_take_turns_and_all_have_had_one_after_nine_ticks():
     assert all(len(each) == 7 for each in asked)
 
 
+@pytest.mark.parametrize("turns", range(1, 10))
+def test_who_looks_less_often_asks_for_more_at_a_time_each_of_them_once(turns):
+    looks = -(-9 // turns)
+    asked = [queries(ALL, turns * look, turns) for look in range(looks)]
+    assert set.union(*map(set, asked)) >= {"ttft", "itl", "e2e", "prompt_lengths", "output_lengths"}
+    assert all(len(each) <= LARGEST for each in asked)
+
+
 def test_old_names_are_asked_for_beside_new_ones_and_the_new_ones_come_first():
     assert ALL.of("kvUsage")[:2] == ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
     assert "sglang:token_usage" in queries(ALL, 0)["kv"]

@@ -28,7 +28,7 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType({
     names.SLO: "The promised latency can be kept with this plan.",
     names.AUTOSCALER_CONFLICT: "Somebody else also writes the number of replicas; absent where nobody does.",
     names.AUTOTUNE_PAUSED: "Retuning failed repeatedly and waits for a person.",
-    names.RETUNING: "A changed setting is being tried; False says what became of the last one, absent where none was.",
+    names.RETUNING: "A changed setting is being tried; False says why none begins though the load asks for one, or what became of the last one; absent where neither is.",
 })  # fmt: skip
 
 FAILURES: Final[Mapping[str, str]] = MappingProxyType({
@@ -192,6 +192,11 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "Done": "It stays.",
         "RolledBack": "It was taken back; the message says why.",
         "NotTried": "It was given up before it could be judged, as where the spec was edited.",
+        "WouldDisrupt": "The load asks for one, but the only replica would have to restart: give it a GPU more, or set tuning.allowDisruption.",
+        "BudgetSpent": "The load asks for one, but the day's retunes or restarts are used up.",
+        "FleetBusy": "The load asks for one, but as many GPUs of the fleet as may be are in retunes.",
+        "TooLittleTraffic": "The load asks for one, but too few requests come to judge it by.",
+        "NothingHelps": "The load asks for one, but no setting helps that may be changed; the message says why not, one by one.",
     },
 })  # fmt: skip
 

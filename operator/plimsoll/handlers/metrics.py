@@ -28,7 +28,8 @@ def source_of(config: OperatorConfig) -> Source:
         headers=lambda: _headers(control.prometheus_token_file),
         ca_file=control.prometheus_ca_file,
     )
-    return ByPrometheus(FleetMetrics(client, Vocabulary({})), WakeQueries(client), client)
+    metrics = FleetMetrics(client, Vocabulary({}), interval_s=float(control.interval_seconds))
+    return ByPrometheus(metrics, WakeQueries(client), client)
 
 
 def _headers(file: str | None) -> Mapping[str, str]:

@@ -10,17 +10,18 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import Final, Protocol
 
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.prometheus.answers import Part, PodKey, part_of, samples_of
 from plimsoll.prometheus.client import Asked, Read, T
-from plimsoll.prometheus.queries import queries
-from plimsoll.prometheus.vocabulary import Vocabulary
+from plimsoll.prometheus.queries import TURN_S, TURNS, queries
+from plimsoll.prometheus.vocabulary import HISTOGRAMS, Vocabulary
 
-KEPT_S: Final = 180.0
-"""A round of nine turns at fifteen seconds, and some that were lost."""
+LOST: Final = 3.0
+"""Turns, or looks where these are further apart, that may be lost until what was asked is missing."""
 
 
 class Asks(Protocol):
@@ -38,8 +39,13 @@ class Reading:
 
 
 class FleetMetrics:
-    def __init__(self, source: Asks, words: Vocabulary) -> None:
-        self._source, self._words, self._ticks = source, words, 0
+    def __init__(self, source: Asks, words: Vocabulary, *, interval_s: float = TURN_S) -> None:
+        """`interval_s` is the time between two looks."""
+        self._source, self._words, self._turn = source, words, 0
+        self._turns = min(len(TURNS), ceil(interval_s / TURN_S))
+        self._lost: frozenset[str] = frozenset()
+        """Histograms that the last look asked for in their turn, and got no answer."""
+        self._kept_s = len(TURNS) * TURN_S + LOST * max(TURN_S, interval_s)
         self._kinds: dict[str, tuple[float, Mapping[PodKey, Histogram]]] = {}
 
     def speaks(self, words: Vocabulary) -> None:
@@ -48,9 +54,12 @@ class FleetMetrics:
 
     async def look(self, now: float) -> tuple[Reading, bool]:
         """What the fleet says, and whether the source answered at all."""
-        questions = queries(self._words, self._ticks)
-        self._ticks += 1
+        again = self._lost
+        questions = queries(self._words, self._turn, self._turns, sorted(again))
+        self._turn += self._turns
         asked = await self._source.ask(questions, partial(part_of, words=self._words))
+        # Once: whoever cannot answer it then is not to be asked for more and more.
+        self._lost = frozenset(questions.keys() & HISTOGRAMS.keys() - asked.answers.keys() - again)
         for kind in questions:
             part = asked.answers.get(kind)
             if part is not None and part.histograms:
@@ -64,7 +73,7 @@ class FleetMetrics:
     def _together(self, now: float) -> Mapping[PodKey, Mapping[str, Histogram]]:
         found: dict[PodKey, dict[str, Histogram]] = {}
         for kind, (at, listed) in sorted(self._kinds.items()):
-            if 0 <= now - at <= KEPT_S:
+            if 0 <= now - at <= self._kept_s:
                 for key, histogram in listed.items():
                     found.setdefault(key, {})[kind] = histogram
         return found

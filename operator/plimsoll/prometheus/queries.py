@@ -8,7 +8,7 @@ asked for every minute.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from plimsoll.prometheus.vocabulary import COUNTERS, GAUGES, Vocabulary
@@ -27,13 +27,15 @@ TURNS: Final = (
     "ttft", "itl", "prompt_lengths",
     "ttft", "itl", "output_lengths",
 )  # fmt: skip
-"""Histograms take turns, one a tick: what latency limits speak of every three ticks, the others every nine."""
+"""Histograms take turns, one each fifteen seconds: what latency limits speak of every three turns, the others every nine."""
+TURN_S: Final = 15.0
 LARGEST: Final = 12
 """Queries of a tick, at most."""
 
 
-def queries(words: Vocabulary, tick: int) -> Mapping[str, str]:
-    """By what each is about; `tick` is only counted, to take turns."""
+def queries(words: Vocabulary, turn: int, turns: int = 1, again: Iterable[str] = ()) -> Mapping[str, str]:
+    """By what each is about, for so many turns from one on, as who looks less often asks for more at a time; `again` are histograms that
+    are asked for out of turn."""
     running, success = words.of("running"), words.of("requestSuccess")
     asked = {
         "kv": _each("avg", words.of("kvUsage")),
@@ -43,8 +45,9 @@ def queries(words: Vocabulary, tick: int) -> Mapping[str, str]:
         "pools": _pools(words.of("cacheConfig")),
         "ages": f"max by ({POD}) (timestamp({_matching(running)}))" if running else "",
     }
-    field = TURNS[tick % len(TURNS)]
-    asked[field] = _summed(words.histogram(field), running)
+    having = (TURNS[(turn + further) % len(TURNS)] for further in range(turns))
+    for field in dict.fromkeys((*having, *again)):
+        asked[field] = _summed(words.histogram(field), running)
     return {about: query for about, query in asked.items() if query}
 
 

@@ -28,8 +28,8 @@ from plimsoll.reconcile.tick import Case, Judged, Tick
 from plimsoll.status.told import News
 
 LOG: Final = logging.getLogger(__name__)
-SLOWER: Final = 4
-"""Ticks between two looks at a deployment's traffic and settings in a large fleet: those change by the minute."""
+SLOWER_S: Final = 60.0
+"""Between two looks at a deployment's traffic and settings in a large fleet: those change by the minute."""
 LARGE: Final = 200
 COUNTING: Final = frozenset({"requestSuccess", "generationTokens"})
 """An engine that has neither shows only what is in flight."""
@@ -56,7 +56,7 @@ def judged(tick: Tick, cases: Mapping[str, Case]) -> dict[str, Judged]:
         spoiled=_spoiled,
     )
     found, retuning = {}, retuning_gpus({key: case for key, (case, _, _) in met.items()})
-    slower = SLOWER if len(met) > LARGE else 1
+    slower = max(1, round(SLOWER_S / tick.law.tick_s)) if len(met) > LARGE else 1
     for place, decision in enumerate(decisions):
         try:
             case, signals, _ = met[decision.name]

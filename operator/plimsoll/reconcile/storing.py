@@ -26,7 +26,7 @@ def matters(record: Record, stored: Record) -> bool:
     return (
         (record.replicas, record.shares, record.acts, record.noted)
         != (stored.replicas, stored.shares, stored.acts, stored.noted)
-        or (new.past, new.paused_at) != (old.past, old.paused_at)
+        or (new.past, new.paused_at, new.held) != (old.past, old.paused_at, old.held)
         or _step(record) != _step(stored)
     )
 

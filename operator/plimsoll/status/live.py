@@ -48,11 +48,14 @@ def live_status(record: Record) -> dict[str, Any]:
 
 
 def retuning(memory: RetuneMemory) -> Told | None:
-    """Whether a change is under way, or what became of the last one; none where nothing was ever tried."""
+    """Whether a change is under way, why none begins though one is asked for, or what became of the last one; none where nothing was ever
+    tried, and nothing asks for it."""
     step = memory.step
     if step is not None and step.phase not in ENDS:
         change = f"{step.setting} {step.before} to {step.after}"
         return Told(names.RETUNING, "True", step.phase.value, f"{change}: {step.why}")
+    if memory.held is not None:
+        return Told(names.RETUNING, "False", memory.held.reason, memory.held.message)
     if not memory.past:
         return None
     last = memory.past[0]

@@ -15,20 +15,22 @@ class Refusal:
     reason: str
     """One stable word."""
     message: str
+    told: bool = True
+    """Whether it stays until somebody does something; others pass by themselves, or are told elsewhere."""
 
 
 def refusal(scene: Scene, memory: RetuneMemory) -> Refusal | None:
     """Why no retune may begin; None: it may."""
     if memory.paused_at is not None:
-        return Refusal(
-            "RepeatedFailure", f"{memory.failures} retunes failed; a person has to look, then clear it"
-        )
+        message = f"{memory.failures} retunes failed; a person has to look, then clear it"
+        return Refusal("RepeatedFailure", message, told=False)
     if not scene.data:
-        return Refusal("MetricsMissing", "without fresh metrics nothing is retuned")
+        return Refusal("MetricsMissing", "without fresh metrics nothing is retuned", told=False)
     if scene.busy is not None:
-        return Refusal("Busy", f"{scene.busy} is under way")
+        return Refusal("Busy", f"{scene.busy} is under way", told=False)
     if scene.ready == 0 or scene.serving.present != scene.ready:
-        return Refusal("NotReady", f"{scene.ready} of {scene.serving.present} replicas are ready")
+        message = f"{scene.ready} of {scene.serving.present} replicas are ready"
+        return Refusal("NotReady", message, told=False)
     return _budget(scene, memory) or _room(scene, memory) or _traffic(scene)
 
 
@@ -97,7 +99,8 @@ def _restarts(scene: Scene, memory: RetuneMemory) -> int:
 def _traffic(scene: Scene) -> Refusal | None:
     finished = scene.signals.rate("finished")
     if finished is None:
-        return Refusal("MetricsMissing", "the engine does not say how many requests it finishes")
+        message = "the engine does not say how many requests it finishes"
+        return Refusal("MetricsMissing", message, told=False)
     expected = finished / max(1, scene.ready) * scene.restarts.canary_limit_seconds
     if expected < scene.restarts.canary_requests:
         least = scene.restarts.canary_requests

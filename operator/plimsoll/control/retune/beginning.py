@@ -11,19 +11,25 @@ from plimsoll.control.retune.allowed import barred, refusal
 from plimsoll.control.retune.figures import figures_of
 from plimsoll.control.retune.ladder import RELEASED, Change, Choice, choose
 from plimsoll.control.retune.scene import Scene
-from plimsoll.control.retune.steps import Past, Phase, RetuneMemory, Step
+from plimsoll.control.retune.steps import HeldBack, Past, Phase, RetuneMemory, Step
 from plimsoll.control.retune.symptoms import Seen, cause, scaling_first, seen
 from plimsoll.control.retune.turned import Event, Turned
 
+NO_RUNG = "NothingHelps"
+HELD_S = 600.0
+"""For so long it is told at least what keeps a retune from beginning."""
 PLANNED_MOST_S = 600.0
 """A plan that was written down so long ago and never begun is dropped."""
 
 
 def idle(scene: Scene, memory: RetuneMemory) -> Turned:
-    if scene.consent.mode == "off" or not scene.data:
+    if scene.consent.mode == "off":
+        return Turned(memory=replace(memory, since={}, held=None))
+    if not scene.data:
         return Turned(memory=replace(memory, since={}))
     what = seen(scene, changed_before=_moved(scene))
     if what is None:
+        memory = _freed(scene, memory)
         return Turned(memory=memory if not memory.since else replace(memory, since={}))
     clock = cause(what.symptom.value)
     since = min(memory.since.get(clock, scene.now), scene.now)
@@ -32,19 +38,37 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
         left = f"{what.why}, for {scene.now - since:.0f} of {what.lasts_s:.0f} s"
         return Turned(memory=memory, why_not=left)
     if (scaling := scaling_first(scene, what.symptom)) is not None:
-        return Turned(memory=memory, why_not=f"{what.why}; {scaling}")
+        return Turned(memory=_freed(scene, memory), why_not=f"{what.why}; {scaling}")
     no = refusal(scene, memory)
     if no is not None and scene.consent.mode == "auto":
+        memory = _held(scene, memory, no.reason, no.message) if no.told else _freed(scene, memory)
         return Turned(memory=memory, why_not=f"{what.why}; {no.message}")
     choice = choose(scene, what, barred=barred(scene, memory, what.symptom))
     if choice.change is None:
-        why = f"{what.why}; no rung helps: {'; '.join(choice.refused)}"
+        refused = "; ".join(choice.refused)
+        memory = _held(scene, memory, NO_RUNG, f"no setting that may be retuned helps: {refused}")
+        why = f"{what.why}; no rung helps: {refused}"
         if choice.advice is not None:
             return _suggested(
                 scene, memory, what, choice.advice, why=f"{why}; {choice.advice.why}", said="for a person"
             )
         return Turned(memory=memory, why_not=why)
     return _begun(scene, memory, what, choice, choice.change)
+
+
+def _held(scene: Scene, memory: RetuneMemory, reason: str, message: str) -> RetuneMemory:
+    """With what keeps a retune from beginning, in the words of when that began: figures that change with each look are not told anew."""
+    if memory.held is not None and memory.held.reason == reason:
+        return memory
+    return replace(memory, held=HeldBack(reason=reason, message=message, since=scene.now))
+
+
+def _freed(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
+    """Nothing keeps one from beginning now. What comes and goes with each look would be a write each time."""
+    held = memory.held
+    if held is None or abs(scene.now - held.since) < HELD_S:
+        return memory
+    return replace(memory, held=None)
 
 
 def _moved(scene: Scene) -> bool:
@@ -74,7 +98,7 @@ def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, chang
         serves=scene.serves,
         baseline=figures_of(scene.signals, scene.slo),
     )
-    memory = replace(memory, step=step, since={}, count=memory.count + 1)
+    memory = replace(memory, step=step, since={}, count=memory.count + 1, held=None)
     return Turned(memory=memory, events=(Event(reason="RetunePlanned", message=why),))
 
 

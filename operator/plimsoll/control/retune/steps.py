@@ -121,6 +121,16 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBack:
+    """Why nothing is begun though something lasts that a retune is for."""
+
+    reason: str
+    """One stable word."""
+    message: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetuneMemory:
     """Of one deployment; it outlives the program."""
 
@@ -136,6 +146,7 @@ class RetuneMemory:
     paused_at: float | None = None
     suggested: Past | None = None
     """In a dry run: what would have been done."""
+    held: HeldBack | None = None
     count: int = 0
     """Retunes that were ever planned, for their identities."""
     planned: Mapping[str, str] = field(default_factory=dict)
