@@ -24,6 +24,7 @@ LEADS: Final = 'plimsoll_leads{namespace="plimsoll",pod="plimsoll-0"}'
 TURNS: Final = 'plimsoll_turns_total{namespace="plimsoll",pod="plimsoll-0"}'
 FAILED: Final = 'plimsoll_turns_failed_total{namespace="plimsoll",pod="plimsoll-0",reason="500"}'
 RESTARTS: Final = f"plimsoll_engine_restarts_total{{{LLM}}}"
+METRICS: Final = f'plimsoll_condition{{{LLM},type="MetricsAvailable"}}'
 PAUSED: Final = f'plimsoll_condition{{{LLM},type="AutotunePaused"}}'
 PREDICTED: Final = f'plimsoll_predicted_seconds{{{LLM},latency="itl_p99"}}'
 AVAILABLE: Final = f"plimsoll_slo_availability_ratio{{{LLM}}}"
@@ -104,6 +105,7 @@ WELL: Final[Mapping[str, str]] = {
     f'plimsoll_kv_tokens{{{LLM},source="predicted"}}': steady(100_000),
     f'plimsoll_tensor_parallel{{{LLM},link="pcie"}}': steady(2),
     PAUSED: steady(0),
+    METRICS: steady(1),
     RESTARTS: steady(0),
     # Somebody else's engine, which is full and preempts: none of ours.
     'vllm:kv_cache_usage_perc{namespace="other",pod="vllm-7c9f8d6b-x2k4p"}': steady(1),
@@ -254,12 +256,16 @@ CASES: Final = (
     case("a replica waits for GPUs", {replicas("waiting_gpus"): steady(1)}, "WaitingForGPUs"),
     case("a replica waits for quota", {replicas("waiting_quota"): steady(2)}, "WaitingForGPUs"),
     case("a replica has waited for GPUs for a moment", {replicas("waiting_gpus"): since(25, "0", "1")}),
+    case("a node does not come", {replicas("waiting_nodes"): steady(1)}, "WaitingForNodes"),
+    case("a node has been waited for for a quarter of an hour", {replicas("waiting_nodes"): since(15, "0", "1")}),
     case("the pool is smaller than planned", {MEASURED: steady(80_000)}, "PredictionError"),
     case("the pool is larger than planned", {MEASURED: steady(120_000)}, "PredictionError"),
     case("nobody has measured the pool", {MEASURED: None}),
     case("engines crash", {RESTARTS: rising(0.5)}, "CrashLoop!"),
     case("an engine crashed once", {RESTARTS: since(22, "0", "1")}),
     case("nobody sees the engines", NOTHING_OF_ENGINES, "MetricsStale"),
+    case("Prometheus sees the engines, and the operator cannot read it", {METRICS: steady(0)}, "MetricsStale"),
+    case("the operator cannot read it, and no replica is ready", {METRICS: steady(0), replicas("ready"): steady(0)}),
     case("nobody sees the engines, of which none is ready", {**NOTHING_OF_ENGINES, replicas("ready"): steady(0)}),
     case("retuning has paused", {PAUSED: steady(1)}, "AutotunePaused"),
     case("nobody speaks of retuning", {PAUSED: None}),

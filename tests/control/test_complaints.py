@@ -181,6 +181,19 @@ def test_08b_a_wish_is_kept_while_a_node_is_being_made():
     assert decision.replicas >= 4
 
 
+@pytest.mark.parametrize(("provision", "age"), [(0.0, 1900), (1200.0, 3700)])
+def test_08e_a_node_that_never_comes_is_not_waited_for_for_ever(provision: float, age: float):
+    def waiting(seconds: float):
+        coming = replicas(2, ReplicaState.NODE_COMING, age=seconds, first=2)
+        there = serving(4, replicas=(*replicas(2), *coming))
+        return situation(signals(2, **BUSY), dataclasses.replace(there, wanted=4, provision_s=provision))
+
+    patient = ticks(waiting(age - 300), 1)
+    assert (patient.replicas, patient.conditions) == (4, ticks(waiting(60), 1).conditions)
+    withdrawn = ticks(waiting(age), 1)
+    assert (only(withdrawn).reason, withdrawn.replicas) == ("GPUsUnavailable", 2)
+
+
 @pytest.mark.parametrize(
     ("unplaced", "told", "busy", "left"),
     [(1, 5, "a rollout", 5), (1, 5, "a retune", 5), (1, 4, None, 4), (2, 5, None, 4)],

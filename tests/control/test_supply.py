@@ -32,6 +32,8 @@ def two_and_one_more(age: float, state: ReplicaState = ReplicaState.STARTING, wa
         (LEAD - 15, ReplicaState.STARTING, 40, 3),
         (LEAD + 15, ReplicaState.STARTING, 40, 2),
         (LEAD + 15, ReplicaState.NODE_COMING, 40, 3),
+        (2100, ReplicaState.NODE_COMING, 0, 2),
+        (9000, ReplicaState.QUEUED, 40, 3),
         (LEAD - 15, ReplicaState.FAILED, 0, 2),
     ],
     ids=[
@@ -41,6 +43,8 @@ def two_and_one_more(age: float, state: ReplicaState = ReplicaState.STARTING, wa
         "one that starts as long as most do, beside a queue",
         "no longer one that is late, beside a queue",
         "one whose node is still being made",
+        "no longer one whose node has not come for half an hour",
+        "one that waits for its turn in a queue, however long",
         "never one that has failed",
     ],
 )

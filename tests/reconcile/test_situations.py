@@ -29,7 +29,7 @@ def pod(name: str, stage: Stage = Stage.READY, **more: Any) -> PodSeen:
         (Stage.PULLING, False, ReplicaState.STARTING),
         (Stage.UNSCHEDULED, False, ReplicaState.UNSCHEDULABLE),
         (Stage.UNSCHEDULED, True, ReplicaState.NODE_COMING),
-        (Stage.GATED, False, ReplicaState.NODE_COMING),
+        (Stage.GATED, False, ReplicaState.QUEUED),
         (Stage.FAILED, False, ReplicaState.FAILED),
         (Stage.LEAVING, False, ReplicaState.LEAVING),
     ],

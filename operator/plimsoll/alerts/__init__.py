@@ -20,6 +20,7 @@ from plimsoll.alerts.tensor_parallel_stall import TENSOR_PARALLEL_STALL
 from plimsoll.alerts.ttft_over_slo import TTFT_OVER_SLO
 from plimsoll.alerts.turns_failing import TURNS_FAILING
 from plimsoll.alerts.waiting_for_gpus import WAITING_FOR_GPUS
+from plimsoll.alerts.waiting_for_nodes import WAITING_FOR_NODES
 
 ALERTS: Final[tuple[Alert, ...]] = (
     ANSWERS_FAIL,
@@ -37,5 +38,6 @@ ALERTS: Final[tuple[Alert, ...]] = (
     TTFT_OVER_SLO,
     TURNS_FAILING,
     WAITING_FOR_GPUS,
+    WAITING_FOR_NODES,
 )
 """Sorted by name."""

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
+from plimsoll import names
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import REPLICAS, RUNNING
+from plimsoll.alerts.records import CONDITION, REPLICAS, RUNNING
+
+READY: Final = f'{REPLICAS}{{state="ready"}} > 0'
+UNSEEN: Final = f'{CONDITION}{{type="{names.METRICS}"}} == 0'
 
 METRICS_STALE: Final = Alert(
     name="MetricsStale",
-    summary=f"Prometheus has no metrics of the engines of {WHO}.",
+    summary=f"Nobody sees how loaded the replicas of {WHO} are.",
     description=(
-        "{{ $value }} replicas serve, but none of their series is there. Until it is, Plimsoll neither scales down nor retunes, and the alerts about load "
-        "are silent. Let Prometheus select the deployment's PodMonitor, let it reach the pods (NetworkPolicy), "
-        "and keep --disable-log-stats out of spec.engine.extraArgs."
+        "{{ $value }} replicas serve, but Prometheus has none of their series, or Plimsoll cannot read them: the condition MetricsAvailable says which. Until "
+        "it can, it neither scales down nor retunes, and without series the alerts about load are silent. Let Prometheus select the deployment's PodMonitor "
+        "and reach the pods (NetworkPolicy), keep --disable-log-stats out of spec.engine.extraArgs, and let Plimsoll reach prometheusUrl with its token."
     ),
-    levels=(Level("warning", f'{REPLICAS}{{state="ready"}} > 0 unless on (namespace, llm) {RUNNING}', "5m"),),
+    levels=(
+        Level(
+            "warning",
+            f"({READY} unless on (namespace, llm) {RUNNING}) or ({READY} and on (namespace, llm) {UNSEEN})",
+            "5m",
+        ),
+    ),
 )

@@ -20,6 +20,8 @@ from plimsoll.control.signals import RECENT_S, Signals
 from plimsoll.control.situation import NO_LIMITS, Capacity, ReplicaState, Role, ServingSet, Slo
 from plimsoll.values import light
 
+AWAITED: Final = frozenset({ReplicaState.NODE_COMING, ReplicaState.QUEUED})
+"""What they wait for takes as long as it takes."""
 CALM_SHARE: Final = 0.1
 """Requests that may wait beside those that run without being a queue."""
 
@@ -191,10 +193,10 @@ def supply_of(
             present += 1
             if replica.state is ReplicaState.READY:
                 serving += 1
-            elif replica.is_unplaced(now, unplaced_s):
+            elif replica.is_unplaced(now, unplaced_s, each.node_s):
                 continue
             elif replica.state is not ReplicaState.FAILED and (
-                now - replica.created < credit_s or replica.state is ReplicaState.NODE_COMING
+                now - replica.created < credit_s or replica.state in AWAITED
             ):
                 coming += 1
         coming += max(0, each.told - present)

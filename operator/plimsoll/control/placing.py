@@ -1,6 +1,6 @@
 """What to do with replicas that find no GPUs: wait a little, ask for no more, then take the wish back and try again later.
 
-A node that is being made is waited for; a replica that the user's own minimum asks for stays wished for ever, in another set
+A node that is being made is waited for, though not for ever; a replica that the user's own minimum asks for stays wished for ever, in another set
 where that one has room. Nothing else may hold a plan up: the other sets, and the way down, go on. Who is moved by a rollout, a
 retune or a drain waits too, but its number is what serves already: with it one that serves would go.
 """
@@ -75,7 +75,7 @@ def _late(each: ServingSet, now: float, law: Law) -> int:
 
 
 def _unplaced(each: ServingSet, now: float, seconds: float) -> int:
-    return sum(replica.is_unplaced(now, seconds) for replica in each.replicas)
+    return sum(replica.is_unplaced(now, seconds, each.node_s) for replica in each.replicas)
 
 
 def _started_since(each: ServingSet, block: Blocked) -> bool:

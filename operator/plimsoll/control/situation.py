@@ -18,6 +18,11 @@ from plimsoll.planning.placing.budgets import UNLIMITED, Claim, Limits
 from plimsoll.values import light
 
 
+NODE_LEAST_S: Final = 1800.0
+NODE_TIMES: Final = 3.0
+"""Times as long as a node is said to take, where that is more: a cloud that has none left says nothing."""
+
+
 class ReplicaState(StrEnum):
     READY = "ready"
     STARTING = "starting"
@@ -25,6 +30,9 @@ class ReplicaState(StrEnum):
     UNSCHEDULABLE = "unschedulable"
     """No node has room for it, and none is being made."""
     NODE_COMING = "node coming"
+    """A node is made for it, as far as anybody knows."""
+    QUEUED = "queued"
+    """It waits for its turn, in a queue that an admin keeps."""
     FAILED = "failed"
     """It crashes, or its image cannot be had."""
     LEAVING = "leaving"
@@ -44,9 +52,13 @@ class Replica:
     restarts: int = 0
     """Times that an engine of it has ended and was started again."""
 
-    def is_unplaced(self, now: float, seconds: float) -> bool:
-        """No node has taken it for so long."""
-        return self.state is ReplicaState.UNSCHEDULABLE and now - self.since >= seconds
+    def is_unplaced(self, now: float, seconds: float, node_s: float = NODE_LEAST_S) -> bool:
+        """No node has taken it for so long, and where one is made for it: none has come for that long."""
+        if self.state is ReplicaState.NODE_COMING:
+            seconds = max(seconds, node_s)
+        elif self.state is not ReplicaState.UNSCHEDULABLE:
+            return False
+        return now - self.since >= seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +94,11 @@ class ServingSet:
     """Of one replica; only the order counts. Unknown comes after known."""
     provision_s: float = 0.0
     """Until a node of its pool is there, where none is free; 0 where the nodes are there."""
+
+    @property
+    def node_s(self) -> float:
+        """How long a node that is made is waited for."""
+        return max(NODE_LEAST_S, NODE_TIMES * self.provision_s)
 
     def count(self, *states: ReplicaState) -> int:
         return len([replica for replica in self.replicas if replica.state in states])

@@ -33,7 +33,7 @@ _STATES = {
     Stage.LEAVING: ReplicaState.LEAVING,
     Stage.FAILED: ReplicaState.FAILED,
     Stage.UNSCHEDULED: ReplicaState.UNSCHEDULABLE,
-    Stage.GATED: ReplicaState.NODE_COMING,
+    Stage.GATED: ReplicaState.QUEUED,
     Stage.READY: ReplicaState.READY,
 }
 
