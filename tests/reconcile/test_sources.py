@@ -13,7 +13,7 @@ from plimsoll.facts.serving import PodSeen, Stage
 from plimsoll.reconcile import sources
 from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.sources import Asked, ByPods, Looked
-from plimsoll.reconcile.subject import Subject
+from plimsoll.reconcile.subject import Asleep, Subject
 from tests.prometheus.serving import server
 from tests.reconcile.staging import KEY, TICK, Scene, conditions, staged
 
@@ -165,3 +165,12 @@ def test_more_pods_than_are_asked_is_told_as_such(monkeypatch: pytest.MonkeyPatc
     told: dict[str, Any] = {one.type: one for one in world.directions[KEY].told}
     assert told["MetricsAvailable"].status == "False"
     assert "set prometheusUrl" in told["MetricsAvailable"].message
+
+
+@pytest.mark.parametrize(("query", "refused"), [("sum(queue)", True), (None, False)])
+def test_a_query_that_is_to_wake_it_and_that_nobody_can_be_asked_is_refused(
+    subject: Subject, query: str | None, refused: bool
+) -> None:
+    sleeper = replace(subject, zero=Asleep(query=query, after_s=600.0))
+    found = asyncio.run(ByPods(defaults=False).look(7.0, [Asked(sleeper)]))
+    assert ("prometheusUrl" in found.woken.refused.get(KEY, "")) is refused

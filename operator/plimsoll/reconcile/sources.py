@@ -26,6 +26,7 @@ MOST_PAGES: Final = 500
 """Pods that are asked themselves at one tick; beyond that a Prometheus is needed, and it is said."""
 
 NOBODY: Final = Woken()
+UNASKED: Final = "the operator's config names no Prometheus (prometheusUrl) that could be asked"
 PodKey = tuple[str, str]
 """Namespace and name; of histograms namespace and set."""
 
@@ -76,8 +77,7 @@ class ByPrometheus:
     async def look(self, now: float, asked: Sequence[Asked]) -> Looked:
         self._metrics.speaks(words_of(asked))
         read, reachable = await self._metrics.look(now)
-        sleepers = {each.subject.key: each.subject.zero for each in asked if each.subject.autoscaled}
-        queries = {key: zero.query for key, zero in sleepers.items() if zero is not None and zero.query}
+        queries = _queries(asked)
         woken = await self._wakes.look(queries) if queries and reachable else NOBODY
         pods = {
             (each.subject.key.partition("/")[0], pod.name): pod.uid for each in asked for pod in each.leaders
@@ -110,7 +110,7 @@ class ByPods:
             )
             return Looked(reachable=False, problem=problem)
         found = await scrape(pages, words_of(asked), now=now)
-        return Looked(samples=found.samples)
+        return Looked(samples=found.samples, woken=Woken(refused=dict.fromkeys(_queries(asked), UNASKED)))
 
     def close(self) -> None:
         """Nothing stays open between two looks."""
@@ -118,6 +118,12 @@ class ByPods:
 
 class Closes(Protocol):
     def close(self) -> None: ...
+
+
+def _queries(asked: Iterable[Asked]) -> Mapping[str, str]:
+    """That bring a deployment back from sleep, by deployment."""
+    sleepers = {each.subject.key: each.subject.zero for each in asked if each.subject.autoscaled}
+    return {key: zero.query for key, zero in sleepers.items() if zero is not None and zero.query}
 
 
 def words_of(asked: Iterable[Asked]) -> Vocabulary:

@@ -18,6 +18,8 @@ from plimsoll.planning.placing.placement import PRODUCT_LABELS
 from plimsoll.planning.plan import Finding, Severity
 
 LIKELY: Final = 3
+SHOWN: Final = 80
+"""Characters of a long value."""
 
 
 def check_spec(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterator[Finding]:
@@ -96,6 +98,21 @@ def check_products(namespace: str, config: OperatorConfig) -> Iterator[Finding]:
                     value=product,
                     remedy=", ".join(error.near) or "a catalogue name, see plimsoll gpus",
                 )
+
+
+def check_wake(intent: Intent, admin: OperatorConfig | None) -> Iterator[Finding]:
+    """A query that nobody answers; without an admin's file nobody knows."""
+    zero, field = intent.spec.scaling.zero, "scaling.zero.wake.query"
+    if admin is None or admin.prometheus_url is not None or zero is None or zero.wake.query is None:
+        return
+    yield Finding(
+        severity=Severity.WARNING,
+        reason="WakeUnanswered",
+        message=f"{field} asks a Prometheus, and the admin's config names none, so that it neither sleeps nor wakes by it",
+        field=field,
+        value=zero.wake.query[:SHOWN],
+        remedy="prometheusUrl in the admin's config, or scaling.zero.wake.annotation",
+    )
 
 
 def _wrong(error: UnknownGpu) -> str:
