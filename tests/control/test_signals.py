@@ -35,6 +35,23 @@ def test_a_counter_that_begins_again_never_lowers_what_was_counted():
     assert said.sum("preemptions") == 1
 
 
+def test_a_counter_that_begins_again_after_it_was_not_told_once_never_lowers_what_was_counted():
+    rows = [
+        PodSample(pod="a", at=t, finished=f, preemptions=p, running=0.0)
+        for t, f, p in (
+            (0, 1000, 50),
+            (15, 1010, 50),
+            (30, None, 60),
+            (45, None, None),
+            (60, 5, 1),
+            (75, 12, None),
+        )
+    ]
+    track = fed(*rows).tracks["a"]
+    assert [sample.finished for sample in track.samples] == [1000, 1010, None, None, 1015, 1022]
+    assert [sample.preemptions for sample in track.samples] == [50, 50, 60, None, 61, None]
+
+
 def test_what_was_never_said_is_none_and_not_zero():
     said = signals_of(fed(PodSample(pod="a", at=0), PodSample(pod="a", at=15)), now=15, live=["a"])
     assert (said.inflight, said.arrivals_per_s, said.held_each(), said.preempted_share) == (None,) * 4

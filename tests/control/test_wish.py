@@ -53,3 +53,37 @@ def test_what_was_wished_stands_until_something_else_is_decided(
 ) -> None:
     memory = RoleMemory() if wished is None else RoleMemory(wishes=((0.0, wished),))
     assert standing(before, role, memory, Bounds(min=0, max=8)) == left
+
+
+WEIGHT = {"a": 1.0, "b": 0.25}
+
+
+def of_two(action: Action, large: int, small: int, wanted: int) -> RoleDecision:
+    wishes = (SetWish(set="a", replicas=large), SetWish(set="b", replicas=small))
+    return RoleDecision(
+        role="serve", action=action, wishes=wishes, wanted=wanted, reason="LoadRose", message=""
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "role", "wished", "left"),
+    [
+        (10, of_two(Action.HOLD, 2, 4, wanted=5), 4.3, 10),
+        (20, of_two(Action.HOLD, 2, 4, wanted=5), 4.3, 12),
+        (10, of_two(Action.HOLD, 2, 4, wanted=2), 2.9, 6),
+        (4, of_two(Action.HOLD, 2, 4, wanted=3), 3.0, 6),
+        (4, of_two(Action.HOLD, 2, 4, wanted=2), 2.0, 5),
+    ],
+    ids=[
+        "what small ones may be needed for stays asked for",
+        "and no more than these could be",
+        "until a whole window asked for no more than there is",
+        "none goes that carries what is wanted",
+        "and those that may go are taken to be the largest",
+    ],
+)
+def test_of_sets_that_carry_unlike_loads_what_was_wished_is_reckoned_in_what_they_carry(
+    before: int, role: RoleDecision, wished: float, left: int
+) -> None:
+    memory = RoleMemory(wishes=((0.0, wished),))
+    assert standing(before, role, memory, Bounds(min=0, max=20), WEIGHT) == left

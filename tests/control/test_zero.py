@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from plimsoll.control.idle import last_asked, wake_of
 from plimsoll.control.situation import Bounds, ReplicaState, Situation, Zero
 from tests.control.situations import NOW, after, known, replicas, serving, signals, situation
 
@@ -83,3 +84,31 @@ def test_one_that_nobody_has_asked_for_long_goes() -> None:
 )
 def test_the_last_one_stays_while_anybody_asks_or_anything_comes(asked: Situation) -> None:
     assert after(asked, memory=known()).replicas >= 1
+
+
+def noted(at: float | None, *, asked_at: float) -> Zero:
+    return wake_of(
+        now=NOW, after_s=900, queried=False, waiting=None, woken_at=at, asked_at=asked_at, reachable=True
+    )
+
+
+def test_one_that_is_woken_at_the_very_tick_at_which_it_would_have_gone_stays() -> None:
+    assert after(quiet(zero=noted(None, asked_at=NOW - 5000)), memory=known()).replicas == 0
+    assert after(quiet(zero=noted(NOW, asked_at=NOW - 5000)), memory=known()).replicas == 1
+
+
+@pytest.mark.parametrize("back", [30.0, 3600.0])
+def test_one_that_sleeps_is_woken_though_the_clock_was_put_back(back: float) -> None:
+    memory = after(quiet(), memory=known()).memory
+    gone = replace(situation(signals(0, **QUIET), serving(0), bounds=Bounds(min=0, max=4)), zero=IDLE)
+    now = NOW - back
+    asleep = after(gone, gone, memory=memory, begin=now)
+    assert asleep.replicas == 0
+    woken = replace(gone, zero=replace(IDLE, woken_at=now + 60))
+    assert after(woken, memory=asleep.memory, begin=now + 60).replicas == 1
+
+
+def test_a_clock_that_was_ahead_keeps_nobody_awake() -> None:
+    still = signals(1, **QUIET)
+    asked = last_asked(NOW + 30 * 86_400, now=NOW, signals=still, waiting=0.0, noted_at=None, counts=True)
+    assert asked == NOW

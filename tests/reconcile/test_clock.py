@@ -9,6 +9,7 @@ import pytest
 
 from plimsoll import names
 from plimsoll.control.retune import Phase
+from plimsoll.reconcile import judging
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.world import World
 from tests.planning.asking import pool
@@ -24,8 +25,8 @@ def phase(world: World) -> Phase | None:
 
 
 @cache
-def looks_at_a_canary(hour: float) -> int:
-    """That brings nothing; the clock jumps in the midst of it."""
+def looks_at_a_canary(hour: float, since: int = 10, paused: int = 0) -> int:
+    """That brings nothing; after so many looks the clock jumps, or it is paused for so many that do not count."""
     asked = seen(
         spec={**AUTO, "engine": {"maxSequences": 64}, "tuning": {"mode": "auto"}}, pools=(pool(nodes=4),)
     )
@@ -33,13 +34,41 @@ def looks_at_a_canary(hour: float) -> int:
     world, control = started(stage)
     while phase(world) is not Phase.JUDGING:
         stage.run(control, world, 1)
-    looks = 10
+    looks = since
     stage.run(control, world, looks)
     stage.now += hour
+    if paused:
+        pausing(stage, world, paused=True)
+        stage.run(control, world, paused)
+        assert phase(world) is Phase.JUDGING
+        pausing(stage, world, paused=False)
     while phase(world) is Phase.JUDGING:
         stage.run(control, world, 1)
         looks += 1
     return looks
+
+
+def pausing(stage: Preempting, world: World, *, paused: bool) -> None:
+    asked = stage.asked.deployment
+    spec = asked.spec.model_copy(update={"paused": paused})
+    put(stage, world, replace(stage.asked, deployment=asked.model_copy(update={"spec": spec})))
+
+
+@pytest.mark.parametrize("since", range(8, 12))
+@pytest.mark.parametrize("hour", [3600.0, -3600.0], ids=["forward", "back"])
+def test_in_a_large_fleet_it_is_seen_though_settings_are_looked_at_less_often(
+    monkeypatch: pytest.MonkeyPatch, hour: float, since: int
+) -> None:
+    as_it_is = looks_at_a_canary(0)
+    monkeypatch.setattr(judging, "LARGE", 0)
+    looks_at_a_canary.cache_clear()
+    jumped = looks_at_a_canary(hour, since)
+    looks_at_a_canary.cache_clear()
+    assert abs(jumped - as_it_is) <= 4
+
+
+def test_the_time_of_a_pause_is_none_of_a_canarys() -> None:
+    assert abs(looks_at_a_canary(0, paused=300) - looks_at_a_canary(0)) <= 2
 
 
 @pytest.mark.parametrize("hour", [3600.0, -3600.0], ids=["forward", "back"])

@@ -69,6 +69,16 @@ class Network(ApiModel):
 class Restarts(ApiModel):
     """How much Plimsoll may disturb by itself. Changes that a person makes are not counted."""
 
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            name="canary-ends-before-its-limit",
+            cel="!has(self.canarySeconds) || !has(self.canaryLimitSeconds) || self.canarySeconds < self.canaryLimitSeconds",
+            holds=lambda m: m.canary_seconds < m.canary_limit_seconds,
+            message="canaryLimitSeconds must be more than canarySeconds (absent: 2700 and 600), or every canary would be given up",
+            field="canaryLimitSeconds",
+        ),
+    )
+
     retunes_per_day: Annotated[Int, Field(ge=0, le=100)] = owned(2, "Retunes of a deployment in 24 hours.")
     restarts_per_day: Annotated[Int, Field(ge=0, le=1000)] = owned(6, "Restarts of a deployment for retunes in 24 hours.")
     fleet_percent: Annotated[Percent, Field(ge=1)] = owned(

@@ -21,7 +21,9 @@ def wake_of(
 ) -> Zero:
     """`queried`: the signal is a query, and `waiting` its answer; `asked_at` is what `last_asked` said at the tick before."""
     silent = queried and waiting is None
-    idle = None if silent or asked_at is None or not reachable else max(0.0, now - asked_at)
+    # One that is seen at this very tick asks too, though nobody has reckoned with it yet.
+    asked = None if asked_at is None else max(asked_at, woken_at or 0.0)
+    idle = None if silent or asked is None or not reachable else max(0.0, now - asked)
     return Zero(after_s=after_s, waiting=waiting, silent=silent, woken_at=woken_at, idle_s=idle)
 
 
@@ -38,7 +40,8 @@ def last_asked(
 
     `counts`: its engine has a word for what it has done, beside what is in flight.
     """
-    last = max(before or now, noted_at or 0.0)
+    # What is to come was written before a clock was put back: it counts as of now.
+    last = min(now, max(before or now, noted_at or 0.0))
     asked = (
         (waiting or 0.0) > 0
         or (signals.inflight or 0.0) > 0

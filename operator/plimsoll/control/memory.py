@@ -150,6 +150,7 @@ class RoleMemory:
             started_until=now,
             missing_since=None,
             learnt_at=None,
+            zero_at=None if self.zero_at is None else min(self.zero_at, now),
             woken_at=None if self.woken_at is None else now,
             load=replace(blinded.load, slot=None, slot_sum=0.0, slot_seen=0),
         )

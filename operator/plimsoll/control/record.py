@@ -63,7 +63,7 @@ class Record:
             name: role if role.begun is None else role.blinded(now)
             for name, role in self.memory.roles.items()
         }
-        busy_at = None if self.busy_at is None else max(self.busy_at, now)
+        busy_at = None if self.busy_at is None else now
         # A symptom that was there then may have gone meanwhile, and what is seen now be another one's first moment.
         retune = replace(self.retune, since={})
         return replace(self, memory=replace(self.memory, roles=roles), retune=retune, busy_at=busy_at)

@@ -8,7 +8,7 @@ two samples of a counter can be subtracted. Which replicas are alive, and what t
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
@@ -35,7 +35,7 @@ class Track:
 
     samples: tuple[PodSample, ...]
     last: PodSample
-    """As scraped."""
+    """As scraped; a counter that it does not say is as it was last said."""
     carried: PodSample | None = None
     """What was counted before the last restart of the engine."""
     peaks: tuple[Peak, ...] = ()
@@ -48,12 +48,18 @@ class Track:
     def add(self, sample: PodSample) -> Track:
         if sample.at <= self.last.at:
             return self
-        carried = self.samples[-1] if _restarted(self.last, sample) else self.carried
+        last = sample
+        if _restarted(self.last, sample):
+            carried = _last_said(self.samples)
+        else:
+            carried = self.carried
+            if None in COUNTS(sample):
+                last = _filled(sample, self.last)
         mended = sample if carried is None else _on_top(sample, carried)
         kept = self.samples
         if len(kept) > 1 and kept[1].at <= sample.at - KEPT_S:
             kept = kept[bisect_right(kept, sample.at - KEPT_S, key=AT) :]
-        return Track((*kept, mended), sample, carried, _higher(self.peaks, sample))
+        return Track((*kept, mended), last, carried, _higher(self.peaks, sample))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,26 @@ def _restarted(before: PodSample, after: PodSample) -> bool:
         if old is not None and new is not None and new.count < old.count:
             return True
     return False
+
+
+def _filled(sample: PodSample, before: PodSample) -> PodSample:
+    """With the counters of before that it does not say."""
+    missing = {
+        name: old
+        for name in COUNTERS
+        if getattr(sample, name) is None and (old := getattr(before, name)) is not None
+    }
+    return replace(sample, **missing) if missing else sample
+
+
+def _last_said(samples: Sequence[PodSample]) -> PodSample:
+    """The last sample, with each counter as it was last said."""
+    said = samples[-1]
+    for before in reversed(samples[:-1]):
+        if None not in COUNTS(said):
+            break
+        said = _filled(said, before)
+    return said
 
 
 def _on_top(sample: PodSample, carried: PodSample) -> PodSample:

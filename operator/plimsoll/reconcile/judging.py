@@ -12,6 +12,7 @@ from typing import Final
 from plimsoll import names
 from plimsoll.control.copying import replace
 from plimsoll.control.decision import Decision, RoleDecision, Told
+from plimsoll.control.demand import weights
 from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.gate import gate_of
 from plimsoll.control.idle import last_asked, wake_of
@@ -21,7 +22,7 @@ from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Situation, Zero
 from plimsoll.control.wish import acted, standing
 from plimsoll.planning.placing.budgets import UNLIMITED, limits_of
-from plimsoll.reconcile.retuning import retuned, retuning_gpus
+from plimsoll.reconcile.retuning import retuned, retuning_gpus, unlooked
 from plimsoll.reconcile.situations import situation_of
 from plimsoll.reconcile.subject import annotations_of
 from plimsoll.reconcile.tick import Case, Judged, Tick
@@ -59,10 +60,12 @@ def judged(tick: Tick, cases: Mapping[str, Case]) -> dict[str, Judged]:
     slower = max(1, round(SLOWER_S / tick.law.tick_s)) if len(met) > LARGE else 1
     for place, decision in enumerate(decisions):
         try:
-            case, signals, _ = met[decision.name]
-            scaled = _scaled(tick, case, decision, signals)
+            case, signals, situation = met[decision.name]
+            scaled = _scaled(tick, case, decision, signals, situation)
             if (place + tick.number) % slower == 0:
                 scaled = retuned(tick, case, scaled, signals, retuning)
+            else:
+                scaled = unlooked(tick, case, scaled)
             found[decision.name] = _explained(tick, scaled)
         except Exception as error:  # noqa: BLE001 - as above
             _spoiled(decision.name, error)
@@ -142,7 +145,9 @@ def _fleet(tick: Tick, situations: Sequence[Situation]) -> Fleet:
     )
 
 
-def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals) -> Judged:
+def _scaled(
+    tick: Tick, case: Case, decision: Decision, signals: Signals, situation: Situation
+) -> Judged:
     subject, record = case.subject, case.record
     role = decision.roles[0]
     record = replace(record, memory=decision.memory)
@@ -152,7 +157,8 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals) -> Jud
         record = replace(record, busy_at=_busy_at(tick, case, signals))
     before = record.replicas if record.replicas is not None else subject.replicas
     news: tuple[News, ...] = ()
-    wish = standing(before, role, decision.memory.of(role.role), subject.bounds)
+    weight = weights(situation.roles[0].sets)
+    wish = standing(before, role, decision.memory.of(role.role), subject.bounds, weight)
     if acted(before, wish, role.action):
         act = Act(
             at=tick.now,

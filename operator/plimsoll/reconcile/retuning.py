@@ -39,7 +39,7 @@ def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: 
         burstiness = record.memory.of(ROLE).load.burstiness
         record = replace(record, observed=observe(record.observed, signals, tick.now, burstiness=burstiness))
     if case.subject.paused:
-        return replace(so_far, record=record)
+        return unlooked(tick, case, replace(so_far, record=record))
     turned = advance(_scene(tick, case, so_far, signals, retuning), record.retune)
     if turned.memory.step is not None:
         retuning[case.subject.key] = sum(each.gpus * each.replicas for each in case.subject.sets)
@@ -60,6 +60,18 @@ def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: 
         why_not=turned.why_not or "",
         news=(*so_far.news, *news),
     )
+
+
+def unlooked(tick: Tick, case: Case, so_far: Judged) -> Judged:
+    """Of whom this tick has no look at a retune: a jump of the clock is seen by this one alone, so what is waited for moves with it now, as
+    it does with each tick of a pause."""
+    moved = _jumped(tick, case)
+    if case.subject.paused:
+        moved += _passed(tick, case)
+    if not moved:
+        return so_far
+    record = so_far.record
+    return replace(so_far, record=replace(record, retune=record.retune.moved(moved)))
 
 
 def _lead(subject: Subject, record: Record) -> tuple[Planned, str]:
@@ -129,6 +141,14 @@ def _jumped(tick: Tick, case: Case) -> float:
     if role.seen is None or role.begun == tick.now or role.looked_before(tick.now, tick.law.jump_s):
         return 0.0
     return tick.now - role.seen - tick.law.tick_s
+
+
+def _passed(tick: Tick, case: Case) -> float:
+    """Since the last tick of this program, jumps aside."""
+    role = case.record.memory.of(ROLE)
+    if role.seen is None or role.begun == tick.now:
+        return 0.0
+    return tick.now - role.seen if role.looked_before(tick.now, tick.law.jump_s) else tick.law.tick_s
 
 
 def _asked_before(case: Case) -> int:

@@ -10,6 +10,7 @@ from plimsoll.control.retune import Phase, RetuneMemory
 from plimsoll.control.retune.allowed import barred
 from plimsoll.control.retune.steps import Past
 from plimsoll.control.retune.symptoms import Symptom
+from plimsoll.planning import codec
 from tests.control.retune.world import GOOD, OLD, Behaviour, World
 from tests.control.situations import NOW
 
@@ -68,3 +69,24 @@ def test_what_failed_a_moment_ago_is_not_tried_again_for_a_clock_that_was_put_ba
     )  # fmt: skip
     scene = replace(World().scene(), now=NOW - HOUR)
     assert "maxSequences" in barred(scene, RetuneMemory(past=(failed,)), Symptom.PREEMPTION)
+
+
+def test_what_was_tried_by_a_clock_that_was_ahead_is_forgotten_a_day_after_it_was_put_back() -> None:
+    ahead = NOW + 30 * 24 * HOUR
+    past = Past(
+        id="maxSequences-1",
+        setting="maxSequences",
+        before="32",
+        after="16",
+        symptom=Symptom.PREEMPTION,
+        outcome=Phase.FAILED,
+        began=ahead,
+        ended=ahead,
+        reason="no gain",
+    )
+    world = World()
+    world.stored = codec.encode(RetuneMemory(past=(past, past)))
+    world.run(HOUR)
+    assert "2 retunes today" in world.why_not
+    world.run(24 * HOUR)
+    assert world.memory.past[0].outcome is Phase.DONE

@@ -109,7 +109,7 @@ class Tally:
                 continue
             after = replace(
                 after,
-                finished=after.finished + last.finished - base.finished,
+                finished=after.finished + max(0.0, last.finished - base.finished),
                 preempted=_more(after.preempted, last.preemptions, base.preemptions),
                 errors=_more(after.errors, last.errors, base.errors),
                 tokens=_more(after.tokens, last.generation_tokens, base.generation_tokens),

@@ -58,5 +58,5 @@ def lasts(scene: Scene, step: Step) -> bool:
 
 def lacks_requests(step: Step) -> bool:
     """Whether the canary lacks more requests than chance takes from it."""
-    expected = step.old.finished / step.old.seconds * step.new.seconds if step.old.seconds else 0.0
+    expected = step.old.finished / step.old.seconds * step.new.seconds if step.old.seconds > 0 else 0.0
     return expected - step.new.finished > 2 * sqrt(expected)

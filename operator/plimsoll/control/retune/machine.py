@@ -61,6 +61,10 @@ def _kept(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
     """Without what was long ago. What is to come was written before a clock was put back: it counts as of now."""
     restarts = tuple(min(at, scene.now) for at in memory.restarts if scene.now - at < DAY_S)
     paused_at = None if memory.paused_at is None else min(memory.paused_at, scene.now)
+    if any(past.ended > scene.now for past in memory.past):
+        memory = replace(memory, past=tuple(past.no_later(scene.now) for past in memory.past))
+    if memory.suggested is not None and memory.suggested.ended > scene.now:
+        memory = replace(memory, suggested=memory.suggested.no_later(scene.now))
     if paused_at is not None and scene.cleared_at is not None and scene.cleared_at > paused_at:
         return replace(memory, restarts=restarts, paused_at=None, failures=0)
     if (restarts, paused_at) == (memory.restarts, memory.paused_at):
@@ -170,11 +174,11 @@ def _undecided(scene: Scene, memory: RetuneMemory, step: Step, *, given_less: bo
 
 def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = counted(scene, step)
-    ready = scene.changed.ready if scene.changed is not None else 0
-    if ready < step.rolled:
+    ready, asked = scene.changed.ready if scene.changed is not None else 0, _asked(scene, step)
+    if ready < asked:
         if scene.now > step.deadline:
             # The canary has shown that the change lets an engine start.
-            why = f"{ready} of {step.rolled} changed replicas were ready in time"
+            why = f"{ready} of {asked} changed replicas were ready in time"
             place = "" if _placed(scene) else ", as no place was found for more"
             return _back(scene, memory, step, f"{why}{place}", blameless=True)
         return Turned(memory=replace(memory, step=replace(step, since=scene.now)))
@@ -243,6 +247,12 @@ def _total(scene: Scene, step: Step) -> int:
     return max(1, scene.serving.present + changed - extra)
 
 
+def _asked(scene: Scene, step: Step) -> int:
+    """Replicas with the change that are asked for: fewer than were, where fewer are asked for in all since."""
+    last = scene.serving.present <= (1 if step.surge else 0)
+    return min(step.rolled, _total(scene, step)) if last else step.rolled
+
+
 def _roll_s(scene: Scene) -> float:
     return max(LATE_LEAST_S, STARTS * scene.start_s) + ROLL_SHARE * scene.restarts.canary_seconds
 
@@ -285,7 +295,7 @@ def _to(
 
 def _back(scene: Scene, memory: RetuneMemory, step: Step, why: str, *, blameless: bool = False) -> Turned:
     """`blameless`: it says nothing of the change."""
-    memory = _restarted(scene, memory, step, step.rolled)
+    memory = _restarted(scene, memory, step, _asked(scene, step))
     after = replace(step, phase=Phase.ROLLING_BACK, since=scene.now, rolled=0, said=why, starved=blameless)
     message = f"{step.setting} goes back to {step.before}: {why}"
     return Turned(

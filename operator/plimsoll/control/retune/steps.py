@@ -119,6 +119,9 @@ class Past:
     requests: Requests = UNKNOWN
     """Those that it was judged with: with others the same change may do."""
 
+    def no_later(self, now: float) -> Past:
+        return replace(self, began=min(self.began, now), ended=min(self.ended, now))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBack:
