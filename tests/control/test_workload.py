@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.capacity import capacity_of
@@ -203,3 +205,36 @@ def test_the_load_is_proposed_in_the_form_that_was_declared():
     first, second = planner.asked
     assert (first.requests_per_second, first.concurrency) == ("40", None)
     assert (second.requests_per_second, second.concurrency) == (None, 500)
+
+
+lengths = st.floats(1, 1e9).map(lambda p50: Lengths(p50=p50, p95=1.5 * p50, p99=2 * p50))
+
+
+@given(
+    prompt=lengths,
+    output=lengths,
+    context=st.none() | st.integers(16, 2**24),
+    load=st.sampled_from([{}, {"concurrency": 10}, {"requestsPerSecond": "12.5"}]),
+    rate=st.none() | st.floats(0.001, 1e6),
+    inflight=st.none() | st.floats(0.1, 1e8),
+)
+def test_what_is_proposed_is_what_the_api_takes(prompt, output, context, load, rate, inflight):
+    within = {} if context is None else {"contextTokens": context}
+    declared = Workload.model_validate({"inputTokens": {"p95": 15}, **within, **load})
+    seen = replace(SEEN, prompt=prompt, output=output, peak_rate=rate, peak_inflight=inflight)
+    planner = Planner()
+    better_declaration(seen, declared, _Plan(3000), planner)  # type: ignore[arg-type]
+    for proposed in planner.asked:
+        assert Workload.model_validate(proposed.to_dict()) == proposed
+
+
+def test_prompts_that_do_not_fit_into_the_declared_context_have_a_larger_one_proposed():
+    declared = DECLARED.model_copy(update={"context_tokens": 8192})
+    long = replace(SEEN, prompt=Lengths(p50=900, p95=11_000, p99=14_000))
+    told = better_declaration(long, declared, _Plan(3000), Planner())  # type: ignore[arg-type]
+    assert told is not None
+    assert "contextTokens 15000, inputTokens p50 900, p95 11000, p99 14000" in told.message
+    near = replace(SEEN, prompt=Lengths(p50=900, p95=8_120, p99=8_150))
+    told = better_declaration(near, declared, _Plan(3000), Planner())  # type: ignore[arg-type]
+    assert told is not None
+    assert "with inputTokens p50 900, p95 8191, p99 8191" in told.message

@@ -9,7 +9,7 @@ from plimsoll.simulate.advice import conclusions
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.policies.static import Static
 from plimsoll.simulate.run import Run
-from plimsoll.simulate.tally import Figures, Outcome, Point
+from plimsoll.simulate.tally import Figures, Late, Outcome
 from tests.simulate.worlds import SCENARIO, steady, world
 
 DAY_S = 86400.0
@@ -24,8 +24,8 @@ def figures(slo_pct: float | None, gpu_hours: float) -> Figures:
     )
 
 
-def point(at: float, told: int, starting: int) -> Point:
-    return replace(BEFORE.points[0], at=at, told=told, ready=told - starting, starting=starting)
+def minute(at: float, told: int, starting: int) -> Late:
+    return Late(at=at, told=told, starting=starting)
 
 
 def result(
@@ -34,11 +34,11 @@ def result(
     gpu_hours: float,
     *,
     replicas: float = 0.7,
-    points: Sequence[Point] = (),
-    late: Sequence[float] = (),
+    late: Sequence[Late] = (),
 ) -> Result:
-    served = tuple((at, 0.5) for at in late)
-    outcome = Outcome(figures=figures(slo_pct, gpu_hours), points=tuple(points), served=served, actions=())
+    outcome = Outcome(
+        figures=figures(slo_pct, gpu_hours), points=(), served=(), actions=(), late=tuple(late)
+    )
     return Result(policy=policy, parameter=replicas, second=0.0, settings={}, outcome=outcome)
 
 
@@ -80,8 +80,8 @@ def test_money_is_told_where_a_price_is_known():
 
 
 def test_what_held_the_law_back_is_told_by_its_share_of_the_time_with_what_may_be_changed():
-    points = (point(0, 2, 0), point(300, 4, 2), point(600, 4, 0), point(900, 2, 0))
-    ours = result("plimsoll", 90.0, 48.0, points=points, late=(300, 600, 660, 900))
+    late = (minute(300, 4, 2), minute(600, 4, 0), minute(660, 4, 0), minute(900, 2, 0))
+    ours = result("plimsoll", 90.0, 48.0, late=late)
     (said,) = conclusions(PLENTY, [ours], DAY_S)
     assert (
         "50% with all 4 replicas that there may be: raise scaling.max or the budget; the fleet has room for 9"
@@ -93,7 +93,7 @@ def test_what_held_the_law_back_is_told_by_its_share_of_the_time_with_what_may_b
     assert "the fleet has no room for more" in next(iter(conclusions(full, [ours], DAY_S)))
     fixed = replace(PLENTY, fixed=True)
     assert "spec.replicas holds their number: raise it" in next(iter(conclusions(fixed, [ours], DAY_S)))
-    kept = result("plimsoll", 99.0, 48.0, points=points, late=(300,))
+    kept = result("plimsoll", 99.0, 48.0, late=late)
     assert list(conclusions(PLENTY, [kept], DAY_S)) == []
 
 

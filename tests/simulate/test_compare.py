@@ -71,6 +71,11 @@ def test_static_peak_is_the_smallest_that_keeps_the_goal():
     assert comparison.static_mean().parameter < peak.parameter
 
 
+def test_the_mean_of_arrivals_that_all_come_in_the_last_minute_needs_what_their_peak_needs():
+    comparison = Comparison(replace(STAGE, arrivals=joined(steady(0.0001, 600.0), steady(1.0, 60.0))))
+    assert comparison.static_mean().parameter == comparison.static_peak().parameter
+
+
 def test_where_no_number_keeps_the_goal_the_largest_is_told():
     small = replace(SCENARIO, most=1)
     assert Comparison(replace(STAGE, scenario=small)).static_peak().parameter == 1

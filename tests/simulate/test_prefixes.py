@@ -2,14 +2,76 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
-from plimsoll.simulate.prefixes import Prefixes
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.simulate.engine import Engine
+from plimsoll.simulate.prefixes import PREFIX_BLOCK, Prefixes
+from plimsoll.simulate.request import Request
+from tests.simulate.worlds import LIMITS, TIMES
+
+SIZES = [16, 96, 528, 784, 1072]
+"""Of engines' blocks: of those of hybrid models none divides what an id stands for."""
 
 
 @pytest.mark.parametrize("free", [-1, 0])
 def test_where_no_memory_is_free_nothing_that_nobody_uses_stays(free: int) -> None:
-    """Blocks that divide no prefix evenly may count for a little more than there is."""
     prefixes = Prefixes(16)
+    prefixes.take([1, 2])
+    prefixes.release([1, 2])
     prefixes.trim(free)
     assert prefixes.held([1, 2]) == 0
+
+
+def test_what_was_used_last_stays_longest() -> None:
+    prefixes = Prefixes(512)
+    for ids in ([1, 2], [1, 3]):
+        prefixes.take(ids)
+        prefixes.release(ids)
+    prefixes.trim(2)
+    assert (prefixes.held([1, 3]), prefixes.held([1, 2])) == (2, 1)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("sharers", [1, 2, 5])
+def test_requests_that_share_a_beginning_hold_its_whole_blocks_once_and_all_else_each(
+    size: int, sharers: int
+) -> None:
+    tokens, output = 5 * PREFIX_BLOCK + 100, 10
+    engine = Engine(
+        TIMES, replace(LIMITS, block_size=size, blocks=4000, max_model_len=8192, max_num_batched_tokens=8192)
+    )
+    for _ in range(sharers):
+        engine.submit(Request(0.0, tokens, output, (1, 2, 3, 4, 5)), 0.0)
+    while len(engine.running) < sharers:
+        engine.advance(engine.now + 1e-6)
+    shared = 5 * PREFIX_BLOCK // size
+    alone = -(-(tokens + 1) // size)
+    assert 4000 - engine.free_blocks in range(
+        shared + sharers * (alone - shared - 1), shared + sharers * (alone - shared) + 1
+    )
+    engine.advance(1e6)
+    assert engine.free_blocks == 4000
+
+
+@given(
+    size=st.sampled_from(SIZES),
+    asked=st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(1, 300), st.integers(1, 200)), max_size=30
+    ),
+)
+def test_no_more_is_ever_free_than_there_is_and_in_the_end_all_is(
+    size: int, asked: list[tuple[int, int, int, int]]
+) -> None:
+    engine = Engine(
+        TIMES, replace(LIMITS, block_size=size, blocks=64, max_model_len=4096, max_num_batched_tokens=2048)
+    )
+    for place, (kind, ids, more, output) in enumerate(asked):
+        prefix = tuple(10 * kind + one for one in range(ids))
+        engine.submit(Request(0.1 * place, ids * PREFIX_BLOCK + more, output, prefix), 0.1 * place)
+        assert 0 <= engine.kv_fraction <= 1
+    engine.advance(1e6)
+    assert engine.free_blocks == 64

@@ -46,6 +46,21 @@ def test_replicas_are_those_that_the_operator_would_have(
     assert (made.least, made.most, made.bounded, made.fixed) == (least, most, bounded, fixed)
 
 
+@pytest.mark.parametrize(
+    ("scaling", "up_s", "down_s"),
+    [
+        ({"max": 5}, 30.0, None),
+        ({"max": 5, "upWindowSeconds": 0, "downWindowSeconds": 0}, 0.0, 0.0),
+        ({"max": 5, "upWindowSeconds": 120, "downWindowSeconds": 900}, 120.0, 900.0),
+    ],
+)
+def test_windows_are_those_that_the_operator_would_wait_for(
+    scaling: dict[str, int], up_s: float, down_s: float | None
+) -> None:
+    made = scenario(scaling=scaling)
+    assert (made.up_window_s, made.down_window_s) == (up_s, down_s)
+
+
 @pytest.mark.parametrize(("replicas", "told"), [(0, True), (1, False)])
 def test_a_resource_that_is_stopped_is_simulated_with_one_replica_and_that_is_said(
     replicas: int, told: bool

@@ -48,13 +48,9 @@ class Track:
     def add(self, sample: PodSample) -> Track:
         if sample.at <= self.last.at:
             return self
-        last = sample
-        if _restarted(self.last, sample):
-            carried = _last_said(self.samples)
-        else:
-            carried = self.carried
-            if None in COUNTS(sample):
-                last = _filled(sample, self.last)
+        restarted = _restarted(self.last, sample)
+        carried = _last_said(self.samples) if restarted else self.carried
+        last = sample if restarted or None not in COUNTS(sample) else _filled(sample, self.last)
         mended = sample if carried is None else _on_top(sample, carried)
         kept = self.samples
         if len(kept) > 1 and kept[1].at <= sample.at - KEPT_S:

@@ -32,6 +32,9 @@ QUIET_S: Final = DAY_S
 REQUESTS_LEAST: Final = 1000.0
 APART: Final = 0.25
 """Within a quarter the declaration is right."""
+MOST_TOKENS: Final = 2**24
+MOST_CONCURRENCY: Final = 1_000_000
+"""More than these the API does not take."""
 ROUNDED: Final = 2
 """Digits of the numbers that are proposed."""
 
@@ -145,15 +148,20 @@ def _memory(plan: Plan) -> int:
 
 
 def _proposed(observed: Observed, declared: Workload) -> tuple[Workload, list[str]]:
+    """What the API takes, whatever was seen; and what of it is new, in words."""
     changed: dict[str, object] = {}
     said = []
-    for field, word, seen, old in (
-        ("input_tokens", "inputTokens", observed.prompt, declared.input_tokens),
-        ("output_tokens", "outputTokens", observed.output, declared.output_tokens),
+    context = _context(observed, declared)
+    if context != declared.context_tokens:
+        changed["context_tokens"] = context
+        said.append(f"contextTokens {context}")
+    for field, word, seen, old, most in (
+        ("input_tokens", "inputTokens", observed.prompt, declared.input_tokens, (context or MOST_TOKENS) - 1),
+        ("output_tokens", "outputTokens", observed.output, declared.output_tokens, MOST_TOKENS),
     ):
         if seen is None:
             continue
-        new = TokenPercentiles(p50=_nice(seen.p50), p95=_nice(seen.p95), p99=_nice(seen.p99))
+        new = TokenPercentiles(**{key: min(most, _nice(getattr(seen, key))) for key in ("p50", "p95", "p99")})
         if old is None or any(_apart(getattr(old, key), getattr(new, key)) for key in ("p50", "p95", "p99")):
             changed[field] = new
             said.append(f"{word} p50 {new.p50}, p95 {new.p95}, p99 {new.p99}")
@@ -162,9 +170,9 @@ def _proposed(observed: Observed, declared: Workload) -> tuple[Workload, list[st
     if percent is not None and abs(percent - (declared.shared_prefix_percent or 0)) >= 100 * APART:
         changed["shared_prefix_percent"] = percent
         said.append(f"sharedPrefixPercent {percent}")
-    if declared.concurrency is not None and observed.peak_inflight:
-        peak = _nice(observed.peak_inflight)
-        if _apart(declared.concurrency, peak):
+    if declared.concurrency is not None:
+        peak = min(MOST_CONCURRENCY, _nice(observed.peak_inflight or declared.concurrency))
+        if observed.peak_inflight and _apart(declared.concurrency, peak):
             changed["concurrency"] = peak
             said.append(f"concurrency {peak}")
     elif observed.peak_rate:
@@ -174,6 +182,14 @@ def _proposed(observed: Observed, declared: Workload) -> tuple[Workload, list[st
             changed["requests_per_second"] = rate
             said.append(f'requestsPerSecond "{rate}"')
     return declared.model_copy(update=changed), said
+
+
+def _context(observed: Observed, declared: Workload) -> int | None:
+    """Of the longest request: more than is declared only where prompts come that do not fit into it, as they may in a recorded trace."""
+    context, prompt, output = declared.context_tokens, observed.prompt, observed.output
+    if context is None or prompt is None or prompt.p95 < context:
+        return context
+    return min(MOST_TOKENS, _nice(prompt.p99 + (0.0 if output is None else output.p99)))
 
 
 def _apart(old: float | None, new: float | None) -> bool:

@@ -5,7 +5,6 @@ Sentences on figures that stand in the report; nothing is simulated here.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
@@ -17,7 +16,7 @@ from plimsoll.planning.plan import Plan
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import GOAL_PCT, Result
 from plimsoll.simulate.scenario import Scenario
-from plimsoll.simulate.tally import Point, Sleep
+from plimsoll.simulate.tally import Late, Sleep
 from plimsoll.simulate.world import START_P90_S
 
 BOUND, STARTING, WAKING, OTHER = "bound", "starting", "waking", "other"
@@ -120,19 +119,15 @@ def _hours(value: float) -> str:
 
 def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
     """When too few were in time: with nothing left to add, with replicas on their way, or neither."""
-    points = ours.outcome.points
-    times = [point.at for point in points]
-    late = [at for at, share in ours.outcome.served if share < GOAL_PCT / 100]
-    if not late or not points:
+    late = ours.outcome.late
+    if not late:
         return
-    # Whoever came in that minute met the replicas of its end, or waited for them.
-    met = [(at, points[max(0, bisect_right(times, at + 60.0) - 1)]) for at in late]
     held = () if ours.outcome.sleep is None else ours.outcome.sleep.held
     counts = Counter(
         WAKING
-        if any(since < at + 60.0 and at < until for since, until in held)
-        else _why(point, min(scenario.most, scenario.room))
-        for at, point in met
+        if any(since < one.at + 60.0 and one.at < until for since, until in held)
+        else _why(one, min(scenario.most, scenario.room))
+        for one in late
     )
     sooner = (
         "a higher scaling.min has" if scenario.zero is None else "scaling.min in place of scaling.zero has"
@@ -147,10 +142,10 @@ def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
     yield f"of the time in which fewer than 99 of 100 were in time, {'; '.join(parts)}"
 
 
-def _why(point: Point, most: int) -> str:
-    if point.starting:
+def _why(one: Late, most: int) -> str:
+    if one.starting:
         return STARTING
-    return BOUND if point.told >= most else OTHER
+    return BOUND if one.told >= most else OTHER
 
 
 def _more_room(scenario: Scenario) -> str:

@@ -160,7 +160,7 @@ class Comparison:
         """What the mean load would need, as full as the busiest ten minutes are with the number for the peak."""
         peak = self.static_peak().parameter
         work = self._work_by_ten_minutes()
-        share = sum(work) / len(work) / max(work)
+        share = sum(work) / len(work) / max(work) if max(work) else 1.0
         return self.run("static_mean", max(self.stage.scenario.least, ceil(peak * share)))
 
     def _keeps(self, replicas: int) -> bool:

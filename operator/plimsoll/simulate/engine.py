@@ -283,7 +283,8 @@ class Engine:
         prefixes.trim(self.free_blocks)
         held = prefixes.held(ids)
         # The last token of a prompt is always computed: the first answer comes from it.
-        request.cached = max(0, min(held * PREFIX_BLOCK, request.input_tokens + request.generated - 1))
+        cached = prefixes.blocks(held) * self.limits.block_size
+        request.cached = max(0, min(cached, request.input_tokens + request.generated - 1))
         self.prefix_queries += request.input_tokens
         self.prefix_hits += request.cached
         self.free_blocks -= prefixes.take(ids)

@@ -15,12 +15,17 @@ PREFIX_BLOCK: Final = 512
 
 
 class Prefixes:
-    __slots__ = ("_blocks_each", "_idle", "_used")
+    """An id takes the engine's blocks that end in it: a block that two ids cut is whole only with both, and one that the last id cuts is
+    nobody else's."""
+
+    __slots__ = ("_block_size", "_idle", "_idle_blocks", "_used")
 
     def __init__(self, block_size: int) -> None:
-        self._blocks_each = -(-PREFIX_BLOCK // block_size)
+        self._block_size = block_size
         self._used: dict[int, int] = {}
-        self._idle: OrderedDict[int, None] = OrderedDict()
+        self._idle: OrderedDict[int, int] = OrderedDict()
+        """With the blocks that each takes."""
+        self._idle_blocks = 0
 
     def held(self, ids: Sequence[int]) -> int:
         """How many leading ids are there, used or not."""
@@ -32,40 +37,44 @@ class Prefixes:
         return sum(map(self._used.__contains__, ids))
 
     def blocks(self, ids: int) -> int:
-        return ids * self._blocks_each
+        """Whole ones of so many leading ids."""
+        return ids * PREFIX_BLOCK // self._block_size
 
     def take(self, ids: Sequence[int]) -> int:
         """Hold the ids; returns the blocks that this takes from the free ones."""
-        used, idle = self._used, self._idle
-        new = 0
-        for one in ids:
+        used, new = self._used, 0
+        for place, one in enumerate(ids):
             if one in used:
                 used[one] += 1
             else:
                 used[one] = 1
-                idle.pop(one, None)
-                new += 1
-        return new * self._blocks_each
+                self._idle_blocks -= self._idle.pop(one, 0)
+                new += self._of(place)
+        return new
 
     def release(self, ids: Sequence[int]) -> int:
         """Let go; returns the blocks that become free, although what they hold may still serve."""
-        used, idle = self._used, self._idle
-        freed = 0
-        for one in reversed(ids):
+        used, freed = self._used, 0
+        for place in reversed(range(len(ids))):
+            one = ids[place]
             if used[one] > 1:
                 used[one] -= 1
             else:
                 del used[one]
-                idle[one] = None
-                freed += 1
-        return freed * self._blocks_each
+                self._idle[one] = blocks = self._of(place)
+                freed += blocks
+        self._idle_blocks += freed
+        return freed
 
     def trim(self, free_blocks: int) -> None:
         """Forget what the free memory can no longer hold."""
-        most = max(0, free_blocks) // self._blocks_each
-        while len(self._idle) > most:
-            self._idle.popitem(last=False)
+        while self._idle and self._idle_blocks > max(0, free_blocks):
+            self._idle_blocks -= self._idle.popitem(last=False)[1]
 
     def clear(self) -> None:
         self._used.clear()
         self._idle.clear()
+        self._idle_blocks = 0
+
+    def _of(self, place: int) -> int:
+        return self.blocks(place + 1) - self.blocks(place)

@@ -134,7 +134,7 @@ def scenario_of(
     if sets:
         room = sum(one.hardware.most for one in sets)
         most = room if most_asked is None else min(most_asked, room)
-    down = intent.spec.scaling.down_window_seconds
+    up, down = intent.spec.scaling.up_window_seconds, intent.spec.scaling.down_window_seconds
     return Scenario(
         name=f"{plan.namespace}/{plan.name}",
         model=plan.model,
@@ -153,7 +153,7 @@ def scenario_of(
         bounded=bound is not None,
         fixed=fixed is not None,
         hardware=hardware,
-        up_window_s=float(intent.spec.scaling.up_window_seconds or UP_WINDOW_S),
+        up_window_s=UP_WINDOW_S if up is None else float(up),
         down_window_s=None if down is None else float(down),
         zero=None if fixed is not None else _wake(intent.spec.scaling),
         price_per_gpu_hour=_price(chosen),

@@ -52,6 +52,16 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Late:
+    """A minute in which fewer than 99 of 100 were within the limits, and the replicas at its end, which those who came in it met or
+    waited for."""
+
+    at: float
+    told: int
+    starting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """The outcome of one policy in one world."""
 
@@ -120,6 +130,7 @@ class Outcome:
     served: tuple[tuple[float, float], ...]
     """By time: the share of those who arrived then, or of the gaps then, that was within the limits."""
     actions: tuple[Action, ...]
+    late: tuple[Late, ...] = ()
     sleep: Sleep | None = None
     """None where it may not."""
     sets: tuple[OfSet, ...] = ()
@@ -146,6 +157,9 @@ class Tally:
     _gaps: list[float] = field(default_factory=list)
     _short: list[float] = field(default_factory=list)
     """Gaps of each minute, and those within the limit."""
+    _told: list[int] = field(default_factory=list)
+    _starting: list[int] = field(default_factory=list)
+    """Replicas by minute, at its end."""
     _counted: dict[Engine, tuple[float, float]] = field(default_factory=dict)
     """Gaps and short ones of each engine as of the last look."""
     _present: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
@@ -160,6 +174,7 @@ class Tally:
         minutes = int(self.span_s // 60) + 1
         self._arrived, self._good = [0] * minutes, [0] * minutes
         self._gaps, self._short = [0.0] * minutes, [0.0] * minutes
+        self._told, self._starting = [0] * minutes, [0] * minutes
         self._every = max(SCRAPE_S, round(self.span_s / POINTS / SCRAPE_S) * SCRAPE_S)
 
     def arrivals(self, at: Sequence[float]) -> None:
@@ -184,6 +199,8 @@ class Tally:
         present = len(estate.present)
         self._replica_seconds += present * max(0.0, min(SCRAPE_S, self.span_s - now))
         self.replicas_most = max(self.replicas_most, present)
+        minute = self._minute(now)
+        self._told[minute], self._starting[minute] = estate.told, present - len(estate.ready)
         several = len(estate.sites) > 1
         if several:
             passed = max(0.0, min(SCRAPE_S, self.span_s - now))
@@ -215,10 +232,13 @@ class Tally:
             )
         )
 
+    def _minute(self, now: float) -> int:
+        """That ends with this look, or is under way."""
+        return min(int(max(0.0, now - SCRAPE_S) // 60), len(self._gaps) - 1)
+
     def _look_at_gaps(self, estate: Estate, now: float, limit: float) -> None:
         """What an engine counted after the last look before its end is in the figures, but in no minute."""
-        minute = min(int(max(0.0, now - SCRAPE_S) // 60), len(self._gaps) - 1)
-        counted = {}
+        minute, counted = self._minute(now), {}
         for engine in (one.engine for one in estate.instances):
             seen = float(engine.itl.count), engine.itl.within(limit)
             before = self._counted.get(engine, (0.0, 0.0))
@@ -240,8 +260,7 @@ class Tally:
             for one, other in zip(self.actions, self.actions[1:], strict=False)
         )
         gap = itl.quantile(0.99)
-        kept = [self._kept(minute, minute + 1) for minute in range(len(self._arrived))]
-        over = sum(share is not None and share < 0.99 for share in kept)
+        late = self._late() if asked else ()
         figures = Figures(
             requests=self.requests,
             slo_pct=100 * self._attained(itl) if asked and self.requests else None,
@@ -259,13 +278,14 @@ class Tally:
             reversals_per_day=reversals / days,
             replicas_mean=self._replica_seconds / self.span_s,
             replicas_most=self.replicas_most,
-            minutes_over_slo=over if asked else 0,
+            minutes_over_slo=len(late),
         )
         return Outcome(
             figures=figures,
             points=tuple(self.points),
             served=self._served(),
             actions=tuple(self.actions),
+            late=late,
             sleep=None if gateway is None else self._slept(estate, gateway),
             sets=tuple(self._of_set(estate, site) for site in range(len(estate.sites)))
             if len(estate.sites) > 1
@@ -302,6 +322,14 @@ class Tally:
         begins = range(0, len(self._arrived), each)
         kept = ((60.0 * begin, self._kept(begin, begin + each)) for begin in begins)
         return tuple((at, share) for at, share in kept if share is not None)
+
+    def _late(self) -> tuple[Late, ...]:
+        kept = ((minute, self._kept(minute, minute + 1)) for minute in range(len(self._arrived)))
+        return tuple(
+            Late(at=60.0 * minute, told=self._told[minute], starting=self._starting[minute])
+            for minute, share in kept
+            if share is not None and share < 0.99
+        )
 
     def _kept(self, begin: int, end: int) -> float | None:
         """Of some minutes; None where nobody came."""
