@@ -57,7 +57,9 @@ def test_a_complete_example_is_read() -> None:
     assert config.engines.upgrade == "operator"
 
 
-@pytest.mark.parametrize("restarts", ["canarySeconds: 3600", "canaryLimitSeconds: 600", "canarySeconds: 9, canaryLimitSeconds: 9"])
+@pytest.mark.parametrize(
+    "restarts", ["canarySeconds: 3600", "canaryLimitSeconds: 600", "canarySeconds: 9, canaryLimitSeconds: 9"]
+)
 def test_a_canary_that_would_be_given_up_before_it_can_be_judged_is_refused(restarts: str) -> None:
     with pytest.raises(SpecError, match=r"restarts\.canaryLimitSeconds: .* more than canarySeconds"):
         load_config(EXAMPLE.replace("retunesPerDay: 1", restarts))

@@ -54,7 +54,6 @@ def saying(
 ) -> tuple[ReplicaSignals, ...]:
     """So many replicas, each with so many requests in flight and a second."""
     each: dict[str, Any] = {
-        "age_s": 5.0,
         "kv_fraction": kv,
         "running": inflight,
         "waiting": waiting,

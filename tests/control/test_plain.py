@@ -28,7 +28,7 @@ ROWS = st.lists(
 )  # fmt: skip
 
 
-def plain_replica(track: Track, now: float) -> ReplicaSignals:
+def plain_replica(track: Track) -> ReplicaSignals:
     """Each figure by itself, from its definition."""
     samples, last = track.samples, track.samples[-1]
 
@@ -64,7 +64,6 @@ def plain_replica(track: Track, now: float) -> ReplicaSignals:
     mean = held(RATE_S)
     return ReplicaSignals(
         replica=last.pod,
-        age_s=max(0.0, now - last.at),
         kv_fraction=last.kv_fraction,
         running=last.running,
         waiting=last.waiting,
@@ -90,7 +89,7 @@ def test_a_replica_s_figures_are_those_of_their_definitions(
     for passed, said in rows:
         at += passed
         window = window.add(at, [PodSample(pod="a", at=at, **said)])
-    assert signals_of(window, now=at, live=["a"]).replicas == (plain_replica(window.tracks["a"], at),)
+    assert signals_of(window, now=at, live=["a"]).replicas == (plain_replica(window.tracks["a"]),)
 
 
 def plain_limit(memory: StepMemory, most: float, prompt: Spread, ttft_s: float, live: int) -> float:

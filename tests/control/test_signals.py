@@ -107,7 +107,7 @@ def test_a_sample_from_the_future_is_not_fresh():
 @pytest.mark.parametrize("ahead", [0.2, 60.0])
 def test_a_sample_that_is_younger_than_the_tick_is_of_now(ahead):
     said = signals_of(fed(PodSample(pod="a", at=ahead, running=1.0, waiting=0.0)), now=0, live=["a"])
-    assert (said.coverage, said.inflight, said.age_s) == (1.0, 1.0, 0.0)
+    assert (said.coverage, said.inflight) == (1.0, 1.0)
 
 
 def test_those_that_a_full_queue_turns_away_arrived_too():

@@ -36,9 +36,7 @@ def result(
     replicas: float = 0.7,
     late: Sequence[Late] = (),
 ) -> Result:
-    outcome = Outcome(
-        figures=figures(slo_pct, gpu_hours), points=(), served=(), actions=(), late=tuple(late)
-    )
+    outcome = Outcome(figures=figures(slo_pct, gpu_hours), points=(), served=(), actions=(), late=tuple(late))
     return Result(policy=policy, parameter=replicas, second=0.0, settings={}, outcome=outcome)
 
 

@@ -80,7 +80,9 @@ class Restarts(ApiModel):
     )
 
     retunes_per_day: Annotated[Int, Field(ge=0, le=100)] = owned(2, "Retunes of a deployment in 24 hours.")
-    restarts_per_day: Annotated[Int, Field(ge=0, le=1000)] = owned(6, "Restarts of a deployment for retunes in 24 hours.")
+    restarts_per_day: Annotated[Int, Field(ge=0, le=1000)] = owned(
+        6, "Restarts of a deployment for retunes in 24 hours."
+    )
     fleet_percent: Annotated[Percent, Field(ge=1)] = owned(
         10, "Share of the fleet's GPUs in retunes at once."
     )

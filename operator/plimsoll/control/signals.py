@@ -33,7 +33,6 @@ class ReplicaSignals:
     """One live replica: gauges as they are, counters as what they gained in the last two minutes."""
 
     replica: str
-    age_s: float
     kv_fraction: float | None = None
     running: float | None = None
     waiting: float | None = None
@@ -89,11 +88,6 @@ class Signals:
         """Ready replicas of which nobody knows how many requests they have: nothing fresh is said of them, or not that."""
         told = [each for each in self.replicas if each.running is not None and each.waiting is not None]
         return self.live - len(told)
-
-    @property
-    def age_s(self) -> float | None:
-        """Of the oldest figure in use."""
-        return max((replica.age_s for replica in self.replicas), default=None)
 
     def sum(self, name: str) -> float | None:
         """Of one figure over all replicas that say it; None where none does."""
@@ -185,7 +179,7 @@ def signals_of(
     return Signals(
         at=now,
         live=len(asked),
-        replicas=tuple(_replica(pod, track, now) for pod, track in fresh),
+        replicas=tuple(_replica(pod, track) for pod, track in fresh),
         latencies=_latencies([track for _, track in fresh], now) if latencies is None else latencies,
         reachable=reachable,
         gateway_waiting=gateway,
@@ -204,14 +198,13 @@ _SILENT: Final = PodSample(pod="", at=0.0)
 """Stands for the earlier sample of a replica that was seen once: nothing is gained since it."""
 
 
-def _replica(pod: str, track: Track, now: float) -> ReplicaSignals:
+def _replica(pod: str, track: Track) -> ReplicaSignals:
     last, base, recent = track.samples[-1], _base(track, RATE_S), _base(track, RECENT_S)
     lately = recent or _SILENT
     preemptions, finished, errors, prompts, generated, queries, hits = _gains(last, base or _SILENT)
     done, failed, recent_prompts = map(_gained, _LATELY(last), _LATELY(lately))
     return ReplicaSignals(
         replica=pod,
-        age_s=max(0.0, now - last.at),
         kv_fraction=last.kv_fraction,
         running=last.running,
         waiting=last.waiting,

@@ -17,7 +17,6 @@ from plimsoll.control.signals import Signals
 from plimsoll.planning.placing.budgets import UNLIMITED, Claim, Limits
 from plimsoll.values import light
 
-
 NODE_LEAST_S: Final = 1800.0
 NODE_TIMES: Final = 3.0
 """Times as long as a node is said to take, where that is more: a cloud that has none left says nothing."""

@@ -40,7 +40,9 @@ def may_sleep(zero: Zero, role: Role, memory: RoleMemory, *, now: float, lead: f
         return Verdict(answer=False, why=f"idle for {zero.idle_s:.0f} of {zero.after_s:.0f} seconds")
     if zero.waiting:
         return Verdict(answer=False, why=f"{zero.waiting:g} requests wait at the gateway")
-    coming = sum(each.count(ReplicaState.STARTING, ReplicaState.NODE_COMING, ReplicaState.QUEUED) for each in role.sets)
+    coming = sum(
+        each.count(ReplicaState.STARTING, ReplicaState.NODE_COMING, ReplicaState.QUEUED) for each in role.sets
+    )
     if coming:
         return Verdict(answer=False, why=f"{coming} replicas are starting")
     if role.signals.inflight:

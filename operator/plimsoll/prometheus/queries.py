@@ -2,7 +2,7 @@
 
 Gauges and counters are asked for pod by pod and raw, so that who is alive and who began to count anew is judged in one
 place, for a Prometheus as for a scrape. Histograms would be a hundred times as many rows; they are summed by serving set
-over there, after joining with the pods that are alive, and take turns: a p99 of five minutes is little older for being
+over there, of the pods whose series are there now (one that drains counts with what it still answers), and take turns: a p99 of five minutes is little older for being
 asked for every minute.
 """
 

@@ -145,9 +145,7 @@ def _fleet(tick: Tick, situations: Sequence[Situation]) -> Fleet:
     )
 
 
-def _scaled(
-    tick: Tick, case: Case, decision: Decision, signals: Signals, situation: Situation
-) -> Judged:
+def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situation: Situation) -> Judged:
     subject, record = case.subject, case.record
     role = decision.roles[0]
     record = replace(record, memory=decision.memory)

@@ -14,6 +14,8 @@ from plimsoll.api.config import Restarts
 from plimsoll.control.retune import Consent, Phase, RetuneMemory, Scene, Step, Turned, advance, effect_of
 from plimsoll.control.retune.figures import Figures, Tally
 from plimsoll.control.retune.sizing import MOST_WATERMARK
+from plimsoll.control.retune.steps import Past
+from plimsoll.control.retune.symptoms import Symptom, cause
 from plimsoll.control.situation import ReplicaState, ServingSet
 from tests.control.retune.world import GOOD, OLD, Behaviour, World, replica, said
 from tests.control.situations import CAPACITY, NOW
@@ -72,6 +74,18 @@ def a_set(rng: random.Random, name: str, count: int) -> ServingSet:
     )
 
 
+def a_past(rng: random.Random, place: int) -> Past:
+    ended = NOW - rng.choice([600, 7200, 30_000, 80_000, 90_000])
+    setting, before, after = rng.choice([("maxSequences", "32", "10"), ("watermark", "0", "50")])
+    outcome, symptom = rng.choice([
+        (Phase.FAILED, Symptom.PREEMPTION), (Phase.DONE, Symptom.CAPPED), (Phase.DONE, Symptom.PREEMPTION),
+    ])  # fmt: skip
+    return Past(
+        id=f"{setting}-old-{place}", setting=setting, before=before, after=after, symptom=symptom, outcome=outcome,
+        began=ended - 3000, ended=ended, reason="", tried=rng.random() < 0.9,
+    )  # fmt: skip
+
+
 def a_memory(rng: random.Random, rules: Restarts) -> RetuneMemory:
     """In any state, as far as a machine that keeps the budgets may have come."""
     phase = rng.choice([None, None, *(one for one in Phase if one is not Phase.FAILED)])
@@ -81,6 +95,7 @@ def a_memory(rng: random.Random, rules: Restarts) -> RetuneMemory:
         failures=failures,
         paused_at=NOW - 50 if failures >= rules.failures_until_pause else None,
         count=rng.randint(0, 9),
+        past=tuple(a_past(rng, place) for place in range(rng.choice([0, 1, 2, 2]))),
     )
     if phase is None:
         return memory
@@ -118,7 +133,7 @@ def a_scene(rng: random.Random, before: Scene, memory: RetuneMemory) -> Scene:
         scaled=rng.random() < 0.1,
         busy="a rollout" if rng.random() < 0.05 else None,
         free_replicas=rng.choice([0, 0, 1]),
-        fleet_retuning=rng.choice([0.0, 0.0, 9.0]),
+        fleet_retuning=rng.choice([0.0, 0.0, 5.0, 9.0]),
         wants_more=rng.random() < 0.2,
         more_replicas=rng.random() < 0.5,
     )
@@ -172,6 +187,23 @@ def began(scene: Scene, after: RetuneMemory, step: Step) -> None:
         assert int(step.after) <= MOST_WATERMARK
     if not step.surge:
         assert scene.ready > 1 or scene.consent.disruption
+    allowed = scene.restarts.fleet_percent / 100 * scene.fleet_gpus
+    assert not scene.fleet_retuning or scene.fleet_retuning + scene.serving.gpus * scene.ready <= allowed
+    for past in (one for one in tried_of(after) if one.setting == step.setting):
+        passed = scene.now - past.ended
+        if past.outcome is Phase.FAILED and cause(past.symptom) == cause(step.symptom):
+            assert passed >= scene.restarts.retry_after_seconds, "what failed is remembered"
+        if past.outcome is Phase.DONE and (past.symptom in MORE) != (step.symptom in MORE):
+            assert passed >= scene.restarts.reverse_after_seconds, "nothing swings to and fro"
+
+
+MORE: Final = frozenset({Symptom.CAPPED, Symptom.RELAXED, Symptom.LATE_FIRST})
+"""They ask for more at once, all others for less."""
+
+
+def tried_of(memory: RetuneMemory) -> list[Past]:
+    """Of requests like those of now, as all are here."""
+    return [past for past in memory.past if past.tried]
 
 
 def closed(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
@@ -200,7 +232,7 @@ def test_of_any_sequence_of_looks_bounds_and_budgets_hold_and_each_ends_at_the_o
     for _ in range(SEQUENCES):
         rules = Restarts(
             restarts_per_day=rng.choice([2, 6, 11]),
-            retunes_per_day=rng.choice([1, 2]),
+            retunes_per_day=rng.choice([1, 2, 4]),
             canary_seconds=60,
             canary_requests=rng.choice([20, 200]),
             canary_limit_seconds=900,

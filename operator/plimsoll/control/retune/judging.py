@@ -79,7 +79,11 @@ def under_another_load(new: Figures, old: Figures, slo: Slo, gpus: float) -> Ver
     but failures, and preemptions that are as many as were to go."""
     larger = (new.finished or 0.0) > (old.finished or 0.0)
     worse = _failing(new, old) if larger else _harm(new, old, slo, gpus) or _longer_gaps(new, old)
-    if worse is None and new.preempted is not None and new.preempted >= max(ACT, GAIN * (old.preempted or 0.0)):
+    if (
+        worse is None
+        and new.preempted is not None
+        and new.preempted >= max(ACT, GAIN * (old.preempted or 0.0))
+    ):
         worse = f"{new.preempted:.1%} of requests are preempted still"
     if worse is not None:
         return Verdict(Answer.BAD, worse)

@@ -227,7 +227,11 @@ def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         # The load may yet become as it was, so that it can be said.
         return Turned(memory=replace(memory, step=replace(step, said=verdict.why)))
     if verdict.answer is Answer.OPEN and (verdict.unkept or step.new.ended < scene.restarts.canary_requests):
-        seen = verdict.why if verdict.unkept else f"{step.new.finished:.0f} requests finished while it was verified"
+        seen = (
+            verdict.why
+            if verdict.unkept
+            else f"{step.new.finished:.0f} requests finished while it was verified"
+        )
         return _back(scene, memory, step, f"inconclusive: {seen}", blameless=True)
     return _ended(scene, memory, step, Phase.DONE, verdict.why)
 
