@@ -7,29 +7,25 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
-
-import yaml
 
 import models
 from cluster import Cluster
 from cluster.api import Unanswered
 from cluster.binaries import Places
 from cluster.binaries.progress import Progress
-from cluster.images import TOOLS, VLLM_CPU, VLLM_CPU_VERSION, supervisor
-from cluster.metrics import Prometheus, Target, Webhook
+from cluster.images import TOOLS, VLLM_CPU, supervisor
+from cluster.metrics import Prometheus, Target
 from cluster.processes import free_port
+from hearing import hearing, shipped
 from plimsoll import names
-from plimsoll.kube.certificates import made
-from preempting import PATCHES, Load
+from preempting import Load, admin
 from turns.running import Desk, Operator
 
 ROOT: Final = Path(__file__).parent.parent
@@ -46,7 +42,6 @@ WINDOWS: Final = {
     "reverseAfterSeconds": 1,
     "retunesPerDay": 10,
 }
-TOKEN: Final = "a-token-of-some-length"  # noqa: S105 - of a webhook on this machine
 
 
 @dataclass(slots=True)
@@ -164,7 +159,7 @@ def ground(folder: Path, places: Places, progress: Progress) -> Iterator[Ground]
         cluster.api.create("/api/v1/namespaces", {"metadata": {"name": SPACE}})
         cluster.token_of(SPACE, "default")
         cluster.api.create(f"/api/v1/namespaces/{SPACE}/configmaps", models.dense().config_map())
-        hears, webhook = _webhook(folder)
+        hears, webhook = hearing(folder)
         port = free_port()
         prometheus = held.enter_context(
             cluster.prometheus(
@@ -173,52 +168,14 @@ def ground(folder: Path, places: Places, progress: Progress) -> Iterator[Ground]
                 port="http",
                 interval_ms=1000,
                 targets=[Target(address=f"127.0.0.1:{port}")],
-                rules={"plimsoll": _rules()},
+                rules={"plimsoll": shipped("5s")},
                 webhook=webhook,
             )
         )
         file = folder / "admin.json"
-        file.write_text(json.dumps(_config(prometheus.url, image.reference)))
+        file.write_text(admin(prometheus.url, image.reference, restarts=WINDOWS, interval=2))
         args = ("--standalone", f"--lease-namespace={SPACE}", f"--config={file}", "--log-level=debug", *hears)
         operator = Operator(cluster, folder, args=args)
         operator.port = port
         held.enter_context(operator)
         yield Ground(cluster, Desk(cluster, SPACE), prometheus, operator)
-
-
-def _config(url: str, runtime_image: str) -> dict[str, Any]:
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": names.CONFIG_KIND,
-        "runtime": {"enabled": True},
-        "registry": {"runtimeImage": runtime_image},
-        "engines": {"versions": [{"version": VLLM_CPU_VERSION, "cpuImage": VLLM_CPU.reference}]},
-        "network": {"offline": True},
-        "trust": {"podPatches": {"allow": PATCHES}},
-        "prometheusUrl": url,
-        "control": {"intervalSeconds": 2},
-        "restarts": WINDOWS,
-    }
-
-
-def _rules() -> dict[str, Any]:
-    """The shipped ones, which fire after seconds in place of minutes."""
-    shipped = (ROOT / "charts" / "plimsoll" / "files" / "rules.yaml").read_text()
-    quick: dict[str, Any] = yaml.safe_load(
-        re.sub(r"^( *)for: .*$", r"\1for: 5s", shipped, flags=re.MULTILINE)
-    )
-    return quick
-
-
-def _webhook(folder: Path) -> tuple[tuple[str, ...], Webhook]:
-    pair, authority = made(["127.0.0.1"], datetime.now(UTC))  # noqa: TID251 - the handshake looks at the clock
-    texts = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority, "token": TOKEN}
-    for name, text in texts.items():
-        (folder / name).write_text(text)
-    port = free_port()
-    hears = (
-        f"--alerts-port={port}",
-        f"--alerts-certificate={folder}",
-        f"--alerts-token={folder / 'token'}",
-    )
-    return hears, Webhook(url=f"https://127.0.0.1:{port}/alerts", token=TOKEN, ca_file=folder / "ca.crt")

@@ -7,22 +7,32 @@ a user has it. Requests are those by which the engine's behaviour was measured: 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
+import time
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
+import pytest
+from urllib3.exceptions import HTTPError
+
 import models
-from cluster.images import VLLM_CPU_VERSION
+from cluster.images import VLLM_CPU, VLLM_CPU_VERSION
+from plimsoll import names
 from plimsoll.load.bench import session
 from plimsoll.load.client import Api, Endpoint
 from plimsoll.load.drive import Limits
 from plimsoll.load.lengths import LogNormal, Uniform
 from plimsoll.load.workload import ClosedLoop, Pattern, Workload
+from turns.running import Desk
 
 BLOCKS: Final = 64
 """Of 128 tokens: some twelve requests."""
 SEQUENCES: Final = 32
+USERS: Final = 32
+START_SECONDS: Final = 900.0
 MODEL: Final = "tiny"
 PROMPTS: Final = Uniform(100, 400)
 ANSWERS: Final = LogNormal(400, 1100, 0.95)
@@ -57,6 +67,23 @@ def spec(replicas: int, tuning: dict[str, Any], *, stubborn: bool = False) -> di
             _patch("/spec/containers/0/volumeMounts/-", {"name": MODEL, "mountPath": "/model"}),
         ],
     }  # fmt: skip
+
+
+def admin(prometheus_url: str, runtime_image: str, *, restarts: Mapping[str, int], interval: int = 1) -> str:
+    """The admin's file beside it."""
+    config = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.CONFIG_KIND,
+        "engines": {"versions": [{"version": VLLM_CPU_VERSION, "cpuImage": VLLM_CPU.reference}]},
+        "runtime": {"enabled": True},
+        "registry": {"runtimeImage": runtime_image},
+        "network": {"offline": True},
+        "trust": {"podPatches": {"allow": PATCHES}},
+        "prometheusUrl": prometheus_url,
+        "control": {"intervalSeconds": interval},
+        "restarts": restarts,
+    }
+    return json.dumps(config)
 
 
 def _patch(path: str, value: Any) -> dict[str, str]:
@@ -99,3 +126,34 @@ class Load:
     async def _ask(self) -> None:
         async with session(self._endpoint, self._workload.seed) as opened:
             await opened.measure(self._workload, Limits(), slo=None, stop=self._stop)
+
+
+def under(load: Load, desk: Desk, wanted: Callable[[], object]) -> None:
+    """Waits for what comes while requests run, and fails at once with what went wrong for a client."""
+    until(desk, lambda: load.problem or wanted())
+    assert load.problem is None
+
+
+def retunes(desk: Desk) -> list[dict[str, Any]]:
+    """What a dry run would have changed, until it is tried."""
+    return list(desk.get()["status"].get("tuningHistory") or ())
+
+
+def state(desk: Desk) -> str:
+    return str((desk.get()["status"].get("tuning") or {}).get("state", ""))
+
+
+def arguments(desk: Desk) -> list[list[str]]:
+    """Of the engine in each pod."""
+    return [list(pod["spec"]["containers"][0]["args"]) for pod in desk.pods()]
+
+
+def until(desk: Desk, holds: Any) -> None:
+    """Beside two engines that fill all cores an API server may answer too late: it is asked again."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        with contextlib.suppress(HTTPError):
+            if holds():
+                return
+        time.sleep(0.5)
+    pytest.fail(json.dumps(desk.get().get("status"), indent=1))

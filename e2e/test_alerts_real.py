@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -11,19 +10,18 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
 import models
 from asking import Engine
 from cluster.engine import EngineProcess, EngineUnavailable
 from cluster.metrics import Prometheus, Target
-from common import ROOT, eventually
+from common import eventually
+from hearing import shipped
 from plimsoll.alerts.records import RECORDS
 from real import left_out
 
 pytestmark = pytest.mark.real_engine
 
-RULES: Final = ROOT / "charts" / "plimsoll" / "files" / "rules.yaml"
 LABELS: Final = {"namespace": "team", "pod": "chat-0a1b2c3d-7c9f8d6b5f-x2k4p"}
 BLOCKS: Final = 64
 REQUESTS: Final = 32
@@ -41,15 +39,13 @@ def engine(tmp_path: Path) -> Iterator[EngineProcess]:
 
 
 def test_requests_that_preempt_one_another_raise_the_alert(engine: EngineProcess) -> None:
-    shipped = RULES.read_text().replace("interval: 1m", "interval: 1s")
-    rules = yaml.safe_load(re.sub(r"^( *)for: .*$", r"\1for: 0s", shipped, flags=re.MULTILINE))
     asked = Engine(url=engine.url)
     asked.complete("dense", "bada gudu", 8)
     address = engine.url.removeprefix("http://").rstrip("/")
     chance = random.Random(3)
     prompts = [[chance.randrange(3, models.VOCABULARY) for _ in range(200)] for _ in range(REQUESTS)]
     scraped = [Target(address=address, labels=LABELS)]
-    with Prometheus(targets=scraped, rules={"plimsoll": rules}, interval_ms=1000) as prometheus:
+    with Prometheus(targets=scraped, rules={"plimsoll": shipped()}, interval_ms=1000) as prometheus:
         prometheus.wait_for("llm:running:sum")
         with ThreadPoolExecutor(REQUESTS) as pool:
             for answer in [pool.submit(asked.complete, "dense", prompt, 400) for prompt in prompts]:

@@ -6,30 +6,34 @@ What a change that is kept brings is what benchmarks/retune.py measures.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
 
 import pytest
-from urllib3.exceptions import HTTPError
 
 import models
 from asking import Engine
 from cluster import Cluster
-from cluster.images import VLLM_CPU, VLLM_CPU_VERSION, Recipe
+from cluster.images import Recipe
 from cluster.metrics import Prometheus
 from plimsoll import names
-from preempting import PATCHES, SEQUENCES, Load, spec
+from preempting import (
+    SEQUENCES,
+    START_SECONDS,
+    USERS,
+    Load,
+    admin,
+    arguments,
+    retunes,
+    spec,
+    state,
+    under,
+    until,
+)
 from real import Namespace
 from turns.running import Desk, Operator
 
 pytestmark = [pytest.mark.real_node, pytest.mark.real_engine]
-
-START_SECONDS: Final = 900.0
-USERS: Final = 32
 
 
 @pytest.fixture
@@ -53,21 +57,10 @@ def prometheus(space: Namespace) -> Iterator[Prometheus]:
 def desk(
     space: Namespace, prometheus: Prometheus, supervisor_image: Recipe, tmp_path: Path
 ) -> Iterator[Desk]:
-    config = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.CONFIG_KIND,
-        "engines": {"versions": [{"version": VLLM_CPU_VERSION, "cpuImage": VLLM_CPU.reference}]},
-        "runtime": {"enabled": True},
-        "registry": {"runtimeImage": supervisor_image.reference},
-        "network": {"offline": True},
-        "trust": {"podPatches": {"allow": PATCHES}},
-        "prometheusUrl": prometheus.url,
-        "control": {"intervalSeconds": 1},
-        # Twenty requests tell little, and enough: what is kept by chance is looked at again once it serves alone.
-        "restarts": {"canarySeconds": 4, "canaryRequests": 20, "canaryLimitSeconds": 1200},
-    }
+    # Twenty requests tell little, and enough: what is kept by chance is looked at again once it serves alone.
+    quick = {"canarySeconds": 4, "canaryRequests": 20, "canaryLimitSeconds": 1200}
     file = tmp_path / "admin.json"
-    file.write_text(json.dumps(config))
+    file.write_text(admin(prometheus.url, supervisor_image.reference, restarts=quick))
     args = ("--standalone", f"--lease-namespace={space.name}", f"--config={file}", "--log-level=debug")
     with Operator(space.cluster, tmp_path, args=args):
         yield Desk(space.cluster, space.name)
@@ -112,39 +105,8 @@ def test_preemptions_of_a_real_engine_ask_for_as_many_requests_as_its_pool_holds
     assert {f"Retune{step}" for step in steps} <= said
 
 
-def under(load: Load, desk: Desk, wanted: Callable[[], object]) -> None:
-    """Waits for what comes while requests run, and fails at once with what went wrong for a client."""
-    until(desk, lambda: load.problem or wanted())
-    assert load.problem is None
-
-
-def retunes(desk: Desk) -> list[dict[str, Any]]:
-    """What a dry run would have changed, until it is tried."""
-    return list(desk.get()["status"].get("tuningHistory") or ())
-
-
-def state(desk: Desk) -> str:
-    return str((desk.get()["status"].get("tuning") or {}).get("state", ""))
-
-
-def arguments(desk: Desk) -> list[list[str]]:
-    """Of the engine in each pod."""
-    return [list(pod["spec"]["containers"][0]["args"]) for pod in desk.pods()]
-
-
 def with_sequences(args: list[str], number: int) -> list[str]:
     """The plan's own word, which comes before that of the patch."""
     changed, place = list(args), args.index("--max-num-seqs")
     changed[place + 1] = str(number)
     return changed
-
-
-def until(desk: Desk, holds: Any) -> None:
-    """Beside two engines that fill all cores an API server may answer too late: it is asked again."""
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        with contextlib.suppress(HTTPError):
-            if holds():
-                return
-        time.sleep(0.5)
-    pytest.fail(json.dumps(desk.get().get("status"), indent=1))

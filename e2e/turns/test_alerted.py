@@ -6,31 +6,17 @@ import json
 import re
 import urllib.request
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
-import yaml
-
-from cluster.metrics import MetricsServer, Prometheus, Target, Webhook
-from cluster.processes import free_port
-from common import ROOT, eventually
+from cluster.metrics import MetricsServer, Prometheus, Target
+from common import eventually
+from hearing import hearing, shipped
 from plimsoll import names
-from plimsoll.kube.certificates import made
 from turns.own_pages import FULL, SCALED, near
 from turns.running import Desk, Operator
 
-RULES = ROOT / "charts" / "plimsoll" / "files" / "rules.yaml"
-TOKEN = "a-token-of-some-length"
 SELDOM_S = 120
 ALERTS = 4
-
-
-def at_once() -> dict[str, object]:
-    """The shipped rules, which fire as soon as they hold."""
-    rules: dict[str, object] = yaml.safe_load(
-        re.sub(r"^( *)for: .*$", r"\1for: 0s", RULES.read_text(), flags=re.MULTILINE)
-    )
-    return rules
 
 
 def results(operator: Operator) -> dict[str, int]:
@@ -38,17 +24,6 @@ def results(operator: Operator) -> dict[str, int]:
         page = answer.read().decode()
     found = re.findall(r'^plimsoll_alerts_received_total\{result="(\w+)"\} (\d+)$', page, re.MULTILINE)
     return {result: int(count) for result, count in found}
-
-
-def hearing(folder: Path) -> tuple[tuple[str, ...], Webhook]:
-    """Arguments by which an operator hears alerts, and where they go."""
-    pair, authority = made(["127.0.0.1"], datetime.now(UTC))  # noqa: TID251 - the handshake looks at the clock
-    texts = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority, "token": TOKEN}
-    for name, text in texts.items():
-        (folder / name).write_text(text)
-    port = free_port()
-    hears = (f"--alerts-port={port}", f"--alerts-certificate={folder}", f"--alerts-token={folder / 'token'}")
-    return hears, Webhook(url=f"https://127.0.0.1:{port}/alerts", token=TOKEN, ca_file=folder / "ca.crt")
 
 
 def test_an_alert_of_a_full_pool_makes_the_operator_look_at_that_deployment(
@@ -67,7 +42,7 @@ def test_an_alert_of_a_full_pool_makes_the_operator_look_at_that_deployment(
         page.set("vllm:num_requests_running", 1)
         own = Target(address=f"127.0.0.1:{operator.port}")
         scraped = [page.pod(place.namespace, pod["metadata"]["name"]), own]
-        with Prometheus(targets=scraped, rules={"plimsoll": at_once()}, webhook=webhook) as prometheus:
+        with Prometheus(targets=scraped, rules={"plimsoll": shipped()}, webhook=webhook) as prometheus:
             prometheus.wait_for("llm:kv_usage:avg == 0.4")
             prometheus.wait_for('llm:replicas:max{state="ready"} == 1')
             assert operator.rests()

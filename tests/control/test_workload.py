@@ -215,13 +215,12 @@ lengths = st.floats(1, 1e9).map(lambda p50: Lengths(p50=p50, p95=1.5 * p50, p99=
     output=lengths,
     context=st.none() | st.integers(16, 2**24),
     load=st.sampled_from([{}, {"concurrency": 10}, {"requestsPerSecond": "12.5"}]),
-    rate=st.none() | st.floats(0.001, 1e6),
-    inflight=st.none() | st.floats(0.1, 1e8),
+    peaks=st.tuples(st.none() | st.floats(0.001, 1e6), st.none() | st.floats(0.1, 1e8)),
 )
-def test_what_is_proposed_is_what_the_api_takes(prompt, output, context, load, rate, inflight):
+def test_what_is_proposed_is_what_the_api_takes(prompt, output, context, load, peaks):
     within = {} if context is None else {"contextTokens": context}
     declared = Workload.model_validate({"inputTokens": {"p95": 15}, **within, **load})
-    seen = replace(SEEN, prompt=prompt, output=output, peak_rate=rate, peak_inflight=inflight)
+    seen = replace(SEEN, prompt=prompt, output=output, peak_rate=peaks[0], peak_inflight=peaks[1])
     planner = Planner()
     better_declaration(seen, declared, _Plan(3000), planner)  # type: ignore[arg-type]
     for proposed in planner.asked:

@@ -81,6 +81,6 @@ def test_gaps_within_a_limit_are_counted_exactly_at_an_edge_and_in_proportion_be
 def test_a_late_minute_is_told_with_the_replicas_of_its_end_however_long_the_trace():
     """Of a timeline of two days a point spans minutes."""
     outcome = story(joined(prompts(ALONE, 172800.0), prompts(CROWDED, 60.0)), Slo(itl_p99_s=0.05))
-    assert [one.at for one in outcome.late][0] == pytest.approx(172800.0, abs=60.0)
+    assert outcome.late[0].at == pytest.approx(172800.0, abs=60.0)
     assert {(one.told, one.starting) for one in outcome.late} == {(1, 0)}
     assert len(outcome.late) == outcome.figures.minutes_over_slo

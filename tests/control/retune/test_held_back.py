@@ -68,7 +68,9 @@ def test_what_is_told_stays_while_the_load_wavers_and_while_its_figures_change()
         world.old = replace(OLD, preempted=0.3 + 0.01 * place) if place % 3 else CALM
         world.tick()
         said.add(retuning(world.memory))
-        if world.now - world.memory.held.since > 600 - 2 * TICK:
+        held = world.memory.held
+        assert held is not None
+        if world.now - held.since > 600 - 2 * TICK:
             break
     assert len(said) == 1
 
@@ -80,6 +82,19 @@ def test_what_passes_by_itself_is_not_told():
     for now in range(0, 900, 30):
         memory = advance(replace(scene, now=scene.now + now), memory).memory
     assert memory.since
+    assert retuning(memory) is None
+
+
+def test_what_nobody_can_say_yet_is_no_answer():
+    world = World()
+    latencies = replace(world.scene().signals.latencies, output=None)
+    memory = RetuneMemory()
+    for now in range(0, 900, 30):
+        scene = world.scene()
+        scene = replace(scene, now=world.now + now, signals=replace(scene.signals, latencies=latencies))
+        turned = advance(scene, memory)
+        memory = turned.memory
+    assert "lengths are not known yet" in (turned.why_not or "")
     assert retuning(memory) is None
 
 

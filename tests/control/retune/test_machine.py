@@ -217,7 +217,7 @@ class Told(World):
 @pytest.mark.parametrize("free", [0, 1])
 def test_a_roll_goes_on_where_fewer_replicas_are_asked_for_than_were(free):
     world = in_phase(Phase.ROLLING, Told(replicas=3, free=free))
-    while world.memory.step.rolled < 3:
+    while (step := world.memory.step) is None or step.rolled < 3:
         world.tick()
     world.replicas = 2
     world.run(HOUR)
@@ -226,7 +226,7 @@ def test_a_roll_goes_on_where_fewer_replicas_are_asked_for_than_were(free):
 
 def test_a_way_back_is_as_many_restarts_as_there_are_replicas_with_the_change():
     world = in_phase(Phase.ROLLING, Told(replicas=3, free=0))
-    while world.memory.step.rolled < 3:
+    while (step := world.memory.step) is None or step.rolled < 3:
         world.tick()
     world.replicas, world.change = 2, BAD["out of memory"]
     world.run(HOUR)

@@ -46,7 +46,8 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
     choice = choose(scene, what, barred=barred(scene, memory, what.symptom))
     if choice.change is None:
         refused = "; ".join(choice.refused)
-        memory = _held(scene, memory, NO_RUNG, f"no setting that may be retuned helps: {refused}")
+        if not choice.unsure:
+            memory = _held(scene, memory, NO_RUNG, f"no setting that may be retuned helps: {refused}")
         why = f"{what.why}; no rung helps: {refused}"
         if choice.advice is not None:
             return _suggested(

@@ -46,17 +46,26 @@ class Choice:
     change: Change | None
     refused: tuple[str, ...] = ()
     """Rungs above it that were passed over, each with its reason."""
+    unsure: bool = False
+    """One of these could not say so far."""
     advice: Change | None = None
     """What a person may do where no rung helps."""
 
 
+class NotYet(str):
+    """Why a rung cannot say so far whether it would help."""
+
+    __slots__ = ()
+
+
+UNKNOWN = NotYet("pool or lengths are not known yet")
 Rung = Callable[[], Change | str]
 """Asked only when those above it do not help: sizes are dear, and a fleet is large."""
 
 
 def choose(scene: Scene, seen: Seen, *, barred: dict[str, str]) -> Choice:
     """`barred` are settings that may not be touched now, with the reason."""
-    refused = []
+    refused, unsure = [], False
     for setting, rung in _rungs(scene, seen):
         if setting not in scene.consent.allowed:
             refused.append(f"{setting}: spec.tuning.allow does not name it")
@@ -64,10 +73,13 @@ def choose(scene: Scene, seen: Seen, *, barred: dict[str, str]) -> Choice:
             refused.append(f"{setting}: {barred[setting]}")
         elif isinstance(found := rung(), str):
             refused.append(f"{setting}: {found}")
+            unsure = unsure or isinstance(found, NotYet)
         else:
             return Choice(change=found, refused=tuple(refused))
     crowded = seen.symptom in {Symptom.STORM, Symptom.PREEMPTION} and few_fill_it(scene)
-    return Choice(change=None, refused=tuple(refused), advice=LARGER_POOL if crowded else None)
+    return Choice(
+        change=None, refused=tuple(refused), unsure=unsure, advice=LARGER_POOL if crowded else None
+    )
 
 
 def _rungs(scene: Scene, seen: Seen) -> list[tuple[str, Rung]]:
@@ -90,7 +102,7 @@ def _watermark(scene: Scene) -> Change | str:
         return "this engine version has none"
     pool, live, preempted = _pool(scene), sizing.live_of(scene.signals), scene.signals.preempted_share
     if pool is None or live is None or preempted is None:
-        return "pool or lengths are not known yet"
+        return UNKNOWN
     block, now = _block(scene), scene.knobs.watermark_permille
     aim = max(CALM, AIM / 2 * preempted)
     value = sizing.watermark(pool, block, live, preempted=preempted, aim=aim, now_permille=now)
@@ -112,7 +124,7 @@ def _watermark(scene: Scene) -> Change | str:
 def _fewer_for_pool(scene: Scene) -> Change | str:
     pool, live = _pool(scene), sizing.live_of(scene.signals)
     if pool is None or live is None:
-        return "pool or lengths are not known yet"
+        return UNKNOWN
     holds = sizing.sequences(pool, _block(scene), live, spreads=sizing.FULL)
     running = max((each.running or 0.0 for each in scene.signals.replicas), default=0.0)
     why = (
@@ -125,7 +137,7 @@ def _fewer_for_pool(scene: Scene) -> Change | str:
 def _fewer_for_latency(scene: Scene) -> Change | str:
     itl, limit = scene.signals.latencies.itl, scene.slo.itl_p99_s
     if itl is None or limit is None:
-        return "no latency between tokens is known"
+        return NotYet("no latency between tokens is known")
     now = scene.knobs.max_sequences
     return _fewer(
         scene, int(0.95 * now * limit / itl.p99), "the gap between tokens grows with those running", now
@@ -147,7 +159,7 @@ def _fewer(scene: Scene, value: int, why: str, running: float) -> Change | str:
 def _more(scene: Scene) -> Change | str:
     pool, live, now = _pool(scene), sizing.live_of(scene.signals), scene.knobs.max_sequences
     if pool is None or live is None:
-        return "pool or lengths are not known yet"
+        return UNKNOWN
     holds = sizing.sequences(pool, _block(scene), live, spreads=sizing.CALM)
     value = min(holds, int(1.5 * now), scene.knobs.held)
     if value <= now:
@@ -164,7 +176,7 @@ def _smaller_steps(scene: Scene) -> Change | str:
         if each.prompt_tokens is not None and each.span_s > 0
     ]
     if itl is None or limit is None or prompt is None or not prompt.trusted or not arriving:
-        return "latency between tokens or prompts are not known yet"
+        return NotYet("latency between tokens or prompts are not known yet")
     now = scene.knobs.batched_tokens
     # What a step takes of prompts at its fullest, where they seldom come together; where they do, this step is a short one.
     full = min(float(now), prompt.p99)
@@ -209,7 +221,7 @@ def _larger_steps(scene: Scene) -> Change | str:
     value, why = planned, "it is set back to the plan's own value"
     if limit is not None:
         if itl is None or not itl.trusted:
-            return "nobody says how long gaps between tokens are"
+            return NotYet("nobody says how long gaps between tokens are")
         room = sizing.longest_step(now, itl.p50, itl.p99, limit)
         if room <= now:
             return f"gaps between tokens of {1000 * itl.p99:.0f} ms leave no room for longer steps within {1000 * limit:.0f}"

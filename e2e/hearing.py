@@ -1,0 +1,35 @@
+"""How an operator hears alerts: the shipped rules, which fire sooner, and the webhook where Alertmanager tells of them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from cluster.metrics import Webhook
+from cluster.processes import free_port
+from plimsoll.kube.certificates import made
+
+RULES: Final = Path(__file__).parent.parent / "charts" / "plimsoll" / "files" / "rules.yaml"
+TOKEN: Final = "a-token-of-some-length"
+
+
+def shipped(lasting: str = "0s") -> dict[str, Any]:
+    """The rules of the chart, which fire once they have held for so long, in place of minutes."""
+    text = re.sub(r"^( *)for: .*$", rf"\1for: {lasting}", RULES.read_text(), flags=re.MULTILINE)
+    rules: dict[str, Any] = yaml.safe_load(text.replace("interval: 1m", "interval: 1s"))
+    return rules
+
+
+def hearing(folder: Path) -> tuple[tuple[str, ...], Webhook]:
+    """Arguments by which an operator hears alerts, and where they go."""
+    pair, authority = made(["127.0.0.1"], datetime.now(UTC))  # noqa: TID251 - the handshake looks at the clock
+    texts = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority, "token": TOKEN}
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    port = free_port()
+    hears = (f"--alerts-port={port}", f"--alerts-certificate={folder}", f"--alerts-token={folder / 'token'}")
+    return hears, Webhook(url=f"https://127.0.0.1:{port}/alerts", token=TOKEN, ca_file=folder / "ca.crt")
