@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 from typing import Any, Final, cast
-from urllib.parse import parse_qs, urlparse
+from urllib.parse import parse_qs
 
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
@@ -289,7 +289,8 @@ def _handler(answer: Callable[[str], bytes]) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            data = answer(parse_qs(urlparse(self.path).query)["query"][0])
+            form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            data = answer(parse_qs(form)["query"][0])
             self.send_response(200)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

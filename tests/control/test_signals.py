@@ -52,6 +52,19 @@ def test_a_counter_that_begins_again_after_it_was_not_told_once_never_lowers_wha
     assert [sample.preemptions for sample in track.samples] == [50, 50, 60, None, 61, None]
 
 
+def test_an_older_answer_of_another_prometheus_is_no_restart():
+    """Of a pair behind one address, of which the one scrapes a little later than the other."""
+    rows = [
+        PodSample(
+            pod="a", at=t, finished=f, generation_tokens=100 * f, preemptions=0.0, running=4.0, waiting=0.0
+        )
+        for t, f in ((0, 10_000), (15, 10_030), (30, 10_010), (45, 10_090), (60, 10_070), (120, 10_240))
+    ]
+    said = signals_of(fed(*rows), now=120, live=["a"])
+    assert said.sum("finished") == 240
+    assert said.arrivals_per_s == 2.0
+
+
 def test_what_was_never_said_is_none_and_not_zero():
     said = signals_of(fed(PodSample(pod="a", at=0), PodSample(pod="a", at=15)), now=15, live=["a"])
     assert (said.inflight, said.arrivals_per_s, said.held_each(), said.preempted_share) == (None,) * 4

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlparse
+from urllib.parse import parse_qs
 
 Answer = Callable[[str], tuple[int, bytes]]
 
@@ -26,7 +26,8 @@ def body(rows: object) -> tuple[int, bytes]:
 def server(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            query = parse_qs(urlparse(self.path).query).get("query", [""])[0]
+            form = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+            query = parse_qs(form).get("query", [""])[0]
             self.reply(*answer(query))
 
         def do_GET(self) -> None:

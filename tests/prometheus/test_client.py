@@ -1,11 +1,14 @@
 """A Prometheus that is slow, wrong or gone costs a tick its answers, and says why."""
 
 import asyncio
+import ssl
 import threading
+from datetime import UTC, datetime
 
 import pytest
 
 from plimsoll.facts.engines import engine_facts
+from plimsoll.kube.certificates import made
 from plimsoll.prometheus.client import CHUNK, Asked, Prometheus
 from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.vocabulary import vocabulary
@@ -175,3 +178,45 @@ def test_a_histogram_that_got_no_answer_is_asked_for_once_more_out_of_turn():
 
     asyncio.run(run())
     assert asked == [["ttft"], ["itl"], ["e2e"], ["e2e", "ttft"], ["itl", "ttft"], ["prompt_lengths"]]
+
+
+def test_a_private_authority_is_trusted_where_its_file_is_named_and_nowhere_else(tmp_path):
+    pair, authority = made(["127.0.0.1"], datetime.now(UTC))  # noqa: TID251 - the handshake looks at the clock
+    for name, text in (("tls.crt", pair.certificate), ("tls.key", pair.key), ("ca.crt", authority)):
+        (tmp_path / name).write_text(text)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+
+    async def run(url, file):
+        client = Prometheus(url, ca_file=file)
+        try:
+            return await client.ask({"a": "x"}, rows_of)
+        finally:
+            client.close()
+
+    with server(lambda _: body([]), tls) as url:
+        trusted = asyncio.run(run(url, str(tmp_path / "ca.crt")))
+        other = asyncio.run(run(url, None))
+    assert (trusted.errors, trusted.answers) == ({}, {"a": []})
+    assert "certificate verify failed" in other.errors["a"]
+
+
+def test_a_question_may_be_longer_than_an_address():
+    long = "x" * 100_000
+    assert asked(lambda query: body(vector(({"n": str(len(query))}, 1))), {"a": long}).answers["a"][0][
+        "metric"
+    ] == {"n": str(len(long))}
+
+
+def test_an_error_never_quotes_the_token():
+    async def run(url):
+        client = Prometheus(url, headers=lambda: {"Authorization": "Bearer secret\nsecond"})
+        try:
+            return await client.ask({"a": "x"}, rows_of)
+        finally:
+            client.close()
+
+    with server(lambda _: body([])) as url:
+        why = asyncio.run(run(url)).errors["a"]
+    assert "token" in why
+    assert "secret" not in why

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from plimsoll.prometheus.client import NO_ANSWER, NO_CONNECTION, Asked, Read, T
-from plimsoll.prometheus.wakes import ALONE_MOST, LABEL, SLOW_LOOKS, TOGETHER, WakeQueries, Woken, is_closed
+from plimsoll.prometheus.wakes import GROUPS_MOST, LABEL, SLOW_LOOKS, TOGETHER, WakeQueries, Woken, is_closed
 
 
 class Gateway:
@@ -17,18 +17,20 @@ class Gateway:
     def __init__(self) -> None:
         self.asked: list[Mapping[str, str]] = []
         self.down = False
+        self.passing = ""
+        """What it answers to everything for a while."""
         self.loaded = True
 
     async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Asked[T]:
         self.asked.append(questions)
         answers, errors = {}, {}
         for about, text in questions.items():
-            if self.down:
-                errors[about] = NO_CONNECTION
+            if self.down or self.passing:
+                errors[about] = self.passing or NO_CONNECTION
             elif "slow" in text and self.loaded:
                 errors[about] = NO_ANSWER
             elif "wrong" in text:
-                errors[about] = "400: parse error"
+                errors[about] = "HTTP 400: parse error"
             else:
                 keys = [part.split('"')[0] for part in text.split(f'"{LABEL}", "')[1:]]
                 answers[about] = read(about, [{"metric": {LABEL: key}, "value": [0, "3"]} for key in keys])
@@ -42,14 +44,38 @@ def looked(wakes: WakeQueries, queries: Mapping[str, str], times: int = 1) -> Wo
     return found
 
 
-def test_many_are_one_question_once_each_is_known_to_be_good() -> None:
+@pytest.mark.parametrize("wrong", [0, 1, 3])
+def test_many_are_one_question_from_the_first_look_on_and_wrong_ones_are_soon_found_among_them(
+    wrong: int,
+) -> None:
+    gateway = Gateway()
+    wakes = WakeQueries(gateway)
+    queries = {f"team/chat-{n}": f'queue{{n="{n}"}}' for n in range(300)}
+    queries |= {f"team/chat-{n}": "wrong" for n in range(0, 100 * wrong, 100)}
+    good = {key: 3.0 for key, text in sorted(queries.items()) if text != "wrong"}
+    found = looked(wakes, queries, 15 if wrong else 1)
+    assert found.waiting == good
+    assert len(found.refused) == wrong
+    assert looked(wakes, queries).waiting == good
+    assert list(gateway.asked[-1]) == [TOGETHER]
+    assert max(map(len, gateway.asked)) <= GROUPS_MOST + 1
+
+
+@pytest.mark.parametrize(
+    "why", ["HTTP 503: busy", "HTTP 429: ", "HTTP 401: ", "ChunkedEncodingError: cut off"]
+)
+def test_what_may_pass_refuses_no_query_however_often_it_happens(why: str) -> None:
     gateway = Gateway()
     wakes = WakeQueries(gateway)
     queries = {f"team/chat-{n}": f'queue{{n="{n}"}}' for n in range(10)}
-    found = looked(wakes, queries, 4)
-    assert found.waiting == dict.fromkeys(sorted(queries), 3.0)
-    assert list(gateway.asked[-1]) == [TOGETHER]
-    assert max(map(len, gateway.asked)) <= ALONE_MOST + 1
+    gateway.passing = why
+    assert looked(wakes, queries, 3) == Woken()
+    gateway.passing = ""
+    assert looked(wakes, queries).waiting == dict.fromkeys(sorted(queries), 3.0)
+    gateway.passing = why
+    assert looked(wakes, queries, 3) == Woken()
+    gateway.passing = ""
+    assert looked(wakes, queries).waiting == dict.fromkeys(sorted(queries), 3.0)
 
 
 def test_a_refused_query_is_told_and_the_others_are_answered_as_before() -> None:
@@ -57,7 +83,7 @@ def test_a_refused_query_is_told_and_the_others_are_answered_as_before() -> None
     wakes = WakeQueries(gateway)
     found = looked(wakes, {"team/a": "queue", "team/b": "wrong("[:-1]}, 2)
     assert found.waiting == {"team/a": 3.0}
-    assert found.refused == {"team/b": "400: parse error"}
+    assert found.refused == {"team/b": "HTTP 400: parse error"}
     assert looked(wakes, {"team/a": "queue", "team/b": "mended"}, 2).waiting == {"team/a": 3.0, "team/b": 3.0}
 
 

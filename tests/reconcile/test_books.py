@@ -138,17 +138,17 @@ def test_the_promise_is_the_effective_one() -> None:
     assert dict(figures(books).slo) == {"ttft_p99": 2.0, "itl_p99": 0.05}
 
 
-def test_restarts_count_on_when_pods_are_replaced() -> None:
+def test_restarts_count_on_when_pods_are_replaced_and_those_of_before_this_program_do_not_count() -> None:
     books = Books()
-    for seen in (serving(a=1), serving(a=3, b=0), serving(b=2), serving(b=2)):
+    for seen in (serving(a=1), serving(a=3, b=0), serving(b=2), serving(b=2), serving(b=2, c=1)):
         books.note(deployment(), STATUS, seen, CONFIG)
-    assert figures(books).restarts == 5
+    assert figures(books).restarts == 2 + 2 + 1
 
 
 def test_another_resource_of_the_same_name_begins_anew() -> None:
     books = Books()
-    books.note(deployment("u"), STATUS, serving(a=3), CONFIG)
-    books.note(deployment("v"), STATUS, serving(b=1), CONFIG)
+    for uid, restarts in (("u", 0), ("u", 3), ("v", 1), ("v", 2)):
+        books.note(deployment(uid), STATUS, serving(a=restarts), CONFIG)
     assert figures(books).restarts == 1
 
 

@@ -10,12 +10,13 @@ from functools import partial
 from typing import Any, Final
 
 from plimsoll.api.conditions import FAILURES
+from plimsoll.api.config import Restarts
 from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.decision import Told
 from plimsoll.control.gate import gate_of, lasting
 from plimsoll.control.law import Law
 from plimsoll.control.record import EMPTY
-from plimsoll.control.retune import Past, Phase, RetuneMemory
+from plimsoll.control.retune import Consent, Past, Phase, RetuneMemory, advance
 from plimsoll.control.retune.machine import paused
 from plimsoll.control.rollout import Rules
 from plimsoll.control.scaling import decide
@@ -33,6 +34,7 @@ from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.status.live import ENDS
 from plimsoll.status.story import Story, Trouble
+from tests.control.retune import world as retuned
 from tests.control.situations import NOW, known, obeyed, replicas, serving, signals, situation
 from tests.control.test_workload import SEEN
 from tests.planning.asking import LLAMA, LLAMA_70B, QWEN_32B, SMALL, inventory, planned, pool
@@ -169,6 +171,15 @@ def _was_tried(outcome: Phase, *, tried: bool = True) -> Story:
     return replace(story(pod()), control=replace(EMPTY, retune=RetuneMemory(past=(past,))))
 
 
+def _held_back(world: retuned.World, **changed: Any) -> Story:
+    """Engines preempt for minutes, and nothing is done about it."""
+    memory = RetuneMemory()
+    for _ in range(12):
+        world.now += 30
+        memory = advance(replace(world.scene(), **changed), memory).memory
+    return replace(story(pod()), control=replace(EMPTY, retune=memory))
+
+
 HERE: Final[Mapping[str, Callable[[], Story]]] = {
     "nothing is planned yet": lambda: Story(deployment=asked(), plan=None, rollout=None),
     "a node is being made": lambda: story(UNSCHEDULED, pools=(pool(free={}, declared_nodes=2),)),
@@ -236,6 +247,13 @@ HERE: Final[Mapping[str, Callable[[], Story]]] = {
     "a retune stays": lambda: _was_tried(Phase.DONE),
     "a retune was taken back": lambda: _was_tried(Phase.FAILED),
     "a retune was given up before it was tried": lambda: _was_tried(Phase.FAILED, tried=False),
+    "a retune would restart the only replica": lambda: _held_back(retuned.World(replicas=1, free=0)),
+    "retunes of the day are used up": lambda: _held_back(retuned.World(rules=Restarts(retunes_per_day=0))),
+    "others are retuned": lambda: _held_back(retuned.World(), fleet_retuning=9.0),
+    "too few ask to judge a retune by": lambda: _held_back(
+        retuned.World(old=replace(retuned.OLD, rate=0.01))
+    ),
+    "no setting helps": lambda: _held_back(retuned.World(consent=Consent(allowed=("maxBatchedTokens",)))),
 }
 ENDED: Final = {f"{word}, {ends} times": _ended(word, ends) for word in FAILURES for ends in (1, 4)}
 STORIES: Final[Mapping[str, Story]] = {

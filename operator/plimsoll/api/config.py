@@ -110,7 +110,7 @@ class Control(ApiModel):
         "File in the operator's pod with a bearer token for prometheusUrl; read at each decision."
     )
     prometheus_ca_file: Annotated[str, Field(min_length=1, max_length=512)] | None = field(
-        "File in the operator's pod with the certificates that prometheusUrl is trusted by. Absent: the system's."
+        "File in the operator's pod with the certificates that prometheusUrl is trusted by. Absent: the public ones that its image holds."
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from operator import attrgetter
 from typing import Final
 
@@ -20,6 +21,8 @@ from plimsoll.values import light
 
 KEPT_S: Final = 330.0
 """Latencies look back five minutes; two scrapes more, so that samples span them."""
+BEGUN_SHARE: Final = 0.5
+"""Of what was counted, below which an engine has begun anew."""
 AT: Final = attrgetter("at")
 COUNTS: Final = attrgetter(*COUNTERS)
 _SHAPES: Final = attrgetter(*HISTOGRAMS)
@@ -48,7 +51,10 @@ class Track:
     def add(self, sample: PodSample) -> Track:
         if sample.at <= self.last.at:
             return self
-        restarted = _restarted(self.last, sample)
+        fallen = _fallen(self.last, sample)
+        if fallen is Fallen.A_LITTLE:
+            return self
+        restarted = fallen is Fallen.TO_THE_BEGINNING
         carried = _last_said(self.samples) if restarted else self.carried
         last = sample if restarted or None not in COUNTS(sample) else _filled(sample, self.last)
         mended = sample if carried is None else _on_top(sample, carried)
@@ -85,17 +91,29 @@ def _higher(peaks: tuple[Peak, ...], sample: PodSample) -> tuple[Peak, ...]:
     return *[peak for peak in peaks[:until] if peak[0] > sample.at - KEPT_S], (sample.at, held)
 
 
-def _restarted(before: PodSample, after: PodSample) -> bool:
+class Fallen(Enum):
+    NOT = 0
+    A_LITTLE = 1
+    """An older answer, as of another Prometheus of a pair that scrapes a little later: no engine has lived it down by beginning anew."""
+    TO_THE_BEGINNING = 2
+
+
+def _fallen(before: PodSample, after: PodSample) -> Fallen:
+    fallen = Fallen.NOT
     for old, new in zip(COUNTS(before), COUNTS(after), strict=True):
         if old is not None and new is not None and new < old:
-            return True
+            if new < BEGUN_SHARE * old:
+                return Fallen.TO_THE_BEGINNING
+            fallen = Fallen.A_LITTLE
     shapes = _SHAPES(after)
     if shapes == _NO_SHAPES:
-        return False
+        return fallen
     for old, new in zip(_SHAPES(before), shapes, strict=True):
         if old is not None and new is not None and new.count < old.count:
-            return True
-    return False
+            if new.count < BEGUN_SHARE * old.count:
+                return Fallen.TO_THE_BEGINNING
+            fallen = Fallen.A_LITTLE
+    return fallen
 
 
 def _filled(sample: PodSample, before: PodSample) -> PodSample:

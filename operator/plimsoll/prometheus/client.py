@@ -6,9 +6,13 @@ the next one comes in a moment. What an answer says is read by whoever asked it,
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import json
+import re
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -27,8 +31,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 NO_ANSWER: Final = "no answer in time"
 NO_CONNECTION: Final = "no connection"
-PASSING: Final = frozenset({NO_ANSWER, NO_CONNECTION})
-"""Errors that say nothing of the question."""
+REFUSALS: Final = tuple(f"HTTP {code}: " for code in (400, 413, 414, 422))
+"""How errors begin that are about the question; all others say nothing of it and may pass."""
+SAID_MOST: Final = 300
 THREADS: Final = 4
 DEADLINE_S: Final = 10.0
 CHUNK: Final = 1024 * 1024
@@ -67,23 +72,21 @@ class Prometheus:
         self._headers, self._ca_file = headers, ca_file
         self._threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="prometheus")
         self._own = threading.local()
-        self._reading = threading.Lock()
-        self._under_way: set[asyncio.Future[Any]] = set()
+        self._reading, self._counting = threading.Lock(), threading.Lock()
+        self._busy = 0
+        """Threads that work on a question, waited for or not."""
 
     async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Asked[T]:
         """All of them at once; those that are not answered in time are among the errors."""
         if not questions:
             return Asked(answers={}, errors={})
-        if len(self._under_way) >= THREADS:
+        if self._busy >= THREADS:
             return Asked(answers={}, errors=dict.fromkeys(questions, NO_ANSWER))
         loop = asyncio.get_running_loop()
         asked = {
             about: loop.run_in_executor(self._threads, self._one, text, partial(read, about))
             for about, text in questions.items()
         }
-        for future in asked.values():
-            self._under_way.add(future)
-            future.add_done_callback(self._done)
         await asyncio.wait(asked.values(), timeout=self._deadline)
         answers, errors = {}, {}
         for about, future in asked.items():
@@ -97,15 +100,21 @@ class Prometheus:
                 answers[about] = future.result()
         return Asked(answers=answers, errors=errors)
 
-    def _done(self, future: asyncio.Future[Any]) -> None:
-        self._under_way.discard(future)
-        if not future.cancelled():
-            future.exception()
-
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _one(self, query: str, read: Callable[[Rows], T]) -> T:
+        self._count(1)
+        try:
+            return self._answered(query, read)
+        finally:
+            self._count(-1)
+
+    def _count(self, more: int) -> None:
+        with self._counting:
+            self._busy += more
+
+    def _answered(self, query: str, read: Callable[[Rows], T]) -> T:
         client = self._client()
         client.headers = dict(self._headers())
         rows = client.custom_query(query, timeout=self._deadline)
@@ -117,11 +126,12 @@ class Prometheus:
     def _client(self) -> PrometheusConnect:
         client: PrometheusConnect | None = getattr(self._own, "client", None)
         if client is None:
-            session = requests.Session()
+            session = _Forms()
             # Proxies of the environment are for the outside; a Prometheus is inside.
             session.trust_env = False
             session.stream = True
-            session.hooks["response"].append(_row_by_row)
+            session.verify = self._ca_file or True
+            session.hooks["response"].append(partial(_row_by_row, seconds=self._deadline))
             client = PrometheusConnect(
                 url=self._url,
                 session=session,
@@ -129,27 +139,68 @@ class Prometheus:
                 timeout=self._deadline,
                 method="POST",
             )
-            if self._ca_file is not None:
-                client.ssl_verification = self._ca_file
             self._own.client = client
         return client
 
 
-def _row_by_row(response: requests.Response, **_: Any) -> None:
-    """The client takes the rows out of the whole answer, which then has them one by one."""
+class _Forms(requests.Session):
+    """Questions go as forms: those of a large fleet are longer than servers and proxies let an address be."""
+
+    def request(self, method: str, url: str, params: Any = None, **more: Any) -> requests.Response:  # type: ignore[override]
+        return super().request(method, url, data=params, **more)
+
+
+def _row_by_row(response: requests.Response, *, seconds: float, **_: Any) -> None:
+    """The client takes the rows out of the whole answer, which then has them one by one. It has to be there in time as a whole."""
+    until = time.monotonic() + seconds
+
+    def parts() -> Iterator[bytes]:
+        for part in response.iter_content(CHUNK):
+            yield part
+            if time.monotonic() > until:
+                raise requests.Timeout
 
     def decoded(**_: Any) -> Any:
-        text = b"".join(response.iter_content(CHUNK)).decode()
-        return {"data": {"result": rows_of(text)}}
+        return {"data": {"result": rows_of(b"".join(parts()).decode())}}
 
     response.json = decoded  # type: ignore[method-assign]
+
+
+def is_refusal(why: str) -> bool:
+    """Whether the question will be answered so whenever it is asked."""
+    return why.startswith(REFUSALS)
 
 
 def _words(error: BaseException) -> str:
     if isinstance(error, requests.Timeout):
         return NO_ANSWER
+    if isinstance(error, requests.exceptions.SSLError):
+        return f"no connection that is trusted: {_inmost(error)}"[:SAID_MOST]
     if isinstance(error, requests.ConnectionError):
         return NO_CONNECTION
+    if isinstance(error, requests.exceptions.InvalidHeader):
+        # Its own words quote the token.
+        return "the token holds what no header may"
     if isinstance(error, PrometheusApiClientException):
-        return str(error)[:300]
-    return f"{type(error).__name__}: {error}"[:300]
+        said = _HTTP.fullmatch(str(error))
+        return f"HTTP {said[1]}: {_told(said[2])}"[:SAID_MOST] if said else str(error)[:SAID_MOST]
+    return f"{type(error).__name__}: {error}"[:SAID_MOST]
+
+
+_HTTP: Final = re.compile(r"HTTP Status Code (\d+) \((b.*)\)", re.DOTALL)
+
+
+def _told(content: str) -> str:
+    """What a Prometheus says is wrong, of all that it answers."""
+    text = bytes(ast.literal_eval(content)).decode(errors="replace")
+    try:
+        return str(json.loads(text)["error"])
+    except (ValueError, KeyError, TypeError):
+        return text.strip() or "without a word"
+
+
+def _inmost(error: BaseException) -> str:
+    """Each that handed it on says the same in more words."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return str(error)

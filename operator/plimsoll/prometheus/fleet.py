@@ -52,8 +52,8 @@ class FleetMetrics:
         """Another engine or version has come to the fleet."""
         self._words = words
 
-    async def look(self, now: float) -> tuple[Reading, bool]:
-        """What the fleet says, and whether the source answered at all."""
+    async def look(self, now: float) -> tuple[Reading, str | None]:
+        """What the fleet says, and why the source did not answer at all, where it did not."""
         again = self._lost
         questions = queries(self._words, self._turn, self._turns, sorted(again))
         self._turn += self._turns
@@ -65,7 +65,8 @@ class FleetMetrics:
             if part is not None and part.histograms:
                 self._kinds[kind] = (now, part.histograms)
         # What is at stake is a tenth of a second of a large fleet, in which nobody else would have the loop.
-        return await asyncio.to_thread(self._read, asked.answers, now), asked.reachable
+        reading = await asyncio.to_thread(self._read, asked.answers, now)
+        return reading, None if asked.reachable else next(iter(asked.errors.values()))
 
     def _read(self, parts: Mapping[str, Part], now: float) -> Reading:
         return Reading(samples_of(parts), self._together(now))

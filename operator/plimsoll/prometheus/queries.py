@@ -37,12 +37,13 @@ def queries(words: Vocabulary, turn: int, turns: int = 1, again: Iterable[str] =
     """By what each is about, for so many turns from one on, as who looks less often asks for more at a time; `again` are histograms that
     are asked for out of turn."""
     running, success = words.of("running"), words.of("requestSuccess")
+    once = _once(running)
     asked = {
         "kv": _each("avg", words.of("kvUsage")),
-        "load": _each("sum", words.of(*GAUGES, "kvCapacity")),
-        "counters": _each("sum", words.of(*COUNTERS), 'finished_reason!="error"'),
-        "errors": _each("sum", success, 'finished_reason="error"'),
-        "pools": _pools(words.of("cacheConfig")),
+        "load": _each("sum", words.of(*GAUGES, "kvCapacity"), once=once),
+        "counters": _each("sum", words.of(*COUNTERS), 'finished_reason!="error"', once=once),
+        "errors": _each("sum", success, 'finished_reason="error"', once=once),
+        "pools": _pools(words.of("cacheConfig"), once),
         "ages": f"max by ({POD}) (timestamp({_matching(running)}))" if running else "",
     }
     having = (TURNS[(turn + further) % len(TURNS)] for further in range(turns))
@@ -56,13 +57,20 @@ def _matching(names: Sequence[str], *more: str) -> str:
     return f"{{{', '.join((name, *more))}}}"
 
 
-def _each(how: str, names: Sequence[str], *more: str) -> str:
-    return f"{how} by (__name__, {POD}) ({_matching(names, *more)})" if names else ""
+def _each(how: str, names: Sequence[str], *more: str, once: str = "") -> str:
+    return f"{how} by (__name__, {POD}) ({_matching(names, *more)}{once})" if names else ""
 
 
-def _pools(names: Sequence[str]) -> str:
+def _once(running: Sequence[str]) -> str:
+    """Of what two jobs scrape of one pod only what the newer look brought: both are of the same engine."""
+    if not running:
+        return ""
+    return f" and on (namespace, pod, job, instance) topk by (namespace, pod) (1, timestamp({_matching(running)}))"
+
+
+def _pools(names: Sequence[str], once: str) -> str:
     """As many as the pod has engines, by what each of them says of its cache."""
-    return f"count by ({POD}, num_gpu_blocks, block_size) ({_matching(names)})" if names else ""
+    return f"count by ({POD}, num_gpu_blocks, block_size) ({_matching(names)}{once})" if names else ""
 
 
 def _summed(names: Sequence[str], alive: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """What gateways say of deployments that may sleep: all their wake queries in one question, so that many cost no more than one.
 
-The queries are users' own. One that Prometheus refuses would spoil the answer for all: those it is among are then asked one by
-one, a few a tick, and whoever is refused alone is left out until it is written anew. So it is with one that is too slow, which
-is tried again now and then.
+The queries are users' own. One that Prometheus refuses would spoil the answer for all: those it may be are then asked in ever
+smaller groups, and whoever is refused alone is left out until it is written anew. So it is with one that is too slow, which is
+tried again now and then. What may pass, as an outage, blames nobody.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from plimsoll.prometheus.answers import Rows
-from plimsoll.prometheus.client import NO_ANSWER, PASSING
+from plimsoll.prometheus.client import NO_ANSWER, is_refusal
 from plimsoll.prometheus.fleet import Asks
 
 LABEL: Final = "plimsoll_deployment"
-ALONE_MOST: Final = 4
+GROUPS_MOST: Final = 4
+"""That are asked at a look, beside all that are known to be good; a group that is refused becomes as many."""
 TOGETHER: Final = "wakes"
 SLOW_LOOKS: Final = 40
 """After so many looks a query that was too slow is asked again: each time the whole tick waits for it."""
@@ -36,6 +37,8 @@ class WakeQueries:
     def __init__(self, source: Asks) -> None:
         self._source = source
         self._good: dict[str, str] = {}
+        self._groups: list[dict[str, str]] = []
+        """Of queries of which nobody knows yet whether they are good, in the order in which they are asked."""
         self._bad: dict[str, tuple[str, str]] = {}
         """The query, and why it is refused."""
         self._slow: dict[str, tuple[str, int]] = {}
@@ -47,40 +50,68 @@ class WakeQueries:
     async def look(self, queries: Mapping[str, str]) -> Woken:
         """By deployment (namespace/name), while Prometheus answers other questions in time."""
         self._looks += 1
-        self._good = {key: text for key, text in self._good.items() if queries.get(key) == text}
-        self._bad = {key: each for key, each in self._bad.items() if queries.get(key) == each[0]}
-        self._slow = {key: each for key, each in self._slow.items() if queries.get(key) == each[0]}
-        unknown = [key for key in sorted(queries) if key not in self._good and key not in self._bad]
-        for key in unknown:
-            if not is_closed(queries[key]):
-                self._bad[key] = queries[key], "its brackets or quotes are not closed"
-        fresh = [key for key in unknown if key not in self._bad and key not in self._slow]
-        again = [key for key, (_, due) in sorted(self._slow.items()) if due <= self._looks]
-        alone = fresh[:ALONE_MOST] or again[:1]
+        self._read(queries)
+        asked, self._groups = self._groups[:GROUPS_MOST], self._groups[GROUPS_MOST:]
         questions = {}
         if self._good:
             # First, since a slow one keeps whoever asks it.
-            questions[TOGETHER] = " or ".join(_one(key, text) for key, text in sorted(self._good.items()))
-        questions |= {key: _one(key, queries[key]) for key in alone}
+            questions[TOGETHER] = _all(self._good)
+        questions |= {f"{TOGETHER}-{place}": _all(group) for place, group in enumerate(asked)}
         if not questions:
             return self._woken({})
-        asked = await self._source.ask(questions, _waiting)
-        for key in alone:
-            why = asked.errors.get(key, "")
-            if why != NO_ANSWER:
-                self._slow.pop(key, None)
-            if key in asked.answers:
-                self._good[key] = queries[key]
-            elif why == NO_ANSWER:
-                self._slow[key] = queries[key], self._looks + SLOW_LOOKS
-            elif why not in PASSING:
-                self._bad[key] = queries[key], why
-        failed = asked.errors.get(TOGETHER)
+        answers = await self._source.ask(questions, _waiting)
+        for place, group in enumerate(asked):
+            about = f"{TOGETHER}-{place}"
+            if about in answers.answers:
+                self._good |= group
+                for key in group:
+                    self._slow.pop(key, None)
+            else:
+                self._failed(group, answers.errors.get(about, ""))
+        failed = answers.errors.get(TOGETHER, "")
         late, self._late = self._late, failed == NO_ANSWER
-        if (failed is not None and failed not in PASSING) or (late and self._late):
+        if is_refusal(failed) or (late and self._late):
             # One of them has become wrong, as a type error in a metric that has only now appeared, or slow.
+            self._groups += _parts(self._good)
             self._good = {}
-        return self._woken({key: value for found in asked.answers.values() for key, value in found.items()})
+        return self._woken({key: value for found in answers.answers.values() for key, value in found.items()})
+
+    def _read(self, queries: Mapping[str, str]) -> None:
+        """As they are written now."""
+        self._good = {key: text for key, text in self._good.items() if queries.get(key) == text}
+        self._bad = {key: each for key, each in self._bad.items() if queries.get(key) == each[0]}
+        self._slow = {key: each for key, each in self._slow.items() if queries.get(key) == each[0]}
+        groups = [
+            {key: text for key, text in group.items() if queries.get(key) == text} for group in self._groups
+        ]
+        self._groups = [group for group in groups if group]
+        known = {*self._good, *self._bad, *self._slow, *(key for group in self._groups for key in group)}
+        fresh = {}
+        for key, text in sorted(queries.items()):
+            if key in known:
+                continue
+            if is_closed(text):
+                fresh[key] = text
+            else:
+                self._bad[key] = text, "its brackets or quotes are not closed"
+        if fresh:
+            self._groups.insert(0, fresh)
+        due = [key for key, (_, at) in sorted(self._slow.items()) if at <= self._looks]
+        waits = {key for group in self._groups for key in group}
+        self._groups += [{key: queries[key]} for key in due[:1] if key not in waits]
+
+    def _failed(self, group: Mapping[str, str], why: str) -> None:
+        """One of a group is refused or slow, unless the failure is nobody's."""
+        (key, text), *more = group.items()
+        if not is_refusal(why) and why != NO_ANSWER:
+            self._groups.append(dict(group))
+        elif more:
+            self._groups = [*_parts(group), *self._groups]
+        elif why == NO_ANSWER:
+            self._slow[key] = text, self._looks + SLOW_LOOKS
+        else:
+            self._slow.pop(key, None)
+            self._bad[key] = text, why
 
     def _woken(self, found: Mapping[str, float]) -> Woken:
         return Woken(
@@ -102,6 +133,16 @@ def _waiting(_: str, rows: Rows) -> Mapping[str, float]:
         if math.isfinite(value):
             found[key] = value
     return found
+
+
+def _parts(group: Mapping[str, str]) -> list[dict[str, str]]:
+    keys = list(group)
+    size = -(-len(keys) // GROUPS_MOST)
+    return [{key: group[key] for key in keys[at : at + size]} for at in range(0, len(keys), size or 1)]
+
+
+def _all(queries: Mapping[str, str]) -> str:
+    return " or ".join(_one(key, text) for key, text in sorted(queries.items()))
 
 
 def _one(key: str, query: str) -> str:

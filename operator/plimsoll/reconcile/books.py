@@ -66,8 +66,8 @@ class _Known:
     generation: int | None
     slo: Promise
     restarts: int = 0
-    seen: tuple[tuple[str, int], ...] = ()
-    """Restarts by pod."""
+    seen: tuple[tuple[str, int], ...] | None = None
+    """Restarts by pod; None before the first look."""
     figures: Figures = NO_FIGURES
 
 
@@ -99,8 +99,10 @@ class Books:
             kept.generation, kept.slo = generation, _slo(deployment, config)
             known = self._known[key] = kept
         pods = [pod for seen in serving.sets for pod in seen.pods]
-        before = dict(known.seen)
-        known.restarts += sum(max(0, pod.restarts - before.get(pod.uid, 0)) for pod in pods)
+        if known.seen is not None:
+            # What was before this program looked is not counted: a counter that begins with it looks like that many at once.
+            before = dict(known.seen)
+            known.restarts += sum(max(0, pod.restarts - before.get(pod.uid, 0)) for pod in pods)
         known.seen = tuple((pod.uid, pod.restarts) for pod in pods if pod.restarts)
         known.figures = _shared(_figures(status, serving, known.slo, known.restarts))
 

@@ -106,6 +106,7 @@ class Control:
         self.seconds = 0.0
         """That all ticks took."""
         self.reachable = True
+        self._problem = ""
         self._asked = asyncio.Event()
 
     def soon(self) -> None:
@@ -141,7 +142,7 @@ class Control:
             Asked(case.subject, tuple(pods[0] for pods in case.ready.values())) for case in cases.values()
         ]
         looked = await self._looked(now, asked)
-        self.reachable = looked.reachable
+        self._tell_problem(looked)
         self._window = await asyncio.to_thread(self._window.add, now, looked.samples)
         tick = Tick(
             now=now,
@@ -162,6 +163,14 @@ class Control:
             self._hand(key, each, now)
             if place % AT_A_TIME == 0:
                 await asyncio.sleep(0)
+
+    def _tell_problem(self, looked: Looked) -> None:
+        """Once, in the log: conditions say it of each deployment."""
+        if looked.problem and looked.problem != self._problem:
+            LOG.warning("the source of metrics does not answer: %s", looked.problem)
+        elif looked.reachable and not self.reachable:
+            LOG.info("the source of metrics answers again")
+        self.reachable, self._problem = looked.reachable, looked.problem
 
     async def _looked(self, now: float, asked: list[Asked]) -> Looked:
         try:
@@ -200,7 +209,7 @@ class Control:
             record = _untried(before.record if known is None else known.stored)
             if known is not None:
                 known.record = known.stored = record
-            self._world.directions[key] = Direction(record=replace(record, replicas=None))
+            self._world.directions[key] = Direction(uid=before.uid, record=replace(record, replicas=None))
             self._wake(key)
 
     async def _pass(self, key: str) -> None:
@@ -234,6 +243,12 @@ class Control:
         body = world.resources.get(key)
         if body is None:
             return None
+        if body["metadata"].get("deletionTimestamp"):
+            # Its turn takes it down, and forgets all that is said of it.
+            self._passed[key] = mark[0]
+            self._known.pop(key, None)
+            world.directions.pop(key, None)
+            return None
         if not self._source.wants(body.get("spec") or {}):
             self._passed[key] = mark[0]
             self._known.pop(key, None)
@@ -250,6 +265,10 @@ class Control:
             subject = subject_of(deployment, kept, world.config, revisions)
         except (ValidationError, KubeError):
             return known
+        except Exception:
+            # What is odd about one deployment, as a plan that somebody has edited, harms no other.
+            LOG.exception("a deployment's plan cannot be read", extra={"deployment": key})
+            return known
         if subject is None:
             self._known.pop(key, None)
             return None
@@ -263,19 +282,20 @@ class Control:
         return known
 
     def _hand(self, key: str, found: Judged, now: float) -> None:
-        known = self._known.get(key)
-        if known is None:
-            return
+        known, bearer = self._known.get(key), self._world.resources.bearer(key)
+        if known is None or bearer is None or bearer.uid != known.subject.metadata.uid:
+            return  # it is gone, and another may bear its name
         known.record = found.record
         LOG.debug("%s", found.reason or "the plan decides", extra={"deployment": key})
         if found.why_not:
             LOG.debug("no retune: %s", found.why_not, extra={"deployment": key})
-        before = self._world.directions.get(key)
+        before = self._world.direction(key)
         told = self._told(known, found, before, now)
         if found.news:
             self._world.books.decided(found.news)
             self._world.cluster.announce(known.subject.metadata, found.news)
         store = matters(found.record, known.stored)
+        known.due = min(known.due, now + STORE_S)
         if store or now >= known.due:
             known.due = now + STORE_S
             store = store or taught(found.record, known.stored)
@@ -285,6 +305,7 @@ class Control:
         record = replace(known.stored, replicas=found.record.replicas, shares=found.record.shares)
         moved = before is None or store or before.record.replicas != record.replicas
         after = Direction(
+            uid=bearer.uid,
             record=record,
             reason=found.reason if moved else before.reason if before is not None else "",
             told=told,
@@ -304,11 +325,12 @@ class Control:
         if metrics is None or metrics.status == "True":
             known.missing_since = known.dark_since = None
         else:
-            known.missing_since = now if known.missing_since is None else known.missing_since
+            # What is to come was seen before a clock was put back: it counts as of now.
+            known.missing_since = now if known.missing_since is None else min(known.missing_since, now)
             if metrics.reason not in SILENT:
                 known.dark_since = None
-            elif known.dark_since is None:
-                known.dark_since = now
+            else:
+                known.dark_since = now if known.dark_since is None else min(known.dark_since, now)
             # A Prometheus that starts again would be two writes to every deployment of the fleet.
             patience = (
                 PATIENCE_S
@@ -325,7 +347,7 @@ class Control:
         elif known.limited_at is not None and before is not None and names.SCALING in last:
             # A load that wavers around the most that can be had is limited all the time.
             same = before.record.replicas == found.record.replicas
-            if same and now - known.limited_at < LIMITED_S:
+            if same and abs(now - known.limited_at) < LIMITED_S:
                 told[names.SCALING] = last[names.SCALING]
         return tuple(told[kind] for kind in sorted(told))
 

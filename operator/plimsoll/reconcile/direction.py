@@ -19,6 +19,8 @@ from plimsoll.reconcile.kept import Kept
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Direction:
+    uid: str = ""
+    """Of the resource that it is about, as another one may bear its name by now; empty: of whichever does."""
     record: Record = EMPTY
     """To be kept; replicas and effects follow from it alone."""
     reason: str = ""

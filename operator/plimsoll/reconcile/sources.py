@@ -76,14 +76,20 @@ class ByPrometheus:
 
     async def look(self, now: float, asked: Sequence[Asked]) -> Looked:
         self._metrics.speaks(words_of(asked))
-        read, reachable = await self._metrics.look(now)
+        read, problem = await self._metrics.look(now)
         queries = _queries(asked)
-        woken = await self._wakes.look(queries) if queries and reachable else NOBODY
+        woken = await self._wakes.look(queries) if queries and problem is None else NOBODY
         pods = {
             (each.subject.key.partition("/")[0], pod.name): pod.uid for each in asked for pod in each.leaders
         }
         samples = await asyncio.to_thread(joined, read.samples, pods)
-        return Looked(samples=samples, histograms=read.histograms, reachable=reachable, woken=woken)
+        return Looked(
+            samples=samples,
+            histograms=read.histograms,
+            reachable=problem is None,
+            problem=problem or "",
+            woken=woken,
+        )
 
     def close(self) -> None:
         self._close.close()

@@ -116,6 +116,9 @@ async def _turn(world: World, key: str, deployment: LLMDeployment, body: Mapping
     ramp = world.ramps.look(key, seen, decision, world.measured)
     story = replace(_story(seen, decision, applied), reports=reports, ramp=ramp_told(ramp, seen.now))
     await _tell(world, deployment, story, body)
+    if seen.direction is not None:
+        # Not before it is told: what fails on the way is done again.
+        world.directed[key] = seen.direction
     unkept = ramp is None and world.ramps.waits(key)
     world.measured.told(key, reports)
     again = [decision.look_again_seconds, world.models.retry_seconds(seen.facts), unsteady, patience]
@@ -176,7 +179,7 @@ def _seen(
         capabilities=world.capabilities(),
         mark=world.mark,
         gone_since=world.gone_since.get(key),
-        direction=world.directions.get(key),
+        direction=world.direction(key),
     )
 
 
@@ -217,8 +220,6 @@ async def _nudge(world: World, key: str, seen: Seen, decision: Decision) -> floa
 
 
 def _remember(world: World, key: str, seen: Seen, decision: Decision) -> None:
-    if seen.direction is not None:
-        world.directed[key] = seen.direction
     if decision.lost:
         world.gone_since.setdefault(key, world.now())
     else:

@@ -162,8 +162,14 @@ class World:
 
     def asks(self, key: str) -> bool:
         """Whether control says something that was not done yet."""
-        said = self.directions.get(key)
+        said = self.direction(key)
         return said is not None and said is not self.directed.get(key)
+
+    def direction(self, key: str) -> Direction | None:
+        """What control says of the deployment that bears the name now."""
+        said, bearer = self.directions.get(key), self.resources.bearer(key)
+        of_another = said is not None and bearer is not None and said.uid not in ("", bearer.uid)
+        return None if of_another else said
 
     def forget(self, key: str) -> None:
         """The deployment is gone; its children go by their owner reference."""

@@ -1,12 +1,12 @@
 """A retune from what asks for it to what stays: good rungs stay, bad ones go, at whatever step they show and whoever dies."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
 from plimsoll.api.config import Restarts
 from plimsoll.control.retune import Consent, Knobs, Phase, RetuneMemory, advance, effect_of
-from tests.control.retune.world import GOOD, OLD, START_S, TICK, Behaviour, World, in_phase, judging
+from tests.control.retune.world import GOOD, OLD, START_S, TICK, Behaviour, World, judging
 
 HOUR = 3600.0
 ALL = ["Idle", "Planned", "Canary", "Judging", "Rolling", "Verifying", "Done"]
@@ -202,35 +202,6 @@ def test_a_roll_that_goes_back_for_want_of_restarts_says_nothing_of_the_change()
     past = world.memory.past[0]
     assert (past.outcome, world.memory.failures) == (Phase.FAILED, 0)
     assert "too few restarts are left for all" in past.reason
-
-
-@dataclass
-class Told(World):
-    """Replicas with the change are never more than are asked for in all."""
-
-    def _make(self, effect):
-        if effect is not None and not effect.adopt:
-            effect = replace(effect, replicas=min(effect.replicas, self.replicas))
-        super()._make(effect)
-
-
-@pytest.mark.parametrize("free", [0, 1])
-def test_a_roll_goes_on_where_fewer_replicas_are_asked_for_than_were(free):
-    world = in_phase(Phase.ROLLING, Told(replicas=3, free=free))
-    while (step := world.memory.step) is None or step.rolled < 3:
-        world.tick()
-    world.replicas = 2
-    world.run(HOUR)
-    assert world.memory.past[0].outcome is Phase.DONE, world.memory.past[0].reason
-
-
-def test_a_way_back_is_as_many_restarts_as_there_are_replicas_with_the_change():
-    world = in_phase(Phase.ROLLING, Told(replicas=3, free=0))
-    while (step := world.memory.step) is None or step.rolled < 3:
-        world.tick()
-    world.replicas, world.change = 2, BAD["out of memory"]
-    world.run(HOUR)
-    assert len(world.memory.restarts) == 3 + 2
 
 
 def test_a_canary_that_is_given_less_and_then_breaks_is_a_failure():

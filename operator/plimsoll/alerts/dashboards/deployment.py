@@ -22,6 +22,7 @@ from plimsoll.alerts.records import (
     Record,
 )
 from plimsoll.prometheus import own
+from plimsoll.prometheus.vocabulary import SHARES
 
 _RECORDED: Final = 'namespace="$namespace",llm="$llm"'
 _OWN: Final = 'llm_namespace="$namespace",llm="$llm"'
@@ -33,9 +34,10 @@ def of(record: Record, more: str = "") -> str:
 
 
 def engine(word: str, form: str = "{}") -> str:
-    """By pod; where an engine exports an old name beside a new one the new one counts."""
+    """By pod, of all engines in it; where one exports an old name beside a new one the new one counts."""
+    how = "avg" if word in SHARES else "sum"
     parts = (form.format(f"{name}{{{_PODS}}}") for name in WORDS.of(word))
-    return " or on (namespace, pod) ".join(f"sum by (namespace, pod) ({part})" for part in parts)
+    return " or on (namespace, pod) ".join(f"{how} by (namespace, pod) ({part})" for part in parts)
 
 
 def a_second(word: str) -> str:

@@ -77,9 +77,7 @@ def choose(scene: Scene, seen: Seen, *, barred: dict[str, str]) -> Choice:
         else:
             return Choice(change=found, refused=tuple(refused))
     crowded = seen.symptom in {Symptom.STORM, Symptom.PREEMPTION} and few_fill_it(scene)
-    return Choice(
-        change=None, refused=tuple(refused), unsure=unsure, advice=LARGER_POOL if crowded else None
-    )
+    return Choice(change=None, refused=tuple(refused), unsure=unsure, advice=LARGER_POOL if crowded else None)
 
 
 def _rungs(scene: Scene, seen: Seen) -> list[tuple[str, Rung]]:
