@@ -113,7 +113,7 @@ def test_what_could_not_be_written_is_asked_for_until_it_is(monkeypatch: pytest.
     asyncio.run(turns.turn(world, key))
     told = Told(names.METRICS, "False", "PrometheusUnreachable", "the source of metrics does not answer")
     world.directions[key] = Direction(told=(told,))
-    tell, failed = doors.tell, []
+    tell, failed = doors.tell, list[object]()
 
     async def cut(*args: Any) -> bool:
         if not failed:
