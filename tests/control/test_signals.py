@@ -65,6 +65,15 @@ def test_an_older_answer_of_another_prometheus_is_no_restart():
     assert said.arrivals_per_s == 2.0
 
 
+def test_an_engine_that_had_hardly_counted_before_it_began_anew_is_soon_heard_again():
+    rows = [
+        PodSample(pod="a", at=t, finished=f, prompt_tokens=p, running=0.0, waiting=0.0)
+        for t, f, p in ((0, 1, 300), (15, 1, 200), (30, 1, 200), (45, 1, 200), (60, 1, 200), (75, 2, 500))
+    ]
+    track = fed(*rows).tracks["a"]
+    assert [(sample.at, sample.prompt_tokens) for sample in track.samples] == [(0, 300), (60, 500), (75, 800)]
+
+
 def test_what_was_never_said_is_none_and_not_zero():
     said = signals_of(fed(PodSample(pod="a", at=0), PodSample(pod="a", at=15)), now=15, live=["a"])
     assert (said.inflight, said.arrivals_per_s, said.held_each(), said.preempted_share) == (None,) * 4

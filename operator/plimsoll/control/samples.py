@@ -23,6 +23,8 @@ KEPT_S: Final = 330.0
 """Latencies look back five minutes; two scrapes more, so that samples span them."""
 BEGUN_SHARE: Final = 0.5
 """Of what was counted, below which an engine has begun anew."""
+OLDER_S: Final = 60.0
+"""By how much one of a pair is behind the other, at most: what is less for longer has begun anew."""
 AT: Final = attrgetter("at")
 COUNTS: Final = attrgetter(*COUNTERS)
 _SHAPES: Final = attrgetter(*HISTOGRAMS)
@@ -52,9 +54,9 @@ class Track:
         if sample.at <= self.last.at:
             return self
         fallen = _fallen(self.last, sample)
-        if fallen is Fallen.A_LITTLE:
+        if fallen is Fallen.A_LITTLE and sample.at - self.last.at < OLDER_S:
             return self
-        restarted = fallen is Fallen.TO_THE_BEGINNING
+        restarted = fallen is not Fallen.NOT
         carried = _last_said(self.samples) if restarted else self.carried
         last = sample if restarted or None not in COUNTS(sample) else _filled(sample, self.last)
         mended = sample if carried is None else _on_top(sample, carried)
@@ -94,7 +96,7 @@ def _higher(peaks: tuple[Peak, ...], sample: PodSample) -> tuple[Peak, ...]:
 class Fallen(Enum):
     NOT = 0
     A_LITTLE = 1
-    """An older answer, as of another Prometheus of a pair that scrapes a little later: no engine has lived it down by beginning anew."""
+    """As an older answer says it, of another Prometheus of a pair that scrapes a little later; or an engine that had hardly counted."""
     TO_THE_BEGINNING = 2
 
 
