@@ -92,12 +92,15 @@ def under_another_load(new: Figures, old: Figures, slo: Slo, gpus: float) -> Ver
     return Verdict(Answer.OPEN, "the load is another than when it began, so the two do not compare")
 
 
-def fails(new: Tally, old: Tally) -> str | None:
-    """Requests that fail on the replica with the change, by more than chance and than may be: nobody waits for more of them."""
-    share, theirs = new.failed, old.failed
+def fails(new: Tally, old: Tally, before: Figures) -> str | None:
+    """Requests that fail on the replica with the change, by more than chance and than may be: nobody waits for more of them. Beside those
+    without it in the same minutes, or where there are none, those of before."""
+    share, theirs, others = new.failed, old.failed, old.ended
+    if not others:
+        theirs, others = before.errors, before.samples
     if not share:
         return None
-    mine, others = new.ended, max(1.0, old.ended)
+    mine, others = new.ended, max(1.0, others)
     both = (share * mine + (theirs or 0.0) * others) / (mine + others)
     if share - (theirs or 0.0) - ERRORS <= CHANCE * sqrt(both * (1 - both) * (1 / mine + 1 / others)):
         return None

@@ -138,7 +138,7 @@ def _placed(scene: Scene) -> bool:
 
 def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = counted(scene, step)
-    if scene.data and (broken := fails(step.new, step.old)):
+    if scene.data and (broken := fails(step.new, step.old, step.baseline)):
         return _back(scene, memory, step, broken)
     enough = (
         scene.now - step.since >= scene.restarts.canary_seconds
