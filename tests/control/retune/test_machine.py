@@ -186,8 +186,10 @@ def test_canaries_that_are_given_too_few_requests_are_no_failures(rate):
 @pytest.mark.parametrize("alone", [False, True], ids=["beside others", "in place of the only one"])
 def test_a_canary_whose_requests_fail_goes_back_before_many_have_and_is_a_failure(alone):
     fails = replace(GOOD, rate=0.02 * OLD.rate, errors=49.0)
-    there = {"replicas": 1, "free": 0, "consent": Consent(disruption=True)} if alone else {}
-    world = judging(World(change=fails, **there))
+    world = World(change=fails)
+    if alone:
+        world = World(change=fails, replicas=1, free=0, consent=Consent(disruption=True))
+    judging(world)
     began = world.now
     world.run(300)
     assert "requests fail with the change" in world.memory.past[0].reason
