@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from plimsoll.control.situation import Capacity
 from plimsoll.planning.plan import PlanSet
+
+NEAR: Final = 0.8
+"""Of what a replica carries at most, from which on a prediction for less, in a plan of the release before, is one for that."""
 
 
 def capacity_of(chosen: PlanSet) -> Capacity:
@@ -15,7 +20,7 @@ def capacity_of(chosen: PlanSet) -> Capacity:
         concurrency=chosen.max_concurrency
         if performance is not None and chosen.max_concurrency > 0
         else None,
-        requests_per_second=None if performance is None else performance.requests_per_second,
+        requests_per_second=_most(chosen),
         input_tokens=chosen.load.input_tokens,
         output_tokens=chosen.load.output_tokens,
         # Of guessed tokens, counters of gaps and of steps say no more how many there were in a step.
@@ -23,3 +28,11 @@ def capacity_of(chosen: PlanSet) -> Capacity:
         if chosen.settings.speculation is not None
         else (chosen.settings.max_num_batched_tokens * chosen.layout.data) or None,
     )
+
+
+def _most(chosen: PlanSet) -> float | None:
+    """With as many in flight as the limits allow. What was declared may be far less, and says nothing of what a replica carries."""
+    if chosen.most_per_second is not None or chosen.performance is None:
+        return chosen.most_per_second
+    near = chosen.load.concurrency >= NEAR * chosen.max_concurrency
+    return chosen.performance.requests_per_second if near else None

@@ -173,6 +173,8 @@ class PlanSet:
     cost: Cost
     values: tuple[Value, ...]
     placements: tuple[Placement, ...] = ()
+    most_per_second: float | None = None
+    """Requests a second of one replica with so many in flight; None without a prediction, and of a plan of the release before."""
 
     @property
     def shape(self) -> Shape:

@@ -82,6 +82,7 @@ def build_set(task: Task, candidate: Candidate, replicas: int, concurrency: int,
         cost=cost_of(hardware, candidate.devices, replicas, performance, generates=task.intent.generates),
         values=(*candidate.values, why, _layout_value(candidate)),
         placements=spread(hosts_of(candidate, owner), candidate.shape, candidate.layout, replicas, owner),
+        most_per_second=None if candidate.at_most is None else candidate.at_most.requests_per_second,
     )
 
 
