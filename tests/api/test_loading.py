@@ -49,6 +49,7 @@ def one(spec: str) -> list[str]:
         ("  slo: [1]", "spec.slo: must be a group of fields: ttftP99Ms, itlP99Ms, availabilityPercent (found [1])"),
         ("  podPatches: {op: add}", "spec.podPatches: must be a list (found {'op': 'add'})"),
         ("  podLabels: {team: 3}", "spec.podLabels.team: must be text; put it in quotes (found 3)"),
+        ("  tuning: {mode: off}", "spec.tuning.mode: must be one of 'auto', 'dryRun' or 'off'; YAML reads off as a boolean: write it in quotes (found false)"),
         ("  speculative: {method: magic}", "spec.speculative.method: must be one of 'ngram', 'draft', 'eagle', 'eagle3' or 'mtp' (found 'magic')"),
         ("  engine: {extraArgs: ['']}", "spec.engine.extraArgs[0]: must have at least 1 characters (found '')"),
         (

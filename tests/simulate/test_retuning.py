@@ -42,6 +42,7 @@ TUNABLE = Tunable(
     has_watermark=True,
     restarts=Restarts(),
     variant=varied,
+    fixed=True,
 )
 HOURS = 1.25
 """Enough for one retune to come to its end."""
@@ -123,6 +124,12 @@ def test_without_a_free_gpu_one_goes_before_another_comes():
     assert "Canary" in steps(told)
     assert max(point.ready + point.starting for point in told.points) == 3
     assert told.figures.gpu_hours <= 3 * HOURS + 1e-6
+
+
+def test_where_the_load_is_counted_none_goes_that_the_others_could_not_do_without():
+    told = outcome(replace(TUNABLE, fixed=False), hardware=Hardware(ready=3, growing=0, devices=1.0))
+    assert steps(told) == []
+    assert told.figures.failed == 0
 
 
 @pytest.mark.parametrize(

@@ -111,3 +111,13 @@ def test_a_shared_prefix_leaves_prompts_as_long_as_they_are_declared(tokens: dic
     # Where only one of the far percentiles is declared, the other is a guess either way.
     for far in (0.0, P95, P99) if "p99" in tokens else (0.0, P95):
         assert cut.input.at(far) + 600 == pytest.approx(whole.at(far))
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [({"scaling": {"min": 20, "max": 30}}, "short of GPUs"), ({"paused": True}, "spec.paused"), ({}, None)],
+    ids=["more than there are", "paused", "neither"],
+)
+def test_what_is_simulated_though_it_would_not_be_so_is_said(spec: dict[str, Any], words: str | None) -> None:
+    said = [one for one in scenario(**spec).left_out if "short of GPUs" in one or "spec.paused" in one]
+    assert (words is not None and any(words in one for one in said)) or said == []

@@ -13,7 +13,7 @@ AUTOTUNE_PAUSED: Final = Alert(
     summary=f"Retuning of {WHO} has paused.",
     description=(
         "Several changes in a row were tried, judged worse and rolled back, as the condition AutotunePaused says. "
-        f"Read status.tuningHistory; then clear it with the annotation {names.ANNOTATION_RESET}, or set spec.tuning.mode: off."
+        f'Read status.tuningHistory; then clear it with the annotation {names.ANNOTATION_RESET}, or set spec.tuning.mode: "off".'
     ),
     levels=(Level("warning", f'{CONDITION}{{type="{names.AUTOTUNE_PAUSED}"}} == 1', "5m"),),
 )

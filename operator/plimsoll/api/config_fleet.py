@@ -1,6 +1,7 @@
 """The part of the admin's config about supply: nodes that can be made, what they cost, who may take how many."""
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterable
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -125,3 +126,15 @@ class Budget(ApiModel):
     max_replicas: Annotated[Int, Field(ge=0, le=1000)] | None = field(
         "Most replicas of one deployment. Absent: no limit."
     )
+
+
+PROVISION_S: Final = 300.0
+"""Until a node of a class is there, where the admin does not say."""
+
+
+def provision_of(classes: Iterable[NodeClass]) -> dict[str, float]:
+    """Seconds until a node is there, by class."""
+    return {
+        one.name: PROVISION_S if one.provision_seconds is None else float(one.provision_seconds)
+        for one in classes
+    }

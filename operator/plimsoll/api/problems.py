@@ -86,6 +86,7 @@ def _dig(value: Any, path: str) -> Any:
     return value
 
 
+_BOOLEAN: Final[Mapping[bool, tuple[str, ...]]] = {False: ("off", "no"), True: ("on", "yes")}
 _MESSAGES: Final[Mapping[str, str]] = {
     "missing": "must be set",
     "string_pattern_mismatch": "has not the form {pattern}",
@@ -126,6 +127,11 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
         return "must be text; write it as one block behind '|'"
     if detail["type"] == "string_pattern_mismatch" and (words := _SPELLINGS.get(detail["ctx"]["pattern"])):
         return words
+    if detail["type"] == "literal_error" and isinstance(detail["input"], bool):
+        # What YAML makes of a word: off, on, yes and no are none to it unless they are quoted.
+        read = [word for word in _BOOLEAN[detail["input"]] if f"'{word}'" in detail["ctx"]["expected"]]
+        quoted = f"; YAML reads {read[0]} as a boolean: write it in quotes" if read else ""
+        return f"must be one of {detail['ctx']['expected']}{quoted}"
     if detail["type"] in _MESSAGES:
         return _MESSAGES[detail["type"]].format(**detail.get("ctx", {}))
     return detail["msg"][0].lower() + detail["msg"][1:]

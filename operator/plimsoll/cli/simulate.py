@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from plimsoll.api.config_fleet import provision_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.cli import asking, drawing, inputs
@@ -265,7 +266,8 @@ def _asked(files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, 
             lambda: further(
                 deployment, inventory, facts, plan, learned=snapshot.learned, config=question.admin
             ),
-            snapshot.config.restarts,
+            restarts=snapshot.config.restarts,
+            provision=provision_of(snapshot.config.node_classes),
         )
     except CannotSimulate as error:
         note([sentence(finding) for finding in plan.findings if finding.severity is Severity.ERROR])

@@ -116,6 +116,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         spec=spec,
         serves=lead.name,
         wants_more=role.over_since is not None,
+        wanted=role.wanted if subject.autoscaled else None,
         more_replicas=more and not limited(so_far.told) and ground.replicas > 0,
         free_replicas=ground.replicas,
         start_s=lead_s(role, Role(sets=(serving,), signals=signals), tick.law),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from plimsoll.api.config import OperatorConfig
+from plimsoll.api.config_fleet import PROVISION_S, provision_of
 from plimsoll.api.v1alpha1.topology import Toleration
 from plimsoll.control.record import Record
 from plimsoll.control.signals import Signals
@@ -18,8 +19,6 @@ from plimsoll.planning.placing.placement import barring, room
 from plimsoll.planning.plan import Hardware
 from plimsoll.reconcile.subject import Planned, Subject
 
-PROVISION_S = 300.0
-"""Until a node of a declared class is there, where the admin does not say."""
 _WORST = (
     Stage.LEAVING,
     Stage.FAILED,
@@ -134,10 +133,7 @@ class Grounds:
 
     def __init__(self, inventory: Inventory, config: OperatorConfig) -> None:
         self._inventory = inventory
-        self._provision = {
-            one.name: float(PROVISION_S if one.provision_seconds is None else one.provision_seconds)
-            for one in config.node_classes
-        }
+        self._provision = provision_of(config.node_classes)
         self._known: dict[tuple[object, ...], Ground] = {}
         self._free: dict[str, float] = {}
         self.gpus = sum((pool.nodes * pool.devices_per_node / pool.sharing for pool in inventory.pools), 0.0)

@@ -53,12 +53,21 @@ def _beside(scenario: Scenario, ours: Result, constant: Result, currency: str) -
     replicas, cheapest = round(constant.parameter), constant.outcome.figures.gpu_hours
     if constant.slo_pct < GOAL_PCT:
         return f"plimsoll {keeps} {said(ours)}; even {replicas} replicas all the time, the most there may be, {said(constant)}"
-    more = 100 * (ours.outcome.figures.gpu_hours / cheapest - 1) if cheapest else 0.0
-    compared = "as many as" if abs(more) < 0.5 else f"{abs(more):.0f}% {'more' if more > 0 else 'fewer'} than"
+    compared = _compared(ours.outcome.figures.gpu_hours, cheapest, ("fewer", "more"))
+    mine, theirs = cost_of(scenario, ours), cost_of(scenario, constant)
+    if scenario.sets and mine is not None and theirs:
+        # Hours of unlike GPUs cost unlike money.
+        compared = _compared(mine, theirs, ("less money", "more money"))
+    within = "" if scenario.least <= 1 or replicas > scenario.least else " within scaling.min"
     return (
-        f"plimsoll {keeps} {said(ours)}, {compared} the smallest constant number that keeps {GOAL_PCT:g}%, found in hindsight: "
+        f"plimsoll {keeps} {said(ours)}, {compared} the smallest constant number{within} that keeps {GOAL_PCT:g}%, found in hindsight: "
         f"{counted(replicas, 'replica')}, {said(constant)}"
     )
+
+
+def _compared(mine: float, theirs: float, words: tuple[str, str]) -> str:
+    more = 100 * (mine / theirs - 1) if theirs else 0.0
+    return "as many as" if abs(more) < 0.5 else f"{abs(more):.0f}% {words[more > 0]} than"
 
 
 def cost_of(scenario: Scenario, one: Result) -> float | None:
@@ -110,7 +119,7 @@ def _retuned(ours: Result) -> str:
         f"{act.what} {act.before} to {act.after} {became.get(act.reason, 'was not over at the end')}"
         for act in last.values()
     )
-    return f"of the engines' settings, {'; '.join(said)} (tuning.mode off leaves them as planned)"
+    return f"of the engines' settings, {'; '.join(said)} (tuning.mode 'off' leaves them as planned)"
 
 
 def _hours(value: float) -> str:
@@ -152,7 +161,8 @@ def _more_room(scenario: Scenario) -> str:
     if scenario.fixed:
         return "spec.replicas holds their number: raise it, or leave it out and set scaling.max"
     if scenario.most < scenario.room:
-        return f"raise scaling.max or the budget; the fleet has room for {scenario.room}"
+        what = "the budget" if scenario.budget_binds else "scaling.max"
+        return f"raise {what}; the fleet has room for {scenario.room}"
     return "the fleet has no room for more"
 
 

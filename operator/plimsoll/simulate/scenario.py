@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 from plimsoll.api.config import Restarts
+from plimsoll.api.config_fleet import PROVISION_S
 from plimsoll.api.v1alpha1.scaling import Scaling
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.capacity import capacity_of
@@ -29,6 +31,7 @@ ROOM_MOST: Final = 1000
 """Replicas at which counting room stops."""
 UP_WINDOW_S: Final = 30.0
 USUAL: Final = Restarts()
+NO_CLASSES: Final[Mapping[str, float]] = MappingProxyType({})
 """Where the admin says nothing."""
 ZERO_AFTER_S: Final = 900.0
 
@@ -63,6 +66,8 @@ class Scenario:
     """Whether the resource says how many there may be, or its namespace's budget."""
     fixed: bool = False
     """spec.replicas says how many there are, whatever comes."""
+    budget_binds: bool = False
+    """It is the budget that bounds them, and not what the resource says."""
     hardware: Hardware
     up_window_s: float
     down_window_s: float | None
@@ -102,9 +107,12 @@ def scenario_of(
     reading: Reading,
     limits: Budgeted = UNLIMITED,
     further: Callable[[], Iterable[PlanSet]] = tuple,
+    *,
     restarts: Restarts = USUAL,
+    provision: Mapping[str, float] = NO_CLASSES,
 ) -> Scenario:
-    """The plan's sets, alone in their fleet and with all of their namespace's `limits`; what is left out is said. `restarts` bound retunes.
+    """The plan's sets, alone in their fleet and with all of their namespace's `limits`; what is left out is said. `restarts` bound retunes;
+    `provision` is how long a node of each class takes.
 
     `further`: the sets that come to stand by where these find no more devices; asked only where that can be.
     """
@@ -122,12 +130,17 @@ def scenario_of(
             f"{plan.namespace}/{plan.name}: decodes nothing; the engine model is one of generation"
         )
     told = limits_of(chosen)
-    hardware = _hardware(chosen, reading)
+    hardware = _hardware(chosen, reading, provision)
     workload, allowed = intent.spec.workload, limits.allows(claim_of(chosen))
     fixed = intent.bounds.fixed
     most_asked = intent.bounds.most if fixed is None else max(1, fixed)
     sets, unplayed = _sets(
-        plan, reading, limits=limits, further=further, most=most_asked if fixed is None else None
+        plan,
+        reading,
+        limits=limits,
+        further=further,
+        most=most_asked if fixed is None else None,
+        provision=provision,
     )
     bound = min((one for one in (most_asked, allowed) if one is not None), default=None)
     most = hardware.most if bound is None else min(bound, hardware.most)
@@ -151,6 +164,7 @@ def scenario_of(
         least=min(max(1, intent.bounds.least), most) if fixed is None else most,
         most=most,
         bounded=bound is not None,
+        budget_binds=allowed is not None and (most_asked is None or allowed < most_asked),
         fixed=fixed is not None,
         hardware=hardware,
         up_window_s=UP_WINDOW_S if up is None else float(up),
@@ -159,8 +173,10 @@ def scenario_of(
         price_per_gpu_hour=_price(chosen),
         sets=sets,
         limits_together=limits if sets else UNLIMITED,
-        tunable=None if sets else tunable_of(plan, task, slot, intent.spec.tuning, restarts),
-        left_out=(*_left_out(reading, allowed, several=bool(sets)), *unplayed),
+        tunable=None
+        if sets
+        else tunable_of(plan, task, slot, intent.spec.tuning, restarts, fixed=fixed is not None),
+        left_out=(*_left_out(reading, plan.outcome, allowed, several=bool(sets)), *unplayed),
     )
 
 
@@ -171,6 +187,7 @@ def _sets(
     limits: Budgeted,
     further: Callable[[], Iterable[PlanSet]],
     most: int | None,
+    provision: Mapping[str, float],
 ) -> tuple[tuple[Played, ...], tuple[str, ...]]:
     """All that are played, where they are more than one; and what is not, a sentence each."""
     planned = on_devices_of_their_own(plan.sets)
@@ -190,7 +207,7 @@ def _sets(
             continue
         if _room(chosen, reading.slots, reading.owner) < 1:
             continue
-        told, hardware = limits_of(chosen), _hardware(chosen, reading)
+        told, hardware = limits_of(chosen), _hardware(chosen, reading, provision)
         allowed = limits.allows(claim_of(chosen))
         times = believed(chosen, model=task.model, gpu=slot.gpu, engine=task.engine, limits=told)
         site = Site(times=times, limits=told, hardware=hardware, allowed=allowed)
@@ -212,10 +229,14 @@ def _said(outcome: Outcome) -> str:
     return f"is {outcome}" if outcome in (Outcome.SHORT, Outcome.INVALID) else outcome.value
 
 
-def _left_out(reading: Reading, allowed: int | None, *, several: bool) -> Iterator[str]:
+def _left_out(reading: Reading, outcome: Outcome, allowed: int | None, *, several: bool) -> Iterator[str]:
     spec = reading.deployment.spec
     if spec.replicas == 0:
         yield "spec.replicas is 0, so nothing would serve; one replica is simulated"
+    if spec.paused:
+        yield "spec.paused holds everything as it is; it is simulated as if it did not"
+    if outcome is Outcome.SHORT:
+        yield "the plan is short of GPUs: fewer replicas than it asks for are simulated, as many as find room (`plimsoll plan` says what is missing)"
     if spec.replicas is None and spec.scaling.max is None:
         yield "without scaling.max the operator keeps the number that was planned; this shows what it would do with one"
     if spec.replicas is not None and spec.scaling.zero is not None:
@@ -268,7 +289,7 @@ def _room(chosen: PlanSet, slots: Sequence[Slot], owner: str) -> int:
     return Ground(slots, owner).room(chosen)
 
 
-def _hardware(chosen: PlanSet, reading: Reading) -> Hardware:
+def _hardware(chosen: PlanSet, reading: Reading, provision: Mapping[str, float]) -> Hardware:
     """Room for replicas of a set on the nodes there are, and on those that would be made."""
     there = [
         replace(slot, pools=tuple(replace(pool, declared_nodes=0) for pool in slot.pools))
@@ -281,4 +302,14 @@ def _hardware(chosen: PlanSet, reading: Reading) -> Hardware:
         ready=min(ready, ROOM_MOST),
         growing=min(most, ROOM_MOST) - min(ready, ROOM_MOST),
         devices=float(chosen.devices_per_replica * device_part(chosen.hardware)),
+        node_s=min(
+            (provision.get(name, PROVISION_S) for name in _classes(chosen, reading)), default=PROVISION_S
+        ),
     )
+
+
+def _classes(chosen: PlanSet, reading: Reading) -> Iterator[str]:
+    """Of nodes that would be made for its replicas."""
+    for slot in reading.slots:
+        if same_devices(slot.hardware, chosen.hardware):
+            yield from (pool.node_class for pool in slot.pools if pool.node_class and pool.declared_nodes)

@@ -51,9 +51,13 @@ class Tunable:
     """The engine's version has the flag."""
     restarts: Restarts
     variant: Callable[[Settings], Variant]
+    fixed: bool = False
+    """A person said how many replicas there are, so that nobody counts how many the load asks for."""
 
 
-def tunable_of(plan: Plan, task: Task, slot: Slot, asked: Tuning, restarts: Restarts) -> Tunable:
+def tunable_of(
+    plan: Plan, task: Task, slot: Slot, asked: Tuning, restarts: Restarts, *, fixed: bool
+) -> Tunable:
     """Of the plan's first set, on the devices of `slot`."""
     planned = plan.sets[0]
 
@@ -71,4 +75,5 @@ def tunable_of(plan: Plan, task: Task, slot: Slot, asked: Tuning, restarts: Rest
         has_watermark="--watermark" in task.engine.flags,
         restarts=restarts,
         variant=variant,
+        fixed=fixed,
     )

@@ -21,6 +21,28 @@ def test_consent_is_read_from_the_resource():
     tuning = Tuning.model_validate({"allow": allowed, "mode": "dryRun", "floors": {"maxSequences": 4}})
     assert Consent.of(tuning) == Consent(mode="dryRun", allowed=allowed, least_sequences=4)
     assert Consent.of(Tuning.model_validate({})) == Consent()
+    assert Consent.of(Tuning.model_validate({"allow": []})).allowed == ()
+
+
+@pytest.mark.parametrize(
+    ("replicas", "free", "wanted", "disruption", "waits"),
+    [
+        (2, 0, 1.6, False, True),
+        (2, 0, 1.2, False, False),
+        (2, 0, 1.6, True, False),
+        (2, 1, 1.6, False, False),
+        (6, 0, 6.0, False, False),
+        (6, 0, 6.5, False, True),
+        (2, 0, None, False, False),
+    ],
+)
+def test_none_restarts_in_its_place_where_the_others_would_drown_meanwhile(
+    replicas, free, wanted, disruption, waits
+):
+    rules = Restarts(restarts_per_day=100)
+    world = World(replicas=replicas, free=free, rules=rules, consent=Consent(disruption=disruption))
+    no = refusal(replace(world.scene(), wanted=wanted), RetuneMemory())
+    assert (no is not None and "more than the others carry" in no.message) is waits, no
 
 
 def test_consent_can_be_given_to_what_is_retuned_and_to_nothing_else():

@@ -134,6 +134,14 @@ def test_a_dry_run_says_what_it_would_do_once_and_does_nothing():
     assert world.asked is None
 
 
+def test_a_size_that_wavers_with_the_load_is_one_suggestion_a_day():
+    world = World(consent=Consent(mode="dryRun"))
+    for place in range(100):
+        world.old = replace(OLD, preempted=0.25 + 0.02 * (place % 4), rate=2.0 + 0.1 * (place % 3))
+        world.run(300)
+    assert [event.reason for event in world.events] == ["RetuneSuggested"]
+
+
 def test_off_looks_away():
     world = World(consent=Consent(mode="off")).run(HOUR)
     assert (world.events, world.memory.since) == ([], {})

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import Phase, Requests, RetuneMemory, Step
 from plimsoll.control.retune.symptoms import Symptom, cause
 from plimsoll.facts.spans import DAY_S
+
+CROWDED: Final = 1.25
+"""Times as many replicas as are left that the load may ask for while one restarts: what queues meanwhile is paid back after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,13 @@ def _room(scene: Scene, memory: RetuneMemory) -> Refusal | None:
             "WouldDisrupt",
             "the only replica would have to restart: it needs a free GPU for a second one, or "
             "spec.tuning.allowDisruption",
+        )
+    left = scene.ready - 1
+    if scene.wanted is not None and scene.wanted > CROWDED * left and not scene.consent.disruption:
+        return Refusal(
+            "WouldDisrupt",
+            f"one of {scene.ready} replicas would have to restart, and the load asks for more than the others carry: it needs a "
+            "free GPU for another one, or spec.tuning.allowDisruption",
         )
     # Each of them there and, should it show at the last one that it is not good, back again.
     whole = 2 * scene.serving.present

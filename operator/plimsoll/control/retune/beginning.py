@@ -112,7 +112,8 @@ def _suggested(
 ) -> Turned:
     """Once a while, as what is said of it is kept."""
     last = memory.suggested
-    same = last is not None and (last.setting, last.after) == (change.setting, change.after)
+    # Sizes follow figures that waver: another one of the same setting is no other suggestion.
+    same = last is not None and last.setting == change.setting
     if last is not None and same and scene.now - last.began < scene.restarts.retry_after_seconds:
         return Turned(memory=memory, why_not=f"{said}: {why}")
     suggested = Past(

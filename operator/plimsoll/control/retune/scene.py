@@ -95,7 +95,8 @@ class Consent:
         floors = tuning.floors
         return cls(
             mode=tuning.mode or "auto",
-            allowed=tuning.allow or DEFAULT_ALLOWED,
+            # An empty list allows nothing; an absent one is not written.
+            allowed=tuning.allow if "allow" in tuning.model_fields_set else DEFAULT_ALLOWED,
             least_sequences=(floors.max_sequences if floors else None) or LEAST_SEQUENCES,
             least_batched=(floors.batched_tokens if floors else None) or LEAST_BATCHED,
             disruption=tuning.allow_disruption is True,
@@ -132,6 +133,8 @@ class Scene:
     """Name of the set that serves, which tells its pods."""
     wants_more: bool = False
     """The load asks for more replicas now."""
+    wanted: float | None = None
+    """How many it asks for; None: nobody has counted, as where a person fixed their number."""
     more_replicas: bool = False
     """There is room for more, within scaling.max and the fleet."""
     free_replicas: int = 0

@@ -72,6 +72,7 @@ class Retuning:
             has_watermark=self._tunable.has_watermark,
             restarts=self._tunable.restarts,
             wants_more=role.over_since is not None,
+            wanted=None if self._tunable.fixed else role.wanted,
             more_replicas=wish < view.most and not limited(decision.conditions) and taken < most,
             free_replicas=max(0, most - taken),
             start_s=lead_s(role, Role(sets=(plain,), signals=signals), self._law),
