@@ -21,11 +21,8 @@ from cluster.api import Unanswered
 from cluster.binaries import Places
 from cluster.binaries.progress import Progress
 from cluster.images import TOOLS, VLLM_CPU, supervisor
-from cluster.metrics import Prometheus, Target
-from cluster.processes import free_port
-from hearing import hearing, shipped
-from plimsoll import names
-from preempting import Load, admin
+from cluster.metrics import Prometheus
+from preempting import Load, alerted
 from turns.running import Desk, Operator
 
 ROOT: Final = Path(__file__).parent.parent
@@ -159,23 +156,7 @@ def ground(folder: Path, places: Places, progress: Progress) -> Iterator[Ground]
         cluster.api.create("/api/v1/namespaces", {"metadata": {"name": SPACE}})
         cluster.token_of(SPACE, "default")
         cluster.api.create(f"/api/v1/namespaces/{SPACE}/configmaps", models.dense().config_map())
-        hears, webhook = hearing(folder)
-        port = free_port()
-        prometheus = held.enter_context(
-            cluster.prometheus(
-                namespaces=[SPACE],
-                selector=f"{names.LABEL_LEADER}=true",
-                port="http",
-                interval_ms=1000,
-                targets=[Target(address=f"127.0.0.1:{port}")],
-                rules={"plimsoll": shipped("5s")},
-                webhook=webhook,
-            )
+        desk, prometheus, operator = held.enter_context(
+            alerted(cluster, SPACE, folder, image.reference, restarts=WINDOWS, interval=2)
         )
-        file = folder / "admin.json"
-        file.write_text(admin(prometheus.url, image.reference, restarts=WINDOWS, interval=2))
-        args = ("--standalone", f"--lease-namespace={SPACE}", f"--config={file}", "--log-level=debug", *hears)
-        operator = Operator(cluster, folder, args=args)
-        operator.port = port
-        held.enter_context(operator)
-        yield Ground(cluster, Desk(cluster, SPACE), prometheus, operator)
+        yield Ground(cluster, desk, prometheus, operator)

@@ -11,7 +11,8 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -19,14 +20,18 @@ import pytest
 from urllib3.exceptions import HTTPError
 
 import models
+from cluster import Cluster
 from cluster.images import VLLM_CPU, VLLM_CPU_VERSION
+from cluster.metrics import Prometheus, Target
+from cluster.processes import free_port
+from hearing import hearing, shipped
 from plimsoll import names
 from plimsoll.load.bench import session
 from plimsoll.load.client import Api, Endpoint
 from plimsoll.load.drive import Limits
 from plimsoll.load.lengths import LogNormal, Uniform
 from plimsoll.load.workload import ClosedLoop, Pattern, Workload
-from turns.running import Desk
+from turns.running import Desk, Operator
 
 BLOCKS: Final = 64
 """Of 128 tokens: some twelve requests."""
@@ -84,6 +89,36 @@ def admin(prometheus_url: str, runtime_image: str, *, restarts: Mapping[str, int
         "restarts": restarts,
     }
     return json.dumps(config)
+
+
+@contextlib.contextmanager
+def alerted(
+    cluster: Cluster,
+    space: str,
+    folder: Path,
+    runtime_image: str,
+    *,
+    restarts: Mapping[str, int],
+    interval: int = 1,
+) -> Iterator[tuple[Desk, Prometheus, Operator]]:
+    """A Prometheus that scrapes the engines of a namespace and tells an Alertmanager, and the operator that both tell."""
+    hears, webhook = hearing(folder)
+    port, file = free_port(), folder / "admin.json"
+    with cluster.prometheus(
+        namespaces=[space],
+        selector=f"{names.LABEL_LEADER}=true",
+        port="http",
+        interval_ms=1000,
+        targets=[Target(address=f"127.0.0.1:{port}")],
+        rules={"plimsoll": shipped("5s")},
+        webhook=webhook,
+    ) as prometheus:
+        file.write_text(admin(prometheus.url, runtime_image, restarts=restarts, interval=interval))
+        args = ("--standalone", f"--lease-namespace={space}", f"--config={file}", "--log-level=debug", *hears)
+        operator = Operator(cluster, folder, args=args)
+        operator.port = port
+        with operator:
+            yield Desk(cluster, space), prometheus, operator
 
 
 def _patch(path: str, value: Any) -> dict[str, str]:

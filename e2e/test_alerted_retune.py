@@ -7,7 +7,6 @@ What it costs and brings besides is what benchmarks/retune.py measures; windows 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -17,11 +16,8 @@ import models
 from asking import Engine
 from cluster import Cluster
 from cluster.images import Recipe
-from cluster.metrics import Prometheus, Target
-from cluster.processes import free_port
-from hearing import hearing, shipped
-from plimsoll import names
-from preempting import START_SECONDS, USERS, Load, admin, arguments, retunes, spec, state, under, until
+from cluster.metrics import Prometheus
+from preempting import START_SECONDS, USERS, Load, alerted, arguments, retunes, spec, state, under, until
 from real import Namespace
 from turns.running import Desk, Operator
 
@@ -45,33 +41,16 @@ def space(real_cluster: Cluster) -> Iterator[Namespace]:
 def place(
     space: Namespace, supervisor_image: Recipe, tmp_path: Path
 ) -> Iterator[tuple[Desk, Prometheus, Operator]]:
-    hears, webhook = hearing(tmp_path)
-    port, file = free_port(), tmp_path / "admin.json"
-    with ExitStack() as held:
-        prometheus = held.enter_context(
-            space.cluster.prometheus(
-                namespaces=[space.name],
-                selector=f"{names.LABEL_LEADER}=true",
-                port="http",
-                interval_ms=1000,
-                targets=[Target(address=f"127.0.0.1:{port}")],
-                rules={"plimsoll": shipped("5s")},
-                webhook=webhook,
-            )
-        )
-        quick = {
-            "canarySeconds": 20,
-            "canaryRequests": 20,
-            "canaryLimitSeconds": 1200,
-            "retunesPerDay": ATTEMPTS,
-            "retryAfterSeconds": 1,
-        }
-        file.write_text(admin(prometheus.url, supervisor_image.reference, restarts=quick))
-        args = ("--standalone", f"--lease-namespace={space.name}", f"--config={file}", "--log-level=debug")
-        operator = Operator(space.cluster, tmp_path, args=(*args, *hears))
-        operator.port = port
-        held.enter_context(operator)
-        yield Desk(space.cluster, space.name), prometheus, operator
+    quick = {
+        "canarySeconds": 20,
+        "canaryRequests": 20,
+        "canaryLimitSeconds": 1200,
+        "retunesPerDay": ATTEMPTS,
+        "retryAfterSeconds": 1,
+    }
+    image = supervisor_image.reference
+    with alerted(space.cluster, space.name, tmp_path, image, restarts=quick) as found:
+        yield found
 
 
 def test_preemptions_of_a_real_engine_raise_the_alert_and_are_cured_by_a_change_that_stays(

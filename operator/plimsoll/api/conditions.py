@@ -192,7 +192,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "Done": "It stays.",
         "RolledBack": "It was taken back; the message says why.",
         "NotTried": "It was given up before it could be judged, as where the spec was edited.",
-        "WouldDisrupt": "The load asks for one, but the only replica would have to restart: give it a GPU more, or set tuning.allowDisruption.",
+        "WouldDisrupt": "The load asks for one, but a replica would have to restart that it cannot do without: give it a GPU more, or set tuning.allowDisruption.",
         "BudgetSpent": "The load asks for one, but the day's retunes or restarts are used up.",
         "FleetBusy": "The load asks for one, but as many GPUs of the fleet as may be are in retunes.",
         "TooLittleTraffic": "The load asks for one, but too few requests come to judge it by.",

@@ -8,9 +8,10 @@ two samples of a counter can be subtracted. Which replicas are alive, and what t
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import chain
 from operator import attrgetter
 from typing import Final
 
@@ -102,20 +103,19 @@ class Fallen(Enum):
 
 def _fallen(before: PodSample, after: PodSample) -> Fallen:
     fallen = Fallen.NOT
-    for old, new in zip(COUNTS(before), COUNTS(after), strict=True):
+    counts: Iterator[tuple[float | None, float | None]] = zip(COUNTS(before), COUNTS(after), strict=True)
+    if (shapes := _SHAPES(after)) != _NO_SHAPES:
+        counts = chain(counts, zip(map(_count, _SHAPES(before)), map(_count, shapes), strict=True))
+    for old, new in counts:
         if old is not None and new is not None and new < old:
             if new < BEGUN_SHARE * old:
                 return Fallen.TO_THE_BEGINNING
             fallen = Fallen.A_LITTLE
-    shapes = _SHAPES(after)
-    if shapes == _NO_SHAPES:
-        return fallen
-    for old, new in zip(_SHAPES(before), shapes, strict=True):
-        if old is not None and new is not None and new.count < old.count:
-            if new.count < BEGUN_SHARE * old.count:
-                return Fallen.TO_THE_BEGINNING
-            fallen = Fallen.A_LITTLE
     return fallen
+
+
+def _count(shape: Histogram | None) -> float | None:
+    return None if shape is None else shape.count
 
 
 def _filled(sample: PodSample, before: PodSample) -> PodSample:

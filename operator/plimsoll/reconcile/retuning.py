@@ -65,9 +65,7 @@ def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: 
 def unlooked(tick: Tick, case: Case, so_far: Judged) -> Judged:
     """Of whom this tick has no look at a retune: a jump of the clock is seen by this one alone, so what is waited for moves with it now, as
     it does with each tick of a pause."""
-    moved = _jumped(tick, case)
-    if case.subject.paused:
-        moved += _passed(tick, case)
+    moved = _passed(tick, case) if case.subject.paused else _jumped(tick, case)
     if not moved:
         return so_far
     record = so_far.record
@@ -136,20 +134,18 @@ def _others(key: str, retuning: Mapping[str, float]) -> float:
     return sum(gpus for other, gpus in retuning.items() if other != key)
 
 
-def _jumped(tick: Tick, case: Case) -> float:
-    """Between two looks of one program. What one that has just begun finds is as old as it is: it may not be prolonged by each start."""
-    role = case.record.memory.of(ROLE)
-    if role.seen is None or role.begun == tick.now or role.looked_before(tick.now, tick.law.jump_s):
-        return 0.0
-    return tick.now - role.seen - tick.law.tick_s
-
-
 def _passed(tick: Tick, case: Case) -> float:
-    """Since the last tick of this program, jumps aside."""
+    """Since the last look of this program. What one that has just begun finds is as old as it is: it may not be prolonged by each start."""
     role = case.record.memory.of(ROLE)
-    if role.seen is None or role.begun == tick.now:
+    return 0.0 if role.seen is None or role.begun == tick.now else tick.now - role.seen
+
+
+def _jumped(tick: Tick, case: Case) -> float:
+    """What of that is no time that passed."""
+    if case.record.memory.of(ROLE).looked_before(tick.now, tick.law.jump_s):
         return 0.0
-    return tick.now - role.seen if role.looked_before(tick.now, tick.law.jump_s) else tick.law.tick_s
+    passed = _passed(tick, case)
+    return passed - tick.law.tick_s if passed else 0.0
 
 
 def _asked_before(case: Case) -> int:
