@@ -1,7 +1,8 @@
 """From a real engine's preemptions, through a real Prometheus, to the change that the operator would make, with the sizes of that engine,
 and on to a second engine that runs with it, is judged beside the first, and goes as it preempts as many.
 
-What a change that is kept brings is what benchmarks/retune.py measures.
+A change that is kept, from the alert on, and what it brings is what benchmarks/retune.py measures: so few requests as a test has time for tell good from
+bad by chance.
 """
 
 from __future__ import annotations
