@@ -156,6 +156,17 @@ IN_OLD_VLLM: Final = {
 }
 
 
+def twice(series: Mapping[str, str]) -> dict[str, str | None]:
+    """All is well but for these, and two jobs scrape each pod."""
+    told: dict[str, str | None] = dict(NOTHING_OF_ENGINES)
+    for name, values in {**WELL, **series}.items():
+        if name.startswith("vllm:") and POD in name:
+            told |= {
+                name.replace(POD, f'{POD},job="{job}",instance="i"'): values for job in ("pods", "services")
+            }
+    return told
+
+
 def said_in(words: Mapping[str, str], series: Mapping[str, str]) -> dict[str, str | None]:
     """All is well but for these, told by an engine that has other names."""
     told: dict[str, str | None] = dict(NOTHING_OF_ENGINES)
@@ -181,6 +192,15 @@ CASES: Final = (
         "the pool is full and gaps are long, as an old vLLM says it",
         said_in(IN_OLD_VLLM, {KV: steady(0.9), **itl(le_0_01=0, le_0_025=3000, le_0_075=3000, le_0_15=6000, le_0_5=6000, inf=6000)}),
         "KVPressure", "ITLOverSLO",
+    ),
+    case("all is well, and two jobs scrape each pod", twice({})),
+    case("a short queue stands, and two jobs scrape each pod", twice({WAITING: steady(6), RUNNING: steady(6)})),
+    case("a queue stands, and two jobs scrape each pod", twice({WAITING: steady(9)}), "QueueGrowth"),
+    case("few first tokens are late, and two jobs scrape each pod", twice(ttft(le_0_5=0, le_3=6, le_10=6, inf=6))),
+    case(
+        "two engines of a pod have a short queue each",
+        {WAITING: steady(6), WAITING.replace("}", ',engine="1"}'): steady(6)},
+        "QueueGrowth",
     ),
     case("the pool is full", {KV: steady(0.9)}, "KVPressure"),
     case("the pool is as full as it may be", {KV: steady(0.85)}),

@@ -130,6 +130,17 @@ def test_what_the_operator_tells_of_the_fleet_counts_once_where_two_pods_of_it_e
             assert query.count(metric.name) == once, query
 
 
+@every_dashboard
+def test_a_pod_counts_once_where_two_jobs_scrape_it(data: dict[str, Any]) -> None:
+    counters = [one for one in own.ALL if one.kind == "counter" and one is not own.RESTARTS]
+    for query in queries(data):
+        assert not re.search(r"sum by \(namespace, pod\)", query), query
+        for metric in counters:
+            each = ", ".join(("namespace", "pod", *metric.labels))
+            once = re.findall(rf"max by \({each}\) \(\w+\({metric.name}\[", query)
+            assert len(once) == query.count(metric.name), query
+
+
 def test_both_promised_latencies_stand_beside_their_promise_in_the_fleet() -> None:
     (fleet,) = (one.to_data() for one in DASHBOARDS if one.uid == "plimsoll-fleet")
     held = [query for query in queries(fleet) if " / on (namespace, llm) llm:slo_seconds:max" in query]

@@ -24,7 +24,8 @@ _ALERTS_HEAD: Final = """\
 Rules for Prometheus, made from [operator/plimsoll/alerts](../operator/plimsoll/alerts): one module an alert. The chart brings them as a PrometheusRule
 with `metrics.rules.enabled` (it needs the CRD of the Prometheus operator); for another Prometheus,
 [files/rules.yaml](../charts/plimsoll/files/rules.yaml) is a rule file as it stands. They need the engines' metrics, found in any way that labels
-series with `namespace` and `pod`, and the operator's own ([metrics](metrics.md)), which carry each resource's `slo` so that one rule serves all.
+series with `namespace` and `pod` (a pod that two jobs find counts once), and the operator's own ([metrics](metrics.md)), which carry each resource's
+`slo` so that one rule serves all.
 
 Alerts about a resource have the labels `namespace` and `llm`. [Below](#sent-to-the-operator) is how they reach the operator.
 

@@ -52,9 +52,19 @@ def series(*words: str, form: Callable[[str], str] = "{}".format, suffix: str = 
     return f'label_replace({named}, "llm", "$1", "pod", "{LLM_OF_POD}")'
 
 
+def once(what: str) -> str:
+    """One value a pod, of all engines in it: two jobs may scrape it, as a PodMonitor and a ServiceMonitor do, and it counts once."""
+    return f"max by (namespace, pod) (sum by (namespace, pod, job, instance) ({what}))"
+
+
 def each(how: str, what: str, *more: str) -> str:
     """One value a resource."""
     return f"{how} by ({', '.join(('namespace', 'llm', *more))}) ({what})"
+
+
+def total(*words: str, form: Callable[[str], str] = "{}".format, suffix: str = "", match: str = "") -> str:
+    """Of all replicas together."""
+    return each("sum", series(*words, form=lambda text: once(form(text)), suffix=suffix, match=match))
 
 
 def increase(text: str) -> str:
@@ -62,6 +72,7 @@ def increase(text: str) -> str:
 
 
 def quantile(share: float, field: str) -> str:
+    """Where two jobs scrape all pods each bucket is doubled, which changes no quantile: to count it once would cost as much again."""
     buckets = each(
         "sum", series(*HISTOGRAMS[field], form=lambda text: f"rate({text}[{WINDOW}])", suffix="_bucket"), "le"
     )
@@ -75,20 +86,20 @@ def ours(metric: Own, form: str = "{}") -> str:
 
 
 KV_USAGE: Final = Record("llm:kv_usage:avg", each("avg", series("kvUsage")))
-RUNNING: Final = Record("llm:running:sum", each("sum", series("running")))
-WAITING: Final = Record("llm:waiting:sum", each("sum", series("waiting")))
-FINISHED: Final = Record("llm:finished:increase5m", each("sum", series("requestSuccess", form=increase)))
+RUNNING: Final = Record("llm:running:sum", total("running"))
+WAITING: Final = Record("llm:waiting:sum", total("waiting"))
+FINISHED: Final = Record("llm:finished:increase5m", total("requestSuccess", form=increase))
 FAILED: Final = Record(
     "llm:failed:ratio5m",
-    f"{each('sum', series('requestSuccess', form=increase, match=ERROR))} / on (namespace, llm) clamp_min({FINISHED}, 1)",
+    f"{total('requestSuccess', form=increase, match=ERROR)} / on (namespace, llm) clamp_min({FINISHED}, 1)",
 )
-PREEMPTIONS: Final = Record("llm:preemptions:increase5m", each("sum", series("preemptions", form=increase)))
+PREEMPTIONS: Final = Record("llm:preemptions:increase5m", total("preemptions", form=increase))
 PREEMPTED: Final = Record(
     "llm:preempted:ratio5m", f"{PREEMPTIONS} / on (namespace, llm) clamp_min({FINISHED}, 1)"
 )
 TTFT: Final = Record("llm:ttft_seconds:p99_5m", quantile(0.99, "ttft"), dear=True)
 TTFT_SAMPLES: Final = Record(
-    "llm:ttft:increase5m", each("sum", series(*HISTOGRAMS["ttft"], form=increase, suffix="_count"))
+    "llm:ttft:increase5m", total(*HISTOGRAMS["ttft"], form=increase, suffix="_count")
 )
 ITL: Final = Record("llm:itl_seconds:p99_5m", quantile(0.99, "itl"), dear=True)
 ITL_MEDIAN: Final = Record("llm:itl_seconds:p50_5m", quantile(0.5, "itl"), dear=True)

@@ -20,6 +20,7 @@ from plimsoll.alerts.records import (
     WAITING,
     WORDS,
     Record,
+    once,
 )
 from plimsoll.prometheus import own
 from plimsoll.prometheus.vocabulary import SHARES
@@ -35,9 +36,9 @@ def of(record: Record, more: str = "") -> str:
 
 def engine(word: str, form: str = "{}") -> str:
     """By pod, of all engines in it; where one exports an old name beside a new one the new one counts."""
-    how = "avg" if word in SHARES else "sum"
     parts = (form.format(f"{name}{{{_PODS}}}") for name in WORDS.of(word))
-    return " or on (namespace, pod) ".join(f"{how} by (namespace, pod) ({part})" for part in parts)
+    how = "avg by (namespace, pod) ({})".format if word in SHARES else once
+    return " or on (namespace, pod) ".join(map(how, parts))
 
 
 def a_second(word: str) -> str:

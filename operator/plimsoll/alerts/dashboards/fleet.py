@@ -32,6 +32,12 @@ def _told(metric: Own, match: str = "") -> str:
     return f"max by ({', '.join(metric.labels)}) ({metric.name}{match})"
 
 
+def _counted(metric: Own, *by: str, form: str = "rate({}[$__rate_interval])") -> str:
+    """Of all pods of the operator, each once however many jobs scrape it."""
+    each = ", ".join(("namespace", "pod", *metric.labels))
+    return f"sum by ({', '.join(by)}) (max by ({each}) ({form.format(metric.name)}))"
+
+
 def _beside(title: str, what: Record, latency: str) -> Panel:
     """The worst shares of what is promised."""
     return panel(
@@ -100,18 +106,18 @@ FLEET: Final = Dashboard(
         (
             "The operator",
             (
-                panel("Turns", "Looks at a deployment each, a second.", Line(f"sum(rate({own.TURNS.name}[$__rate_interval]))", "all"), Line(
-                    f"sum by (reason) (rate({own.TURNS_FAILED.name}[$__rate_interval]))", "failed: {{reason}}"
+                panel("Turns", "Looks at a deployment each, a second.", Line(_counted(own.TURNS), "all"), Line(
+                    _counted(own.TURNS_FAILED, "reason"), "failed: {{reason}}"
                 ), unit="ops"),
                 panel("How long turns take", "Half of them, and 99 of 100.", *(
                     Line(f"histogram_quantile({share}, sum by (le) (rate({own.TURN_SECONDS.name}_bucket[$__rate_interval])))", name)
                     for share, name in ((0.5, "p50"), (0.99, "p99"))
                 ), unit="s"),
                 panel("Calls to the API server", "A second, by verb.", Line(
-                    f"sum by (verb) (rate({own.API_CALLS.name}[$__rate_interval]))", "{{verb}}"
+                    _counted(own.API_CALLS, "verb"), "{{verb}}"
                 ), unit="reqps", stacked=True),
                 panel("Decisions", "In an hour, by what they are about.", Line(
-                    f"sum by (about, reason) (increase({own.DECISIONS.name}[1h])) > 0", "{{about}}: {{reason}}"
+                    _counted(own.DECISIONS, "about", "reason", form="increase({}[1h])") + " > 0", "{{about}}: {{reason}}"
                 )),
             ),
         ),
