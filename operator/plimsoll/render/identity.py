@@ -27,7 +27,7 @@ UNREAD: Final[tuple[str, ...]] = (
     "networking.service", "networking.gateway", "networking.ingress", "networking.allowFrom",
     # What planning made of these stands in the entry.
     "engine.name", "engine.version", "engine.upgrade", "engine.maxSequences", "engine.maxBatchedTokens",
-    "engine.maxQueuedRequests", "engine.blockTokens", "engine.prefixCaching", "engine.eager",
+    "engine.watermarkPermille", "engine.maxQueuedRequests", "engine.blockTokens", "engine.prefixCaching", "engine.eager",
     "memory.utilizationPercent", "memory.tenancySharePercent", "memory.kvCacheSize", "memory.cpuOffload",
     "memory.headroom", "topology.mode", "topology.tensor", "topology.pipeline", "topology.data",
     "topology.expertParallel", "topology.gpuProducts", "topology.cpu", "topology.nodeSelector",

@@ -238,6 +238,23 @@ def test_flags_are_judged_by_the_version_that_the_image_names():
     assert [fate.what for fate in new.translated] == ["--calculate-kv-scales"]
 
 
+@pytest.mark.parametrize(
+    ("written", "permille", "rounded"),
+    [("0.02", 20, False), ("0", 0, False), ("0.0125", 13, True), ("0.9999", 999, True)],
+)
+def test_a_watermark_becomes_whole_thousandths_and_says_where_that_is_not_exact(written, permille, rounded):
+    imported = import_text(f"vllm serve a/b --watermark {written}")
+    (document,) = imported.documents
+    assert document["spec"]["engine"] == {"watermarkPermille": permille}
+    assert any("thousandths" in fate.why for fate in imported.translated) is rounded
+
+
+@pytest.mark.parametrize("written", ["1", "-0.1"])
+def test_a_watermark_that_is_no_share_of_the_blocks_is_lost_with_the_reason(written):
+    (fate,) = import_text(f"vllm serve a/b --watermark={written}").lost
+    assert "below 1" in fate.why
+
+
 def test_an_image_older_than_every_list_is_said():
     (fate,) = import_text("docker run vllm/vllm-openai:v0.8.5 a/b").lost
     assert "older than 0.20.2" in fate.why

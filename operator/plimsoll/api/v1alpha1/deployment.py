@@ -34,7 +34,7 @@ class ObjectMeta(ApiModel):
 
 
 class LLMDeployment(ApiModel):
-    """A large language model, its traffic and its promises; Plimsoll finds the GPUs, the layout and the settings."""
+    """A large language model, its traffic and its promises; Plimsoll finds GPUs, layout and settings."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(

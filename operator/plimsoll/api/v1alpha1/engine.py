@@ -63,12 +63,12 @@ class Engine(ApiModel):
         Annotated[str, Field(max_length=32, pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?([.-]?[a-z]+[0-9]*)?$")]
         | None
     ) = field(
-        "Version of the engine. Absent: the admin's default. For an image of your own, the one in it: flags and use of "
-        "memory follow from it."
+        "Engine version; flags and use of memory follow from it. Absent: the admin's default. For an image "
+        "of your own, the one in it."
     )
     image: ImageName | None = field(
-        "An engine image of your own, if trust.images of the admin's file allows it. Absent: the admin's for the version, "
-        "else the published one."
+        "An engine image of your own, if the admin's trust.images allows it. Absent: the admin's for the "
+        "version, else the published one."
     )
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = field(
         "When the kubelet pulls the image. Absent: as Kubernetes does."
@@ -77,20 +77,23 @@ class Engine(ApiModel):
         "Secrets for pulling the image, beside the admin's.", most=8
     )
     upgrade: Literal["manual", "operator"] | None = field(
-        "Who moves to a newer engine version: manual (only an edit of version), or operator (to the admin's default, "
-        "by a canary). Absent: manual where version or image is set, else as the admin's config says."
+        "Who moves to a newer engine: manual (an edit of version) or operator (to the admin's default, by a "
+        "canary). Absent: manual where version or image is set, else by the admin's config."
     )
     attention_backend: Word | None = field(
         "Attention backend, as the engine spells it. Absent: the engine chooses."
     )
     scheduling_policy: Literal["fcfs", "priority"] | None = field(
-        "Order of waiting requests: by arrival, or by the priority that a request carries. Absent: fcfs."
+        "Order of waiting requests: by arrival, or by each request's priority. Absent: fcfs."
     )
     max_sequences: Annotated[Int, Field(ge=1, le=65536)] | None = field(
         "Most requests that run at once in one replica. Absent: by KV memory, lengths and latency target."
     )
     max_batched_tokens: Annotated[Int, Field(ge=1, le=1048576)] | None = field(
         "Most tokens that one step processes. Absent: by the workload and the latency target."
+    )
+    watermark_permille: Annotated[Int, Field(ge=0, le=999)] | None = field(
+        "Thousandths of the KV blocks kept free for running requests. Absent: by pool and lengths."
     )
     max_queued_requests: Annotated[Int, Field(ge=1, le=1000000)] | None = field(
         "Waiting requests beyond which new ones are refused (HTTP 503). Absent: by the latency target."

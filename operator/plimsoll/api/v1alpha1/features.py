@@ -54,8 +54,8 @@ class Adapters(ApiModel):
 
     items: tuple[Adapter, ...] = listing("The adapters.", most=64, keys=("name",))
     runtime_loading: Bool | None = field(
-        "Change adapters while the engine runs, without a restart; the supervisor does it (runtime.enabled of the admin's config). "
-        "The first adapter on a claim (pvc://), and the last, still make a new set. Absent: false."
+        "Change adapters while the engine runs, without a restart; by the supervisor (runtime.enabled of the "
+        "admin's config). The first adapter on a claim (pvc://), and the last, still make a new set. Absent: false."
     )
     max_loaded: Annotated[Int, Field(ge=1, le=256)] | None = field(
         "Adapters that one batch may mix; each is a slot of GPU memory. Absent: the number of items, at most 8; with "
@@ -100,7 +100,7 @@ class Speculative(ApiModel):
 
     method: Literal["ngram", "draft", "eagle", "eagle3", "mtp"] = Field(
         description="ngram: from the prompt itself; draft: a smaller model with the same tokenizer; eagle, eagle3: a "
-        "trained head; mtp: the prediction layers that the checkpoint carries."
+        "trained head; mtp: prediction layers of the checkpoint."
     )
     tokens: Annotated[Int, Field(ge=1, le=16)] | None = field(
         "Tokens guessed at a time. Absent: 4 by ngram and draft, 3 by eagle and eagle3, 1 by mtp."
@@ -128,7 +128,7 @@ class Multimodal(ApiModel):
     audios: MediaCount | None = field("Audio clips in a request; 0 refuses them. Absent: as for images.")
     text_only: Bool | None = field("Do not load the encoders at all: their memory becomes KV. Absent: false.")
     allowed_domains: tuple[ObjectName, ...] = listing(
-        "Hosts from which media may be fetched by URL. Absent: none; media must come inside the request.",
+        "Hosts from which media may be fetched by URL. Absent: none; media must come in the request.",
         most=32,
     )
 

@@ -41,7 +41,7 @@ class ModelSpec(ApiModel):
 
     source: Source = Field(
         description="Where the model is: hf://ORG/NAME (or just ORG/NAME), modelscope://ORG/NAME, s3://BUCKET/PATH, "
-        "oci://REGISTRY/REPOSITORY:TAG, pvc://CLAIM/PATH, or an absolute path inside the engine's image."
+        "oci://REGISTRY/REPOSITORY:TAG, pvc://CLAIM/PATH, or an absolute path in the engine's image."
     )
     revision: Revision | None = field(
         "Branch, tag or commit of the model's repository. Absent: its default branch, resolved once and kept."
@@ -58,7 +58,7 @@ class ModelSpec(ApiModel):
     )
     token_secret: SecretKey | None = field("Secret with the access token of a private or gated repository.")
     trust_remote_code: Bool | None = field(
-        "Run code that the model's repository carries. Only for repositories that the admin's config lists. Absent: false."
+        "Run code of the model's repository, if the admin's config lists it. Absent: false."
     )
     load_format: (
         Literal[

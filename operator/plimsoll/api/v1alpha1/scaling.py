@@ -25,7 +25,7 @@ class WakeSignal(ApiModel):
         "A PromQL query over a gateway's metrics; above 0: somebody waits."
     )
     annotation: Bool | None = field(
-        "A change of the annotation plimsoll.dev/wake on the resource, written by whoever holds the requests."
+        "A change of the annotation plimsoll.dev/wake, written by whoever holds the requests."
     )
 
 
@@ -71,7 +71,8 @@ class Scaling(ApiModel):
     )
     up_window_seconds: Seconds | None = field("How long more must be wanted before it is given. Absent: 30.")
     down_window_seconds: Seconds | None = field(
-        "How long less must be wanted before it is taken. Absent: 450, or the start-up time if more; half where first tokens came in time for hours."
+        "How long less must be wanted before it is taken. Absent: 450, or the start-up time if more; half "
+        "where first tokens came in time for hours."
     )
     zero: ScaleToZero | None = field("Let the deployment go to no replica at all.")
 
@@ -91,8 +92,8 @@ class Tuning(ApiModel):
     """What Plimsoll may change by itself when live signals ask for it. Each change is reversible and judged."""
 
     allow: tuple[Literal["watermark", "maxSequences", "maxBatchedTokens"], ...] = listing(
-        "Settings that may be retuned. Absent: watermark and maxSequences, which change neither answers nor cost. "
-        "maxBatchedTokens shortens the gaps that long prompts make, and first tokens come later.",
+        "Settings that may be retuned. Absent: watermark and maxSequences, which change neither answers nor "
+        "cost. maxBatchedTokens shortens the gaps that long prompts make, at later first tokens.",
         most=3,
     )
     mode: Literal["auto", "dryRun", "off"] | None = field(
@@ -139,8 +140,8 @@ class Rollout(ApiModel):
     )
 
     strategy: Literal["surge", "replace"] | None = field(
-        "surge: the new replica first, then the old one goes. replace: the old one goes first, for full clusters. "
-        "Absent: surge where the GPUs are free, else replace."
+        "surge: the new replica first, then the old one goes. replace: the old one goes first, for full "
+        "clusters. Absent: surge where GPUs are free, else replace."
     )
     max_surge: Annotated[Int, Field(ge=1, le=100)] | None = field("Extra replicas during a surge. Absent: 1.")
     canary: Canary | None = field("Steps by which a change reaches the replicas. Absent: one by one.")
@@ -148,7 +149,7 @@ class Rollout(ApiModel):
         "Stop moving replicas where the rollout stands; serving goes on. Absent: false."
     )
     rollback: Literal["auto", "manual"] | None = field(
-        "What happens when the new set fails to start or dies. Absent: auto, back to the old set with the reason."
+        "What happens when the new set fails or dies. Absent: auto, back to the old set with the reason."
     )
     deadline_seconds: Annotated[Int, Field(ge=60, le=86400)] | None = field(
         "Longest time a new replica may take to be ready. Absent: by the bytes to load."
@@ -162,5 +163,5 @@ class Cost(ApiModel):
     """Limits in the currency of the admin's prices."""
 
     max_per_hour: Decimal | None = field(
-        'Most that all replicas together may cost an hour, as "24.50", by the prices of the admin\'s file. Absent: no limit.'
+        'Most that all replicas may cost an hour, as "24.50", by the admin\'s prices. Absent: no limit.'
     )

@@ -44,8 +44,8 @@ class ServingSpec(ApiModel):
     chat_template: ChatTemplate | None = field("A chat template other than the model's own.")
     long_context: LongContext | None = field("Context stretched by RoPE scaling.")
     replicas: Replicas | None = field(
-        "Number of replicas, obeyed exactly; 0 stops. Absent: Plimsoll decides within scaling. A replica is one "
-        "serving instance: a pod, or a group of pods over nodes."
+        "Number of replicas, obeyed exactly; 0 stops. Absent: Plimsoll decides within scaling. A replica is "
+        "one serving instance: a pod, or a group over nodes."
     )
     scaling: Scaling = group(Scaling, "Bounds for the number of replicas that Plimsoll decides.")
     tuning: Tuning = group(Tuning, "What Plimsoll may change by itself while serving.")

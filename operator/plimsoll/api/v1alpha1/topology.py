@@ -93,7 +93,7 @@ class Topology(ApiModel):
     )
 
     mode: Literal["auto", "manual"] | None = field(
-        "auto: Plimsoll chooses, and the numbers given below bind it. manual: numbers not given are 1. Absent: auto."
+        "auto: Plimsoll chooses, bound by the numbers below. manual: numbers not given are 1. Absent: auto."
     )
     tensor: Annotated[Int, Field(ge=1, le=1024)] | None = field("GPUs over which each layer is cut.")
     pipeline: Annotated[Int, Field(ge=1, le=128)] | None = field("Stages into which the layers are cut.")
@@ -117,8 +117,8 @@ class Topology(ApiModel):
     node_selector: LabelMap = Field(default_factory=dict, description="Labels that nodes must have.")
     tolerations: tuple[Toleration, ...] = listing("Taints that the pods bear.", most=16, atomic=True)
     interconnect: Literal["pcie", "nvlink", "nvlink-domain", "rdma"] | None = field(
-        "The least link between the GPUs of a replica: any, NVLink within a node, one NVLink domain over nodes, or "
-        "RDMA between nodes. Absent: what the layout's speed needs."
+        "Least link between the GPUs of a replica: any, NVLink within a node, one NVLink domain over nodes, "
+        "or RDMA. Absent: what the layout's speed needs."
     )
     groups: Literal["StatefulSet", "LeaderWorkerSet"] | None = field(
         "What carries a replica that spans nodes. Absent: StatefulSet, which needs nothing installed."

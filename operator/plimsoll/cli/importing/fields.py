@@ -14,7 +14,15 @@ from plimsoll.api.quantity import format_quantity
 from plimsoll.cli.importing.argv import Given
 from plimsoll.cli.importing.draft import Draft
 from plimsoll.cli.importing.sources import model_source
-from plimsoll.cli.importing.values import BadValueError, gibibytes, integer, parsed_json, percent, size
+from plimsoll.cli.importing.values import (
+    BadValueError,
+    gibibytes,
+    integer,
+    parsed_json,
+    percent,
+    permille,
+    size,
+)
 from plimsoll.facts.engine_flags import FlagKind
 
 Reader = Callable[[Given], Any]
@@ -108,7 +116,6 @@ LOST: Mapping[str, str] = {
     "--ssl-certfile": _CERTIFICATE,
     "--ssl-keyfile": _CERTIFICATE,
     "--uds": _ADDRESS,
-    "--watermark": "Plimsoll sizes it from the pool and the preemptions it sees (tuning.allow: watermark)",
 }
 
 
@@ -124,6 +131,15 @@ def _utilization(draft: Draft, given: Given) -> None:
     path = "memory.utilizationPercent"
     if cut:
         draft.translate(path, whole, given.what, f"percentages are whole here: rounded down to {whole}")
+    else:
+        draft.put(path, whole, given.what)
+
+
+def _watermark(draft: Draft, given: Given) -> None:
+    whole, cut = permille(given.text)
+    path = "engine.watermarkPermille"
+    if cut:
+        draft.translate(path, whole, given.what, f"it is in whole thousandths here: {whole}")
     else:
         draft.put(path, whole, given.what)
 
@@ -183,6 +199,7 @@ SPECIAL: Mapping[str, Callable[[Draft, Given], None]] = {
     "--enable-log-requests": _log_requests,
     "--gpu-memory-utilization": _utilization,
     "--max-model-len": _context,
+    "--watermark": _watermark,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from decimal import ROUND_DOWN, Decimal, InvalidOperation
+from decimal import ROUND_DOWN, ROUND_UP, Decimal, InvalidOperation
 from typing import Any
 
 from plimsoll.api.quantity import format_quantity
@@ -61,6 +61,16 @@ def percent(text: str) -> tuple[int, bool]:
     whole = int(exact.to_integral_value(rounding=ROUND_DOWN))
     if whole < 1:
         raise BadValueError(f"{text} is below 1 percent, the least that a deployment can say")
+    return whole, exact != whole
+
+
+def permille(text: str) -> tuple[int, bool]:
+    """A share from 0 on and below 1 in whole thousandths, and whether that is not exact."""
+    share = decimal(text)
+    if not 0 <= share < 1:
+        raise BadValueError(f"{text} is not such a share; write a number from 0 on and below 1")
+    exact = share * 1000
+    whole = min(999, int(exact.to_integral_value(rounding=ROUND_UP)))
     return whole, exact != whole
 
 

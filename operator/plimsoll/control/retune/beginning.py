@@ -10,7 +10,7 @@ from dataclasses import replace
 from plimsoll.control.retune.allowed import barred, refusal
 from plimsoll.control.retune.figures import figures_of
 from plimsoll.control.retune.ladder import RELEASED, Change, Choice, choose
-from plimsoll.control.retune.scene import Scene
+from plimsoll.control.retune.scene import FIELDS, Scene
 from plimsoll.control.retune.steps import HeldBack, Past, Phase, RetuneMemory, Step
 from plimsoll.control.retune.symptoms import Seen, cause, scaling_first, seen
 from plimsoll.control.retune.turned import Event, Turned
@@ -78,8 +78,12 @@ def _moved(scene: Scene) -> bool:
 
 def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, change: Change) -> Turned:
     passed_over = f"; passed over: {'; '.join(choice.refused)}" if choice.refused else ""
-    why = f"{what.why}. {change.setting} {change.before} to {change.after}: {change.why}{passed_over}"
-    if scene.consent.mode == "dryRun":
+    tried = scene.consent.mode == "auto"
+    by_hand = "" if tried else f" (spec.{FIELDS[change.setting]}: {change.after})"
+    why = (
+        f"{what.why}. {change.setting} {change.before} to {change.after}{by_hand}: {change.why}{passed_over}"
+    )
+    if not tried:
         return _suggested(scene, memory, what, change, why=why, said="a dry run")
     step = Step(
         id=_identity(change, memory),

@@ -53,6 +53,14 @@ SETTINGS: Final[Mapping[str, str]] = {
 """The same, as EngineSettings spells them; what would need a ledger of its own is not retuned."""
 
 
+FIELDS: Final[Mapping[str, str]] = {
+    "watermark": "engine.watermarkPermille",
+    "maxSequences": "engine.maxSequences",
+    "maxBatchedTokens": "engine.maxBatchedTokens",
+}
+"""The same, as a person sets them in the spec."""
+
+
 def knobs_of(settings: EngineSettings) -> Knobs:
     knobs = {KNOBS[setting]: getattr(settings, field) for setting, field in SETTINGS.items()}
     return Knobs(**knobs, tokens_each=settings.tokens_each)

@@ -17,6 +17,7 @@ from plimsoll.planning.placing.budgets import budget_of
 from plimsoll.planning.placing.placement import PRODUCT_LABELS
 from plimsoll.planning.plan import Finding, Severity
 
+WATERMARK: Final = "--watermark"
 LIKELY: Final = 3
 SHOWN: Final = 80
 """Characters of a long value."""
@@ -25,6 +26,7 @@ SHOWN: Final = 80
 def check_spec(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterator[Finding]:
     """Errors and warnings of one deployment, in the order of the spec's fields."""
     yield from _engine(engine)
+    yield from _watermark(intent, engine)
     yield from _task(intent, model)
     yield from _topology(intent, model)
     yield from _kv_dtype(intent, model, engine)
@@ -129,6 +131,19 @@ def _engine(engine: EngineFacts) -> Iterator[Finding]:
             value=engine.version,
             remedy="have `plimsoll engine describe IMAGE` tell what that version takes, for engines.versions[].facts of the admin's "
             "config",
+        )
+
+
+def _watermark(intent: Intent, engine: EngineFacts) -> Iterator[Finding]:
+    """One that the engine cannot be told would hold back nobody, and the plan would say it does."""
+    asked = intent.spec.engine.watermark_permille
+    if asked and WATERMARK not in engine.flags:
+        field = "engine.watermarkPermille"
+        yield _error(
+            "NoWatermark",
+            f"{field} is {asked}, but {engine.name} {engine.version} has no {WATERMARK}; leave it out, or take a newer engine.version",
+            field,
+            str(asked),
         )
 
 

@@ -63,7 +63,11 @@ def watermark(task: Task, settings: EngineSettings, capacity: Capacity) -> tuple
 
     Each step r running sequences take r/block blocks, and one of them ends every output/r steps: output/block in all.
     """
-    lengths, blocks = task.intent.lengths, capacity.blocks.mid
+    name, field, intent = "watermark_permille", "engine.watermarkPermille", task.intent
+    asked = intent.spec.engine.watermark_permille
+    if asked is not None:
+        return asked, as_set(intent, name, field, str(asked))
+    lengths, blocks = intent.lengths, capacity.blocks.mid
     longest = (lengths.input_long or lengths.input_typical) + (lengths.output_long or lengths.output_typical)
     full = settings.max_num_seqs * min(longest, settings.max_model_len)
     inputs = {"sequences at full length": f"{full:,}", "cache tokens": f"{capacity.tokens.mid:,.0f}"}
@@ -82,13 +86,14 @@ def watermark(task: Task, settings: EngineSettings, capacity: Capacity) -> tuple
             "blocks": f"{blocks:,.0f}",
         }
     return permille, explained(
-        "watermark_permille",
+        name,
         str(permille),
         formula,
         inputs=inputs,
         origin=Origin.DERIVED,
         source="cache and lengths",
-        changes="workload lengths, or retuning (tuning.allow)",
+        changes=f"{field}, workload lengths, or retuning (tuning.allow)",
+        field=field,
     )
 
 
