@@ -13,7 +13,7 @@ from plimsoll.control.signals import LATENCY_S, Signals
 from plimsoll.control.workload import Lengths, Observed, better_declaration, observe, status_of
 from plimsoll.planning import codec
 from tests.control.situations import NOW, saying, spread
-from tests.planning.asking import QWEN_32B, deployment, planned
+from tests.planning.asking import LLAMA, QWEN_32B, deployment, planned, pool
 
 SEEN = Observed(
     since=NOW - 7200,
@@ -205,6 +205,69 @@ def test_the_load_is_proposed_in_the_form_that_was_declared():
     first, second = planner.asked
     assert (first.requests_per_second, first.concurrency) == ("40", None)
     assert (second.requests_per_second, second.concurrency) == (None, 500)
+
+
+SHORT = {"inputTokens": {"p50": 1024, "p95": 2048}, "outputTokens": {"p50": 256}, "contextTokens": 8192}
+FLEET = pool(nodes=20)
+
+
+def undeclared(model: str, rate: float):
+    """What would be told of so many requests a second where none are declared, the plan, and the one for them: by the real planner."""
+
+    def plan_for(workload: Workload):
+        return planned(deployment(model, workload=workload.to_dict(), scaling={"min": 1}), FLEET)
+
+    declared = Workload.model_validate(SHORT)
+    pinned = plan_for(declared)
+    fresh = plan_for(declared.model_copy(update={"requests_per_second": f"{rate:g}"}))
+    seen = replace(SEEN, since=NOW - DAY, prompt=None, output=None, peak_rate=rate)
+
+    def told(*, numbered: bool):
+        return better_declaration(seen, declared, pinned, plan_for, numbered=numbered)
+
+    return told, pinned, fresh
+
+
+def test_a_rate_that_nobody_declared_is_told_where_another_layout_costs_less_for_it():
+    told, pinned, fresh = undeclared(QWEN_32B, 20)
+    assert [str(one.layout) for one in pinned.sets] != [str(one.layout) for one in fresh.sets]
+    better = told(numbered=False)
+    assert better is not None
+    assert 'with requestsPerSecond "20" in spec.workload' in better.message
+
+
+def test_where_live_traffic_says_how_many_an_undeclared_rate_that_changes_only_their_number_is_no_matter():
+    told, pinned, fresh = undeclared(LLAMA, 60)
+    assert fresh.replicas > pinned.replicas
+    assert [capacity_of(one) for one in pinned.sets] == [capacity_of(one) for one in fresh.sets]
+    assert told(numbered=False) is None
+
+
+def test_where_nobody_else_says_how_many_replicas_there_are_their_number_is_told():
+    told, _, fresh = undeclared(LLAMA, 60)
+    better = told(numbered=True)
+    assert better is not None
+    assert better.message.endswith(
+        f'"60" in spec.workload the plan would be {fresh.replicas} x tp1 on H100-SXM-80GB'
+    )
+
+
+@pytest.mark.parametrize(("watched_s", "is_told"), [(2 * 3600, False), (DAY, True)])
+def test_fewer_replicas_than_are_declared_are_told_once_a_day_was_watched(watched_s: float, is_told: bool):
+    def plan_for(workload: Workload):
+        return planned(deployment(LLAMA, workload=workload.to_dict(), scaling={"min": 1}), FLEET)
+
+    declared = Workload.model_validate(SHORT | {"requestsPerSecond": "60"})
+    seen = replace(SEEN, since=NOW - watched_s, prompt=None, output=None, peak_rate=20.0)
+    told = better_declaration(seen, declared, plan_for(declared), plan_for, numbered=True)
+    assert (told is not None) is is_told
+
+
+def test_a_peak_that_is_slowly_forgotten_is_not_told_anew_with_each_look():
+    planner = Planner()
+    for rate in (40.9, 40.8, 40.3):
+        better_declaration(replace(SEEN, peak_rate=rate), DECLARED, _Plan(3000), planner)  # type: ignore[arg-type]
+    assert {one.requests_per_second for one in planner.asked} == {"41"}
 
 
 lengths = st.floats(1, 1e9).map(lambda p50: Lengths(p50=p50, p95=1.5 * p50, p99=2 * p50))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -212,6 +213,22 @@ def test_traffic_that_would_make_another_plan_is_told_and_changes_nothing() -> N
     assert [one.digest for one in found.plan.sets] == [one.digest for one in first.plan.sets]
     near = replace(far, prompt=None, output=None, peak_inflight=4.0)
     assert decide(replace(told, direction=Direction(record=Record(observed=near)))).better is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_told"),
+    [({"scaling": {"min": 1}}, True), ({"scaling": {"max": 4}}, False), ({"replicas": 1}, False)],
+)
+def test_that_the_load_needs_more_replicas_is_told_where_only_the_plan_says_how_many_there_are(
+    spec: dict[str, Any], is_told: bool
+) -> None:
+    asked = seen(spec=spec)
+    first = decide(asked)
+    busy = Observed(since=0.0, at=90_000.0, requests=50_000.0, peak_rate=30.0, peak_inflight=300.0)
+    found = decide(replace(after(first, asked), direction=Direction(record=Record(observed=busy))))
+    assert (found.better is not None) is is_told
+    if found.better is not None:
+        assert 'with requestsPerSecond "30" in spec.workload' in found.better.message
 
 
 def test_nothing_is_tried_for_a_deployment_that_has_nothing_yet() -> None:

@@ -118,9 +118,17 @@ def status_of(observed: Observed) -> ObservedWorkload:
 
 
 def better_declaration(
-    observed: Observed, declared: Workload, pinned: Plan, replan: Callable[[Workload], Plan | None]
+    observed: Observed,
+    declared: Workload,
+    pinned: Plan,
+    replan: Callable[[Workload], Plan | None],
+    *,
+    numbered: bool = False,
 ) -> Told | None:
-    """What to declare, where that would give another plan; `replan` plans anew with another workload, or cannot."""
+    """What to declare, where that would give another plan; `replan` plans anew with another workload, or cannot.
+
+    `numbered`: how many replicas there are is what the plan says, and follows neither live traffic nor a person.
+    """
     watched = observed.watched_s
     if watched < WATCHED_S or observed.requests < REQUESTS_LEAST:
         return None
@@ -128,11 +136,10 @@ def better_declaration(
     if not changes:
         return None
     fresh = replan(proposed)
-    if fresh is None or not fresh.sets or (_memory(fresh) < _memory(pinned) and watched < QUIET_S):
+    if fresh is None or not fresh.sets:
         return None
-    now = [(str(each.layout), each.hardware.gpu, each.digest) for each in pinned.sets]
-    then = [(str(each.layout), each.hardware.gpu, each.digest) for each in fresh.sets]
-    if now == then:
+    less = _memory(fresh) < _memory(pinned) or (numbered and fresh.replicas < pinned.replicas)
+    if (less and watched < QUIET_S) or _identity(fresh, numbered) == _identity(pinned, numbered):
         return None
     sets = " + ".join(f"{each.replicas} x {each.layout} on {each.hardware}" for each in fresh.sets)
     otherwise = apart(fresh, pinned)
@@ -140,6 +147,13 @@ def better_declaration(
     if otherwise:
         message += f", with {otherwise}"
     return Told(type=names.BETTER_PLAN, status="True", reason="WorkloadDiffers", message=message)
+
+
+def _identity(plan: Plan, numbered: bool) -> list[tuple[object, ...]]:
+    return [
+        (str(each.layout), each.hardware.gpu, each.digest, each.replicas if numbered else None)
+        for each in plan.sets
+    ]
 
 
 def _memory(plan: Plan) -> int:
@@ -176,7 +190,8 @@ def _proposed(observed: Observed, declared: Workload) -> tuple[Workload, list[st
             changed["concurrency"] = peak
             said.append(f"concurrency {peak}")
     elif observed.peak_rate:
-        rate = _decimal(observed.peak_rate)
+        # In digits that do not change with each look: a peak is forgotten slowly.
+        rate = _decimal(_nice(100 * observed.peak_rate) / 100)
         old_rate = declared.requests_per_second
         if rate is not None and (old_rate is None or _apart(float(old_rate), float(rate))):
             changed["requests_per_second"] = rate

@@ -282,7 +282,7 @@ def _workloads(
 
 
 def _better(seen: Seen, spec: LLMDeploymentSpec, made: Plan) -> Told | None:
-    return better(seen.deployment, spec.workload, seen.kept.control, made, seen.plan)
+    return better(seen.deployment, spec, seen.kept.control, made, seen.plan)
 
 
 def _trial(seen: Seen, made: Plan, admin: OperatorConfig) -> tuple[Revision, Changed] | None:

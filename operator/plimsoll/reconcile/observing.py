@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.decision import Told
 from plimsoll.control.record import Record
@@ -14,13 +15,13 @@ from plimsoll.planning.plan import Plan
 
 def better(
     deployment: LLMDeployment,
-    declared: Workload,
+    asked: LLMDeploymentSpec,
     record: Record | None,
     pinned: Plan,
     plan: Callable[[LLMDeployment], Plan],
 ) -> Told | None:
-    """`plan` plans a deployment anew, as if nothing ran yet. Where another plan is better with the traffic that is declared,
-    that is told already."""
+    """`asked` is its spec with presets and defaults; `plan` plans a deployment anew, as if nothing ran yet. Where another plan is
+    better with the traffic that is declared, that is told already."""
     if (
         record is None
         or pinned.pinning is None
@@ -33,4 +34,5 @@ def better(
         spec = deployment.spec.model_copy(update={"workload": workload})
         return plan(deployment.model_copy(update={"spec": spec}))
 
-    return better_declaration(record.observed, declared, pinned, replan)
+    numbered = asked.replicas is None and asked.scaling.max is None
+    return better_declaration(record.observed, asked.workload, pinned, replan, numbered=numbered)
