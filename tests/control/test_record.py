@@ -5,11 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
+
+from plimsoll.api.config import Restarts
+from plimsoll.control.memory import Memory, RoleMemory
 from plimsoll.control.record import Record
-from plimsoll.control.retune import Phase, advance, effect_of
+from plimsoll.control.retune import Phase, RetuneMemory, advance, effect_of
 from plimsoll.planning import codec
 from plimsoll.reconcile.kept import CONTROL_KEY, Kept
-from tests.control.retune.world import OLD, World
+from plimsoll.reconcile.storing import taught
+from tests.control.retune.world import OLD, Behaviour, World
+from tests.control.situations import NOW
+
+HOUR = 3600.0
+DAY = 24 * HOUR
 
 IN_FLIGHT = """
 {"acts":[{"after":"6","at":900,"before":"3","message":"m","reason":"Load","what":"scale"}],"replicas":6,
@@ -46,3 +55,55 @@ def test_a_symptom_has_to_last_anew_after_a_time_that_nobody_watched() -> None:
         None,
         "10% of requests are preempted at 95% of the pool, for 0 of 300 s",
     )
+
+
+CALM = Behaviour(preempted=0.0, kv=0.3, gap=0.5, itl=0.03)
+
+
+def calm_for(seconds: float) -> World:
+    """What was retuned is no longer needed, for as long."""
+    world = World(rules=Restarts(retunes_per_day=5)).run(3 * HOUR)
+    world.old = world.change = CALM
+    return world.run(seconds)
+
+
+def restarted(world: World, *, clock: float = 0.0) -> None:
+    """Another program reads what was stored, by a clock that was moved meanwhile, and sees each replica but once at first."""
+    roles = {"": RoleMemory(begun=NOW, seen=world.now)}
+    world.jump(clock + 60)
+    world.jumped = 0.0
+    record = Record(retune=world.memory, memory=Memory(roles=roles)).read(world.now)
+    scene = world.scene()
+    once = tuple(replace(each, preemptions=None, finished=None) for each in scene.signals.replicas)
+    look = replace(scene, signals=replace(scene.signals, replicas=once))
+    world.stored = codec.encode(advance(look, record.retune).memory)
+
+
+@pytest.mark.parametrize("clock", [0.0, -2 * DAY, 2 * DAY])
+def test_the_day_of_calm_after_which_a_setting_goes_back_goes_on_after_a_restart(clock: float) -> None:
+    world = calm_for(20 * HOUR)
+    low = world.knobs.max_sequences
+    restarted(world, clock=clock)
+    world.run(3 * HOUR)
+    assert world.memory.step is None, "a day is not over"
+    world.run(4 * HOUR)
+    assert (low < 32, world.knobs.max_sequences) == (True, 32)
+    assert world.memory.past[0].symptom == "relaxed"
+
+
+def test_a_calm_that_ended_while_nobody_looked_begins_anew() -> None:
+    world = calm_for(20 * HOUR)
+    world.old = world.change = replace(CALM, kv=0.6)
+    restarted(world)
+    assert world.memory.calm_since is None
+
+
+def test_hours_of_calm_are_worth_a_write_and_minutes_of_it_are_not() -> None:
+    def record(calm_s: float) -> Record:
+        retune = RetuneMemory(since={"relaxed": NOW})
+        return Record(
+            retune=retune, memory=Memory(roles={"": RoleMemory(begun=NOW, seen=NOW + calm_s, ready=2)})
+        )
+
+    assert not taught(record(2 * HOUR + 600), record(2 * HOUR))
+    assert taught(record(3 * HOUR), record(2 * HOUR))

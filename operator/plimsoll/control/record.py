@@ -12,8 +12,10 @@ from typing import Final
 
 from plimsoll.control.memory import Memory
 from plimsoll.control.retune.steps import RetuneMemory
+from plimsoll.control.retune.symptoms import Symptom
 from plimsoll.control.retune.turned import Turned
 from plimsoll.control.workload import Observed
+from plimsoll.facts.spans import DAY_S
 
 ACTS_KEPT: Final = 50
 
@@ -64,9 +66,18 @@ class Record:
             for name, role in self.memory.roles.items()
         }
         busy_at = None if self.busy_at is None else now
-        # A symptom that was there then may have gone meanwhile, and what is seen now be another one's first moment.
-        retune = replace(self.retune, since={})
+        # A symptom that was there then may have gone meanwhile, and what is seen now be another one's first moment. Calm is waited
+        # for for a day, longer than many programs run: as much of it as was seen goes on, by whatever clock it is now.
+        since = {} if self.calm_s is None else {Symptom.RELAXED.value: now - self.calm_s}
+        retune = replace(self.retune, since=since)
         return replace(self, memory=replace(self.memory, roles=roles), retune=retune, busy_at=busy_at)
+
+    @property
+    def calm_s(self) -> float | None:
+        """For how long it had been seen, when somebody last looked, that an earlier change is no longer needed."""
+        since = self.retune.calm_since
+        seen = max((role.seen for role in self.memory.roles.values() if role.seen is not None), default=None)
+        return None if since is None or seen is None else min(DAY_S, max(0.0, seen - since))
 
     def with_act(self, act: Act) -> Record:
         return replace(self, acts=(act, *self.acts)[:ACTS_KEPT])

@@ -10,6 +10,8 @@ from plimsoll.control.record import Record
 
 STORE_S: Final = 1800.0
 """What was only learned is stored so often at most: a restart then forgets half an hour of it."""
+CALM_S: Final = 3600.0
+"""Of calm are worth a write: few deployments have a setting that may go back."""
 DIGITS: Final = 2
 """Of a figure that was learned; what moved by less is not worth a write."""
 MORE: Final = 1.05
@@ -55,7 +57,9 @@ def _lessons(record: Record) -> tuple[object, ...]:
         (name, role.ready, role.zero_at, role.woken_at, role.starts, _learnt(role))
         for name, role in sorted(record.memory.roles.items())
     )
-    return lengths, _rounded(seen.prefix_share), roles, retune.failures, retune.count, retune.suggested
+    # A setting goes back after a day of calm, of which a restart is to forget little.
+    calm = None if record.calm_s is None else record.calm_s // CALM_S
+    return lengths, _rounded(seen.prefix_share), roles, retune.failures, retune.count, retune.suggested, calm
 
 
 def _learnt(role: RoleMemory) -> tuple[object, ...]:

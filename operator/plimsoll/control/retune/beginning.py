@@ -12,7 +12,7 @@ from plimsoll.control.retune.figures import figures_of
 from plimsoll.control.retune.ladder import RELEASED, Change, Choice, choose
 from plimsoll.control.retune.scene import FIELDS, Scene
 from plimsoll.control.retune.steps import HeldBack, Past, Phase, RetuneMemory, Step
-from plimsoll.control.retune.symptoms import Seen, cause, scaling_first, seen
+from plimsoll.control.retune.symptoms import Seen, Symptom, as_calm, cause, scaling_first, seen
 from plimsoll.control.retune.turned import Event, Turned
 
 NO_RUNG = "NothingHelps"
@@ -30,7 +30,9 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
     what = seen(scene, changed_before=_moved(scene))
     if what is None:
         memory = _freed(scene, memory)
-        return Turned(memory=memory if not memory.since else replace(memory, since={}))
+        calm = memory.calm_since if as_calm(scene) else None
+        kept = {} if calm is None else {Symptom.RELAXED.value: calm}
+        return Turned(memory=memory if memory.since == kept else replace(memory, since=kept))
     clock = cause(what.symptom.value)
     since = min(memory.since.get(clock, scene.now), scene.now)
     memory = replace(memory, since={clock: since})

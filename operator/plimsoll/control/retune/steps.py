@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from plimsoll.control.latencies import Latencies
 from plimsoll.control.retune.figures import NOTHING, Figures, Tally
+from plimsoll.control.retune.symptoms import Symptom
 
 PAST_KEPT = 20
 FAR = 2.0
@@ -154,6 +155,11 @@ class RetuneMemory:
     """Retunes that were ever planned, for their identities."""
     planned: Mapping[str, str] = field(default_factory=dict)
     """Written by the release before, and not read: the plan itself says now what it had before the first retune."""
+
+    @property
+    def calm_since(self) -> float | None:
+        """Since when an earlier change has been no longer needed; None: it is."""
+        return self.since.get(Symptom.RELAXED.value)
 
     def moved(self, seconds: float) -> RetuneMemory:
         """What is waited for goes on by the new clock; when something was done stays as it was told."""

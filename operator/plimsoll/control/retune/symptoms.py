@@ -24,6 +24,8 @@ STORM_S: Final = 60.0
 FULL: Final = _LAW.alert_kv
 """As an alert says it, and as a step down is held back by it."""
 ROOMY: Final = 0.70
+EMPTY: Final = 0.5
+"""Share of the pool in use below which an earlier change may be no longer needed."""
 QUICK: Final = 0.5
 """Share of the promised gap within which half of all gaps lie, where only some of them are too long."""
 AFTER_SCALING_S: Final = 300.0
@@ -127,9 +129,15 @@ def _is_late(scene: Scene) -> bool:
 def _relaxed(scene: Scene, preempted: float | None, kv: float | None) -> str | None:
     # Where nothing finishes there is no share, and none is preempted; where nobody counts them nothing is known.
     share = 0.0 if preempted is None and scene.signals.sum("preemptions") == 0 else preempted
-    if share is None or share >= RELEASED or kv is None or kv >= 0.5 or _is_late(scene):
+    if share is None or share >= RELEASED or kv is None or kv >= EMPTY or _is_late(scene):
         return None
     return f"{share:.1%} of requests were preempted at {kv:.0%} of the pool for a day"
+
+
+def as_calm(scene: Scene) -> bool:
+    """As far as anybody says: after a start nobody does at once how many were preempted, which takes two looks."""
+    kv, unsaid = scene.signals.mean("kv_fraction"), scene.signals.sum("preemptions") is None
+    return unsaid and kv is not None and kv < EMPTY and not _is_late(scene)
 
 
 def _capped(scene: Scene, kv: float | None) -> str | None:
