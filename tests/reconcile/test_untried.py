@@ -51,3 +51,16 @@ def test_a_canary_goes_when_nobody_is_to_look_at_it_any_more(restarted: bool) ->
     assert stage.decision.kept.control is not None
     assert stage.decision.kept.control.retune.step is None
     assert turns == 1
+
+
+def test_what_one_tried_is_not_said_of_another_of_its_name() -> None:
+    stage, _ = trying()
+    world, control = started(stage)
+    stage.wants = lambda _: False  # type: ignore[method-assign,assignment]
+    asyncio.run(control.tick())
+    assert world.direction(KEY) is not None, "its canary is to go"
+    body = world.resources.get(KEY)
+    assert body is not None
+    about = {**body["metadata"], "uid": "another", "resourceVersion": "1000000"}
+    world.resources.put(KEY, {**body, "metadata": about})
+    assert world.direction(KEY) is None

@@ -273,6 +273,7 @@ class Life:
         self._seen(key, uid, body)
 
     def _seen(self, key: str, uid: str, body: Mapping[str, Any] | None) -> None:
+        before = self.resources.bearer(key)
         if body is None:
             self.resources.remove(key, uid=uid)
             self.connected.forget(uid)
@@ -280,6 +281,10 @@ class Life:
                 return  # made again meanwhile, which was told already
         elif not self.resources.put(key, body):
             return
+        after = self.resources.bearer(key)
+        if before is not None and (after is None or after.uid != before.uid):
+            # Before a turn is taken, as that may be another one's of this name.
+            self.world.forget(key)
         self._select(key, body)
         self.wakes.wake(key)
 

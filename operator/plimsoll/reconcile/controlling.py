@@ -215,14 +215,15 @@ class Control:
     async def _pass(self, key: str) -> None:
         """What asks for nothing is not read, unless it has two sets: the one may be tried since before this program began."""
         world = self._world
-        if key in world.directions or len(world.serving(key).sets) < 2:
+        bearer = world.resources.bearer(key)
+        if bearer is None or key in world.directions or len(world.serving(key).sets) < 2:
             return
         try:
             record = (await world.kept(key)).control
         except KubeError:
             return
         if record is not None and record.retune.step is not None:
-            world.directions[key] = Direction(record=record)
+            world.directions[key] = Direction(uid=bearer.uid, record=record)
 
     def _changed(self, key: str) -> Mark | None:
         """The mark of what is to be read; None where it was read, or there is no plan."""
