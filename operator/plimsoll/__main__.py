@@ -111,7 +111,10 @@ def main(
     log_format: str,
     log_level: str,
 ) -> None:
-    """Run the operator: watch LLMDeployments and make what they ask for so."""
+    """Run the operator: watch LLMDeployments and make what they ask for so.
+
+    Everything that a person asks (plan, explain, doctor, ...) is the command plimsoll, which is `python -m plimsoll.cli` too.
+    """
     _log(log_format, log_level)
     pod_namespace = os.environ.get("POD_NAMESPACE")  # noqa: TID251 - an entry point
     try:

@@ -28,6 +28,15 @@ def test_every_command_has_help_with_an_example(name: str):
     assert f"plimsoll {name}" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [("plimsoll.cli", "plimsoll plan -f llm.yaml"), ("plimsoll", "python -m plimsoll.cli")],
+)
+def test_without_being_installed_it_is_a_module_that_the_operator_s_own_help_names(module: str, words: str):
+    ran = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=True)
+    assert words in " ".join(ran.stdout.split())
+
+
 def test_the_version_is_the_package_s():
     assert plimsoll("--version").out == f"plimsoll, version {__version__}\n"
 
