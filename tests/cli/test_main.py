@@ -134,3 +134,13 @@ def test_a_reader_that_stops_early_is_no_error():
     script = f"{sys.executable} -c 'from plimsoll.cli.main import main; main()' gpus | head -1"
     run = subprocess.run(["bash", "-o", "pipefail", "-c", script], check=True, capture_output=True, text=True)
     assert run.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here is always full")
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_an_answer_that_finds_no_space_ends_in_a_line_and_not_in_a_traceback(output: str):
+    script = "from plimsoll.cli.main import main; main()"
+    with Path("/dev/full").open("w") as full:
+        asked = [sys.executable, "-c", script, "memory", "Qwen/Qwen3-32B", "--gpu", "H100", "-o", output]
+        run = subprocess.run(asked, check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (run.returncode, run.stderr) == (3, "error: stdout: cannot be written: No space left on device\n")

@@ -5,9 +5,11 @@ A command's module is loaded when it is asked for, so that completion and `--hel
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
@@ -15,7 +17,10 @@ from typing import Final
 import click
 
 import plimsoll
-from plimsoll.cli.errors import BAD_INPUT, FITS, INTERRUPTED
+from plimsoll.cli.errors import BAD_INPUT, FITS, INTERRUPTED, BadInput
+
+_CANNOT_HOLD_MORE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Of what stdout leads to; files that an option names are told of where they are written."""
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     # name: (module, its one line in the list of commands)
@@ -110,6 +115,14 @@ def run(arguments: Sequence[str], program: str = "plimsoll") -> int:
     except BrokenPipeError:
         # The reader (head, less) has seen enough; closing stderr keeps Python from complaining at exit.
         sys.stderr.close()
+    except OSError as error:
+        if error.errno not in _CANNOT_HOLD_MORE:
+            raise
+        BadInput(f"stdout: cannot be written: {error.strerror}").show()
+        # With what is still in it Python would complain once more at exit.
+        with suppress(OSError):
+            sys.stdout.close()
+        return BAD_INPUT
     except SystemExit as left:
         return left.code if isinstance(left.code, int) else FITS
     return FITS
