@@ -150,7 +150,8 @@ def test_the_exit_code_says_whether_targets_were_kept(
             "http://127.0.0.1:9/v1/models does not answer: Connection refused",
         ),
         (("chat", "--rate", "1"), "'chat' is no address of an endpoint; write http://HOST:PORT"),
-        (("http://127.0.0.1:9", "--trace", "/no/such"), "/v1/models does not answer"),
+        (("http://127.0.0.1:9", "--trace", "/no/such"), "--trace: /no/such: cannot be read: No such file"),
+        (("http://127.0.0.1:9", "--trace", "-"), "is looked at before it is played, so name a file"),
     ],
 )
 def test_a_wrong_question_is_told_and_ends_with_3(arguments: tuple[str, ...], said: str):
@@ -160,11 +161,12 @@ def test_a_wrong_question_is_told_and_ends_with_3(arguments: tuple[str, ...], sa
     assert "Traceback" not in ran.err
 
 
-def test_a_trace_that_is_none_is_told():
-    with listening(AT_ONCE) as (url, _):
-        ran = plimsoll("bench", url, "--trace", "/no/such.csv")
-    assert ran.code == 3
-    assert "/no/such.csv: cannot be read: No such file or directory" in ran.err
+def test_the_unit_that_is_taken_for_a_trace_s_times_is_told_before_it_is_played(tmp_path: Path):
+    file = tmp_path / "trace.csv"
+    file.write_text("timestamp,input_length,output_length\n0.5,20,3\n0.75,30,5\n")
+    ran = plimsoll("bench", "http://127.0.0.1:9", "--trace", str(file))
+    assert "nothing says what timestamp counts: seconds are taken, as it holds fractions" in ran.err
+    assert ran.err.index("seconds are taken") < ran.err.index("/v1/models does not answer")
 
 
 def test_ctrl_c_prints_what_was_measured():

@@ -26,8 +26,11 @@ def test_a_word_that_was_taken_for_a_context_is_told_where_context_stands():
     assert "for the current one, --context stands last" in ran.err
 
 
-def test_stdin_is_read_by_one_option_only():
-    ran = plimsoll("plan", "-f", "-", "--nodes", "-", stdin=resource())
+@pytest.mark.parametrize(
+    "asked", [("plan", "-f", "-", "--nodes", "-"), ("simulate", "-f", "-", "--fleet", "1xL4", "--trace", "-")]
+)
+def test_stdin_is_read_by_one_option_only(asked: tuple[str, ...]):
+    ran = plimsoll(*asked, stdin=resource())
     assert ran.code == 3
     assert "only once" in ran.err
 

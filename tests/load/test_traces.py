@@ -121,6 +121,45 @@ def test_rates_whose_times_say_that_they_are_ms_are_no_thousand_times_longer(hea
 
 
 @pytest.mark.parametrize(
+    ("times", "second_s", "said"),
+    [
+        ("0 3000 4310", 3.0, "ms are taken, as in Mooncake's traces"),
+        ("0 0 0", 0.0, "ms are taken"),
+        ("0.0 3000.0 4310.0", 3.0, "ms are taken"),
+        ("0.2 3.2 4.1", 3.0, "seconds are taken, as it holds fractions"),
+        ("0 3 5", 3.0, "seconds are taken, as by ms 400 requests/s would come"),
+        ("1790000000 1790000003 1790009000", 3.0, "seconds are taken, as it holds Unix times"),
+        ("1790000000000 1790000003000 1790009000000", 3.0, None),
+        ("2026-11-23T10:00:00 2026-11-23T10:00:03 2026-11-23T10:00:09", 3.0, None),
+    ],
+)
+def test_whether_times_that_do_not_say_it_are_ms_or_seconds_is_seen_from_them_and_told(
+    times: str, second_s: float, said: str | None
+):
+    """Mooncake's names, which others write too: a thousand times too fast would be no load that ever was."""
+    lines = (f"{time},374,44" for time in times.split())
+    trace = read_trace(["timestamp,input_length,output_length", *lines], "x.csv")
+    assert isinstance(trace, Requests)
+    assert (trace.note is None) == (said is None)
+    assert trace.note is None or (
+        f"x.csv: nothing says what timestamp counts: {said}" in trace.note
+        and trace.note.endswith("name it arrival_s or arrival_ms to say which")
+    )
+    assert [one.at for one in trace.lines][1] == pytest.approx(second_s)
+
+
+def test_times_whose_unit_is_told_by_a_name_need_no_word():
+    for head in (
+        PLAIN,
+        "timestamp,prompt_tokens,completion_tokens\n",
+        "arrival_ms,input_length,output_length\n",
+    ):
+        trace = read_trace(f"{head}0,1,1\n1,1,1\n".splitlines(), "x")
+        assert isinstance(trace, Requests)
+        assert trace.note is None
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "is empty; a trace is arrival_s,input_tokens,output_tokens[,prefix_block_ids]"),

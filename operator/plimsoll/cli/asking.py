@@ -63,12 +63,16 @@ class Question:
         return self.snapshot.inventory(selectors=selectors)
 
 
-def ask(files: Sequence[str], fleet: FleetChoice, config_file: str | None, *, online: bool) -> Question:
-    """The resources of the files, else those that the snapshot holds; what is wrong with files and fleet is told at once."""
-    if [*files, fleet.snapshot_file, fleet.nodes_file, config_file].count("-") > 1:
+def check_stdin(*files: str | None) -> None:
+    if files.count("-") > 1:
         raise BadInput(
             "- is given more than once, and stdin can be read only once; name a file for the others"
         )
+
+
+def ask(files: Sequence[str], fleet: FleetChoice, config_file: str | None, *, online: bool) -> Question:
+    """The resources of the files, else those that the snapshot holds; what is wrong with files and fleet is told at once."""
+    check_stdin(*files, fleet.snapshot_file, fleet.nodes_file, config_file)
     wrong: list[str] = []
     deployments: list[LLMDeployment] = []
     snapshot = Snapshot()

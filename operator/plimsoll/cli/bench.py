@@ -11,11 +11,13 @@ from plimsoll.cli import bench_options as options
 from plimsoll.cli import drawing
 from plimsoll.cli.bench_report import bench_report
 from plimsoll.cli.bench_run import Progress, connections, new_salt, run_load
-from plimsoll.cli.errors import DOES_NOT_FIT, FITS, INTERRUPTED, BadInput
+from plimsoll.cli.errors import DOES_NOT_FIT, FITS, INTERRUPTED, BadInput, note
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.load.bench import bench
 from plimsoll.load.drive import Limits
+from plimsoll.load.problems import LoadError
 from plimsoll.load.result import Result, data_of
+from plimsoll.load.traces import STDIN, Requests, open_trace
 from plimsoll.load.workload import ClosedLoop, OpenLoop, Pattern, Replay, Workload
 
 DURATION_S = 60.0
@@ -166,7 +168,21 @@ def _pattern(
         return ClosedLoop(concurrency)
     if rate is not None:
         return OpenLoop(rate, burstiness or 1.0)
-    return Replay(Path(trace or ""), speed or 1.0)
+    return Replay(_looked_at(trace or ""), speed or 1.0)
+
+
+def _looked_at(trace: str) -> Path:
+    """Told before a request is sent: what a thousandfold load would come of."""
+    path = Path(trace)
+    if path == STDIN:
+        raise BadInput("--trace -: is looked at before it is played, so name a file")
+    try:
+        with open_trace(path) as read:
+            if isinstance(read, Requests) and read.note is not None:
+                note([read.note])
+    except LoadError as error:
+        raise BadInput(f"--trace: {error}") from None
+    return path
 
 
 def _exit_code(result: Result) -> int:

@@ -66,7 +66,7 @@ class Amount(click.FloatRange):
     type=click.Path(),
     metavar="FILE",
     help="Requests (arrival_s,input_tokens,output_tokens[,prefix_block_ids], or as gateways and published traces name them) "
-    "or rates (t_s,rate_rps[,cv]); CSV or JSON lines, gzipped or not. Dates and Unix times will do.",
+    "or rates (t_s,rate_rps[,cv]); CSV or JSON lines, gzipped or not; - is stdin. Dates and Unix times will do.",
 )
 @fleet_options
 @inputs.config_option
@@ -160,6 +160,7 @@ def simulate_command(
       plimsoll simulate -f llm.yaml --snapshot fleet.yaml --trace week.csv.gz --days 2 --scale 0.1 --html out.html
       plimsoll simulate -f llm.yaml --fleet 16xH100 --trace traffic.csv --policy all -o json
     """
+    asking.check_stdin(*files, fleet.snapshot_file, fleet.nodes_file, config_file, trace_file)
     trace = _trace(trace_file)
     asked = _asked(files, fleet, config_file, online=online)
     scenario = asked.scenario
@@ -220,9 +221,11 @@ def _trace(name: str) -> Trace:
         loaded = load(Path(name))
     except BadTrace as error:
         raise BadInput(f"--trace: {error}") from None
+    if loaded.note is not None:
+        note([loaded.note])
     if loaded.moved:
         stood = f"{drawing.many(loaded.moved, 'line')} stood after a later one"
-        note([f"{name}: {stood}; they are replayed in order of time"])
+        note([f"{loaded.trace.name}: {stood}; they are replayed in order of time"])
     return loaded.trace
 
 

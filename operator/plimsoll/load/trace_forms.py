@@ -21,12 +21,16 @@ _OUTPUT: Final = ("outputtokens", "generatedtokens", "outputlength", "responseto
 _BLOCKS: Final = ("prefixblockids", "hashids")
 _IN_MS: Final = frozenset({"arrivalms", "timestampms"})
 _MOONCAKE: Final = "inputlength"
-"""Whose timestamps are milliseconds too, without saying so."""
+"""Whose timestamps are milliseconds too, without saying so: others write the same names and mean seconds."""
 _BAILIAN: Final = "chatid"
 """Who names its columns as Mooncake does, in seconds and with blocks of 16 tokens."""
 
 UNIX_IN: Final = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
 """From so much on a number is a Unix time in ns, us or ms: in seconds it would lie thousands of years ahead."""
+UNIX_FROM: Final = 1e9
+"""From so much on a number is a Unix time in seconds (of 2001 and later): as ms since a trace's beginning it would be its twelfth day."""
+MOST_PER_S: Final = 100.0
+"""Requests a second of one model: where more would come by ms, the times are seconds."""
 MOST_TOKENS: Final = 100_000_000
 MOST_RATE: Final = 1_000_000.0
 MOST_CV: Final = 1000.0
@@ -37,7 +41,8 @@ Row = Mapping[str, Any]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestColumns:
     at: str
-    unit_s: float
+    unit_s: float | None
+    """None where the names leave it open, see `unit_of`."""
     input_tokens: str
     output_tokens: str
     blocks: str | None
@@ -79,7 +84,7 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
     mooncake = not bailian and _folded(at) == "timestamp" and _folded(prompt) == _MOONCAKE
     return RequestColumns(
         at=at,
-        unit_s=1e-3 if mooncake else _unit_s(at),
+        unit_s=None if mooncake else _unit_s(at),
         input_tokens=prompt,
         output_tokens=answer,
         blocks=None if bailian else called(_BLOCKS),
@@ -88,6 +93,31 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
 
 def _unit_s(at: str) -> float:
     return 1e-3 if _folded(at) in _IN_MS else 1.0
+
+
+def unit_of(rows: Iterable[Row], at: str) -> tuple[float, str] | None:
+    """The unit of times that do not name it, by what they hold, and a sentence on it; None where they are dates or say it by their size."""
+    times = [time for row in rows if (time := _number(row.get(at))) is not None]
+    if not times or times[0] >= UNIX_IN[-1][0]:
+        return None
+    span = max(times) - min(times)
+    each_s = 1000 * (len(times) - 1) / span if span else 0.0
+    unit, why = 1e-3, "ms are taken, as in Mooncake's traces"
+    if any(not time.is_integer() for time in times):
+        unit, why = 1.0, "seconds are taken, as it holds fractions"
+    elif times[0] >= UNIX_FROM:
+        unit, why = 1.0, "seconds are taken, as it holds Unix times"
+    elif each_s > MOST_PER_S:
+        unit, why = 1.0, f"seconds are taken, as by ms {each_s:,.0f} requests/s would come"
+    return unit, f"nothing says what {at} counts: {why}; name it arrival_s or arrival_ms to say which"
+
+
+def _number(held: object) -> float | None:
+    try:
+        value = float(str(held))
+    except ValueError:
+        return None
+    return value if 0 <= value < float("inf") else None
 
 
 def _folded(name: str) -> str:

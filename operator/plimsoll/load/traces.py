@@ -12,11 +12,12 @@ import csv
 import gzip
 import io
 import json
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -34,10 +35,14 @@ from plimsoll.load.trace_forms import (
     moment,
     number,
     tokens,
+    unit_of,
 )
 
 BLOCK_TOKENS: Final = 512
 """What one id of prefix_block_ids stands for."""
+STDIN: Final = Path("-")
+LOOKED_AT: Final = 1000
+"""Lines by which the unit of times is told, where no name tells it."""
 _GZIP: Final = b"\x1f\x8b"
 _UNREADABLE: Final = (EOFError, OSError, UnicodeDecodeError, csv.Error, zlib.error)
 _BEYOND: Final = "beyond the head"
@@ -66,6 +71,8 @@ class Rate:
 @dataclass(frozen=True, slots=True)
 class Requests:
     lines: Iterator[Arrived]
+    note: str | None = None
+    """What was taken to be so, as nothing says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +88,27 @@ Numbered = Iterator[tuple[int, Row]]
 
 @contextmanager
 def open_trace(path: Path, *, sorted_by_time: bool = True) -> Iterator[Requests | Rates]:
-    """The lines of a file, read as they are needed."""
+    """The lines of a file, read as they are needed; or of stdin, read whole."""
+    name = name_of(path)
     with ExitStack() as opened:
         try:
-            raw = opened.enter_context(path.open("rb"))
+            raw = _stdin() if path == STDIN else opened.enter_context(path.open("rb"))
             packed = raw.peek(len(_GZIP)).startswith(_GZIP)
         except OSError as error:
             raise LoadError(
-                f"{path}: cannot be read: {error.strerror or error}; name a file of CSV or JSON lines, gzipped or not"
+                f"{name}: cannot be read: {error.strerror or error}; name a file of CSV or JSON lines, gzipped or not"
             ) from None
         whole = gzip.GzipFile(fileobj=raw) if packed else raw
         file = opened.enter_context(io.TextIOWrapper(whole, encoding="utf-8-sig", newline=""))
-        yield read_trace(file, str(path), sorted_by_time=sorted_by_time)
+        yield read_trace(file, name, sorted_by_time=sorted_by_time)
+
+
+def _stdin() -> io.BufferedReader:
+    return io.BufferedReader(io.BytesIO(sys.stdin.buffer.read()))
+
+
+def name_of(path: Path) -> str:
+    return "stdin" if path == STDIN else str(path)
 
 
 def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) -> Requests | Rates:
@@ -106,7 +122,22 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
         raise LoadError(f"{name}: {_above(head)}{columns}")
     if isinstance(columns, RateColumns):
         return Rates(_parsed(rows, lambda row, begin: _rate(row, columns, begin), name, sorted_by_time))
-    return Requests(_parsed(rows, lambda row, begin: _arrived(row, columns, begin), name, sorted_by_time))
+    unit_s, note = columns.unit_s, None
+    if unit_s is None:
+        rows, unit_s, note = _guessed(rows, columns.at, name)
+    lines_of = _parsed(rows, lambda row, begin: _arrived(row, columns, unit_s, begin), name, sorted_by_time)
+    return Requests(lines_of, note)
+
+
+def _guessed(rows: Numbered, at: str, name: str) -> tuple[Numbered, float, str | None]:
+    """The same lines, what their times count, and a note on it."""
+    try:
+        seen = list(islice(rows, LOOKED_AT))
+    except _UNREADABLE as error:
+        raise LoadError(f"{name}: {_NO_TEXT} ({error})") from None
+    found = unit_of((row for _, row in seen), at)
+    unit_s, note = (1.0, None) if found is None else (found[0], f"{name}: {found[1]}")
+    return chain(seen, rows), unit_s, note
 
 
 _NO_TEXT: Final = "is neither CSV nor JSON lines, in UTF-8, gzipped or not"
@@ -182,9 +213,9 @@ def _refuse_more(row: Row) -> None:
         raise ValueError("has more fields than the head names; quote what holds a separator")
 
 
-def _arrived(row: Row, columns: RequestColumns, begin: float) -> Arrived:
+def _arrived(row: Row, columns: RequestColumns, unit_s: float, begin: float) -> Arrived:
     return Arrived(
-        at=moment(row, columns.at, columns.unit_s) - begin,
+        at=moment(row, columns.at, unit_s) - begin,
         input_tokens=tokens(row, columns.input_tokens),
         output_tokens=tokens(row, columns.output_tokens),
         blocks=() if columns.blocks is None else blocks(row, columns.blocks),

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from plimsoll.facts.spans import DAY_S
 from plimsoll.load.problems import LoadError
-from plimsoll.load.traces import Arrived, Rate, Rates, open_trace
+from plimsoll.load.traces import STDIN, Arrived, Rate, Rates, name_of, open_trace
 
 MOST_DAYS: Final = 366
 """A longer one holds a wrong date rather than traffic, and would be scraped for hours."""
@@ -63,6 +63,8 @@ class Loaded:
     trace: Trace
     moved: int
     """Lines that stood after a later one, as in logs that are written when a request ends; they were put in order."""
+    note: str | None = None
+    """What was taken to be so, as nothing says it."""
 
 
 def load_trace(path: Path) -> Trace:
@@ -72,13 +74,14 @@ def load_trace(path: Path) -> Trace:
 
 def load(path: Path) -> Loaded:
     """The same, with what was done to it; raises BadTrace."""
+    name = name_of(path) if path == STDIN else path.name
     try:
         with open_trace(path, sorted_by_time=False) as read:
             if isinstance(read, Rates):
-                rates, moved = _in_order(path.name, list(read.lines))
-                return Loaded(_rates(path.name, rates), moved)
-            lines, moved = _in_order(path.name, list(read.lines))
-            return Loaded(_requests(path.name, lines), moved)
+                rates, moved = _in_order(name, list(read.lines))
+                return Loaded(_rates(name, rates), moved)
+            lines, moved = _in_order(name, list(read.lines))
+            return Loaded(_requests(name, lines), moved, read.note)
     except LoadError as error:
         raise BadTrace(str(error)) from None
 

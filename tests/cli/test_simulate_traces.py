@@ -1,0 +1,35 @@
+"""Where `plimsoll simulate` takes its traffic from, and what it says of it."""
+
+from pathlib import Path
+
+from tests.cli.running import Ran, plimsoll
+from tests.cli.test_plan import resource
+from tests.cli.test_simulate import SPEC
+
+SECONDS = "timestamp,input_length,output_length\n" + "".join(f"{place}.5,20,3\n" for place in range(60))
+
+
+def replayed(tmp_path: Path, trace: str, stdin: str = "") -> Ran:
+    file = tmp_path / "llm.yaml"
+    file.write_text(resource("chat", **SPEC))
+    alone = ("--routing", "service", "--policy", "static_peak")
+    return plimsoll("simulate", "-f", str(file), "--fleet", "8xL40S", "--trace", trace, *alone, stdin=stdin)
+
+
+def test_a_trace_in_seconds_with_names_that_stand_for_ms_elsewhere_is_no_thousand_times_faster(
+    tmp_path: Path,
+):
+    file = tmp_path / "requests.csv"
+    file.write_text(SECONDS)
+    ran = replayed(tmp_path, str(file))
+    assert ran.code == 0
+    assert "60 requests in 60 seconds" in ran.out
+    assert "requests.csv: nothing says what timestamp counts: seconds are taken" in ran.err
+
+
+def test_a_trace_is_read_from_stdin(tmp_path: Path):
+    ran = replayed(tmp_path, "-", stdin=SECONDS)
+    assert ran.code == 0
+    assert "stdin: 60 requests in 60 seconds" in ran.out
+    assert "stdin: nothing says what timestamp counts" in ran.err
+    assert "--trace: stdin: is empty" in replayed(tmp_path, "-").err
