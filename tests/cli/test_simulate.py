@@ -104,6 +104,11 @@ def test_a_budget_bounds_the_replicas_and_what_is_not_simulated_is_said(requests
     assert "1 to 6 replicas" in alone
     assert "budget" not in alone
     assert "retune" not in alone
+    config["budgets"] = [{**budget, "gpus": 0}]
+    admin.write_text(yaml.safe_dump(config))
+    none = simulated(str(file), requests, "--config", str(admin))
+    assert none.code == 2
+    assert "a larger budgets.gpus in the admin's config" in none.err
 
 
 @pytest.mark.parametrize(
@@ -364,6 +369,7 @@ def test_a_simulation_that_is_stopped_tells_what_was_done_by_then(
     page.write_text("an older one")
     nothing = simulated(llm, requests, "--html", str(page))
     assert (nothing.code, nothing.out) == (130, "")
+    assert nothing.err.strip() == "note: stopped by Ctrl-C before there was an answer"
     assert page.read_text() == "an older one"
 
 

@@ -17,7 +17,7 @@ from typing import Final
 import click
 
 import plimsoll
-from plimsoll.cli.errors import BAD_INPUT, FITS, INTERRUPTED, BadInput
+from plimsoll.cli.errors import BAD_INPUT, FITS, INTERRUPTED, BadInput, note
 
 _CANNOT_HOLD_MORE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Of what stdout leads to; files that an option names are told of where they are written."""
@@ -111,6 +111,7 @@ def run(arguments: Sequence[str], program: str = "plimsoll") -> int:
         error.show()
         return BAD_INPUT
     except click.Abort:
+        note(["stopped by Ctrl-C before there was an answer"])
         return INTERRUPTED
     except BrokenPipeError:
         # The reader (head, less) has seen enough; closing stderr keeps Python from complaining at exit.

@@ -40,7 +40,7 @@ from plimsoll.simulate.traces import (
     expected,
     load,
 )
-from plimsoll.status.findings import sentence
+from plimsoll.status.findings import LACKING, sentence
 
 USUAL = ("plimsoll", "static_peak")
 
@@ -273,7 +273,8 @@ def _asked(files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, 
             provision=provision_of(snapshot.config.node_classes),
         )
     except CannotSimulate as error:
-        note([sentence(finding) for finding in plan.findings if finding.severity is Severity.ERROR])
+        why = [one for one in plan.findings if one.severity is Severity.ERROR or one.reason in LACKING]
+        note(map(sentence, why))
         click.echo(f"{click.style('error:', bold=True)} {error}", err=True)
         raise SystemExit(asking.exit_code([plan]) or DOES_NOT_FIT) from None
     declared = deployment.spec.workload if reading.task is None else reading.task.intent.spec.workload

@@ -20,6 +20,22 @@ def test_a_namespace_budget_caps_and_is_named():
     assert any(row.rule == "budget" for row in alone.rejected)
 
 
+@pytest.mark.parametrize(
+    ("bound", "field"),
+    [
+        ({"gpus": 0}, "budgets.gpus"),
+        ({"gpusByProduct": [{"product": "H100-SXM-80GB", "gpus": 0}]}, "budgets.gpusByProduct"),
+        ({"maxReplicas": 0}, "budgets.maxReplicas"),
+        ({"gpus": 0, "maxReplicas": 0}, "budgets.gpus and budgets.maxReplicas"),
+    ],
+)
+def test_what_helps_against_a_budget_names_the_field_that_bounds(bound: dict[str, object], field: str):
+    config = {"budgets": [{"namespace": "team-a", **bound}]}
+    made = planned(deployment(workload=CHAT), pool(), config=config)
+    said = finding(made, "BudgetExhausted").remedy
+    assert f"a larger {field} in the admin's config" in said
+
+
 def test_cpus_count_against_no_budget_of_gpus():
     made = planned(
         deployment(SMALL, workload=CHAT, topology={"cpu": {}}),

@@ -299,17 +299,19 @@ def over_budget(shown: PlanSet, demand: Demand, wanted: int, placed: int) -> Fin
     """Devices are there, but the namespace (or the user's own bound of money) allows no more of them."""
     limits, claim = demand.limits, claim_of(shown)
     product = limits.by_product.get(claim.product)
-    said = []
-    for limit, each, words in (
-        (limits.devices, claim.gpus, "{:g} GPUs"),
-        (product, claim.gpus, f"{{:g}} {claim.product}"),
-        (limits.per_hour, claim.price, "{:g} an hour"),
+    said, fields = [], []
+    for limit, each, words, field in (
+        (limits.devices, claim.gpus, "{:g} GPUs", "gpus"),
+        (product, claim.gpus, f"{{:g}} {claim.product}", "gpusByProduct"),
+        (limits.per_hour, claim.price, "{:g} an hour", "costPerHour"),
     ):
         if limit is not None and each and limit < each * wanted:
             said.append(words.format(float(limit)))
+            fields.append(f"budgets.{field}")
+    money = "budgets.costPerHour" in fields
     if limits.replicas is not None and limits.replicas < wanted:
         said.append(counted(limits.replicas, "replica"))
-    money = bool(said) and said[-1].endswith("an hour")
+        fields.append("budgets.maxReplicas")
     return Finding(
         severity=Severity.WARNING,
         reason="BudgetExhausted",
@@ -318,7 +320,7 @@ def over_budget(shown: PlanSet, demand: Demand, wanted: int, placed: int) -> Fin
             f"{counted(wanted, 'replica')} of {shown.layout} on {shown.hardware}"
         ),
         field="cost.maxPerHour" if money else "replicas",
-        remedy=f"{'a higher cost.maxPerHour, ' if money else ''}a larger budget in the admin's config, or fewer replicas",
+        remedy=f"{'a higher cost.maxPerHour, ' if money else ''}a larger {' and '.join(fields) or 'budget'} in the admin's config, or fewer replicas",
     )
 
 
