@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.api.config import OperatorConfig
+from plimsoll.api.config_fleet import PROVISION_S
 from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.facts.learned import NOTHING
 from plimsoll.planning.ask.reading import read
@@ -111,6 +112,22 @@ def test_a_shared_prefix_leaves_prompts_as_long_as_they_are_declared(tokens: dic
     # Where only one of the far percentiles is declared, the other is a guess either way.
     for far in (0.0, P95, P99) if "p99" in tokens else (0.0, P95):
         assert cut.input.at(far) + 600 == pytest.approx(whole.at(far))
+
+
+@pytest.mark.parametrize(
+    ("provision", "takes_s"), [({"big": 900.0}, 900.0), ({}, PROVISION_S), ({"other": 60.0}, PROVISION_S)]
+)
+def test_a_node_takes_as_long_as_the_admin_says_of_its_class(
+    provision: dict[str, float], takes_s: float
+) -> None:
+    asked = deployment(workload={"preset": "chat", "requestsPerSecond": "2"}, topology={"tensor": 1})
+    there, known = inventory(pool(nodes=1, declared_nodes=2, node_class="big")), facts(asked)
+    made = scenario_of(
+        plan(asked, there, known),
+        read(asked, there, known, NOTHING, OperatorConfig()),
+        provision=provision,
+    )
+    assert (made.hardware.ready, made.hardware.growing, made.hardware.node_s) == (8, 16, takes_s)
 
 
 @pytest.mark.parametrize(

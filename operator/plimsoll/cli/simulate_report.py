@@ -97,7 +97,7 @@ def about(report: Report) -> Iterator[tuple[str, str]]:
         yield "promised", f"99 of 100 {' and '.join(promised)}"
     yield "planned", f"{short(scenario.requests_per_second)} requests/s a replica; seed {report.world.seed}"
     hardware = report.world.hardware
-    nodes = f"; a node that is made for it takes {hardware.node_s:.0f} s more" if hardware.growing else ""
+    nodes = f"; a node that is made for it takes {hardware.node_s:,.0f} s more" if hardware.growing else ""
     starts = (
         f"a new replica is ready after {START_P50_S:.0f} s (median), {START_P90_S:.0f} s (one in ten takes longer), "
         f"{max(STARTS_S):,.0f} s at most, as published for a model of 32B{nodes}"
@@ -128,7 +128,9 @@ def row(one: Result) -> tuple[str, ...]:
 
 def _set_said(one: Played) -> str:
     ready, growing = one.hardware.ready, one.hardware.growing
-    made = f", {growing} of them on nodes to be made" if growing else ""
+    made = (
+        f", {growing} of them on nodes that take {one.hardware.node_s:,.0f} s to be made" if growing else ""
+    )
     return f"{one.name} (room for {ready + growing}{made}{'; stands by' if one.stands_by else ''})"
 
 
