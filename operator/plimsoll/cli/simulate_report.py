@@ -78,7 +78,13 @@ def about(report: Report) -> Iterator[tuple[str, str]]:
         f"{least} to {most} replicas" if most > least else f"{many(most, 'replica')}, no more and no fewer"
     )
     sets = " and ".join(_set_said(one) for one in scenario.sets) or f"{scenario.layout} on {scenario.gpu}"
-    yield "runs", f"{scenario.model}, {sets}, {replicas}"
+    begun = report.begins_with
+    begins = (
+        ""
+        if begun is None or most == least
+        else f"; it begins with {begun}, as the first ten minutes ask for"
+    )
+    yield "runs", f"{scenario.model}, {sets}, {replicas}{begins}"
     scaled = "" if report.scale == 1 else f", {report.scale:g} times the file's"
     busiest = (
         f", {per_second(arrivals.busiest())} in the busiest ten minutes" if arrivals.span_s > BUSY_S else ""

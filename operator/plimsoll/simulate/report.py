@@ -13,7 +13,7 @@ from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.gateway import Wake
-from plimsoll.simulate.policies.registry import KINDS
+from plimsoll.simulate.policies.registry import KINDS, STATIC
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.world import STARTS_S, World
@@ -49,6 +49,14 @@ class Report:
     @property
     def headline(self) -> Routing:
         return next(iter(self.results))
+
+    @property
+    def begins_with(self) -> int | None:
+        """Replicas at the beginning, whatever the policy; a constant number has its own from there on."""
+        begun = (
+            one.outcome.points[0].ready for one in self.results[self.headline] if one.policy not in STATIC
+        )
+        return next(begun, None)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -158,6 +166,7 @@ def data_of(report: Report) -> dict[str, Any]:
             "clients": codec.encode(world.clients),
             "hardware": codec.encode(world.hardware),
         },
+        "beginsWith": report.begins_with,
         "headline": str(report.headline),
         "conclusions": list(report.conclusions),
         "results": [
