@@ -1,4 +1,4 @@
-"""What of the admin's config a simulation goes by: how long nodes take."""
+"""What of the admin's config a simulation goes by: how long nodes take, and how often the law looks."""
 
 import json
 from pathlib import Path
@@ -49,3 +49,13 @@ def test_a_class_whose_nodes_take_longer_has_replicas_come_later(rising: str, tm
     assert soon["slo_pct"] > late["slo_pct"]
     said = " ".join(simulated(tmp_path, rising, "--days", "0.01", **nodes()).split())
     assert "4 of them on nodes that take 300 s to be made" in said, "where the admin does not say"
+
+
+def test_the_law_looks_as_often_as_the_admin_says_and_others_as_they_do(rising: str, tmp_path: Path):
+    control = {"control": {"intervalSeconds": 120}}
+    said = simulated(tmp_path, rising, "-o", "json", "--policy", "keda", **nodes(), **control)
+    ours, other = json.loads(said)["results"]
+    assert {action["at"] % 120 for action in ours["actions"]} == {5}
+    assert {action["at"] % 120 for action in other["actions"]} > {5}
+    assert ours["settings"]["interval_s"] == 120
+    assert "interval_s" not in json.loads(simulated(tmp_path, rising, "-o", "json"))["results"][0]["settings"]

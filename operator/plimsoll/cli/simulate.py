@@ -271,6 +271,7 @@ def _asked(files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, 
             ),
             restarts=snapshot.config.restarts,
             provision=provision_of(snapshot.config.node_classes),
+            interval_s=float(snapshot.config.control.interval_seconds),
         )
     except CannotSimulate as error:
         why = [one for one in plan.findings if one.severity is Severity.ERROR or one.reason in LACKING]

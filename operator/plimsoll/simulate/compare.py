@@ -16,6 +16,7 @@ from plimsoll.simulate.policies.registry import KINDS, STATIC, Stage
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.run import Progress, Run
 from plimsoll.simulate.tally import Outcome
+from plimsoll.simulate.world import SCRAPE_S
 
 GOAL_PCT: Final = 99.0
 BEGIN_FULL: Final = 0.6
@@ -80,6 +81,7 @@ class Comparison:
                 least=0 if sleeps else scenario.least,
                 most=scenario.most,
                 wake=scenario.zero,
+                every_s=scenario.interval_s if name == "plimsoll" else SCRAPE_S,
                 progress=self.progress,
             )
             self._done[key] = Result(

@@ -35,9 +35,10 @@ class Run:
         least: int = 1,
         most: int | None = None,
         wake: Wake | None = None,
+        every_s: float = SCRAPE_S,
         progress: Progress | None = None,
     ) -> None:
-        """`wake`: a gateway holds what meets no ready replica, and tells of it; without one it is refused."""
+        """`every_s` lies between two decisions. `wake`: a gateway holds what meets no ready replica, and tells of it; without one it is refused."""
         self.world = world
         self.arrivals = arrivals
         self.policy = policy
@@ -55,6 +56,7 @@ class Run:
         self._arrived: tuple[PodSample, ...] = ()
         self._scrape_at = 0.0
         self._decide_at = DECIDE_AFTER_S
+        self._every = every_s
         self._progress = progress
 
     def outcome(self) -> Outcome:
@@ -105,7 +107,7 @@ class Run:
                 self._scrape_at += SCRAPE_S
             else:
                 self._decide(at)
-                self._decide_at += SCRAPE_S
+                self._decide_at += self._every
 
     def _scrape(self, now: float) -> None:
         estate, tally = self.estate, self.tally
@@ -138,6 +140,9 @@ class Run:
             if known is None or known.at < sample.at:
                 self._latest[sample.pod] = sample
         arrived, self._arrived = self._arrived, ()
+        if self._every > SCRAPE_S:
+            # Who looks seldom sees the newest scrape of each, as a Prometheus tells it.
+            arrived = tuple({sample.pod: sample for sample in arrived}.values())
         view = View(
             now=now,
             replicas=tuple(one.seen() for one in estate.instances),

@@ -25,7 +25,7 @@ from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.several import Played, on_devices_of_their_own
 from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of
 from plimsoll.simulate.tuning import Tunable, tunable_of
-from plimsoll.simulate.world import Hardware, Site, World, draw_world
+from plimsoll.simulate.world import SCRAPE_S, Hardware, Site, World, draw_world
 
 ROOM_MOST: Final = 1000
 """Replicas at which counting room stops."""
@@ -71,6 +71,8 @@ class Scenario:
     hardware: Hardware
     up_window_s: float
     down_window_s: float | None
+    interval_s: float = SCRAPE_S
+    """Between two decisions of our law."""
     zero: Wake | None = None
     """It may sleep; `least` is then what others keep, whose way it is not."""
     price_per_gpu_hour: float | None = None
@@ -110,9 +112,10 @@ def scenario_of(
     *,
     restarts: Restarts = USUAL,
     provision: Mapping[str, float] = NO_CLASSES,
+    interval_s: float = SCRAPE_S,
 ) -> Scenario:
     """The plan's sets, alone in their fleet and with all of their namespace's `limits`; what is left out is said. `restarts` bound retunes;
-    `provision` is how long a node of each class takes.
+    `provision` is how long a node of each class takes, `interval_s` the time between two decisions.
 
     `further`: the sets that come to stand by where these find no more devices; asked only where that can be.
     """
@@ -169,6 +172,7 @@ def scenario_of(
         hardware=hardware,
         up_window_s=UP_WINDOW_S if up is None else float(up),
         down_window_s=None if down is None else float(down),
+        interval_s=interval_s,
         zero=None if fixed is not None else _wake(intent.spec.scaling),
         price_per_gpu_hour=_price(chosen),
         sets=sets,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from plimsoll import names
 from plimsoll.control.decision import Decision
@@ -20,7 +21,7 @@ from plimsoll.simulate.policies.base import SetView, View, Wish
 from plimsoll.simulate.policies.retuning import Retuning
 from plimsoll.simulate.several import Played
 from plimsoll.simulate.tuning import Try, Tunable
-from plimsoll.simulate.world import Hardware
+from plimsoll.simulate.world import SCRAPE_S, Hardware
 
 SET = "simulated"
 SPACE = "simulated"
@@ -39,6 +40,7 @@ class Plimsoll:
         target: float | None = None,
         up_window_s: float = 30.0,
         down_window_s: float | None = None,
+        interval_s: float = SCRAPE_S,
         zero: Wake | None = None,
         sets: Sequence[Played] = (),
         limits: Limits = UNLIMITED,
@@ -49,10 +51,10 @@ class Plimsoll:
         self.capacity = capacity
         self.slo = slo
         self.hardware = hardware
-        law = Law()
+        law = Law(tick_s=interval_s)
         if target is not None:
             # The gap between the two targets is the law's own: it keeps the number still.
-            law = Law(target=target, down_target=target - (law.target - law.down_target))
+            law = replace(law, target=target, down_target=target - (law.target - law.down_target))
         self.law = law
         self.up_window_s = up_window_s
         self.down_window_s = down_window_s
@@ -66,7 +68,11 @@ class Plimsoll:
         self._written = 0
         self._noted_at: float | None = None
         """When a change of the annotation was last seen."""
-        self.settings: Mapping[str, float] = {"target": law.target, "down_target": law.down_target}
+        self.settings: Mapping[str, float] = {
+            "target": law.target,
+            "down_target": law.down_target,
+            **({} if interval_s == SCRAPE_S else {"interval_s": interval_s}),
+        }
         self.last: Decision | None = None
         self._memory = Memory()
         self._window = Window()

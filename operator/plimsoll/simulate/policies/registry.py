@@ -96,6 +96,7 @@ def _plimsoll(stage: Stage, target: float, _second: float) -> Policy:
         target=target,
         up_window_s=scenario.up_window_s,
         down_window_s=scenario.down_window_s,
+        interval_s=scenario.interval_s,
         zero=scenario.zero,
         sets=scenario.sets,
         limits=scenario.limits_together,
