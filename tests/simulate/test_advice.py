@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.simulate.advice import conclusions
+from plimsoll.simulate.causes import Late
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.policies.static import Static
 from plimsoll.simulate.run import Run
-from plimsoll.simulate.tally import Figures, Late, Outcome
+from plimsoll.simulate.tally import Figures, Outcome
 from tests.simulate.worlds import SCENARIO, steady, world
 
 DAY_S = 86400.0

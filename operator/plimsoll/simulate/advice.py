@@ -14,19 +14,26 @@ from plimsoll.control.workload import QUIET_S, Lengths, Observed, better_declara
 from plimsoll.planning.ask.values import counted
 from plimsoll.planning.plan import Plan
 from plimsoll.simulate.arrivals import Arrivals
+from plimsoll.simulate.causes import Late
 from plimsoll.simulate.compare import GOAL_PCT, Result
 from plimsoll.simulate.scenario import Scenario
-from plimsoll.simulate.tally import Late, Sleep
+from plimsoll.simulate.tally import Sleep
 from plimsoll.simulate.world import START_P90_S
 
-BOUND, STARTING, WAKING, OTHER = "bound", "starting", "waking", "other"
+REFUSED, WAKING, BOUND, CRASHED, RETUNED = "refused", "waking", "bound", "crashed", "retuned"
+STARTING, RISING, OTHER = "starting", "rising", "other"
 SHORT_S: Final = 2 * START_P90_S
 
 
 def conclusions(
-    scenario: Scenario, results: Sequence[Result], span_s: float, currency: str = ""
+    scenario: Scenario,
+    results: Sequence[Result],
+    span_s: float,
+    currency: str = "",
+    pooled: Result | None = None,
 ) -> Iterator[str]:
-    """Of the headline's router: the answer first, then what may be done about it."""
+    """Of the headline's router: the answer first, then what may be done about it. `pooled`: the law behind an InferencePool, where the
+    headline is a Service."""
     by_name: Mapping[str, Result] = {one.policy: one for one in results}
     ours, constant = by_name.get("plimsoll"), by_name.get("static_peak")
     if ours is not None and constant is not None:
@@ -37,6 +44,8 @@ def conclusions(
         yield _retuned(ours)
     if ours is not None and ours.slo_pct < GOAL_PCT:
         yield from _held_back(scenario, ours)
+        if pooled is not None and 100 - pooled.slo_pct <= (100 - ours.slo_pct) / 2:
+            yield _spread(scenario, ours, pooled)
     if span_s < SHORT_S:
         yield (
             f"the trace lasts {span_s:,.0f} s and one start in ten takes longer than {START_P90_S:.0f} s: this shows how replicas "
@@ -127,13 +136,15 @@ def _hours(value: float) -> str:
 
 
 def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
-    """When too few were in time: with nothing left to add, with replicas on their way, or neither."""
+    """When too few were in time: with nothing left to add, with replicas on their way, or what else the run itself shows."""
     late = ours.outcome.late
     if not late:
         return
     held = () if ours.outcome.sleep is None else ours.outcome.sleep.held
     counts = Counter(
-        WAKING
+        REFUSED
+        if one.refused
+        else WAKING
         if any(since < one.at + 60.0 and one.at < until for since, until in held)
         else _why(one, min(scenario.most, scenario.room))
         for one in late
@@ -141,17 +152,46 @@ def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
     sooner = (
         "a higher scaling.min has" if scenario.zero is None else "scaling.min in place of scaling.zero has"
     )
+    if scenario.fixed:
+        sooner = "a higher spec.replicas has"
     cures = {
+        REFUSED: f"because prompts of {scenario.limits.max_model_len:,} tokens and more are refused, whatever the replicas: a larger "
+        "workload.contextTokens takes them",
         WAKING: "while requests waited for it to wake: a longer zero.afterSeconds has it sleep less often, and without scaling.zero it never does",
         BOUND: f"with all {scenario.most} replicas that there may be: {_more_room(scenario)}",
+        CRASHED: f"while a replica started again after a crash: {sooner} another one there meanwhile",
+        RETUNED: "while a replica started with other settings in place of one that served: with a free GPU another one comes first, and "
+        "tuning.mode 'off' leaves settings as planned",
         STARTING: f"while replicas were starting: {sooner} them there before the load, and a faster start helps as much",
+        RISING: f"while the load asked for more and scaling.upWindowSeconds ({scenario.up_window_s:,.0f}) was waited for: a shorter one "
+        "has them come sooner",
         OTHER: "with every replica that was asked for ready: a lone long prompt, a burst of seconds, or a plan that is too slow for slo",
     }
     parts = [f"{100 * counts[why] / len(late):.0f}% {cures[why]}" for why in cures if counts[why]]
     yield f"of the time in which fewer than 99 of 100 were in time, {'; '.join(parts)}"
 
 
+def _spread(scenario: Scenario, ours: Result, pooled: Result) -> str:
+    """Shown by the other run, which differs in nothing else."""
+    unlike = len({one.gpu for one in scenario.sets}) > 1
+    why = (
+        "sends a slow GPU as many requests as a quick one"
+        if unlike
+        else "leaves connections with the replica they found"
+    )
+    return (
+        f"the router is a part of it: a Service {why}; behind an InferencePool the same law comes to {pooled.slo_pct:.2f}% in "
+        f"place of {ours.slo_pct:.2f}%, with {_hours(pooled.gpu_hours)} GPU-hours"
+    )
+
+
 def _why(one: Late, most: int) -> str:
+    if one.crashed:
+        return CRASHED
+    if one.retuned:
+        return RETUNED
+    if one.rising and one.told < most:
+        return RISING
     if one.starting:
         return STARTING
     return BOUND if one.told >= most else OTHER

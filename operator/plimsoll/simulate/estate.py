@@ -38,6 +38,8 @@ class Instance:
     on_new_node: bool = False
     tried: bool = False
     """It runs with a change of settings that is tried."""
+    for_change: bool = False
+    """It was made because settings change, and not because more are asked for."""
     restarts: int = 0
 
     def seen(self) -> Replica:
@@ -131,14 +133,14 @@ class Estate:
     def tell(self, replicas: int, now: float) -> None:
         self.tell_each(self.spread(replicas), now)
 
-    def tell_each(self, told: Sequence[int], now: float) -> None:
+    def tell_each(self, told: Sequence[int], now: float, *, for_change: bool = False) -> None:
         self.told_each = list(told)
         if self.told:
             self._awake(now)
         for site, count in enumerate(told):
             plain, tried = self._shared_out(count) if site == 0 else (count, 0)
-            self._tell(site, plain, now, tried=False)
-            self._tell(site, tried, now, tried=True)
+            self._tell(site, plain, now, tried=False, for_change=for_change)
+            self._tell(site, tried, now, tried=True, for_change=for_change)
         self._place(now)
 
     def try_out(self, change: Try | None, now: float) -> None:
@@ -152,7 +154,7 @@ class Estate:
             self._try = None
             for one in self.instances:
                 one.tried = False
-        self.tell_each(self.told_each, now)
+        self.tell_each(self.told_each, now, for_change=True)
 
     def _shared_out(self, whole: int) -> tuple[int, int]:
         """Replicas of the first set without the change that is tried, and with it: as the operator asks for both."""
@@ -168,10 +170,10 @@ class Estate:
         there = sum(1 for one in self.present if one.tried and one.state is ReplicaState.READY)
         return min(whole, serve + 1), min(there, max(0, whole - serve - 1 + extra))
 
-    def _tell(self, site: int, count: int, now: float, *, tried: bool) -> None:
+    def _tell(self, site: int, count: int, now: float, *, tried: bool, for_change: bool) -> None:
         present = [one for one in self.present if one.site == site and one.tried == tried]
         for _ in range(count - len(present)):
-            self._make(now, site, tried=tried)
+            self._make(now, site, tried=tried, for_change=for_change)
         if count < len(present):
             # As a controller chooses: what does not serve yet first, then the youngest.
             ranked = sorted(present, key=lambda one: (one.state in STARTING, one.ordinal), reverse=True)
@@ -224,7 +226,7 @@ class Estate:
 
     # Lives of replicas
 
-    def _make(self, now: float, site: int, *, tried: bool = False) -> Instance:
+    def _make(self, now: float, site: int, *, tried: bool = False, for_change: bool = False) -> Instance:
         instance = Instance(
             name=f"replica-{self._ordinals:04d}",
             ordinal=self._ordinals,
@@ -234,6 +236,7 @@ class Estate:
             created=now,
             since=now,
             tried=tried,
+            for_change=for_change,
         )
         self._ordinals += 1
         self.instances.append(instance)

@@ -38,13 +38,23 @@ class Report:
     def conclusions(self) -> tuple[str, ...]:
         """The answer, of the headline's router, and what may be done about it."""
         said = conclusions(
-            self.scenario, self.results[self.headline], self.arrivals.span_s, currency=self.currency
+            self.scenario,
+            self.results[self.headline],
+            self.arrivals.span_s,
+            currency=self.currency,
+            pooled=self._pooled,
         )
         return (
             *(() if self.cut is None else (self.cut,)),
             *said,
             *(() if self.better is None else (self.better,)),
         )
+
+    @property
+    def _pooled(self) -> Result | None:
+        if self.headline is Routing.POOL:
+            return None
+        return next((one for one in self.results.get(Routing.POOL, ()) if one.policy == "plimsoll"), None)
 
     @property
     def headline(self) -> Routing:

@@ -20,6 +20,9 @@ from plimsoll.simulate.world import DECIDE_AFTER_S, SCRAPE_S, World
 AFTERMATH_S: Final = 1200.0
 """How long after the last arrival answers are still waited for."""
 
+RISING: Final = "Rising"
+"""The law's reason where it asks for more once its window is over."""
+
 Progress = Callable[[float], None]
 
 
@@ -61,8 +64,8 @@ class Run:
 
     def outcome(self) -> Outcome:
         arrivals, pick, tally = self.arrivals, self._router.pick, self.tally
-        tally.arrivals(arrivals.at)
         inputs, outputs, prefixes = arrivals.inputs, arrivals.outputs, arrivals.prefixes
+        tally.arrivals(arrivals.at, inputs, max(one.limits.max_model_len for one in self.world.sites))
         gateway = self._gateway
         next_at = 0.0
         for place, now in enumerate(arrivals.at):
@@ -157,6 +160,7 @@ class Run:
             tried=frozenset(one.name for one in estate.instances if one.tried),
         )
         wish = self.policy.decide(view)
+        self.tally.causes.rising = wish is not None and wish.reason == RISING
         if wish is None:
             return
         each = estate.spread(min(max(wish.replicas, self.least), self.most))

@@ -14,6 +14,7 @@ from typing import Final
 from plimsoll.control.record import Act
 from plimsoll.control.situation import Slo
 from plimsoll.facts.spans import DAY_S
+from plimsoll.simulate.causes import Causes, Late
 from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.estate import Estate, Instance
 from plimsoll.simulate.gateway import Gateway
@@ -49,16 +50,6 @@ class Point:
     running: int
     waiting: int
     arrivals_per_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Late:
-    """A minute in which fewer than 99 of 100 were within the limits, and the replicas at its end, which those who came in it met or
-    waited for."""
-
-    at: float
-    told: int
-    starting: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,9 +148,7 @@ class Tally:
     _gaps: list[float] = field(default_factory=list)
     _short: list[float] = field(default_factory=list)
     """Gaps of each minute, and those within the limit."""
-    _told: list[int] = field(default_factory=list)
-    _starting: list[int] = field(default_factory=list)
-    """Replicas by minute, at its end."""
+    causes: Causes = field(init=False)
     _counted: dict[Engine, tuple[float, float]] = field(default_factory=dict)
     """Gaps and short ones of each engine as of the last look."""
     _present: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
@@ -174,13 +163,15 @@ class Tally:
         minutes = int(self.span_s // 60) + 1
         self._arrived, self._good = [0] * minutes, [0] * minutes
         self._gaps, self._short = [0.0] * minutes, [0.0] * minutes
-        self._told, self._starting = [0] * minutes, [0] * minutes
+        self.causes = Causes(minutes)
         self._every = max(SCRAPE_S, round(self.span_s / POINTS / SCRAPE_S) * SCRAPE_S)
 
-    def arrivals(self, at: Sequence[float]) -> None:
+    def arrivals(self, at: Sequence[float], inputs: Sequence[int], refused_from: int) -> None:
+        """Prompts of so many tokens and more are refused."""
         self.requests = len(at)
         for moment in at:
             self._arrived[int(moment // 60)] += 1
+        self.causes.arrivals(at, inputs, refused_from)
 
     def answered(self, finished: list[Request]) -> None:
         """Takes them over and empties the list."""
@@ -200,7 +191,7 @@ class Tally:
         self._replica_seconds += present * max(0.0, min(SCRAPE_S, self.span_s - now))
         self.replicas_most = max(self.replicas_most, present)
         minute = self._minute(now)
-        self._told[minute], self._starting[minute] = estate.told, present - len(estate.ready)
+        self.causes.look(estate, minute)
         several = len(estate.sites) > 1
         if several:
             passed = max(0.0, min(SCRAPE_S, self.span_s - now))
@@ -326,7 +317,12 @@ class Tally:
     def _late(self) -> tuple[Late, ...]:
         kept = ((minute, self._kept(minute, minute + 1)) for minute in range(len(self._arrived)))
         return tuple(
-            Late(at=60.0 * minute, told=self._told[minute], starting=self._starting[minute])
+            self.causes.late(
+                minute,
+                good=self._good[minute],
+                arrived=self._arrived[minute],
+                smooth=self._short[minute] >= 0.99 * self._gaps[minute],
+            )
             for minute, share in kept
             if share is not None and share < 0.99
         )

@@ -1,0 +1,73 @@
+"""What was so in a minute that was late: of its replicas, of the law, and of the prompts that came in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plimsoll.control.situation import ReplicaState
+from plimsoll.simulate.estate import Estate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Late:
+    """A minute in which fewer than 99 of 100 were within the limits, and the replicas at its end, which those who came in it met or
+    waited for."""
+
+    at: float
+    told: int
+    starting: int
+    """Because more are asked for."""
+    crashed: bool = False
+    """Fewer served than were asked for, as one came back from a crash."""
+    retuned: bool = False
+    """Or as one started with other settings."""
+    rising: bool = False
+    """At its end the load asked for more than that, and scaling.upWindowSeconds was waited for."""
+    refused: bool = False
+    """But for prompts that are too long for any replica it would have been none."""
+
+
+class Causes:
+    """All minutes of a run, by their number."""
+
+    def __init__(self, minutes: int) -> None:
+        self.rising = False
+        """As of the last decision."""
+        self._told, self._starting, self._rising = [0] * minutes, [0] * minutes, [False] * minutes
+        """At its end."""
+        self._crashed: set[int] = set()
+        self._retuned: set[int] = set()
+        self._long: Counter[int] = Counter()
+
+    def arrivals(self, at: Sequence[float], inputs: Sequence[int], refused_from: int) -> None:
+        """Prompts of so many tokens and more are refused by all replicas."""
+        self._long.update(
+            int(moment // 60) for moment, tokens in zip(at, inputs, strict=True) if tokens >= refused_from
+        )
+
+    def look(self, estate: Estate, minute: int) -> None:
+        starting = [one for one in estate.present if one.state is not ReplicaState.READY]
+        again = [one for one in starting if one.restarts]
+        changed = [one for one in starting if one.for_change and not one.restarts]
+        self._told[minute], self._rising[minute] = estate.told, self.rising
+        self._starting[minute] = len(starting) - len(again) - len(changed)
+        if len(estate.ready) < estate.told:
+            if again:
+                self._crashed.add(minute)
+            if changed:
+                self._retuned.add(minute)
+
+    def late(self, minute: int, *, good: int, arrived: int, smooth: bool) -> Late:
+        """`good` of those who arrived had their first token in time; `smooth`: 99 of 100 gaps were within their limit."""
+        long = self._long[minute]
+        return Late(
+            at=60.0 * minute,
+            told=self._told[minute],
+            starting=self._starting[minute],
+            crashed=minute in self._crashed,
+            retuned=minute in self._retuned,
+            rising=self._rising[minute],
+            refused=smooth and long > 0 and good >= 0.99 * (arrived - long),
+        )

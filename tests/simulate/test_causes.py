@@ -1,0 +1,133 @@
+"""Why a minute was late, as the run itself shows it, and what a report says of it."""
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from plimsoll.simulate.advice import conclusions
+from plimsoll.simulate.arrivals import Arrivals
+from plimsoll.simulate.causes import Late
+from plimsoll.simulate.policies.base import View, Wish
+from plimsoll.simulate.policies.plimsoll import Plimsoll
+from plimsoll.simulate.policies.static import Static
+from plimsoll.simulate.run import Run
+from plimsoll.simulate.tally import Outcome
+from plimsoll.simulate.tuning import Try, Variant
+from tests.simulate.test_advice import DAY_S, PLENTY, result
+from tests.simulate.test_several import mixed
+from tests.simulate.worlds import HARDWARE, LIMITS, SCENARIO, SLO, TIMES, joined, steady, world
+
+FULL = 15.0
+"""Requests a second that three replicas carry, and two do not."""
+
+
+class Changing:
+    """Three replicas, of which one gets another setting."""
+
+    name = "changing"
+    settings: Mapping[str, float] = MappingProxyType({})
+    histograms = False
+
+    def __init__(self, *, surge: bool) -> None:
+        variant = Variant(times=TIMES, limits=LIMITS, capacity=SCENARIO.capacity)
+        self._change = Try(variant=variant, replicas=1, surge=surge, adopt=False)
+
+    def decide(self, view: View) -> Wish:
+        return Wish(3, "", "", change=self._change)
+
+
+def with_long_ones(arrivals: Arrivals) -> Arrivals:
+    """Each fortieth prompt is longer than any replica takes."""
+    inputs = array("q", (5000 if place % 40 == 0 else one for place, one in enumerate(arrivals.inputs)))
+    return replace(arrivals, inputs=inputs)
+
+
+def told(outcome: Outcome, most: int = 4) -> str:
+    ours = replace(
+        result("plimsoll", 90.0, 48.0),
+        outcome=replace(outcome, figures=result("x", 90.0, 48.0).outcome.figures),
+    )
+    return next(iter(conclusions(replace(PLENTY, most=most), [ours], DAY_S)))
+
+
+def test_minutes_that_only_prompts_of_no_replica_made_late_are_told_as_theirs():
+    outcome = Run(
+        world=world(), arrivals=with_long_ones(steady(2.0, 600.0)), policy=Static(2), initial=2
+    ).outcome()
+    assert len(outcome.late) == 10
+    assert all(one.refused for one in outcome.late)
+    assert "100% because prompts of 4,096 tokens and more are refused" in told(outcome)
+    crowded = Run(
+        world=world(), arrivals=with_long_ones(steady(FULL, 600.0)), policy=Static(1), initial=1
+    ).outcome()
+    assert not any(one.refused for one in crowded.late[2:]), "they would have been late without them too"
+
+
+def test_minutes_in_which_one_came_back_from_a_crash_are_told_as_its():
+    here = world(crashes_per_replica_day=60.0)
+    outcome = Run(world=here, arrivals=steady(FULL, 7200.0), policy=Static(3), initial=3).outcome()
+    crashed = [one for one in outcome.late if one.crashed]
+    assert crashed
+    assert all(one.starting == 0 for one in outcome.late), "nobody asked for more"
+    assert "while a replica started again after a crash" in told(outcome)
+
+
+@pytest.mark.parametrize("surge", [True, False])
+def test_minutes_in_which_one_less_served_for_a_retune_are_told_as_the_retunes(surge: bool):
+    outcome = Run(
+        world=world(), arrivals=steady(FULL, 600.0), policy=Changing(surge=surge), initial=3
+    ).outcome()
+    if surge:
+        assert outcome.late == (), "with a further one nobody is missed"
+        return
+    assert any(one.retuned for one in outcome.late)
+    assert all(one.starting == 0 for one in outcome.late)
+    assert "while a replica started with other settings" in told(outcome)
+
+
+@pytest.mark.parametrize("window_s", [0.0, 600.0])
+def test_minutes_in_which_the_window_was_waited_for_are_told_as_its(window_s: float):
+    law = Plimsoll(capacity=SCENARIO.capacity, slo=SLO, hardware=HARDWARE, up_window_s=window_s)
+    rises = joined(steady(2.0, 600.0), steady(FULL, 900.0))
+    outcome = Run(world=world(), arrivals=rises, policy=law, initial=1, most=10).outcome()
+    late = [one.at for one in outcome.late if one.rising]
+    if window_s:
+        assert len(late) >= 8
+        assert "scaling.upWindowSeconds (30) was waited for" in told(outcome, most=9)
+    else:
+        assert not late
+
+
+@pytest.mark.parametrize(
+    ("minute", "said"),
+    [
+        (Late(at=60, told=4, starting=1, crashed=True), "started again after a crash: a higher scaling.min"),
+        (Late(at=60, told=4, starting=1, retuned=True), "while a replica started with other settings"),
+        (Late(at=60, told=4, starting=0, rising=True), "with all 4 replicas that there may be"),
+        (Late(at=60, told=3, starting=0, rising=True), "a shorter one has them come sooner"),
+        (Late(at=60, told=3, starting=2, rising=True), "scaling.upWindowSeconds (30) was waited for"),
+        (Late(at=60, told=4, starting=2, rising=True), "while replicas were starting"),
+        (Late(at=60, told=3, starting=2, crashed=True, refused=True), "a larger workload.contextTokens"),
+    ],
+)
+def test_each_minute_has_the_one_cause_that_comes_first(minute: Late, said: str):
+    (sentence,) = conclusions(PLENTY, [result("plimsoll", 90.0, 48.0, late=[minute])], DAY_S)
+    assert said in sentence
+    assert sentence.count("%") == 1
+    fixed = replace(PLENTY, fixed=True)
+    (sentence,) = conclusions(fixed, [result("plimsoll", 90.0, 48.0, late=[minute])], DAY_S)
+    assert "scaling.min" not in sentence
+
+
+def test_the_router_is_named_where_the_same_law_does_better_behind_the_other_one():
+    ours, better = result("plimsoll", 60.0, 48.0), result("plimsoll", 99.9, 40.0)
+    (said,) = conclusions(PLENTY, [ours], DAY_S, pooled=better)
+    assert "a Service leaves connections with the replica they found" in said
+    assert "comes to 99.90% in place of 60.00%, with 40.0 GPU-hours" in said
+    (said,) = conclusions(mixed(), [ours], DAY_S, pooled=better)
+    assert "a Service sends a slow GPU as many requests as a quick one" in said
+    assert list(conclusions(PLENTY, [ours], DAY_S, pooled=result("plimsoll", 70.0, 40.0))) == []
+    assert list(conclusions(PLENTY, [result("plimsoll", 99.2, 40.0)], DAY_S, pooled=better)) == []
