@@ -360,6 +360,10 @@ def test_a_simulation_that_is_stopped_tells_what_was_done_by_then(
     missing = "static_peak behind service, plimsoll behind inferencepool, static_peak behind inferencepool"
     assert f"stopped before its end; missing: {missing}" in " ".join(ran.out.split())
     assert "stopped before its end" in page.read_text()
+    asked = ("--routing", "service", "-o", "json")
+    assert json.loads(simulated(llm, requests, *asked).out)["missing"] == [
+        {"routing": "service", "policy": "static_peak"}
+    ]
     until("plimsoll")
     page.unlink()
     assert simulated(llm, requests, "--html", str(page)).code == 130

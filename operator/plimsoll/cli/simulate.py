@@ -173,7 +173,7 @@ def simulate_command(
     stage = Stage(scenario=scenario, world=world, arrivals=arrivals)
     # Before the minutes of a simulation: what was done of it when somebody ends it is not lost for this.
     better = asked.better(arrivals) if isinstance(trace, RequestTrace) else None
-    results, cut = _results(stage, routings, names)
+    results, missing = _results(stage, routings, names)
     report = Report(
         scenario=scenario,
         world=world,
@@ -183,7 +183,7 @@ def simulate_command(
         results=results,
         currency=asked.question.snapshot.config.prices.currency or "",
         better=better,
-        cut=cut,
+        missing=missing,
     )
     if page is not None:
         write_page(page, simulation_page(report))
@@ -192,13 +192,13 @@ def simulate_command(
         print_data(data_of(report), output)
     else:
         drawing.show(simulation_report(report))
-    raise SystemExit(FITS if cut is None else INTERRUPTED)
+    raise SystemExit(INTERRUPTED if missing else FITS)
 
 
 def _results(
     stage: Stage, routings: list[Routing], names: list[str]
-) -> tuple[dict[Routing, tuple[Result, ...]], str | None]:
-    """What each policy came to behind each router; where somebody stops it, what was done by then, and a sentence on the rest."""
+) -> tuple[dict[Routing, tuple[Result, ...]], tuple[tuple[Routing, str], ...]]:
+    """What each policy came to behind each router; where somebody stops it, what was done by then, and the rest."""
     results: dict[Routing, tuple[Result, ...]] = {}
     wanted = [(way, name) for way in routings for name in names]
     with Bar(stage.arrivals.span_s) as bar:
@@ -210,10 +210,9 @@ def _results(
             except KeyboardInterrupt:
                 if not place:
                     raise
-                missing = ", ".join(f"{name} behind {way}" for way, name in wanted[place:])
-                return results, f"stopped before its end; missing: {missing}"
+                return results, tuple(wanted[place:])
             results[way] = (*results.get(way, ()), done)
-    return results, None
+    return results, ()
 
 
 def _trace(name: str) -> Trace:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from plimsoll.planning import codec
@@ -31,8 +31,8 @@ class Report:
     currency: str = ""
     better: str | None = None
     """What the operator would say of a better plan, had it seen this traffic."""
-    cut: str | None = None
-    """What is missing, where somebody stopped it."""
+    missing: tuple[tuple[Routing, str], ...] = ()
+    """Policies behind a router that are not done, where somebody stopped it."""
 
     @property
     def conclusions(self) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class Report:
             pooled=self._pooled,
         )
         return (
-            *(() if self.cut is None else (self.cut,)),
+            *([f"stopped before its end; missing: {_listed(self.missing)}"] if self.missing else []),
             *said,
             *(() if self.better is None else (self.better,)),
         )
@@ -72,6 +72,10 @@ class Report:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures has to know."""
         return (*_scenario_notes(self), belief_error())
+
+
+def _listed(missing: Iterable[tuple[Routing, str]]) -> str:
+    return ", ".join(f"{policy} behind {routing}" for routing, policy in missing)
 
 
 def _scenario_notes(report: Report) -> Sequence[str]:
@@ -172,12 +176,13 @@ def data_of(report: Report) -> dict[str, Any]:
             "seed": world.seed,
             "blocks": world.limits.blocks,
             "startsS": list(STARTS_S),
-            "scrapes": codec.encode(world.scrapes),
-            "clients": codec.encode(world.clients),
-            "hardware": codec.encode(world.hardware),
+            "scrapes": asdict(world.scrapes),
+            "clients": asdict(world.clients),
+            "hardware": asdict(world.hardware),
         },
         "beginsWith": report.begins_with,
         "headline": str(report.headline),
+        "missing": [{"routing": str(routing), "policy": policy} for routing, policy in report.missing],
         "conclusions": list(report.conclusions),
         "results": [
             {
@@ -216,7 +221,7 @@ def _sets_of(scenario: Scenario) -> dict[str, Any]:
                 "layout": one.layout,
                 "devicesPerReplica": one.hardware.devices,
                 "pricePerGpuHour": one.price_per_gpu_hour,
-                "hardware": codec.encode(one.hardware),
+                "hardware": asdict(one.hardware),
                 "standsBy": one.stands_by,
             }
             for one in scenario.sets
