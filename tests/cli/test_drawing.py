@@ -1,10 +1,12 @@
 """The bar, tables and numbers: what people read at a glance must not lie."""
 
+import sys
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 from rich.text import Text
 
 from plimsoll.cli import drawing
@@ -139,6 +141,28 @@ def test_a_table_keeps_every_column_where_the_terminal_is_narrow(width, monkeypa
     head, row = capsys.readouterr().out.splitlines()
     assert head.split("  ")[-1].strip() == "NOT TAKEN BECAUSE"
     assert "1,000  because of a long" in row
+
+
+@pytest.mark.parametrize(
+    ("width", "terminal", "lines"),
+    [
+        (40, True, ["POLICY  HOURS  SLO %"]),
+        (15, True, ["POLICY   a   b", "HOURS   10  20", "SLO %   98  99"]),
+        (13, True, ["POLICY  HOURS  SLO %"]),
+        (15, False, ["POLICY  HOURS  SLO %"]),
+    ],
+    ids=["wide enough", "turned", "no narrower turned", "in a pipe"],
+)
+def test_figures_are_turned_where_their_lines_are_too_long_for_the_terminal(
+    width, terminal, lines, monkeypatch, capsys
+):
+    narrow = Console(file=sys.stdout, width=width, force_terminal=terminal, color_system=None)
+    monkeypatch.setattr(drawing, "console", lambda: narrow)
+    told = printed(
+        capsys, drawing.figures(("POLICY", "HOURS", "SLO %"), [("a", "10", "98"), ("b", "20", "99")])
+    )
+    assert [line.rstrip() for line in told][: len(lines)] == lines
+    assert len(told) == 3
 
 
 def test_nothing_of_the_data_steers_the_terminal(capsys):

@@ -209,6 +209,18 @@ def table(
     return grid
 
 
+def figures(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table of numbers; on a terminal that is too narrow for its lines it is turned, where that is narrow enough: a column for each
+    row."""
+    listed = [tuple(row) for row in rows]
+    upright = table(heads, listed)
+    if upright.width is None or not console().is_terminal:
+        return upright
+    first, *others = zip(heads, *listed, strict=True)
+    turned = table(first, others)
+    return upright if turned.width is not None else turned
+
+
 def _cut(cell: str | Text, room: int) -> str:
     text = str(cell)
     return text if len(text) <= room else f"{text[: max(1, room - 1)]}…"

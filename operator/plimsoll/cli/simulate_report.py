@@ -53,10 +53,10 @@ def simulation_report(report: Report) -> Iterator[RenderableType]:
     for routing, results in report.results.items():
         yield ""
         yield Text(ROUTERS[routing], style="bold")
-        yield drawing.table(HEADS, (row(one) for one in results))
+        yield drawing.figures(HEADS, (row(one) for one in results))
         for heads, rows in beside(report, results):
             yield ""
-            yield drawing.table(heads, rows)
+            yield drawing.figures(heads, rows)
     if report.conclusions:
         yield ""
         yield drawing.facts((("so", text) for text in report.conclusions), width=4)
