@@ -18,8 +18,9 @@ from plimsoll.simulate.policies.registry import Stage
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.tally import Outcome
 from plimsoll.simulate.tuning import Settings, Try, Tunable, Variant
-from plimsoll.simulate.world import Hardware, draw_world
+from plimsoll.simulate.world import Hardware, Site, draw_world
 from tests.control.retune.played import LIMITS, TIMES
+from tests.simulate.test_several import played
 from tests.simulate.worlds import SCENARIO
 
 CAPACITY = replace(SCENARIO.capacity, kv_tokens=LIMITS.kv_tokens, requests_per_second=0.8)
@@ -151,6 +152,61 @@ def test_only_what_the_user_allows_is_changed(consent: Consent, said: set[str] |
 
 def test_no_more_retunes_than_the_admin_allows():
     assert outcome(replace(TUNABLE, restarts=Restarts(retunes_per_day=0))).acts == ()
+
+
+def test_of_several_sets_the_largest_is_retuned_on_its_own_gpus_and_that_is_said():
+    """Two replicas on one kind and three on another, which has room for one more."""
+    small, large = (
+        Site(times=TIMES, limits=LIMITS, hardware=Hardware(ready=room, growing=0, devices=1.0))
+        for room in (2, 4)
+    )
+    sets = tuple(
+        replace(played(site, gpu, "1"), capacity=CAPACITY, tunable=TUNABLE)
+        for site, gpu in ((small, "H100"), (large, "L40S"))
+    )
+    scenario = replace(
+        SCENARIO,
+        capacity=CAPACITY,
+        slo=NO_LIMITS,
+        least=5,
+        most=5,
+        fixed=True,
+        hardware=small.hardware,
+        sets=sets,
+    )
+    here = draw_world(
+        seed=1, times=TIMES, limits=LIMITS, slo=NO_LIMITS, hardware=small.hardware, beside=[large]
+    )
+    stage = Stage(scenario=scenario, world=here, arrivals=crowded(rate=4.0))
+    told = Comparison(stage, routing=Routing.POOL).best("plimsoll").outcome
+    assert steps(told)[:3] == ["Planned", "Canary", "Judging"]
+    assert all(act.what.endswith(" on L40S") for act in told.acts)
+    assert [each.replicas_most for each in told.sets] == [2, 4], "a further one beside the three"
+    assert told.figures.failed == 0
+
+
+def test_a_change_of_one_set_leaves_the_others_as_they_are():
+    here = draw_world(
+        seed=1,
+        times=TIMES,
+        limits=LIMITS,
+        slo=NO_LIMITS,
+        hardware=ROOMY,
+        beside=[Site(times=TIMES, limits=LIMITS, hardware=ROOMY)],
+    )
+    made = Estate(here)
+    made.begin(5)
+    made.try_out(replace(asked(1), site=1), 100.0)
+    assert Counter((one.site, one.tried) for one in made.present) == {
+        (0, False): 4,
+        (1, False): 1,
+        (1, True): 1,
+    }
+    started(made)
+    made.try_out(replace(asked(1, surge=False, adopt=True), site=1), 9000.0)
+    made.tell_each([4, 2], 9100.0)
+    assert [site.limits.watermark_blocks > 0 for site in made.sites] == [False, True]
+    assert made.sites[1].times == here.sites[1].times
 
 
 @pytest.mark.parametrize("policy", ["hpa", "reference", "static_peak"])

@@ -77,7 +77,7 @@ class Estate:
     version: int = 0
     """Changes with every change of the ready replicas, so that routers know."""
     _try: Try | None = None
-    """On some replicas of the first set."""
+    """On some replicas of one set."""
     _asleep_since: float | None = None
     _closed: bool = False
     _agenda: list[tuple[float, int, str, Instance]] = field(default_factory=list)
@@ -138,35 +138,36 @@ class Estate:
         if self.told:
             self._awake(now)
         for site, count in enumerate(told):
-            plain, tried = self._shared_out(count) if site == 0 else (count, 0)
+            plain, tried = self._shared_out(site, count)
             self._tell(site, plain, now, tried=False, for_change=for_change)
             self._tell(site, tried, now, tried=True, for_change=for_change)
         self._place(now)
 
     def try_out(self, change: Try | None, now: float) -> None:
-        """A change of settings, on as many replicas of the first set as it says. Asked for at every look while it is tried, as
+        """A change of settings, on as many replicas of its set as it says. Asked for at every look while it is tried, as
         replicas without it go only when those with it have come."""
         if change is None and self._try is None:
             return
         self._try = change
         if change is not None and change.adopt:
-            self.sites = (self.world.varied(change.variant), *self.sites[1:])
-            self._try = None
+            sites, place = list(self.sites), change.site
+            sites[place] = self.world.varied(change.variant, place)
+            self.sites, self._try = tuple(sites), None
             for one in self.instances:
                 one.tried = False
         self.tell_each(self.told_each, now, for_change=True)
 
-    def _shared_out(self, whole: int) -> tuple[int, int]:
-        """Replicas of the first set without the change that is tried, and with it: as the operator asks for both."""
+    def _shared_out(self, site: int, whole: int) -> tuple[int, int]:
+        """Replicas of a set without the change that is tried, and with it: as the operator asks for both."""
         change = self._try
-        if change is None:
+        if change is None or change.site != site:
             return whole, 0
         extra = 1 if change.surge else 0
         if change.replicas:
             tried = min(change.replicas, whole)
             return whole - tried + min(extra, tried), tried
         # Back: those with it stay until others serve in their place.
-        serve = sum(1 for one in self.ready if not one.tried)
+        serve = sum(1 for one in self.ready if one.site == site and not one.tried)
         there = sum(1 for one in self.present if one.tried and one.state is ReplicaState.READY)
         return min(whole, serve + 1), min(there, max(0, whole - serve - 1 + extra))
 
@@ -245,7 +246,7 @@ class Estate:
     def _engine(self, site: int, *, tried: bool) -> Engine:
         kind = self.sites[site]
         if tried and self._try is not None:
-            kind = self.world.varied(self._try.variant)
+            kind = self.world.varied(self._try.variant, site)
         engine = Engine(kind.times, kind.limits, histograms=self.histograms)
         self.engines.append(engine)
         self.engines_each[site].append(engine)

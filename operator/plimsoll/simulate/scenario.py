@@ -82,7 +82,7 @@ class Scenario:
     limits_together: Budgeted = UNLIMITED
     """What the budget leaves them, where there are several."""
     tunable: Tunable | None = None
-    """What a retune may change; None where nothing is retuned."""
+    """What a retune may change, where there is one set; of several each says it of itself."""
     left_out: tuple[str, ...] = ()
     """What the resource asks for, or the fleet would do, that is not simulated: a sentence each."""
 
@@ -144,6 +144,8 @@ def scenario_of(
         further=further,
         most=most_asked if fixed is None else None,
         provision=provision,
+        restarts=restarts,
+        fixed=fixed is not None,
     )
     bound = min((one for one in (most_asked, allowed) if one is not None), default=None)
     most = hardware.most if bound is None else min(bound, hardware.most)
@@ -179,7 +181,7 @@ def scenario_of(
         limits_together=limits if sets else UNLIMITED,
         tunable=None
         if sets
-        else tunable_of(plan, task, slot, intent.spec.tuning, restarts, fixed=fixed is not None),
+        else tunable_of(chosen, task, slot, intent.spec.tuning, restarts, plan=plan, fixed=fixed is not None),
         left_out=(*_left_out(reading, plan.outcome, allowed, several=bool(sets)), *unplayed),
     )
 
@@ -192,6 +194,8 @@ def _sets(
     further: Callable[[], Iterable[PlanSet]],
     most: int | None,
     provision: Mapping[str, float],
+    restarts: Restarts,
+    fixed: bool,
 ) -> tuple[tuple[Played, ...], tuple[str, ...]]:
     """All that are played, where they are more than one; and what is not, a sentence each."""
     planned = on_devices_of_their_own(plan.sets)
@@ -223,6 +227,9 @@ def _sets(
                 site=site,
                 capacity=capacity_of(chosen),
                 claim=claim_of(chosen),
+                tunable=tunable_of(
+                    chosen, task, slot, task.intent.spec.tuning, restarts, plan=plan, fixed=fixed
+                ),
                 stands_by=chosen in beside,
             )
         )
@@ -250,8 +257,6 @@ def _left_out(reading: Reading, outcome: Outcome, allowed: int | None, *, severa
             f"the namespace's budget allows {allowed} replicas{' of the first set' if several else ''}; what others there take of it, and whose priority goes first, "
             "is not simulated"
         )
-    if several and spec.tuning.mode != "off":
-        yield "the operator may retune engines (spec.tuning); of several sets every setting stays as it is planned here"
 
 
 def _wake(scaling: Scaling) -> Wake | None:

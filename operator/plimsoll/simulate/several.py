@@ -19,6 +19,7 @@ from plimsoll.planning.placing.budgets import Claim
 from plimsoll.planning.placing.placement import same_devices
 from plimsoll.planning.plan import Plan, PlanSet
 from plimsoll.planning.planner import PlanFacts, plan
+from plimsoll.simulate.tuning import Tunable
 from plimsoll.simulate.world import Hardware, Site
 
 FURTHER_MOST: Final = 3
@@ -36,6 +37,8 @@ class Played:
     capacity: Capacity
     claim: Claim
     """What a replica takes of a budget."""
+    tunable: Tunable | None = None
+    """What a retune may change."""
     stands_by: bool = False
     """It is not in the plan, but will be beside it once the sets before find no more devices."""
 

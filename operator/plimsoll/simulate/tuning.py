@@ -13,7 +13,7 @@ from plimsoll.control.retune.scene import changed, knobs_of
 from plimsoll.control.situation import Capacity
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.placing.placement import Slot
-from plimsoll.planning.plan import Plan
+from plimsoll.planning.plan import Plan, PlanSet
 from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of
 
 Settings = Mapping[str, str]
@@ -40,6 +40,8 @@ class Try:
     """One with the change comes before one without it goes."""
     adopt: bool
     """It is good: whatever starts from now on has it."""
+    site: int = 0
+    """Of which set's replicas, by its place in the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +58,9 @@ class Tunable:
 
 
 def tunable_of(
-    plan: Plan, task: Task, slot: Slot, asked: Tuning, restarts: Restarts, *, fixed: bool
+    planned: PlanSet, task: Task, slot: Slot, asked: Tuning, restarts: Restarts, *, plan: Plan, fixed: bool
 ) -> Tunable:
-    """Of the plan's first set, on the devices of `slot`."""
-    planned = plan.sets[0]
+    """Of a set of the plan or beside it, on the devices of `slot`."""
 
     def variant(settings: Settings) -> Variant:
         chosen = planned

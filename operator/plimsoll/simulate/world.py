@@ -102,10 +102,10 @@ class World:
         first = Site(times=self.times, limits=self.limits, hardware=self.hardware, allowed=self.allowed)
         return first, *self.beside
 
-    def varied(self, variant: Variant) -> Site:
-        """The first set with other settings: off the planner's belief as it is without them."""
-        times, limits = drawn(variant.times, variant.limits, _random(self.seed))
-        return Site(times=times, limits=limits, hardware=self.hardware, allowed=self.allowed)
+    def varied(self, variant: Variant, place: int = 0) -> Site:
+        """A set with other settings: off the planner's belief as it is without them."""
+        times, limits = drawn(variant.times, variant.limits, _random(self.seed, place))
+        return replace(self.sites[place], times=times, limits=limits)
 
     def start_s(self, ordinal: int) -> float:
         """How long the replica that is made as the n-th takes to start: the same for every policy."""
@@ -131,7 +131,7 @@ def draw_world(
     times, limits = drawn(times, limits, _random(seed))
     others = []
     for place, site in enumerate(beside, 1):
-        one, other = drawn(site.times, site.limits, Random(f"world {seed} set {place}"))  # noqa: S311
+        one, other = drawn(site.times, site.limits, _random(seed, place))
         others.append(replace(site, times=one, limits=other))
     return World(
         seed=seed,
@@ -145,6 +145,6 @@ def draw_world(
     )
 
 
-def _random(seed: int) -> Random:
-    """Of the first set's world."""
-    return Random(f"world {seed}")  # noqa: S311
+def _random(seed: int, place: int = 0) -> Random:
+    """Of a set's world."""
+    return Random(f"world {seed} set {place}" if place else f"world {seed}")  # noqa: S311

@@ -47,7 +47,7 @@ class Plimsoll:
         tunable: Tunable | None = None,
     ) -> None:
         """`sets`: all of a plan that has several, or may grow onto another one; `limits` is then what the budget leaves them together.
-        Settings are left as they are where there are several sets, or nothing is `tunable`."""
+        Settings are left as they are where nothing is `tunable`; of several sets each says what of it is."""
         self.capacity = capacity
         self.slo = slo
         self.hardware = hardware
@@ -76,7 +76,9 @@ class Plimsoll:
         self.last: Decision | None = None
         self._memory = Memory()
         self._window = Window()
-        self._retuning = None if tunable is None or sets else Retuning(tunable, slo=slo, law=law)
+        tunables = [one.tunable for one in sets] or [tunable]
+        known = [one for one in tunables if one is not None]
+        self._retuning = Retuning(known, slo=slo, law=law) if len(known) == len(tunables) else None
 
     def decide(self, view: View) -> Wish | None:
         self._window = self._window.add(view.now, view.arrived)
@@ -114,50 +116,64 @@ class Plimsoll:
                 counts=True,
             )
         role = decision.roles[0]
+        change, acts = self._retuned(view, sets, known, decision, signals)
         if not self.sets:
-            change, acts = self._retuned(view, sets[0], known, decision, signals)
             return Wish(role.replicas, role.reason, role.message, change=change, acts=acts)
         if any(one.type == names.SCALING and one.reason == "GPUsUnavailable" for one in decision.conditions):
             self._known = min(self._known + 1, len(self.sets))
         wished = [wish.replicas for wish in role.wishes]
         each = (*wished, *(0 for _ in self.sets[len(wished) :]))
-        return Wish(role.replicas, role.reason, role.message, each)
+        return Wish(role.replicas, role.reason, role.message, each, change=change, acts=acts)
 
     def _retuned(
-        self, view: View, serving: ServingSet, known: Memory, decision: Decision, signals: Signals
+        self,
+        view: View,
+        sets: Sequence[ServingSet],
+        known: Memory,
+        decision: Decision,
+        signals: Signals,
     ) -> tuple[Try | None, tuple[Act, ...]]:
         retuning = self._retuning
         if retuning is None:
             return None, ()
-        role = known.of(decision.roles[0].role)
+        role, place = known.of(decision.roles[0].role), retuning.lead(sets)
         change = retuning.advance(
             view,
             self._window,
-            serving,
+            sets,
+            place,
             signals=signals,
             role=role,
             decision=decision,
-            most=self.hardware.most,
+            most=(self.sets[place].hardware if self.sets else self.hardware).most,
         )
-        return change, retuning.acts
+        if not self.sets:
+            return change, retuning.acts
+        name = self.sets[place].gpu
+        return change, tuple(replace(act, what=f"{act.what} on {name}") for act in retuning.acts)
 
     def _alone(self, view: View) -> ServingSet:
-        capacity = self.capacity if self._retuning is None else self._retuning.capacity(self.capacity)
         return ServingSet(
             name=SET,
             pool=SET,
-            capacity=capacity,
+            capacity=self._capacity(0, self.capacity),
             replicas=view.replicas,
             wanted=view.told,
             gpus=self.hardware.devices,
             provision_s=self.hardware.node_s if view.present >= self.hardware.ready else 0.0,
         )
 
+    def _capacity(self, place: int, planned: Capacity) -> Capacity:
+        return planned if self._retuning is None else self._retuning.capacity(place, planned)
+
     def _several(self, view: View) -> list[ServingSet]:
         used = [place for place, seen in enumerate(view.sets, 1) if seen.told or seen.replicas]
         self._known = max(self._known, *used, 0)
         known = zip(self.sets[: self._known], view.sets, strict=False)
-        return [_serving(place, played, seen) for place, (played, seen) in enumerate(known, 1)]
+        return [
+            _serving(place, played, seen, self._capacity(place, played.capacity))
+            for place, (played, seen) in enumerate(known)
+        ]
 
     def _room(self, place: int, each: ServingSet) -> float:
         """GPUs that further replicas of a set would find."""
@@ -181,13 +197,13 @@ class Plimsoll:
         )
 
 
-def _serving(place: int, played: Played, seen: SetView) -> ServingSet:
+def _serving(place: int, played: Played, seen: SetView, capacity: Capacity) -> ServingSet:
     present = sum(one.state is not ReplicaState.LEAVING for one in seen.replicas)
     claim = played.claim
     return ServingSet(
-        name=f"set {place}",
-        pool=f"set {place}",
-        capacity=played.capacity,
+        name=f"set {place + 1}",
+        pool=f"set {place + 1}",
+        capacity=capacity,
         replicas=seen.replicas,
         wanted=seen.told,
         product=claim.product,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from plimsoll.control.decision import Decision, limited
@@ -20,39 +21,49 @@ from plimsoll.simulate.tuning import Try, Tunable, Variant
 
 
 class Retuning:
-    def __init__(self, tunable: Tunable, *, slo: Slo, law: Law) -> None:
+    def __init__(self, tunables: Sequence[Tunable], *, slo: Slo, law: Law) -> None:
+        """Of each set, in the order of the plan."""
         self.acts: tuple[Act, ...] = ()
         """Of the last look."""
-        self._tunable, self._slo, self._law = tunable, slo, law
-        self._knobs = tunable.knobs
-        self._settings: dict[str, str] = {}
+        self._tunables, self._slo, self._law = tuple(tunables), slo, law
+        self._knobs = [one.knobs for one in tunables]
+        self._settings: list[dict[str, str]] = [{} for _ in tunables]
         """That were found good, and are not as planned."""
         self._memory = RetuneMemory()
-        self._variants: dict[tuple[tuple[str, str], ...], Variant] = {}
+        self._variants: dict[tuple[object, ...], Variant] = {}
 
     @property
     def under_way(self) -> bool:
         return self._memory.step is not None
 
-    def capacity(self, planned: Capacity) -> Capacity:
-        """Of a replica, with what was found good."""
-        return self._variant(self._settings).capacity if self._settings else planned
+    def capacity(self, place: int, planned: Capacity) -> Capacity:
+        """Of a replica of a set, with what was found good."""
+        settings = self._settings[place]
+        return self._variant(place, settings).capacity if settings else planned
+
+    def lead(self, sets: Sequence[ServingSet]) -> int:
+        """Which set is looked at, by its place: the one of the retune that is under way, else the largest."""
+        step = self._memory.step
+        about = [] if step is None else [place for place, one in enumerate(sets) if one.name == step.set]
+        return about[0] if about else max(range(len(sets)), key=lambda place: sets[place].wanted or 0)
 
     def advance(
         self,
         view: View,
         window: Window,
-        serving: ServingSet,
+        sets: Sequence[ServingSet],
+        place: int,
         *,
         signals: Signals,
         role: RoleMemory,
         decision: Decision,
         most: int,
     ) -> Try | None:
-        """`serving` holds all replicas and `signals` are of all, `role` is what was known before the decision; `most` replicas find
+        """`signals` are of all replicas, `role` is what was known before the decision; of the set at `place` `most` replicas find
         devices."""
+        serving, tunable = sets[place], self._tunables[place]
         wish = decision.roles[0].replicas
-        taken = sum(one.scheduled is not None for one in view.replicas)
+        taken = sum(one.scheduled is not None for one in serving.replicas)
         effect = effect_of(self._memory)
         plain = replace(serving, replicas=tuple(one for one in serving.replicas if one.id not in view.tried))
         there = tuple(one for one in serving.replicas if one.id in view.tried)
@@ -60,19 +71,19 @@ class Retuning:
         scene = Scene(
             now=view.now,
             name=serving.name,
-            knobs=self._knobs,
-            planned={one: self._tunable.knobs.text(one) for one in self._settings},
+            knobs=self._knobs[place],
+            planned={one: tunable.knobs.text(one) for one in self._settings[place]},
             serving=plain,
-            signals=signals if changed is None else _signals(view, window, plain),
+            signals=signals if changed is None and len(sets) == 1 else _signals(view, window, plain),
             changed=changed,
             changed_signals=None if changed is None else _signals(view, window, changed),
             window=window,
             slo=self._slo,
-            consent=self._tunable.consent,
-            has_watermark=self._tunable.has_watermark,
-            restarts=self._tunable.restarts,
+            consent=tunable.consent,
+            has_watermark=tunable.has_watermark,
+            restarts=tunable.restarts,
             wants_more=role.over_since is not None,
-            wanted=None if self._tunable.fixed else role.wanted,
+            wanted=None if tunable.fixed else role.wanted,
             more_replicas=wish < view.most and not limited(decision.conditions) and taken < most,
             free_replicas=max(0, most - taken),
             start_s=lead_s(role, Role(sets=(plain,), signals=signals), self._law),
@@ -85,28 +96,29 @@ class Retuning:
         self.acts = acts_of(view.now, self._memory, turned)
         self._memory = turned.memory
         asked = effect_of(self._memory)
-        return None if asked is None else self._asked(asked)
+        return None if asked is None else self._asked(asked, place)
 
-    def _asked(self, effect: Effect) -> Try:
-        settings = {**self._settings, effect.setting: effect.value}
+    def _asked(self, effect: Effect, place: int) -> Try:
+        settings, planned = (
+            {**self._settings[place], effect.setting: effect.value},
+            self._tunables[place].knobs,
+        )
         if effect.adopt:
-            self._settings = {
-                one: value for one, value in settings.items() if value != self._tunable.knobs.text(one)
-            }
-            self._knobs = replace(
-                self._tunable.knobs, **{KNOBS[one]: int(value) for one, value in self._settings.items()}
-            )
+            good = {one: value for one, value in settings.items() if value != planned.text(one)}
+            self._settings[place] = good
+            self._knobs[place] = replace(planned, **{KNOBS[one]: int(value) for one, value in good.items()})
         return Try(
-            variant=self._variant(settings),
+            site=place,
+            variant=self._variant(place, settings),
             replicas=effect.replicas,
             surge=effect.surge,
             adopt=effect.adopt,
         )
 
-    def _variant(self, settings: dict[str, str]) -> Variant:
-        key = tuple(sorted(settings.items()))
+    def _variant(self, place: int, settings: dict[str, str]) -> Variant:
+        key = place, *sorted(settings.items())
         if key not in self._variants:
-            self._variants[key] = self._tunable.variant(settings)
+            self._variants[key] = self._tunables[place].variant(settings)
         return self._variants[key]
 
 
