@@ -9,7 +9,7 @@ from plimsoll.control.curve import Points
 from plimsoll.control.decision import Action
 from plimsoll.control.down import window_s
 from plimsoll.control.lateness import ALLOWED, Lateness
-from plimsoll.control.memory import Learnt
+from plimsoll.control.memory import Learnt, RoleMemory
 from plimsoll.control.prompts import StepMemory
 from plimsoll.control.scaling import LAW
 from plimsoll.control.situation import ReplicaState, Slo
@@ -80,7 +80,7 @@ def test_less_must_be_wanted_for_a_while_and_for_less_long_where_hours_show_no_l
     spent: float, set_s: float | None, lead_s: float, window: float
 ):
     asked = replace(situation(signals(2)), down_window_s=set_s)
-    assert window_s(asked, lead_s, LAW, spent) == pytest.approx(window)
+    assert window_s(asked, RoleMemory(), lead_s, LAW, spent=spent, now=NOW) == pytest.approx(window)
 
 
 ALERTS = {

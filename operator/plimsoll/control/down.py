@@ -31,18 +31,24 @@ class Down:
     """One clause: a limit that is not kept, and that no number of replicas would keep, so that it holds none of them."""
 
 
-def window_s(situation: Situation, lead: float, law: Law, spent: float) -> float:
-    """How long less must be wanted: as somebody set it, else the shorter the more of the late first tokens that are allowed never came."""
+def window_s(
+    situation: Situation, memory: RoleMemory, lead: float, law: Law, *, spent: float, now: float
+) -> float:
+    """How long less must be wanted: as somebody set it, else the shorter the more of the late first tokens that are allowed never came,
+    and the longer the more steps down were soon taken back."""
     if situation.down_window_s is not None:
         return situation.down_window_s
-    return max(law.down_window_s, law.down_starts * lead) * (1 - law.down_eased * max(0.0, 1 - spent))
+    eased = 1 - law.down_eased * max(0.0, 1 - spent)
+    regrets = min(law.regrets_most, memory.regrets_at(now, law.regret_s))
+    return max(law.down_window_s, law.down_starts * lead) * eased * (1 + law.regret_windows * regrets)
 
 
 def down(turn: Turn, asked: Asked, load: Load) -> Down:
     role, law, there = turn.role, turn.law, turn.there
     # With a wake signal the last replica goes by idleness alone, never by a small load.
     least = max(1, role.bounds.min)
-    window = window_s(turn.situation, asked.need.lead_s, law, load.holds.spent)
+    lead, spent = asked.need.lead_s, load.holds.spent
+    window = window_s(turn.situation, asked.memory, lead, law, spent=spent, now=turn.now)
     # Replicas that do not serve yet cost nobody an answer when they go.
     idle = sum(
         each.count(ReplicaState.STARTING, ReplicaState.UNSCHEDULABLE, ReplicaState.FAILED)
@@ -59,7 +65,7 @@ def down(turn: Turn, asked: Asked, load: Load) -> Down:
     after = min(load.supply.ready, sum(fewer[name] * load.weight[name] for name in fewer))
     latencies = _latencies(turn, asked.memory, load.holds.longest_s)
     objection = (
-        _timing(turn, asked.memory, window)
+        _timing(turn, asked.memory, window, lead)
         or _missing(turn)
         or _alarm(turn, latencies)
         or _calm(latencies, load, after=after, law=law)
@@ -68,16 +74,17 @@ def down(turn: Turn, asked: Asked, load: Load) -> Down:
     return Down(replicas=turn.told if objection else fewer, why_not=objection, passed=passed)
 
 
-def _timing(turn: Turn, memory: RoleMemory, window: float) -> str | None:
+def _timing(turn: Turn, memory: RoleMemory, window: float, lead: float) -> str | None:
     if turn.situation.busy is not None:
         return f"{turn.situation.busy} is under way"
-    for at, since in (
-        (memory.begun, "of watching"),
-        (memory.up_at, "since the last step up"),
-        (memory.down_at, "since the last step down"),
+    stays = window if turn.situation.down_window_s is not None else max(window, turn.law.up_starts * lead)
+    for at, least, since in (
+        (memory.begun, window, "of watching"),
+        (memory.up_at, stays, "since the last step up"),
+        (memory.down_at, window, "since the last step down"),
     ):
-        if at is not None and turn.now - at < window:
-            return f"{(turn.now - at) / 60:.0f} of {window / 60:.0f} minutes {since}"
+        if at is not None and turn.now - at < least:
+            return f"{(turn.now - at) / 60:.0f} of {least / 60:.0f} minutes {since}"
     return None
 
 

@@ -38,6 +38,13 @@ class Law:
     """Start-ups that the window is long, where that is more."""
     down_eased: float = 0.5
     """Share of the window that is not waited for where for hours no first token was late."""
+    up_starts: float = 2.0
+    """Start-ups for which what was asked for stays, whatever is wanted: what goes sooner was started for nothing."""
+    regret_windows: float = 0.5
+    """By how much of itself the window grows with each step down that was taken back as soon as that."""
+    regrets_most: float = 10.0
+    regret_s: float = 43_200.0
+    """In which such a step comes to count for a third."""
     down_latency: float = 0.7
     """Share of a latency limit that must not be passed when something is taken away."""
     lasting_most: float = 1.25

@@ -6,6 +6,7 @@ a safe one: it knows no start-up times and lets nothing go before a whole window
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -89,6 +90,10 @@ class RoleMemory:
     """When and how much was wanted: those that nothing as large came after, oldest and largest first."""
     up_at: float | None = None
     down_at: float | None = None
+    regrets: float = 0.0
+    """Steps down that were soon taken back, as of the last one; older ones count less."""
+    regretted_at: float | None = None
+    """When the last of them was."""
     starts: tuple[float, ...] = ()
     """Start-up times in seconds, newest last."""
     started_until: float = 0.0
@@ -122,6 +127,12 @@ class RoleMemory:
             kept[:2] = [(kept[1][0], kept[0][1])]
         return replace(self, wishes=tuple(kept), wanted=wanted)
 
+    def regrets_at(self, now: float, fades_s: float) -> float:
+        """Steps down that were soon taken back, and are not forgotten yet."""
+        if self.regretted_at is None:
+            return 0.0
+        return self.regrets * math.exp(-max(0.0, now - self.regretted_at) / fades_s)
+
     @property
     def most_wished(self) -> float:
         return self.wishes[0][1] if self.wishes else 0.0
@@ -146,6 +157,7 @@ class RoleMemory:
             owing_since=None,
             up_at=None if self.up_at is None else now,
             down_at=None if self.down_at is None else now,
+            regretted_at=None if self.regretted_at is None else now,
             blocked={name: replace(each, until=now + each.retry_s) for name, each in self.blocked.items()},
             started_until=now,
             missing_since=None,

@@ -91,7 +91,8 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
             return replace(_withdrawn(turn, view, placed), told=told)
         message = "no replica is ready yet to say what is needed"
         return bounded.within(turn, view.memory, reason="NoSignals", message=message, told=told)
-    memory = view.memory.wish(now, wanted, window_s(situation, view.need.lead_s, law, load.holds.spent))
+    window = window_s(situation, view.memory, lead, law, spent=load.holds.spent, now=now)
+    memory = view.memory.wish(now, wanted, window)
     placed = placing(role, memory, now, law, least=role.bounds.min, busy=busy, room=turn.room)
     short = wanted - load.supply.counted
     view = replace(view, memory=_over(placed.memory, short > 1e-9, now, law))
@@ -133,7 +134,7 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
             memory, wanted=wanted, reason=spread.limit, message=message, need=view.need, told=told
         )
     return turn.answer(
-        replace(memory, up_at=turn.now, over_since=None),
+        replace(_regretting(memory, turn, view.need.lead_s), up_at=turn.now, over_since=None),
         replicas=spread.replicas,
         wanted=wanted,
         reason="Panic" if hurry else "LoadRose",
@@ -220,6 +221,16 @@ def _watched(turn: Turn, memory: RoleMemory) -> RoleMemory:
     if steady is None:
         return memory
     return replace(memory, load=forecast.observed(memory.load, turn.now, steady, recent))
+
+
+def _regretting(memory: RoleMemory, turn: Turn, lead: float) -> RoleMemory:
+    """Before a step up: whether it takes back a step down that was just made."""
+    law, down_at = turn.law, memory.down_at
+    if down_at is None or turn.now - down_at >= law.up_starts * lead:
+        return memory
+    if memory.up_at is not None and memory.up_at >= down_at:
+        return memory
+    return replace(memory, regrets=1 + memory.regrets_at(turn.now, law.regret_s), regretted_at=turn.now)
 
 
 def _over(memory: RoleMemory, over: bool, now: float, law: Law) -> RoleMemory:

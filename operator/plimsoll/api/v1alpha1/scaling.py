@@ -65,16 +65,16 @@ class Scaling(ApiModel):
         ),
     )
 
-    min: Replicas | None = field("Fewest replicas. Absent: 1, or 0 where zero is set.")
+    min: Replicas | None = field("Fewest replicas. Absent: 1, or 0 with zero.")
     max: Annotated[Int, Field(ge=1, le=1000)] | None = field(
         "Most replicas. Absent: as many as the declared load needs, else 1, and no autoscaling."
     )
     up_window_seconds: Seconds | None = field("How long more must be wanted before it is given. Absent: 30.")
     down_window_seconds: Seconds | None = field(
         "How long less must be wanted before it is taken. Absent: 450, or the start-up time if more; half "
-        "where first tokens came in time for hours."
+        "where first tokens came in time for hours, more where load wavers."
     )
-    zero: ScaleToZero | None = field("Let the deployment go to no replica at all.")
+    zero: ScaleToZero | None = field("Let it go to no replica at all.")
 
 
 class TuningFloors(ApiModel):
@@ -93,7 +93,7 @@ class Tuning(ApiModel):
 
     allow: tuple[Literal["watermark", "maxSequences", "maxBatchedTokens"], ...] = listing(
         "Settings that may be retuned. Absent: watermark and maxSequences, which change neither answers nor "
-        "cost. maxBatchedTokens shortens the gaps that long prompts make, at later first tokens.",
+        "cost. maxBatchedTokens shortens gaps that long prompts make, at later first tokens.",
         most=3,
     )
     mode: Literal["auto", "dryRun", "off"] | None = field(
