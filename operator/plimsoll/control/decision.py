@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from plimsoll import names
 from plimsoll.control.memory import Memory
 from plimsoll.values import light
+
+RISING: Final = "Rising"
+"""The reason while more is wanted and scaling.upWindowSeconds is not over."""
 
 
 class Action(StrEnum):

@@ -43,12 +43,11 @@ def window_s(
     return max(law.down_window_s, law.down_starts * lead) * eased * (1 + law.regret_windows * regrets)
 
 
-def down(turn: Turn, asked: Asked, load: Load) -> Down:
+def down(turn: Turn, asked: Asked, load: Load, window: float) -> Down:
+    """`window`: for how long less must have been wanted, as `window_s` has it."""
     role, law, there = turn.role, turn.law, turn.there
     # With a wake signal the last replica goes by idleness alone, never by a small load.
     least = max(1, role.bounds.min)
-    lead, spent = asked.need.lead_s, load.holds.spent
-    window = window_s(turn.situation, asked.memory, lead, law, spent=spent, now=turn.now)
     # Replicas that do not serve yet cost nobody an answer when they go.
     idle = sum(
         each.count(ReplicaState.STARTING, ReplicaState.UNSCHEDULABLE, ReplicaState.FAILED)
@@ -65,7 +64,7 @@ def down(turn: Turn, asked: Asked, load: Load) -> Down:
     after = min(load.supply.ready, sum(fewer[name] * load.weight[name] for name in fewer))
     latencies = _latencies(turn, asked.memory, load.holds.longest_s)
     objection = (
-        _timing(turn, asked.memory, window, lead)
+        _timing(turn, asked.memory, window, asked.need.lead_s)
         or _missing(turn)
         or _alarm(turn, latencies)
         or _calm(latencies, load, after=after, law=law)

@@ -11,7 +11,7 @@ from typing import Final
 
 from plimsoll.control import bounded, forecast, learning, telling, zero
 from plimsoll.control.copying import replace
-from plimsoll.control.decision import Action, Decision
+from plimsoll.control.decision import RISING, Action, Decision
 from plimsoll.control.demand import Load, load_of
 from plimsoll.control.down import down, window_s
 from plimsoll.control.gate import Gate, gate_of
@@ -106,7 +106,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     if short > 1e-9:
         answer = _up(turn, view, placed, load.weight, short)
     else:
-        answer = _sleep(turn, view) or _down(turn, view, load)
+        answer = _sleep(turn, view) or _down(turn, view, load, window)
     return replace(answer, told=(*told, *answer.told))
 
 
@@ -117,7 +117,7 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
     hurry = view.panic and not forecast.is_fresh_step(memory.load, turn.now)
     if not hurry and rising < turn.situation.up_window_s:
         message = f"{says}, for {rising:.0f} of {turn.situation.up_window_s:.0f} seconds"
-        return turn.answer(memory, wanted=wanted, reason="Rising", message=message, need=view.need)
+        return turn.answer(memory, wanted=wanted, reason=RISING, message=message, need=view.need)
     spread = grown(
         turn.role,
         weight,
@@ -162,8 +162,8 @@ def _sleep(turn: Turn, view: Asked) -> Answer | None:
     )
 
 
-def _down(turn: Turn, view: Asked, load: Load) -> Answer:
-    fewer = down(turn, view, load)
+def _down(turn: Turn, view: Asked, load: Load, window: float) -> Answer:
+    fewer = down(turn, view, load, window)
     says, wanted = telling.figures(turn.role, view.need), replicas(view.wanted or 0.0)
     if fewer.passed is not None:
         says = f"{says}; {fewer.passed}"

@@ -33,6 +33,7 @@ from plimsoll.facts.engine_versions import Version, parse_version, release
 from plimsoll.facts.own_data import own_data
 
 T = TypeVar("T")
+WATERMARK: Final = "--watermark"
 OWN_IMAGES: Final = 1024
 """Of owners, whose facts are kept as one value each."""
 _DATA = files("plimsoll.facts") / "data" / "engines"
@@ -83,6 +84,11 @@ class EngineFacts:
     image: str = ""
     """That its owner brings it in; empty for the one that all get by their version. What starts of the one have taught is no
     measurement of the other."""
+
+    @property
+    def has_watermark(self) -> bool:
+        """Whether blocks can be kept free of new requests."""
+        return WATERMARK in self.flags
 
     def batch_defaults(
         self,

@@ -109,7 +109,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         window=tick.window,
         slo=subject.slo,
         consent=subject.consent,
-        has_watermark="--watermark" in subject.engine.flags,
+        has_watermark=subject.engine.has_watermark,
         restarts=tick.config.restarts,
         spec=spec,
         serves=lead.name,

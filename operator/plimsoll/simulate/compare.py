@@ -81,7 +81,7 @@ class Comparison:
                 least=0 if sleeps else scenario.least,
                 most=scenario.most,
                 wake=scenario.zero,
-                every_s=scenario.interval_s if name == "plimsoll" else SCRAPE_S,
+                every_s=scenario.interval_s if kind.paced else SCRAPE_S,
                 progress=self.progress,
             )
             self._done[key] = Result(

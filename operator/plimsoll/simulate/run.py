@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from plimsoll.control.decision import RISING
 from plimsoll.control.samples import PodSample
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.engine import Engine
@@ -19,9 +20,6 @@ from plimsoll.simulate.world import DECIDE_AFTER_S, SCRAPE_S, World
 
 AFTERMATH_S: Final = 1200.0
 """How long after the last arrival answers are still waited for."""
-
-RISING: Final = "Rising"
-"""The law's reason where it asks for more once its window is over."""
 
 Progress = Callable[[float], None]
 

@@ -73,7 +73,7 @@ def tunable_of(
     return Tunable(
         consent=Consent.of(asked),
         knobs=knobs_of(planned.settings),
-        has_watermark="--watermark" in task.engine.flags,
+        has_watermark=task.engine.has_watermark,
         restarts=restarts,
         variant=variant,
         fixed=fixed,

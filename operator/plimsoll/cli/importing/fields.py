@@ -127,19 +127,22 @@ def _context(draft: Draft, given: Given) -> None:
 
 
 def _utilization(draft: Draft, given: Given) -> None:
-    whole, cut = percent(given.text)
-    path = "memory.utilizationPercent"
-    if cut:
-        draft.translate(path, whole, given.what, f"percentages are whole here: rounded down to {whole}")
-    else:
-        draft.put(path, whole, given.what)
+    _put_whole(
+        draft, given, "memory.utilizationPercent", percent, "percentages are whole here: rounded down to"
+    )
 
 
 def _watermark(draft: Draft, given: Given) -> None:
-    whole, cut = permille(given.text)
-    path = "engine.watermarkPermille"
+    _put_whole(draft, given, "engine.watermarkPermille", permille, "it is in whole thousandths here:")
+
+
+def _put_whole(
+    draft: Draft, given: Given, path: str, read: Callable[[str], tuple[int, bool]], said: str
+) -> None:
+    """A share, and that it is not exact where it is not."""
+    whole, cut = read(given.text)
     if cut:
-        draft.translate(path, whole, given.what, f"it is in whole thousandths here: {whole}")
+        draft.translate(path, whole, given.what, f"{said} {whole}")
     else:
         draft.put(path, whole, given.what)
 

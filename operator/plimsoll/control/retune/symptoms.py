@@ -126,10 +126,14 @@ def _is_late(scene: Scene) -> bool:
     return itl is not None and itl.trusted and limit is not None and itl.p99 > limit
 
 
+def _is_easy(scene: Scene, kv: float | None) -> bool:
+    return kv is not None and kv < EMPTY and not _is_late(scene)
+
+
 def _relaxed(scene: Scene, preempted: float | None, kv: float | None) -> str | None:
     # Where nothing finishes there is no share, and none is preempted; where nobody counts them nothing is known.
     share = 0.0 if preempted is None and scene.signals.sum("preemptions") == 0 else preempted
-    if share is None or share >= RELEASED or kv is None or kv >= EMPTY or _is_late(scene):
+    if share is None or share >= RELEASED or not _is_easy(scene, kv):
         return None
     return f"{share:.1%} of requests were preempted at {kv:.0%} of the pool for a day"
 
@@ -137,7 +141,7 @@ def _relaxed(scene: Scene, preempted: float | None, kv: float | None) -> str | N
 def as_calm(scene: Scene) -> bool:
     """As far as anybody says: after a start nobody does at once how many were preempted, which takes two looks."""
     kv, unsaid = scene.signals.mean("kv_fraction"), scene.signals.sum("preemptions") is None
-    return unsaid and kv is not None and kv < EMPTY and not _is_late(scene)
+    return unsaid and _is_easy(scene, kv)
 
 
 def _capped(scene: Scene, kv: float | None) -> str | None:

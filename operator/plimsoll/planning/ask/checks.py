@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from plimsoll.api.config import OperatorConfig
-from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.engines import WATERMARK, EngineFacts
 from plimsoll.facts.gpus import UnknownGpu, gpu_named
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.model import ModelFacts
@@ -17,7 +17,6 @@ from plimsoll.planning.placing.budgets import budget_of
 from plimsoll.planning.placing.placement import PRODUCT_LABELS
 from plimsoll.planning.plan import Finding, Severity
 
-WATERMARK: Final = "--watermark"
 LIKELY: Final = 3
 SHOWN: Final = 80
 """Characters of a long value."""
@@ -137,7 +136,7 @@ def _engine(engine: EngineFacts) -> Iterator[Finding]:
 def _watermark(intent: Intent, engine: EngineFacts) -> Iterator[Finding]:
     """One that the engine cannot be told would hold back nobody, and the plan would say it does."""
     asked = intent.spec.engine.watermark_permille
-    if asked and WATERMARK not in engine.flags:
+    if asked and not engine.has_watermark:
         field = "engine.watermarkPermille"
         yield _error(
             "NoWatermark",

@@ -72,7 +72,7 @@ def watermark(task: Task, settings: EngineSettings, capacity: Capacity) -> tuple
     full = settings.max_num_seqs * min(longest, settings.max_model_len)
     inputs = {"sequences at full length": f"{full:,}", "cache tokens": f"{capacity.tokens.mid:,.0f}"}
     permille, formula = 0, "0: all sequences fit at full length"
-    if "--watermark" not in task.engine.flags:
+    if not task.engine.has_watermark:
         formula = "0: this engine version has none"
     elif blocks > 0 and full > capacity.tokens.mid:
         growth = lengths.output_typical / max(1, capacity.block_size)

@@ -81,6 +81,8 @@ class Kind:
     """Its parameter is found on the very trace that it is scored on: nobody could run it."""
     sleeps: bool = False
     """Whether it goes to no replica where the resource asks for that."""
+    paced: bool = False
+    """Whether it decides as often as the admin's config says; others do at every scrape."""
 
     def named(self, parameter: float, second: float) -> dict[str, float]:
         """A setting, as told."""
@@ -118,6 +120,7 @@ _KINDS: Final = (
         tried=(0.85, 0.7, 0.6, 0.5, 0.4, 0.3),
         make=_plimsoll,
         sleeps=True,
+        paced=True,
     ),
     Kind(
         name="static_peak",
