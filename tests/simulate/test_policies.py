@@ -65,7 +65,9 @@ def wish(policy, seen: View) -> int:
     ],
 )
 def test_hpa_follows_the_controllers_ratio(used, silent: int, pending: int, expected: int):
-    assert wish(Hpa(0.7), view(15.0, *kv(*used), silent=silent, pending=pending)) == expected
+    policy = Hpa(0.7)
+    policy.decide(view(15.0, *kv(*used), silent=silent, pending=pending))
+    assert wish(policy, view(330.0, *kv(*used), silent=silent, pending=pending)) == expected
 
 
 def test_hpa_goes_up_by_four_or_double_and_down_only_to_the_largest_wish_of_five_minutes():
@@ -189,7 +191,7 @@ def test_dynamo_sets_a_floor_from_arrivals_and_steps_from_latency():
     slow.decide(view(15.0, *[latencies(50.0, 5.0, 0.07, 50.0)] * 2))
     assert wish(slow, view(30.0, *[latencies(100.0, 5.0, 0.07, 100.0)] * 2)) == 3
     assert slow.decide(view(45.0, *[latencies(150.0, 5.0, 0.07, 150.0)] * 2, pending=1)) is None
-    quick = Dynamo(SLO, requests_per_second=100.0)
+    quick = Dynamo(SLO, requests_per_second=100.0, floor_every_s=15.0)
     quick.decide(view(15.0, *[latencies(50.0, 0.1, 0.02, 50.0)] * 3))
     assert wish(quick, view(30.0, *[latencies(100.0, 0.1, 0.02, 100.0)] * 3)) == 2
 
@@ -202,8 +204,29 @@ def test_dynamo_sets_its_floor_as_often_as_it_is_told():
         ]
         return [here.now for here in seen if (told := policy.decide(here)) and told.reason == "Floor"]
 
-    assert floors(60.0)[0] == 120.0
-    assert floors(180.0)[0] == 360.0
+    assert floors(60.0)[0] == 60.0
+    assert floors(180.0)[0] == 180.0
+
+
+@pytest.mark.parametrize(
+    ("name", "window"),
+    [("hpa", 300), ("keda", 300), ("kpa", 180), ("wva1", 60), ("wva2", 60), ("dynamo", 180)],
+)
+def test_beside_replicas_that_run_no_baseline_lets_one_go_before_it_has_seen_a_whole_window(
+    name: str, window: int
+):
+    """A story begins with engines that are empty, which says nothing of its traffic."""
+    kind = KINDS[name]
+    policy = kind.make(
+        Stage(scenario=SCENARIO, world=world(), arrivals=steady(2.0, 300.0)), kind.usual, kind.second.usual
+    )
+    looks = [5.0 + 15 * tick for tick in range(60)]
+    wishes = [
+        wish(policy, view(now, *[{**latencies(now, 0.1, 0.02, now), **kv(0.0)[0], "running": 0.0}] * 4))
+        for now in looks
+    ]
+    first = next(at for at, wished in zip(looks, wishes, strict=True) if wished < 4)
+    assert first == pytest.approx(window, abs=20)
 
 
 def told_by_reference(counts, *, ticks: int = 2, before: int = 0, **changed: Any) -> list[int]:

@@ -1,7 +1,8 @@
 """A planner of two loops (`dynamo`): a floor from the last interval's load and a profile, and single steps from latency.
 
 The floor: what arrived in the last three minutes, taken to go on, over what a replica was profiled to carry. The steps: one
-more when every replica is over its target, one less when every replica is well under it, none while one is on its way.
+more when every replica is over its target, one less when every replica is well under it, none while one is on its way. Until
+the first floor is known, what runs is the floor.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Dynamo:
         }
         self._before: dict[str, PodSample] = {}
         self._last: dict[str, PodSample] = {}
-        self._floor = 1
+        self._floor: int | None = None
         self._floor_at = 0.0
         self._at_floor: dict[str, PodSample] = {}
 
@@ -58,7 +59,7 @@ class Dynamo:
                 self._last[sample.pod] = sample
         if view.now >= self._floor_at + self.floor_every_s:
             self._set_floor(view)
-        floor = max(view.least, min(self._floor, view.most))
+        floor = max(view.least, min(view.told if self._floor is None else self._floor, view.most))
         if view.told < floor:
             return Wish(
                 floor,
@@ -86,7 +87,7 @@ class Dynamo:
         span = view.now - self._floor_at
         live = {one.id for one in view.ready}
         samples = {pod: sample for pod, sample in self._last.items() if pod in live}
-        if samples and self._floor_at:
+        if samples:
             arrived = sum(
                 _counted(sample) - _counted(self._at_floor.get(pod)) for pod, sample in samples.items()
             )

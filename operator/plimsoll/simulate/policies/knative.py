@@ -32,11 +32,14 @@ class Kpa:
             "panic_at": PANIC_AT,
         }
         self._seen: deque[tuple[float, float]] = deque()
-        self._panic_until = 0.0
+        self._panic_until: float | None = None
         self._panic_most = 0
 
     def decide(self, view: View) -> Wish | None:
         samples, now = view.samples(), view.now
+        if self._panic_until is None:
+            # As it begins beside several replicas that run: in panic, so that none goes before a whole window is seen.
+            self._panic_until = now + self.stable_s if len(view.ready) > 1 else now
         if not samples:
             return None
         flying = sum((sample.running or 0.0) + (sample.waiting or 0.0) for sample in samples)

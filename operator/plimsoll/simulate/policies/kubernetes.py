@@ -26,6 +26,9 @@ class Behaviour:
 
     def bounded(self, desired: int, view: View) -> int:
         now, told = view.now, view.told
+        if not self._wishes:
+            # The controller's own beginning: what runs is the first wish, so that nothing goes before a whole window is seen.
+            self._wishes.append((now, told))
         self._wishes.append((now, desired))
         while self._wishes[0][0] < now - self._down_window_s:
             self._wishes.popleft()

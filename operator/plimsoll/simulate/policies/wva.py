@@ -1,6 +1,7 @@
 """The workload variant autoscaler's two analyzers: spare capacity with steps of one (`wva1`), and counted tokens (`wva2`).
 
-Both hold while replicas are on their way. The second sizes its step from the tokens that are missing.
+Both hold while replicas are on their way. The second sizes its step from the tokens that are missing. Both look first when
+they have run for one interval, as they would with an interval of metrics from before they began.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Wva1:
             "every_s": EVERY_S,
         }
         self._peaks = Peaks()
-        self._next = 0.0
+        self._next = EVERY_S
 
     def decide(self, view: View) -> Wish | None:
         peaks = list(self._peaks.of(view).values())
@@ -98,7 +99,7 @@ class Wva2:
         self.up = up
         self.down = up - gap
         self.settings: Mapping[str, float] = {"up": up, "gap": gap, "down": self.down, "every_s": EVERY_S}
-        self._next = 0.0
+        self._next = EVERY_S
 
     def decide(self, view: View) -> Wish | None:
         if view.now < self._next:
