@@ -5,7 +5,7 @@ SLO attainment is the smaller of two shares, as a resource promises them: of all
 Baselines run with the setting, of two parameters, that was cheapest on another trace (settings are printed), a constant number
 and the oracle with what hindsight says. Equal GPU-hours: each baseline is swept over its main parameter, the second one as
 tuned, and its attainment at our GPU-hours is read between its points. The world is drawn around the planner's belief by seed;
-policies see scrapes only.
+policies see scrapes only. Only the number of replicas is decided: no policy, ours included, changes engines' settings.
 A long matrix is stopped and gone on with by `--resume FILE`, and `--kept FILE` prints the tables of as much as is done.
 Traces are files (see `plimsoll simulate --help` for their form); without any, two short synthetic ones are used.
 """
@@ -41,7 +41,7 @@ GPUS = ("H100", "A100-80GB")
 ONE_ONLY = [name for name in SWEPT if not KINDS[name].second.name]
 CAVEATS = (
     f"each baseline has two parameters ({' and '.join(ONE_ONLY)} one), tuned on the first {TUNED_S / 3600:g} hours of another trace; at equal "
-    f"GPU-hours the main one is swept and the second stays; {OURS}'s law reads every scrape here, "
+    f"GPU-hours the main one is swept and the second stays; nobody retunes engines; {OURS}'s law reads every scrape here, "
     f"where the operator asks for latencies every {len(TURNS) // TURNS.count('ttft')} ticks and for lengths every "
     f"{len(TURNS) // TURNS.count('prompt_lengths')}"
 )

@@ -109,6 +109,8 @@ def scenario_for(cell: Cell, size: Size) -> tuple[Scenario, float]:
         "workload": {**workload, "requestsPerSecond": PLANNED_RATE},
         "slo": {"ttftP99Ms": ttft, "itlP99Ms": ITL_MS},
         "scaling": {"min": 1, "max": 5 * size.replicas},
+        # The number of replicas is compared: engines keep the settings that all policies begin with.
+        "tuning": {"mode": "off"},
     }
     fleet = json.dumps(fleet_document(f"{16 * 5 * size.replicas}x{cell.gpu}"))
     inventory = read_snapshot(fleet).inventory()

@@ -91,8 +91,8 @@ def test_a_cell_without_a_baseline_that_is_as_cheap_is_none_in_which_ours_is_ahe
     assert "ahead of every baseline at equal GPU-hours in 0 of 1 cells" in told
     assert (
         "each baseline has two parameters (reference one), tuned on the first 3 hours of another trace; at equal GPU-hours the main one "
-        "is swept and the second stays; plimsoll's law reads every scrape here, where the operator asks for latencies every 3 ticks "
-        "and for lengths every 9"
+        "is swept and the second stays; nobody retunes engines; plimsoll's law reads every scrape here, where the operator asks for "
+        "latencies every 3 ticks and for lengths every 9"
     ) in told
 
 
@@ -139,6 +139,13 @@ def test_a_cell_is_scaled_to_its_size():
     assert (scenario.hardware.ready, scenario.hardware.growing) == (3, 7)
     assert scale > 0
     assert stage_of(CELL, SIZE, 1).arrivals.span_s == pytest.approx(1728)
+
+
+def test_nobody_retunes_the_engines_of_a_cell():
+    """The baselines could not, and the number of replicas is what is compared."""
+    scenario, _ = scenario_for(CELL, SIZE)
+    assert scenario.tunable is not None
+    assert scenario.tunable.consent.mode == "off"
 
 
 def test_a_cell_is_scored_in_the_form_that_is_promised():
