@@ -50,6 +50,19 @@ def test_rates_and_burstiness_are_the_traces(asked: float, scale: float):
     assert cv(drawn.at) == pytest.approx(asked, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("step_s", "rate", "asked"),
+    [(1, 5, 2.0), (60, 0.2, 3.0), (60, 1, 4.0), (60, 0.01, 0.3), (1, 0.5, 0.2), (1, 0.5, 0.0)],
+)
+def test_the_rate_is_the_traces_however_short_its_steps_are_beside_a_gap(
+    step_s: int, rate: float, asked: float
+):
+    steps = [(float(at), rate, asked) for at in range(0, int(10_000 / rate), step_s)]
+    drawn = draw_arrivals(rates(*steps), LENGTHS, seed=4)
+    assert drawn.mean_rate == pytest.approx(rate, rel=0.1)
+    assert cv(drawn.at) == pytest.approx(asked, rel=0.1, abs=1e-6)
+
+
 def test_a_part_of_a_bursty_trace_is_as_bursty_as_a_random_part_of_its_requests():
     drawn = draw_arrivals(rates((0, 200, 3.0), (2000, 200, 3.0)), LENGTHS, seed=3, scale=0.05)
     assert drawn.mean_rate == pytest.approx(10, rel=0.06)

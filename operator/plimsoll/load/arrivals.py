@@ -37,7 +37,7 @@ def changing(rates: Iterable[Rate], chance: random.Random) -> Iterator[float]:
             owed = _gap(held.cv, chance) if owed is None else owed
             then = now + owed / held.per_second
             if then >= following.at:
-                owed -= (following.at - now) * held.per_second
+                owed = max(0.0, owed - (following.at - now) * held.per_second)
                 break
             yield then
             now, owed = then, None

@@ -9,10 +9,12 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, log, sqrt
 from random import Random
 from typing import Final
 
+from plimsoll.load.arrivals import changing
+from plimsoll.load.traces import Rate
 from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace
 
 P95: Final = 1.6449
@@ -131,7 +133,7 @@ def draw_arrivals(
         return _replayed(trace, random, scale, begin_s, end_s)
     at, inputs, outputs = array("d"), array("q"), array("q")
     prefix = (0,) * 0 if lengths.shared_tokens < 512 else tuple(range(-(lengths.shared_tokens // 512), 0))
-    for moment in _gamma(trace, random, scale, begin_s, end_s):
+    for moment in changing(_steps(trace, scale, begin_s, end_s), random):
         at.append(moment - begin_s)
         inputs.append(lengths.input.draw(random) + lengths.shared_tokens)
         outputs.append(lengths.output.draw(random))
@@ -145,26 +147,14 @@ def draw_arrivals(
     )
 
 
-def _gamma(trace: RateTrace, random: Random, scale: float, begin_s: float, end_s: float) -> Iterator[float]:
-    """Arrivals whose gaps are Gamma distributed with each step's rate and coefficient of variation."""
+def _steps(trace: RateTrace, scale: float, begin_s: float, end_s: float) -> Iterator[Rate]:
+    """Of a part of the trace, brought to size; the last says when it ends."""
+    kept = min(1.0, scale)
     ends = (*trace.at[1:], trace.span_s)
-    now = begin_s
     for start, until, rate, cv in zip(trace.at, ends, trace.rates, trace.cvs, strict=True):
-        end = min(until, end_s)
-        if end <= now or rate <= 0:
-            now = max(now, end)
-            continue
-        now = max(now, start)
-        gap = 1 / (rate * scale)
-        kept = min(1.0, scale)
-        shape = 1 / max(0.0025, kept * cv**2 + 1 - kept)
-        while True:
-            now += random.gammavariate(shape, gap / shape)
-            if now >= end:
-                # What is left of a gap belongs to the next step's rate, which has its own gaps.
-                now = end
-                break
-            yield now
+        if until > begin_s and start < end_s:
+            yield Rate(max(start, begin_s), rate * scale, sqrt(kept * cv**2 + 1 - kept))
+    yield Rate(end_s, 0.0, 1.0)
 
 
 def _replayed(trace: RequestTrace, random: Random, scale: float, begin_s: float, end_s: float) -> Arrivals:
