@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from array import array
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -96,7 +97,32 @@ def test_more_or_fewer_requests_keep_order_and_their_own_lengths(scale: float):
     assert len(drawn) == pytest.approx(1000 * scale, rel=0.1)
     assert list(drawn.at) == sorted(drawn.at)
     assert drawn.prefixes is not None
-    assert all(ids == (tokens - 1,) for tokens, ids in zip(drawn.inputs, drawn.prefixes, strict=True))
+    assert all(ids[0] % 1000 == tokens - 1 for tokens, ids in zip(drawn.inputs, drawn.prefixes, strict=True))
+
+
+def test_copies_of_requests_share_their_beginnings_with_copies_of_the_same_turn_only():
+    """Each turn is a further group of users, who share as much as those of the trace do."""
+    trace = RequestTrace(
+        name="pairs",
+        at=array("d", (float(place) for place in range(100))),
+        inputs=array("q", [1] * 100),
+        outputs=array("q", [1] * 100),
+        prefixes=tuple((-7, 10 + place // 2) for place in range(100)),
+    )
+    drawn = draw_arrivals(trace, LENGTHS, seed=1, scale=3.0)
+    assert drawn.prefixes is not None
+    assert set(Counter(ids[0] for ids in drawn.prefixes).values()) == {100}
+    assert set(Counter(ids[1] for ids in drawn.prefixes).values()) == {2}
+    assert draw_arrivals(trace, LENGTHS, seed=1).prefixes == list(trace.prefixes or ())
+
+
+@pytest.mark.parametrize("count", [3, 12, 600])
+def test_copies_are_spread_at_the_edges_of_a_trace_as_in_its_midst(count: int):
+    drawn = draw_arrivals(requests(count), LENGTHS, seed=1, scale=200.0)
+    assert max(Counter(drawn.at).values()) == 1
+    assert all(0 <= at <= drawn.span_s for at in drawn.at)
+    first, last = (sum(low <= at < low + 1 for at in drawn.at) for low in (0, drawn.span_s - 1))
+    assert (first, last) == pytest.approx((200, 200), rel=0.3)
 
 
 def test_lengths_have_the_percentiles_that_are_declared():

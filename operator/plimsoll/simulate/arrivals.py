@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, log, sqrt
 from random import Random
@@ -160,20 +160,36 @@ def _steps(trace: RateTrace, scale: float, begin_s: float, end_s: float) -> Iter
 def _replayed(trace: RequestTrace, random: Random, scale: float, begin_s: float, end_s: float) -> Arrivals:
     """Every request as often as the scale says, the broken part by chance; further copies a little apart."""
     whole, part = divmod(scale, 1.0)
-    rows: list[tuple[float, int]] = []
+    span_s = end_s - begin_s
+    spread_s = min(COPY_SPREAD_S, span_s)
+    rows: list[tuple[float, int, int]] = []
     for row in range(bisect_left(trace.at, begin_s), bisect_left(trace.at, end_s)):
         copies = int(whole) + (random.random() < part)
         for copy in range(copies):
             moment = trace.at[row] - begin_s
             if copy:
-                moment += random.uniform(-COPY_SPREAD_S, COPY_SPREAD_S)
-            rows.append((min(max(0.0, moment), end_s - begin_s), row))
+                # Thrown back at both ends: what would lie beyond one would else come in the very same instant.
+                moment = abs(moment + random.uniform(-spread_s, spread_s))
+                moment = min(moment, 2 * span_s - moment)
+            rows.append((moment, row, copy))
     rows.sort()
     return Arrivals(
         trace=trace.name,
-        at=array("d", (moment for moment, _ in rows)),
-        inputs=array("q", (trace.inputs[row] for _, row in rows)),
-        outputs=array("q", (trace.outputs[row] for _, row in rows)),
-        prefixes=None if trace.prefixes is None else [trace.prefixes[row] for _, row in rows],
-        span_s=end_s - begin_s,
+        at=array("d", (moment for moment, _, _ in rows)),
+        inputs=array("q", (trace.inputs[row] for _, row, _ in rows)),
+        outputs=array("q", (trace.outputs[row] for _, row, _ in rows)),
+        prefixes=None if trace.prefixes is None else _blocks(trace.prefixes, rows),
+        span_s=span_s,
     )
+
+
+def _blocks(
+    prefixes: Sequence[tuple[int, ...]], rows: Iterable[tuple[float, int, int]]
+) -> list[tuple[int, ...]]:
+    """Those of the trace; copies of the same turn share with each other alone, as a further group of users does."""
+    known = {block for ids in prefixes for block in ids}
+    each = 1 + max(known, default=0) - min(known, default=0)
+    return [
+        tuple(block + copy * each for block in prefixes[row]) if copy else prefixes[row]
+        for _, row, copy in rows
+    ]
