@@ -61,8 +61,7 @@ class Comparison:
     _initial: int = 0
 
     def __post_init__(self) -> None:
-        work = self.stage.work[: int(BEGIN_S / BIN_S)]
-        self._initial = max(1, self.stage.replicas(sum(work) / (len(work) * BIN_S) / BEGIN_FULL))
+        self._initial = max(1, self.stage.replicas(self._busy(0, int(BEGIN_S / BIN_S)) / BEGIN_FULL))
 
     def run(self, name: str, parameter: float, second: float | None = None) -> Result:
         """`second` is the usual one where it is absent."""
@@ -169,11 +168,14 @@ class Comparison:
         return self.run("static_peak", replicas).keeps
 
     def _work_by_ten_minutes(self) -> list[float]:
-        """Replicas kept busy."""
-        bins = self.stage.work
         each = round(600 / BIN_S)
-        whole = [bins[at : at + each] for at in range(0, max(1, len(bins) - 1), each)]
-        return [sum(part) / (len(part) * BIN_S) for part in whole]
+        return [self._busy(at, each) for at in range(0, max(1, len(self.stage.work) - 1), each)]
+
+    def _busy(self, begin: int, bins: int) -> float:
+        """Replicas kept busy in so many minutes, or in the part of them that lies in the trace; one of no length counts as a scrape's."""
+        work = self.stage.work[begin : begin + bins]
+        there_s = min(len(work) * BIN_S, self.stage.arrivals.span_s - begin * BIN_S)
+        return sum(work) / max(SCRAPE_S, there_s)
 
 
 def _cheapest(seen: Sequence[Result]) -> Result:

@@ -219,7 +219,7 @@ class Tally:
                 kv_most=max(kvs, default=0.0),
                 running=sum(len(engine.running) for engine in engines),
                 waiting=sum(engine.queued for engine in engines),
-                arrivals_per_s=sum(recent) / (60 * len(recent)),
+                arrivals_per_s=sum(recent) / min(60 * len(recent), self.span_s),
             )
         )
 
