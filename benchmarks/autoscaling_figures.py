@@ -11,6 +11,7 @@ from typing import Any
 
 from autoscaling_cells import Cell
 from plimsoll.facts.spans import DAY_S
+from plimsoll.simulate.compare import GOAL_PCT
 from plimsoll.simulate.policies.registry import SWEPT
 
 OURS = "plimsoll"
@@ -130,9 +131,14 @@ def verdict(cell: Cell, rows: Sequence[Row]) -> Row:
     said["reachable_pct"] = mean(ours, "reachable_pct")
     said["long"] = ours[0]["span_s"] >= LONG_S
     hours = mean(ours, "gpu_hours") or 0.0
+    said["misses"] = []
     for name in ("static_peak", "oracle"):
-        other = mean(of_cell(cell, rows, name), "gpu_hours")
-        said[f"of_{name}"] = None if not other else round(hours / other, 4)
+        theirs = of_cell(cell, rows, name)
+        misses = any(row["slo_pct"] < GOAL_PCT for row in theirs)
+        other = mean(theirs, "gpu_hours")
+        # Who does not keep the goal itself, with every seed, is nothing that a saving could be told against.
+        said[f"of_{name}"] = None if misses or not other else round(hours / other, 4)
+        said["misses"] += [name] if misses else []
     seeds = {row["seed"] for row in rows if row["swept"]}
     compared = [row for row in ours if row["seed"] in seeds] or ours
     others: dict[str, Row] = {}
