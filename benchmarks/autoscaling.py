@@ -55,6 +55,10 @@ def main() -> int:
     if options.kept:
         return print_kept(options.kept)
     traces = options.traces or list(SYNTHETIC)
+    twice = named_twice(traces)
+    if twice:
+        print(f"error: {twice}", file=sys.stderr)
+        return 3
     try:
         for name in traces:
             trace_of(name)
@@ -93,6 +97,17 @@ def main() -> int:
         return 0
     print_tables(cells, rows, verdicts, seconds)
     return 0
+
+
+def named_twice(traces: Sequence[str]) -> str | None:
+    """What is wrong where rows of two traces could not be told apart: they name their trace by its file's name."""
+    seen: dict[str, str] = {}
+    for trace in traces:
+        name = Path(trace).name
+        if name in seen:
+            return f"{seen[name]} and {trace} are of one file name, by which rows are told apart: rename one of them"
+        seen[name] = trace
+    return None
 
 
 def _options() -> argparse.Namespace:

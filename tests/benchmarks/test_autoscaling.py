@@ -268,6 +268,25 @@ def test_tables_are_printed_from_what_was_kept_of_the_last_program_each_seed_onc
     assert "SLO >= 99% in 2 of 2 cells" in told
 
 
+@pytest.mark.parametrize(
+    ("traces", "said"),
+    [
+        (["a/day.csv", "b/week.csv"], None),
+        (["a/day.csv", "week.csv", "b/day.csv"], "a/day.csv and b/day.csv are of one file name"),
+        (["day.csv", "day.csv"], "day.csv and day.csv are of one file name"),
+    ],
+)
+def test_traces_of_one_file_name_are_refused_as_their_rows_would_be_taken_for_each_others(
+    traces: list[str], said: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = autoscaling.named_twice(traces)
+    assert found is None if said is None else found is not None and found.startswith(said)
+    if said is not None:
+        monkeypatch.setattr("sys.argv", ["autoscaling.py", *traces])
+        assert autoscaling.main() == 3
+        assert said in capsys.readouterr().err
+
+
 def test_a_file_in_which_no_cell_was_finished_has_no_tables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
