@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from autoscaling_cells import SYNTHETIC, TUNED_S, Cell, Size, scored, trace_of, tuned
+from autoscaling_cells import SYNTHETIC, TUNED_S, Cell, Size, content_of, scored, trace_of, tuned
 from autoscaling_figures import MEASURES, OURS, Row, half_width, interval, mean, of_cell, verdict
 from autoscaling_kept import SCORED, Kept, NothingKept, last_of
 from plimsoll.prometheus.queries import TURNS
@@ -158,19 +158,20 @@ def measure(
     others = {cell: _other(cell, cells) for cell in cells}
     kept = Kept(options.resume, str(size))
     distinct = sorted(set(others.values()), key=str)
+    named = {cell: f"{cell} {content_of(cell.trace)}" for cell in (*cells, *distinct)}
     work = [(cell, seed) for seed in range(1, options.seeds + 1) for cell in cells]
     with ProcessPoolExecutor(options.jobs) as pool:
-        untuned = [cell for cell in distinct if ("tuned", str(cell), str(swept)) not in kept]
+        untuned = [cell for cell in distinct if ("tuned", named[cell], str(swept)) not in kept]
         for cell, found in zip(
             untuned, pool.map(tuned, untuned, [size] * len(untuned), [swept] * len(untuned)), strict=True
         ):
-            kept.add(("tuned", str(cell), str(swept)), found)
-        settings = {cell: kept[("tuned", str(cell), str(swept))] for cell in distinct}
+            kept.add(("tuned", named[cell], str(swept)), found)
+        settings = {cell: kept[("tuned", named[cell], str(swept))] for cell in distinct}
         began = time.monotonic()
         futures = {}
         for cell, seed in work:
             sweep, used = seed <= options.sweep_seeds, settings[others[cell]]
-            key = (SCORED, f"{cell} {seed} {sweep}", f"{names} {used}")
+            key = (SCORED, f"{named[cell]} {seed} {sweep}", f"{names} {used}")
             if key not in kept:
                 futures[pool.submit(scored, cell, size, seed, used, names, sweep=sweep)] = key
         for done, future in enumerate(as_completed(futures), start=1):
@@ -180,7 +181,11 @@ def measure(
         row
         for cell, seed in work
         for row in kept[
-            (SCORED, f"{cell} {seed} {seed <= options.sweep_seeds}", f"{names} {settings[others[cell]]}")
+            (
+                SCORED,
+                f"{named[cell]} {seed} {seed <= options.sweep_seeds}",
+                f"{names} {settings[others[cell]]}",
+            )
         ]
     ]
     told = {

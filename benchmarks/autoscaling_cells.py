@@ -6,6 +6,7 @@ is scaled until its busiest ten minutes keep a given number of replicas busy, so
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -82,6 +83,13 @@ def trace_of(name: str) -> Trace:
     if name in SYNTHETIC:
         return synthetic(name)
     return load_trace(Path(name))
+
+
+@cache
+def content_of(name: str) -> str:
+    """A digest of what a trace holds, as a file of the same name may hold another one later; a synthetic one is told by this program."""
+    file = Path(name)
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16] if file.is_file() else name
 
 
 def synthetic(name: str) -> RateTrace:
@@ -207,7 +215,11 @@ def scored(
             rows += [row_of(cell, seed, one, swept=True) for one in _around(comparison, chosen, ours)]
     # Of what is left nobody could keep more.
     reach = 100 * (1 - beyond_reach(stage.arrivals, stage.world) / max(1, len(stage.arrivals)))
-    told = {"reachable_pct": round(reach, 4), "span_s": stage.arrivals.span_s}
+    told = {
+        "reachable_pct": round(reach, 4),
+        "span_s": stage.arrivals.span_s,
+        "content": content_of(cell.trace),
+    }
     return [{**row, **told} for row in rows]
 
 

@@ -17,16 +17,16 @@ from autoscaling_figures import Row
 SCORED = "scored"
 """The kind of line that holds the rows of one cell with one seed."""
 
+ROOMS = ("api", "control", "facts", "load", "planning", "simulate")
+
 
 class NothingKept(ValueError):
     """A file from which no table can be printed: a sentence for the user."""
 
 
 def program() -> str:
-    """A digest of all that rows follow from: those of another law, or of another world, are never taken for ours."""
-    rooms = (
-        Path(plimsoll.__file__).parent / room for room in ("api", "control", "facts", "planning", "simulate")
-    )
+    """A digest of all that rows follow from but their traces: those of another law, or of another world, are never taken for ours."""
+    rooms = (Path(plimsoll.__file__).parent / room for room in ROOMS)
     files = [Path(__file__).with_name("autoscaling_cells.py")]
     files += sorted(
         file for room in rooms for file in room.rglob("*") if file.suffix in (".py", ".yaml", ".json")
@@ -90,7 +90,8 @@ class Matrix:
 
 
 def last_of(path: Path) -> Matrix:
-    """What a file holds of the size and program that it was last written by; where rows were worked out twice, the last ones."""
+    """What a file holds of the size and program that it was last written by: of each trace as it was last, and where rows were worked out
+    twice, the last ones."""
     scored = [(by, rows) for by, kind, *_, rows in _lines(path) if kind == SCORED and rows]
     if not scored:
         raise NothingKept(f"{path.name}: holds no cell that was scored to its end")
@@ -99,7 +100,13 @@ def last_of(path: Path) -> Matrix:
         raise NothingKept(
             f"{path.name}: was written when one parameter of each baseline was tuned, not two; score it anew, with a file of its own"
         )
-    by_seed = {(*_cell(rows[0]), rows[0]["seed"]): rows for by, rows in scored if by == last}
+    ours = [rows for by, rows in scored if by == last]
+    newest = {_cell(rows[0]): rows[0].get("content") for rows in ours}
+    by_seed = {
+        (*_cell(rows[0]), rows[0]["seed"]): rows
+        for rows in ours
+        if rows[0].get("content") == newest[_cell(rows[0])]
+    }
     return Matrix(by=last, rows=tuple(row for rows in by_seed.values() for row in rows))
 
 

@@ -1,5 +1,7 @@
 """The comparison's own arithmetic, and one small cell scored from end to end without any file."""
 
+import argparse
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import autoscaling
 import autoscaling_figures as figures
 import autoscaling_kept
 import plimsoll
-from autoscaling_cells import SYNTHETIC, Cell, Size, scenario_for, scored, stage_of, tuned
+from autoscaling_cells import SYNTHETIC, Cell, Size, content_of, scenario_for, scored, stage_of, tuned
 from plimsoll.simulate.router import Routing
 
 CELL = Cell(trace=SYNTHETIC[0], model="Qwen/Qwen3-32B", gpu="H100")
@@ -230,15 +232,52 @@ def test_a_run_that_was_stopped_in_the_midst_of_a_line_goes_on_from_the_whole_on
     assert [whole["scored", "cell 1"], whole["scored", "cell 3"]] == [[1, 2], [5]]
 
 
-def test_a_law_that_is_edited_is_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    law = tmp_path / "control" / "law.py"
-    law.parent.mkdir()
-    law.write_text("target = 0.8")
+@pytest.mark.parametrize("room", ["control", "load", "simulate"])
+def test_a_law_or_a_world_that_is_edited_is_another_program(
+    room: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = tmp_path / room / "part.py"
+    part.parent.mkdir()
+    part.write_text("target = 0.8")
     monkeypatch.setattr(plimsoll, "__file__", str(tmp_path / "__init__.py"))
     before = autoscaling_kept.program()
     assert autoscaling_kept.program() == before
-    law.write_text("target = 0.7")
+    part.write_text("target = 0.7")
     assert autoscaling_kept.program() != before
+
+
+def test_a_trace_that_holds_something_else_is_another_one_though_its_name_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def once(cell: Cell, _size: Size, seed: int, *_: object, sweep: bool) -> list[dict[str, Any]]:
+        asked.append(seed)
+        return [
+            row("plimsoll", 10, 99, trace=Path(cell.trace).name, seed=seed, content=content_of(cell.trace))
+        ]
+
+    monkeypatch.setattr(autoscaling, "ProcessPoolExecutor", ThreadPoolExecutor)
+    monkeypatch.setattr(autoscaling, "tuned", lambda *_: {})
+    monkeypatch.setattr(autoscaling, "scored", once)
+    trace = tmp_path / "day.csv"
+    cell = Cell(trace=str(trace), model=CELL.model, gpu=CELL.gpu)
+
+    def scored_with(text: str, seeds: int) -> list[int]:
+        trace.write_text(text)
+        content_of.cache_clear()
+        asked.clear()
+        options = argparse.Namespace(
+            policies=["plimsoll"], resume=tmp_path / "kept", seeds=seeds, sweep_seeds=0, jobs=1
+        )
+        autoscaling.measure([cell], SIZE, options, lambda *_: None)
+        return sorted(asked)
+
+    assert scored_with("one", 2) == [1, 2]
+    assert scored_with("one", 3) == [3]
+    assert scored_with("another", 2) == [1, 2]
+    rows = autoscaling_kept.last_of(tmp_path / "kept").rows
+    assert [one["seed"] for one in rows] == [1, 2], "those of the newest trace alone"
 
 
 def test_tables_are_printed_from_what_was_kept_of_the_last_program_each_seed_once(
