@@ -280,10 +280,20 @@ def left_out_in(verdicts: Sequence[Row]) -> dict[str, int]:
 
 def print_summary(verdicts: Sequence[Row], rows: Sequence[Row], seconds: float | None) -> None:
     judged = [said for said in verdicts if said.get("slo_pct") is not None]
-    if not judged:
-        return
+    print()
+    if judged:
+        print_standing(judged)
+    print(f"  {CAVEATS}")
+    if seconds is not None:
+        requests = sum(row["requests"] for row in rows)
+        print(f"  {requests:,} requests simulated in {seconds:,.0f} s: {requests / seconds:,.0f} a second")
+    print(f"  {belief_error()}")
+
+
+def print_standing(judged: Sequence[Row]) -> None:
+    """How ours does, where it ran."""
     kept = [said for said in judged if said["slo_pct"] >= GOAL_PCT]
-    print(f"\n{OURS}: SLO >= {GOAL_PCT:g}% in {len(kept)} of {len(judged)} cells")
+    print(f"{OURS}: SLO >= {GOAL_PCT:g}% in {len(kept)} of {len(judged)} cells")
     for name, most in (("static_peak", OF_STATIC_PEAK), ("oracle", OF_ORACLE)):
         ratios = [said[f"of_{name}"] for said in judged if said[f"of_{name}"] is not None]
         long = [said[f"of_{name}"] for said in judged if said["long"] and said[f"of_{name}"] is not None]
@@ -307,11 +317,6 @@ def print_summary(verdicts: Sequence[Row], rows: Sequence[Row], seconds: float |
     if left_out:
         told = ", ".join(f"{name} in {cells}" for name, cells in left_out.items())
         print(f"  left out, as they never get by with our GPU-hours: {told} of {len(judged)} cells")
-    print(f"  {CAVEATS}")
-    if seconds is not None:
-        requests = sum(row["requests"] for row in rows)
-        print(f"  {requests:,} requests simulated in {seconds:,.0f} s: {requests / seconds:,.0f} a second")
-    print(f"  {belief_error()}")
 
 
 if __name__ == "__main__":

@@ -141,6 +141,15 @@ def test_every_measure_is_told_with_its_interval(capsys):
     assert line.count("±") == len(MEASURES)
 
 
+def test_what_favours_whom_is_said_of_tables_without_ours_too(capsys):
+    hpa = row("hpa", 80, 96, requests=10)
+    autoscaling.print_summary([figures.verdict(CELL, [hpa])], [hpa], 1.0)
+    told = capsys.readouterr().out
+    assert autoscaling.CAVEATS in told
+    assert autoscaling.belief_error() in told
+    assert "ahead of" not in told
+
+
 def test_what_nobody_can_keep_is_said(capsys):
     ours = row("plimsoll", 90, 97, reachable_pct=97.5)
     said = figures.verdict(CELL, [ours, row("hpa", 80, 96, swept=True)])
