@@ -64,8 +64,10 @@ def check_writable(name: str) -> None:
 
 
 def write_page(name: str, text: str) -> None:
+    """Made into bytes first: an older page is not emptied for one that cannot be, and a name on it may be no text."""
+    made = text.encode("utf-8", errors="backslashreplace")
     try:
-        Path(name).write_text(text, encoding="utf-8")
+        Path(name).write_bytes(made)
     except OSError as error:
         raise _unwritable(name, error) from None
 

@@ -12,7 +12,7 @@ from plimsoll.api.config_fleet import provision_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.cli import asking, drawing, inputs
-from plimsoll.cli.errors import DOES_NOT_FIT, FITS, INTERRUPTED, BadInput, note
+from plimsoll.cli.errors import DOES_NOT_FIT, FITS, INTERRUPTED, BadInput, note, printable
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.page import check_writable, write_page
@@ -225,7 +225,8 @@ def _trace(name: str) -> Trace:
     if loaded.moved:
         stood = f"{drawing.many(loaded.moved, 'line')} stood after a later one"
         note([f"{loaded.trace.name}: {stood}; they are replayed in order of time"])
-    return loaded.trace
+    # A file's name is bytes, and these may be no text.
+    return replace(loaded.trace, name=printable(loaded.trace.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

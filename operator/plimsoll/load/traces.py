@@ -179,6 +179,8 @@ def _object(line: str, name: str, place: int) -> Row:
         row = json.loads(line)
     except ValueError as error:
         raise LoadError(f"{name}, line {place}: is no JSON: {error}") from None
+    except RecursionError:
+        raise LoadError(f"{name}, line {place}: is nested too deep to be a request") from None
     if not isinstance(row, dict):
         raise LoadError(f"{name}, line {place}: must be a JSON object, as the first line is")
     return row
