@@ -73,6 +73,8 @@ def test_text_says_what_was_replayed_what_came_of_it_and_what_it_rests_on(llm: s
         "SLO %",
         "MINUTES <99%",
         "plimsoll keeps slo for",
+        "with plimsoll: target 0.7, down_target 0.6",
+        "with static_peak: replicas ",
         "ready after 130 s",
     ):
         assert words in ran.out

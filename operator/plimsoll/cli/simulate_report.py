@@ -60,7 +60,10 @@ def simulation_report(report: Report) -> Iterator[RenderableType]:
     if report.conclusions:
         yield ""
         yield drawing.facts((("so", text) for text in report.conclusions), width=4)
-    for one in report.results[report.headline]:
+    yield ""
+    ran = report.results[report.headline]
+    yield drawing.facts((("with", f"{one.policy}: {set_to(one)}") for one in ran), width=4)
+    for one in ran:
         if one.outcome.actions:
             yield ""
             yield from _actions(one)
@@ -203,7 +206,7 @@ def set_to(one: Result) -> str:
 
 def _actions(one: Result) -> Iterator[RenderableType]:
     actions = one.outcome.actions
-    yield Text.assemble((f"what {one.policy} did", "bold"), f" ({set_to(one)})")
+    yield Text(f"what {one.policy} did", style="bold")
     shown: list[Action] = list(actions[:FEW])
     yield drawing.table(
         ("AT", "REPLICAS", "REASON", "WHY"),
