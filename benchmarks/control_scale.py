@@ -14,6 +14,7 @@ import json
 import multiprocessing
 import resource
 import statistics
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -77,10 +78,18 @@ def measured(size: int) -> Cost:
     here, there = context.Pipe()
     process = context.Process(target=_measure, args=(size, there))
     process.start()
+    # The child has its own; while one is open here too, none would end when it dies.
+    there.close()
     try:
-        found: Cost = here.recv()
+        found: Cost | None = here.recv()
+    except EOFError:
+        found = None
     finally:
         process.join()
+    if found is None:
+        sys.exit(
+            f"error: the process that measures {size} deployments ended with {process.exitcode} and told nothing"
+        )
     return found
 
 

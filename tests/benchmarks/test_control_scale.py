@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from multiprocessing.connection import Connection
 
 import pytest
 
@@ -110,3 +112,15 @@ def test_costs_are_told_in_the_form_that_is_promised(
     told = json.loads(capsys.readouterr().out)["by_deployments"]
     assert {size: each["queries"] for size, each in told.items()} == {"4": 4, "5": 5}
     assert all({"tick_s", "queries", "rss_mb"} <= each.keys() for each in told.values())
+
+
+def dies(_size: int, _result: Connection) -> None:
+    os._exit(9)
+
+
+def test_a_process_that_dies_before_it_tells_anything_is_told_and_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(control_scale, "_measure", dies)
+    with pytest.raises(SystemExit, match="measures 4 deployments ended with 9 and told nothing"):
+        control_scale.measured(4)

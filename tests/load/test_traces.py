@@ -183,6 +183,7 @@ def test_times_whose_unit_is_told_by_a_name_need_no_word():
         (PLAIN + "0,1,024,50\n", "line 2: has more fields than the head names; quote what holds a separator"),
         ("\n\n" + PLAIN + "0,5,5\n1,x,5\n", "line 5: input_tokens is 'x'"),
         ('\n\n{"timestamp": 0, "input_length": 6, "output_length": 5}\n{"timest', "line 4: is no JSON"),
+        ("t_s,rate_rps\n5,1\n5,2\n", "line 3: is of the same time as a line above"),
         ('{"timestamp": 0, "input_length": ' + "[" * 100_000, "line 1: is nested too deep"),
         (
             '{"timestamp": 0, "input_length": 6, "output_length": 5}\n' + "[" * 100_000,

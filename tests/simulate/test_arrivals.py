@@ -162,6 +162,7 @@ def test_the_busiest_window_is_found():
         ("t_s,rate_rps,cv\n0,0,1\n600,0,1\n", "rate_rps is never above 0"),
         ("t_s,rate_rps\n", "holds no rate"),
         ("t_s,rate_rps,cv\n600,1,1\n0,x,1\n", "line 3"),
+        ("t_s,rate_rps,cv\n600,1,1\n0,1,1\n600,2,1\n", "line 4: is of the same time as a line above"),
         (
             "arrival_s,input_tokens,output_tokens\n0,1,1\n1790000000,1,1\n",
             "spans 20,718 days, 20,718 of them between",

@@ -121,7 +121,8 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
     if isinstance(columns, str):
         raise LoadError(f"{name}: {_above(head)}{columns}")
     if isinstance(columns, RateColumns):
-        return Rates(_parsed(rows, lambda row, begin: _rate(row, columns, begin), name, sorted_by_time))
+        rates = _parsed(rows, lambda row, begin: _rate(row, columns, begin), name, sorted_by_time, seen=set())
+        return Rates(rates)
     unit_s, note = columns.unit_s, None
     if unit_s is None:
         rows, unit_s, note = _guessed(rows, columns.at, name)
@@ -187,8 +188,13 @@ def _object(line: str, name: str, place: int) -> Row:
 
 
 def _parsed(
-    rows: Numbered, line_of: Callable[[Row, float], Line], name: str, sorted_by_time: bool
+    rows: Numbered,
+    line_of: Callable[[Row, float], Line],
+    name: str,
+    sorted_by_time: bool,
+    seen: set[float] | None = None,
 ) -> Iterator[Line]:
+    """`seen` is where times are kept of which there may be one line alone."""
     begin: float | None = None
     last, place = 0.0, 1
     try:
@@ -200,6 +206,12 @@ def _parsed(
                 line = line_of(row, begin)
             if sorted_by_time and line.at < last:
                 raise LoadError(f"{name}, line {place}: is before the line above; sort it by time")
+            if seen is not None:
+                if line.at in seen:
+                    raise LoadError(
+                        f"{name}, line {place}: is of the same time as a line above; a rate holds from its time to the next line's"
+                    )
+                seen.add(line.at)
             last = line.at
             yield line
     except _UNREADABLE as error:
