@@ -63,6 +63,12 @@ def bad(on: Ground, replicas: int, users: int) -> dict[str, Any]:
     return {"rungs": on.rungs()}
 
 
+def joined(report: dict[str, Any], part: str, found: dict[str, Any]) -> dict[str, Any]:
+    """With what a part found in place of what it had found before, which figures beside it are no longer of."""
+    others = [rung for rung in report["rungs"] if rung.get("part") != part]
+    return {**report, **found, "rungs": [*others, *({**rung, "part": part} for rung in found["rungs"])]}
+
+
 def table(report: dict[str, Any]) -> str:
     apart = ("rungs", "runs", "crowded")
     lines = [f"{name:<24} {value}" for name, value in report.items() if name not in apart]
@@ -101,7 +107,7 @@ def main() -> int:
                     folder.mkdir()
                     with ground(folder, places, progress) as on:
                         found = run(on, chosen.replicas, **size)
-                    report |= {**found, "rungs": [*report["rungs"], *found["rungs"]]}
+                    report = joined(report, part, found)
             if "ratios" in parts:
                 both = report["argv_before"], report["argv_after"]
                 report |= ratios(*both, Path(name), seeds=chosen.seeds, requests=chosen.requests, **size)

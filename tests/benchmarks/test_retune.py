@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from retune import table
+from retune import joined, table
 from retune_ratios import Side, report_of, words_of
 
 ARGV = (
@@ -45,3 +47,12 @@ def test_figures_are_of_all_runs_of_a_side_together():
     shown = table({**told, "rungs": [rung], "crowded": {**told, "runs": [{"seed": 7}]}})
     assert "Done     maxSequences 32 to 9: good" in shown
     assert "seed 7" in shown.partition("more users than places")[2]
+
+
+def test_a_part_that_is_run_again_takes_the_place_of_what_it_found_before():
+    """Its other figures do too, so that rungs of both runs would stand beside figures of one."""
+    report: dict[str, Any] = {"rungs": []}
+    for part, value in (("loop", "16"), ("bad", "4"), ("loop", "9")):
+        report = joined(report, part, {"rungs": [{"after": value}], part: value})
+    assert report["rungs"] == [{"after": "4", "part": "bad"}, {"after": "9", "part": "loop"}]
+    assert (report["loop"], report["bad"]) == ("9", "4")
