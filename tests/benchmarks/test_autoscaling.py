@@ -12,6 +12,7 @@ import autoscaling_figures as figures
 import autoscaling_kept
 import plimsoll
 from autoscaling_cells import SYNTHETIC, Cell, Size, content_of, scenario_for, scored, stage_of, tuned
+from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.router import Routing
 
 CELL = Cell(trace=SYNTHETIC[0], model="Qwen/Qwen3-32B", gpu="H100")
@@ -146,7 +147,7 @@ def test_what_favours_whom_is_said_of_tables_without_ours_too(capsys):
     autoscaling.print_summary([figures.verdict(CELL, [hpa])], [hpa], 1.0)
     told = capsys.readouterr().out
     assert autoscaling.CAVEATS in told
-    assert autoscaling.belief_error() in told
+    assert belief_error() in told
     assert "ahead of" not in told
 
 
