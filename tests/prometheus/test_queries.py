@@ -72,6 +72,13 @@ def test_a_pods_name_tells_its_set_and_its_deployment(pod: str, llm: str | None)
     assert [one and one[1] for one in found] == [llm, llm and f"{llm}-0a1b2c3d"]
 
 
+@pytest.mark.parametrize("about", ["load", "counters", "errors", "pools", "ttft", "itl", "prompt_lengths"])
+def test_what_is_added_up_is_of_one_look_at_each_pod_by_whoever_looked_last(about: str):
+    (asked,) = {each[about] for each in (queries(WORDS, turn) for turn in range(9)) if about in each}
+    once = f' and on (namespace, pod, job, instance) topk by (namespace, pod) (1, timestamp({{__name__="{RUNNING}"}}))'
+    assert asked.count(once) == len(re.findall(r"\b(?:sum|count) by ", asked))
+
+
 def test_an_engine_that_lacks_a_name_is_not_asked_for_it():
     tgi = vocabulary([engine_profile("tgi").metrics])
     assert set(queries(tgi, 0)) <= {"load", "ages", "itl"}

@@ -48,7 +48,7 @@ def queries(words: Vocabulary, turn: int, turns: int = 1, again: Iterable[str] =
     }
     having = (TURNS[(turn + further) % len(TURNS)] for further in range(turns))
     for field in dict.fromkeys((*having, *again)):
-        asked[field] = _summed(words.histogram(field), running)
+        asked[field] = _summed(words.histogram(field), once)
     return {about: query for about, query in asked.items() if query}
 
 
@@ -73,16 +73,16 @@ def _pools(names: Sequence[str], once: str) -> str:
     return f"count by ({POD}, num_gpu_blocks, block_size) ({_matching(names)}{once})" if names else ""
 
 
-def _summed(names: Sequence[str], alive: Sequence[str]) -> str:
-    if not names or not alive:
+def _summed(names: Sequence[str], once: str) -> str:
+    """Of those whose series are there now, which `once` says as well."""
+    if not names or not once:
         return ""
-    joined = f"and on (namespace, pod) {_matching(alive)}"
     parts = []
     for suffix in ("_bucket", "_sum"):
         # Of each pod the first name that it has: an old name beside the new one would count everything twice.
         gained = " or on (namespace, pod) ".join(
             f"increase({name}{suffix}[{LATENCY_WINDOW}])" for name in names
         )
-        named = f'label_replace(({gained}) {joined}, "set", "$1", "pod", "{SET_OF_POD}")'
+        named = f'label_replace(({gained}){once}, "set", "$1", "pod", "{SET_OF_POD}")'
         parts.append(f"sum by (namespace, set, le) ({named})")
     return " or ".join(parts)
