@@ -156,14 +156,16 @@ IN_OLD_VLLM: Final = {
 }
 
 
-def twice(series: Mapping[str, str]) -> dict[str, str | None]:
-    """All is well but for these, and two jobs scrape each pod."""
+JOBS: Final = ('job="pods"', 'job="services"')
+PAIR: Final = ('prometheus_replica="0"', 'prometheus_replica="1"')
+
+
+def twice(series: Mapping[str, str], looks: Sequence[str] = JOBS) -> dict[str, str | None]:
+    """All is well but for these, and two jobs or two Prometheis scrape each pod."""
     told: dict[str, str | None] = dict(NOTHING_OF_ENGINES)
     for name, values in {**WELL, **series}.items():
         if name.startswith("vllm:") and POD in name:
-            told |= {
-                name.replace(POD, f'{POD},job="{job}",instance="i"'): values for job in ("pods", "services")
-            }
+            told |= {name.replace(POD, f'{POD},instance="i",{look}'): values for look in looks}
     return told
 
 
@@ -195,6 +197,7 @@ CASES: Final = (
     ),
     case("all is well, and two jobs scrape each pod", twice({})),
     case("a short queue stands, and two jobs scrape each pod", twice({WAITING: steady(6), RUNNING: steady(6)})),
+    case("a short queue stands, and two Prometheis scrape each pod", twice({WAITING: steady(6), RUNNING: steady(6)}, PAIR)),
     case("a queue stands, and two jobs scrape each pod", twice({WAITING: steady(9)}), "QueueGrowth"),
     case("few first tokens are late, and two jobs scrape each pod", twice(ttft(le_0_5=0, le_3=6, le_10=6, inf=6))),
     case(

@@ -21,6 +21,9 @@ SET_OF_POD: Final = f"(.+-[0-9a-f]{{8}})-{_ADDED}"
 """The name of a pod's set within the pod's own name, which ends in the hash of the set and what Kubernetes adds."""
 LLM_OF_POD: Final = f"(.+)-[0-9a-f]{{8}}-{_ADDED}"
 """The name of its deployment."""
+SAME_LOOK: Final = "namespace, pod, job, instance, prometheus, prometheus_replica, replica, __replica__"
+"""Labels that all series of one look at a pod share. Two jobs may look at it, and so may two Prometheis, a pair of which is told apart
+by what it is called outside only: by the Prometheus operator, or as Thanos and Mimir have it. What is not there is empty."""
 LATENCY_WINDOW: Final = "5m"
 TURNS: Final = (
     "ttft", "itl", "e2e",
@@ -62,10 +65,10 @@ def _each(how: str, names: Sequence[str], *more: str, once: str = "") -> str:
 
 
 def _once(running: Sequence[str]) -> str:
-    """Of what two jobs scrape of one pod only what the newer look brought: both are of the same engine."""
+    """Of what two jobs or two Prometheis scrape of one pod only what the newest look brought: all are of the same engines."""
     if not running:
         return ""
-    return f" and on (namespace, pod, job, instance) topk by (namespace, pod) (1, timestamp({_matching(running)}))"
+    return f" and on ({SAME_LOOK}) topk by (namespace, pod) (1, timestamp({_matching(running)}))"
 
 
 def _pools(names: Sequence[str], once: str) -> str:
