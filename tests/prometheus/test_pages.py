@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.facts.engines import engine_facts, engine_profile
 from plimsoll.kube.certificates import made
-from plimsoll.prometheus.exposition import sample_of
+from plimsoll.prometheus.exposition import MOST_BOUNDS, sample_of
 from plimsoll.prometheus.pods import Page, scrape
 from plimsoll.prometheus.vocabulary import vocabulary
 from tests.prometheus.serving import server
@@ -52,6 +52,42 @@ def test_a_page_becomes_a_sample():
     assert said.ttft is not None
     assert (said.ttft.counts, said.ttft.sum) == ((4.0, 9.0, 10.0), 3.5)
     assert (said.itl, said.prompt_tokens) == (None, None)
+
+
+@pytest.mark.parametrize(("bounds", "believed"), [(MOST_BOUNDS, True), (MOST_BOUNDS + 1, False)])
+def test_a_histogram_has_no_more_bounds_than_engines_have(bounds: int, believed: bool):
+    kind = "vllm:time_to_first_token_seconds"
+    finite = "".join(f'{kind}_bucket{{le="{bound}"}} {bound}\n' for bound in range(1, bounds))
+    said = sample(f'{finite}{kind}_bucket{{le="+Inf"}} {bounds}\n{kind}_sum 3.5\n')
+    assert (said.ttft is not None) is believed
+
+
+def test_pages_are_read_beside_the_loop_which_goes_on(monkeypatch):
+    """A page of a megabyte takes a fifth of a second."""
+    turned = threading.Event()
+
+    def slowly(text, words, *, pod, at):
+        assert turned.wait(60), "the loop stood still"
+        return sample_of(text, words, pod=pod, at=at)
+
+    monkeypatch.setattr("plimsoll.prometheus.pods.sample_of", slowly)
+
+    async def run(url):
+        found = asyncio.create_task(scrape([Page("uid", f"{url}/metrics")], WORDS, now=7.0, deadline_s=600.0))
+        while not found.done():
+            await asyncio.sleep(0.01)
+            if served:
+                turned.set()
+        return await found
+
+    served = []
+
+    def answer(path):
+        served.append(path)
+        return 200, PAGE.encode()
+
+    with server(answer) as url:
+        assert len(asyncio.run(run(url)).samples) == 1
 
 
 def test_ranks_of_one_pod_add_up_and_share_their_fullness():

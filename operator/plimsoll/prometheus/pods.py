@@ -20,7 +20,8 @@ from plimsoll.prometheus.vocabulary import Vocabulary
 DEADLINE_S: Final = 10.0
 CONNECT_S: Final = 5.0
 """What a NetworkPolicy drops is never refused, and is given up sooner."""
-LARGEST_PAGE: Final = 8 * 1024 * 1024
+LARGEST_PAGE: Final = 2 * 1024 * 1024
+"""An engine says a tenth of a megabyte, and eight of them in a pod as many times that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +51,40 @@ async def scrape(
     timeout = aiohttp.ClientTimeout(total=deadline_s, sock_connect=min(CONNECT_S, deadline_s))
     async with aiohttp.ClientSession(timeout=timeout, connector=everybody, trust_env=False) as session:
 
-        async def one(page: Page) -> PodSample | str:
+        async def one(page: Page) -> _Fetched | str:
             try:
-                text = await _text(session, page.url)
-                return sample_of(text, words, pod=page.pod, at=now + clock() - begun)
+                return _Fetched(page.pod, await _body(session, page.url), now + clock() - begun)
             except Exception as error:  # noqa: BLE001 - whatever a page says, the others are still read
                 return _words(error, deadline_s)
 
         listed = sorted(pages, key=lambda page: page.pod)
-        found = await asyncio.gather(*map(one, listed))
+        fetched = await asyncio.gather(*map(one, listed))
+    # When all are there, or what is read would keep what still comes from being taken in time; nobody else waits for the loop.
+    found = await asyncio.to_thread(lambda: [_read(each, words) for each in fetched])
     return Scraped(
         samples=tuple(each for each in found if isinstance(each, PodSample)),
         errors={page.pod: each for page, each in zip(listed, found, strict=True) if isinstance(each, str)},
     )
 
 
-def _words(error: Exception, deadline_s: float) -> str:
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    pod: str
+    body: bytes
+    at: float
+
+
+def _read(fetched: _Fetched | str, words: Vocabulary) -> PodSample | str:
+    if isinstance(fetched, str):
+        return fetched
+    try:
+        text = fetched.body.decode("utf-8", errors="replace")
+        return sample_of(text, words, pod=fetched.pod, at=fetched.at)
+    except Exception as error:  # noqa: BLE001 - as above
+        return _words(error)
+
+
+def _words(error: Exception, deadline_s: float = DEADLINE_S) -> str:
     """Without its address: what ails many pods is one reason."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return "no connection in time"
@@ -77,7 +96,7 @@ def _words(error: Exception, deadline_s: float) -> str:
     return f"{type(error).__name__}: {error}"[:300]
 
 
-async def _text(session: aiohttp.ClientSession, url: str) -> str:
+async def _body(session: aiohttp.ClientSession, url: str) -> bytes:
     # A certificate is of the Service's name, and a pod is asked by its address.
     async with session.get(url, allow_redirects=False, ssl=False) as answer:
         if answer.status != 200:
@@ -87,4 +106,4 @@ async def _text(session: aiohttp.ClientSession, url: str) -> str:
             body += chunk
             if len(body) > LARGEST_PAGE:
                 raise ValueError(f"the page is larger than {LARGEST_PAGE} bytes")
-        return body.decode("utf-8", errors="replace")
+        return bytes(body)
