@@ -14,7 +14,7 @@ from plimsoll.control.copying import replace
 from plimsoll.control.decision import Decision, RoleDecision, Told
 from plimsoll.control.demand import weights
 from plimsoll.control.fleet import Fleet, decide_fleet
-from plimsoll.control.gate import gate_of
+from plimsoll.control.gate import QUERY_REFUSED, gate_of
 from plimsoll.control.idle import last_asked, wake_of
 from plimsoll.control.record import Act, Noted, Record
 from plimsoll.control.retune.machine import paused
@@ -35,8 +35,6 @@ SLOWER_S: Final = 60.0
 LARGE: Final = 200
 COUNTING: Final = frozenset({"requestSuccess", "generationTokens"})
 """An engine that has neither shows only what is in flight."""
-QUERY_REFUSED: Final = "QueryRefused"
-"""Reason of MetricsAvailable where only the query that is to wake it gets no answer: how loaded the replicas are is known."""
 SCALING: Final = frozenset({names.METRICS, names.SCALING, names.SLO})
 
 
