@@ -52,6 +52,15 @@ def since(minute: int, before: str, after: str) -> str:
     return f"{before}x{minute - 1} {after}x{MINUTES - minute}"
 
 
+def counted(*minutes: int) -> str:
+    """One more at each of these."""
+    return " ".join(str(sum(each <= minute for each in minutes)) for minute in range(MINUTES + 1))
+
+
+def held(since: int, until: int) -> str:
+    return " ".join(str(int(since <= minute < until)) for minute in range(MINUTES + 1))
+
+
 def histogram(name: str, buckets: Mapping[str, float]) -> dict[str, str]:
     """Cumulative counts that come every minute."""
     found = {f'{name}_bucket{{{POD},le="{bound}"}}': rising(count) for bound, count in buckets.items()}
@@ -286,6 +295,9 @@ CASES: Final = (
     case("nobody has measured the pool", {MEASURED: None}),
     case("engines crash", {RESTARTS: rising(0.5)}, "CrashLoop!"),
     case("an engine crashed once", {RESTARTS: since(22, "0", "1")}),
+    case("an engine crashes ever later", {RESTARTS: counted(3, 7, 10, 15, 20, 28), replicas("failed"): held(23, 28)}, "CrashLoop!"),
+    case("an engine crashed again and again, and no more", {RESTARTS: counted(3, 7, 10), replicas("failed"): held(5, 10)}),
+    case("an engine has crashed, and an hour has few such", {RESTARTS: counted(3, 28), replicas("failed"): held(23, 28)}),
     case("nobody sees the engines", NOTHING_OF_ENGINES, "MetricsStale"),
     case("Prometheus sees the engines, and the operator cannot read it", {METRICS: steady(0)}, "MetricsStale"),
     case("the operator cannot read it, and no replica is ready", {METRICS: steady(0), replicas("ready"): steady(0)}),

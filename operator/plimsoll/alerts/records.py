@@ -121,9 +121,10 @@ KV_TOKENS: Final = ours("llm:kv_tokens:max", own.KV_TOKENS)
 TENSOR: Final = ours("llm:tensor_parallel:max", own.TENSOR_PARALLEL)
 CONDITION: Final = ours("llm:condition:max", own.CONDITION)
 RESTARTS: Final = ours("llm:engine_restarts:increase15m", own.RESTARTS, "increase({}[15m])")
+RESTARTS_HOUR: Final = ours("llm:engine_restarts:increase1h", own.RESTARTS, "increase({}[1h])")
 
 RECORDS: Final = (
     KV_USAGE, RUNNING, WAITING, FINISHED, FAILED, PREEMPTIONS, PREEMPTED, TTFT, TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT,
-    REPLICAS, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS,
+    REPLICAS, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS, RESTARTS_HOUR,
 )  # fmt: skip
 """In the order in which they are computed: one may use those before it."""
