@@ -82,8 +82,14 @@ route:
   routes:
     - receiver: plimsoll
       matchers: ['alertname =~ "Plimsoll.+"', 'llm != ""']
+      group_by: [namespace, llm]
+      group_wait: 0s
+      group_interval: 15s
       continue: true
 ```
+
+The route says how alerts are grouped, as what it would take over from the one above it (half a minute for the first of a group, five minutes for each that
+joins it) is longer than the operator's own looks are apart.
 
 An alert makes the operator look at the deployment that it names, at once and whole, and at the metrics without waiting for their interval (never more
 often than five times in one, and in a large fleet as much less often as looks are longer: such looks take a fifth of the time at most), and that is all
