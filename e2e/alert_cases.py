@@ -52,6 +52,15 @@ def since(minute: int, before: str, after: str) -> str:
     return f"{before}x{minute - 1} {after}x{MINUTES - minute}"
 
 
+def counted(*minutes: int) -> str:
+    """One more at each of these."""
+    return " ".join(str(sum(each <= minute for each in minutes)) for minute in range(MINUTES + 1))
+
+
+def held(since: int, until: int) -> str:
+    return " ".join(str(int(since <= minute < until)) for minute in range(MINUTES + 1))
+
+
 def histogram(name: str, buckets: Mapping[str, float]) -> dict[str, str]:
     """Cumulative counts that come every minute."""
     found = {f'{name}_bucket{{{POD},le="{bound}"}}': rising(count) for bound, count in buckets.items()}
@@ -156,14 +165,16 @@ IN_OLD_VLLM: Final = {
 }
 
 
-def twice(series: Mapping[str, str]) -> dict[str, str | None]:
-    """All is well but for these, and two jobs scrape each pod."""
+JOBS: Final = ('job="pods"', 'job="services"')
+PAIR: Final = ('prometheus_replica="0"', 'prometheus_replica="1"')
+
+
+def twice(series: Mapping[str, str], looks: Sequence[str] = JOBS) -> dict[str, str | None]:
+    """All is well but for these, and two jobs or two Prometheis scrape each pod."""
     told: dict[str, str | None] = dict(NOTHING_OF_ENGINES)
     for name, values in {**WELL, **series}.items():
         if name.startswith("vllm:") and POD in name:
-            told |= {
-                name.replace(POD, f'{POD},job="{job}",instance="i"'): values for job in ("pods", "services")
-            }
+            told |= {name.replace(POD, f'{POD},instance="i",{look}'): values for look in looks}
     return told
 
 
@@ -195,6 +206,7 @@ CASES: Final = (
     ),
     case("all is well, and two jobs scrape each pod", twice({})),
     case("a short queue stands, and two jobs scrape each pod", twice({WAITING: steady(6), RUNNING: steady(6)})),
+    case("a short queue stands, and two Prometheis scrape each pod", twice({WAITING: steady(6), RUNNING: steady(6)}, PAIR)),
     case("a queue stands, and two jobs scrape each pod", twice({WAITING: steady(9)}), "QueueGrowth"),
     case("few first tokens are late, and two jobs scrape each pod", twice(ttft(le_0_5=0, le_3=6, le_10=6, inf=6))),
     case(
@@ -283,6 +295,9 @@ CASES: Final = (
     case("nobody has measured the pool", {MEASURED: None}),
     case("engines crash", {RESTARTS: rising(0.5)}, "CrashLoop!"),
     case("an engine crashed once", {RESTARTS: since(22, "0", "1")}),
+    case("an engine crashes ever later", {RESTARTS: counted(3, 7, 10, 15, 20, 28), replicas("failed"): held(23, 28)}, "CrashLoop!"),
+    case("an engine crashed again and again, and no more", {RESTARTS: counted(3, 7, 10), replicas("failed"): held(5, 10)}),
+    case("an engine has crashed, and an hour has few such", {RESTARTS: counted(3, 28), replicas("failed"): held(23, 28)}),
     case("nobody sees the engines", NOTHING_OF_ENGINES, "MetricsStale"),
     case("Prometheus sees the engines, and the operator cannot read it", {METRICS: steady(0)}, "MetricsStale"),
     case("the operator cannot read it, and no replica is ready", {METRICS: steady(0), replicas("ready"): steady(0)}),

@@ -28,6 +28,7 @@ from plimsoll.alerts.records import (
     Record,
 )
 from plimsoll.alerts.rules import rules
+from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.engines import bundled_versions, engine_facts, engine_names, engine_profile
 from plimsoll.handlers.alerted import MOST_ALERTS, PATH
@@ -192,3 +193,11 @@ def test_the_page_tells_alertmanager_where_and_how_much_the_operator_hears() -> 
     (webhook,) = yaml.safe_load(shown)["receivers"][0]["webhook_configs"]
     assert webhook["url"].endswith(PATH)
     assert webhook["max_alerts"] == MOST_ALERTS
+
+
+def test_the_page_s_route_is_no_slower_than_the_loop_that_it_is_to_shorten() -> None:
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```$", alerts_page(), re.MULTILINE | re.DOTALL)
+    (route,) = yaml.safe_load(shown)["route"]["routes"]
+    assert route["group_by"] == ["namespace", "llm"]
+    assert route["group_wait"] == "0s"
+    assert int(route["group_interval"].removesuffix("s")) <= OperatorConfig().control.interval_seconds

@@ -141,9 +141,18 @@ def test_a_pod_counts_once_where_two_jobs_scrape_it(data: dict[str, Any]) -> Non
             assert len(once) == query.count(metric.name), query
 
 
+@every_dashboard
+def test_what_two_prometheis_have_recorded_of_the_same_is_drawn_once(data: dict[str, Any]) -> None:
+    for query in queries(data):
+        for record in RECORDS:
+            once = query.count(f"max by ({', '.join(('namespace', 'llm', *record.labels))}) ({record}")
+            assert len(re.findall(rf"{record}(?![\w])", query)) == once, query
+
+
 def test_both_promised_latencies_stand_beside_their_promise_in_the_fleet() -> None:
     (fleet,) = (one.to_data() for one in DASHBOARDS if one.uid == "plimsoll-fleet")
-    held = [query for query in queries(fleet) if " / on (namespace, llm) llm:slo_seconds:max" in query]
+    promised = " / on (namespace, llm) max by (namespace, llm, latency) (llm:slo_seconds:max{"
+    held = [query for query in queries(fleet) if promised in query]
     assert [re.findall('latency="([^"]+)"', query) for query in held] == [["ttft_p99"], ["itl_p99"]]
 
 

@@ -79,6 +79,41 @@ def test_a_peak_is_remembered_for_days():
     assert status_of(seen).requests_per_second in {"20", "19.998"}
 
 
+def held(*looks, before=None):
+    """The peak of what is in flight: each look is seconds after the one before, running and waiting of now, and the mean and the most of before."""
+    seen, at = Observed(at=NOW, since=NOW, peak_inflight=before), NOW
+    for passed, running, waiting, mean, most in looks:
+        at += passed
+        (one,) = saying(1, inflight=running, waiting=waiting)
+        one = replace(one, inflight_mean=mean, inflight_most=most)
+        seen = observe(seen, Signals(at=at, live=1, replicas=(one,)), at)
+    return seen.peak_inflight
+
+
+OUTAGE = (
+    *[(15, 150, 15 * tick, 150 + 7 * tick, 150 + 15 * tick) for tick in range(1, 20)],
+    *[(15, 150, 1850, 2000, 2000)] * 40,
+    *[(15, 250, 1850 - 180 * tick, 2100 - 180 * tick, 2000) for tick in range(10)],
+    *[(15, 250, 50, 400, 2000)] * 5,
+)
+"""A node is lost for a quarter of an hour, and what has queued fills the engines until it is gone."""
+
+
+@pytest.mark.parametrize(
+    ("before", "looks", "least", "most"),
+    [
+        (200.0, OUTAGE, 199, 235),
+        (None, OUTAGE[20:40], 150, 180),
+        (200.0, [(15, 900, 0, 210, 900)], 209, 211),
+        (200.0, [(15, 400, 20, 400, 430)] * 8, 400, 401),
+        (200.0, [(60, 256, 744, 1000, 1000)] * 3 * 24 * 60, 900, 1000),
+    ],
+    ids=["an outage", "an outage at first sight", "a moment", "load", "a queue that stands for days"],
+)
+def test_a_backlog_is_no_peak_until_it_has_stood_for_long(before, looks, least, most):
+    assert least <= held(*looks, before=before) <= most
+
+
 def test_status_has_all_that_was_seen_of_traffic_and_leaves_out_what_nobody_tells():
     telling = replace(said(), replicas=saying(2, prefix_queries=1000.0, prefix_hits=250.0))
     told = status_of(observe(Observed(), telling, NOW, burstiness=4.26))

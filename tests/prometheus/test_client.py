@@ -180,6 +180,27 @@ def test_a_histogram_that_got_no_answer_is_asked_for_once_more_out_of_turn():
     assert asked == [["ttft"], ["itl"], ["e2e"], ["e2e", "ttft"], ["itl", "ttft"], ["prompt_lengths"]]
 
 
+def test_which_question_fails_is_told_until_it_is_answered_and_by_who_answers_none_of_none():
+    refused = "HTTP 422: too many chunks"
+    fails = {3: {"load": refused}, 4: {"ttft": refused}, 5: {"itl": refused}, 6: {"itl": refused}, 7: None}
+
+    class Limited(Source):
+        async def ask(self, questions, read):
+            answered = await super().ask(questions, read)
+            errors = fails.get(self.looks, {})
+            if errors is None:
+                return Asked(answers={}, errors=dict.fromkeys(questions, "no connection"))
+            answers = {about: each for about, each in answered.answers.items() if about not in errors}
+            return Asked(answers=answers, errors=errors)
+
+    async def run():
+        metrics = FleetMetrics(Limited(), WORDS)
+        return [(await metrics.look(15.0 * look))[0].errors for look in range(9)]
+
+    ttft, itl = {"ttft": refused}, {"itl": refused}
+    assert asyncio.run(run()) == [{}, {}, {"load": refused}, ttft, itl, itl, itl, {}, {}]
+
+
 def test_a_private_authority_is_trusted_where_its_file_is_named_and_nowhere_else(tmp_path):
     pair, authority = made(["127.0.0.1"], datetime.now(UTC))  # noqa: TID251 - the handshake looks at the clock
     for name, text in (("tls.crt", pair.certificate), ("tls.key", pair.key), ("ca.crt", authority)):

@@ -2,13 +2,14 @@
 
 import asyncio
 import ssl
+import threading
 from datetime import UTC, datetime
 
 import pytest
 
 from plimsoll.facts.engines import engine_facts, engine_profile
 from plimsoll.kube.certificates import made
-from plimsoll.prometheus.exposition import sample_of
+from plimsoll.prometheus.exposition import MOST_BOUNDS, sample_of
 from plimsoll.prometheus.pods import Page, scrape
 from plimsoll.prometheus.vocabulary import vocabulary
 from tests.prometheus.serving import server
@@ -51,6 +52,42 @@ def test_a_page_becomes_a_sample():
     assert said.ttft is not None
     assert (said.ttft.counts, said.ttft.sum) == ((4.0, 9.0, 10.0), 3.5)
     assert (said.itl, said.prompt_tokens) == (None, None)
+
+
+@pytest.mark.parametrize(("bounds", "believed"), [(MOST_BOUNDS, True), (MOST_BOUNDS + 1, False)])
+def test_a_histogram_has_no_more_bounds_than_engines_have(bounds: int, believed: bool):
+    kind = "vllm:time_to_first_token_seconds"
+    finite = "".join(f'{kind}_bucket{{le="{bound}"}} {bound}\n' for bound in range(1, bounds))
+    said = sample(f'{finite}{kind}_bucket{{le="+Inf"}} {bounds}\n{kind}_sum 3.5\n')
+    assert (said.ttft is not None) is believed
+
+
+def test_pages_are_read_beside_the_loop_which_goes_on(monkeypatch):
+    """A page of a megabyte takes a fifth of a second."""
+    turned = threading.Event()
+
+    def slowly(text, words, *, pod, at):
+        assert turned.wait(60), "the loop stood still"
+        return sample_of(text, words, pod=pod, at=at)
+
+    monkeypatch.setattr("plimsoll.prometheus.pods.sample_of", slowly)
+
+    async def run(url):
+        found = asyncio.create_task(scrape([Page("uid", f"{url}/metrics")], WORDS, now=7.0, deadline_s=600.0))
+        while not found.done():
+            await asyncio.sleep(0.01)
+            if served:
+                turned.set()
+        return await found
+
+    served = []
+
+    def answer(path):
+        served.append(path)
+        return 200, PAGE.encode()
+
+    with server(answer) as url:
+        assert len(asyncio.run(run(url)).samples) == 1
 
 
 def test_ranks_of_one_pod_add_up_and_share_their_fullness():
@@ -111,10 +148,64 @@ def test_pods_are_scraped_side_by_side_and_those_that_fail_say_why():
 
     with server(answer) as url:
         found = asyncio.run(run(url))
-    assert [(each.pod, each.at, each.running) for each in found.samples] == [("good", 7.0, 3.0)]
+    assert [(each.pod, each.running) for each in found.samples] == [("good", 3.0)]
     assert found.errors["moved"] == "ValueError: status 302"
     assert found.errors["broken"] == "ValueError: status 500"
-    assert "nobody" in found.errors
+    assert found.errors["nobody"] == "no connection: Connection refused"
+
+
+def test_those_that_do_not_answer_keep_nobody_from_being_asked():
+    many, come, all_have_come = 80, [], threading.Event()
+
+    def answer(path):
+        come.append(path)
+        if len(come) == many:
+            all_have_come.set()
+        all_have_come.wait(20)
+        return 200, PAGE.encode()
+
+    async def run(url):
+        return await scrape([Page(f"p{n}", f"{url}/{n}") for n in range(many)], WORDS, now=7.0, deadline_s=20)
+
+    with server(answer) as url:
+        found = asyncio.run(run(url))
+    assert (len(found.samples), found.errors) == (many, {})
+
+
+def test_a_sample_is_of_the_time_at_which_its_page_was_read():
+    def answer(path):
+        if path == "/slow":
+            threading.Event().wait(0.2)
+        return 200, PAGE.encode()
+
+    async def run(url):
+        return await scrape([Page(name, f"{url}/{name}") for name in ("slow", "fast")], WORDS, now=7.0)
+
+    with server(answer) as url:
+        at = {each.pod: each.at for each in asyncio.run(run(url)).samples}
+    assert at["fast"] > 7.0
+    assert at["slow"] > 7.1
+
+
+def test_a_page_that_does_not_come_in_time_is_an_error_of_its_pod():
+    released = threading.Event()
+
+    def answer(path):
+        if path == "/silent":
+            released.wait(600)
+        return 200, PAGE.encode()
+
+    async def run(url):
+        # Where all have the same deadline the good page must come in it too.
+        good = await scrape([Page("good", f"{url}/good")], WORDS, now=7.0, deadline_s=600.0)
+        silent = await scrape([Page("silent", f"{url}/silent")], WORDS, now=7.0, deadline_s=0.2)
+        released.set()
+        return good, silent
+
+    with server(answer) as url:
+        good, silent = asyncio.run(run(url))
+    assert len(good.samples) == 1
+    assert (silent.samples, silent.errors) == ((), {"silent": "no answer within 0.2 s"})
 
 
 def test_a_page_that_cannot_be_read_is_an_error_of_its_pod(monkeypatch):

@@ -9,7 +9,7 @@ from plimsoll.control.joining import joined
 from plimsoll.facts.engines import engine_facts, engine_names, engine_profile
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.prometheus.answers import part_of, samples_of
-from plimsoll.prometheus.queries import LARGEST, LLM_OF_POD, SET_OF_POD, queries
+from plimsoll.prometheus.queries import LARGEST, LLM_OF_POD, SAME_LOOK, SET_OF_POD, queries
 from plimsoll.prometheus.vocabulary import Vocabulary, vocabulary
 from tests.prometheus.serving import vector
 
@@ -70,6 +70,13 @@ def test_old_names_are_asked_for_beside_new_ones_and_the_new_ones_come_first():
 def test_a_pods_name_tells_its_set_and_its_deployment(pod: str, llm: str | None):
     found = [re.fullmatch(pattern, pod) for pattern in (LLM_OF_POD, SET_OF_POD)]
     assert [one and one[1] for one in found] == [llm, llm and f"{llm}-0a1b2c3d"]
+
+
+@pytest.mark.parametrize("about", ["load", "counters", "errors", "pools", "ttft", "itl", "prompt_lengths"])
+def test_what_is_added_up_is_of_one_look_at_each_pod_by_whoever_looked_last(about: str):
+    (asked,) = {each[about] for each in (queries(WORDS, turn) for turn in range(9)) if about in each}
+    once = f' and on ({SAME_LOOK}) topk by (namespace, pod) (1, timestamp({{__name__="{RUNNING}"}}))'
+    assert asked.count(once) == len(re.findall(r"\b(?:sum|count) by ", asked))
 
 
 def test_an_engine_that_lacks_a_name_is_not_asked_for_it():

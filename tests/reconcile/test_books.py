@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, RampStatus, SetStatus
@@ -54,6 +55,16 @@ def noted(status: LLMDeploymentStatus = STATUS, **spec: Any) -> Figures:
     books = Books()
     books.note(deployment(**spec), status, Serving(), CONFIG)
     return figures(books)
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"), [("Missing", [False]), ("Outage", [False]), ("QueryRefused", [])]
+)
+def test_a_wake_query_that_is_refused_leaves_nobody_in_the_dark(reason: str, told: list[bool]) -> None:
+    (_, _, metrics) = STATUS.conditions
+    said = metrics.model_copy(update={"status": "False", "reason": reason})
+    found = noted(STATUS.model_copy(update={"conditions": [said]}))
+    assert [holds for kind, holds in found.conditions if kind == names.METRICS] == told
 
 
 def test_a_status_becomes_figures() -> None:

@@ -90,8 +90,10 @@ def test_a_sample_is_of_the_pod_that_said_it_and_who_fails_or_has_no_address_has
     assert found.reachable
     (one,) = found.samples
     assert one.pod in {"a", "b"}
-    assert (one.at, one.running, one.waiting, one.finished) == (7.0, 3.0, 0.0, 10.0)
+    assert (one.running, one.waiting, one.finished) == (3.0, 0.0, 10.0)
     assert found.histograms is None, "they are in the samples"
+    assert list(found.errors.values()) == ["ValueError: status 500"]
+    assert found.errors.keys() < {"team-a/a", "team-a/b"}
 
 
 def test_of_more_pods_than_one_program_should_ask_none_is_asked_and_it_is_said_what_to_do(

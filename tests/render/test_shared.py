@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from plimsoll import names
+from plimsoll.control.signals import FRESH_S
 from plimsoll.facts.capabilities import NONE
-from plimsoll.render.routing import GROUPS, MONITOR, POOL, ROUTE, routes, unserved
+from plimsoll.render.routing import GROUPS, MONITOR, POOL, ROUTE, SCRAPED_S, routes, unserved
 from plimsoll.render.sets import owner_of, workload
 from plimsoll.render.shared import endpoint, service_name
 from tests.planning.asking import pool
@@ -116,6 +117,13 @@ def test_a_service_account_without_a_token_is_made_unless_one_is_named():
 )
 def test_an_optional_object_is_made_where_it_is_asked_for_and_served(said, capabilities, kinds):
     assert set(routed(capabilities=frozenset(capabilities), **said)) == kinds
+
+
+def test_a_replica_is_scraped_several_times_before_control_takes_it_to_be_silent():
+    engines, supervisors = routed(capabilities={MONITOR})["PodMonitor"]["spec"]["podMetricsEndpoints"]
+    assert engines["interval"] == f"{SCRAPED_S}s"
+    assert 4 * SCRAPED_S <= FRESH_S
+    assert "interval" not in supervisors
 
 
 def test_a_supervisor_may_be_asked_by_the_operator_whoever_else_is_shut_out():

@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.records import REPLICAS, RESTARTS_HOUR
 from plimsoll.alerts.records import RESTARTS as SEEN
 from plimsoll.alerts.thresholds import RESTARTS
+
+LATELY: Final = f'max_over_time({REPLICAS}{{state="failed"}}[15m]) > 0'
+"""Between two back-offs of a replica, of five minutes each in the end, it loads its model and has not failed."""
+LATER: Final = f"{RESTARTS_HOUR} >= {RESTARTS} and on (namespace, llm) {LATELY}"
+"""A loop that goes on: the kubelet starts the engine again so late that a quarter of an hour has few starts."""
 
 CRASH_LOOP: Final = Alert(
     name="CrashLoop",
     summary=f"Engines of {WHO} crash again and again.",
     description=(
-        "{{ $value | humanize }} restarts in 15 minutes. The conditions say why in the engine's own words: `kubectl describe llm`, "
-        "`plimsoll doctor NAME`. Out of memory: a smaller spec.memory.utilizationPercent or context. A new image or argument: put it back."
+        "{{ $value | humanize }} restarts in 15 minutes, or in an hour where they come ever later. The conditions say why in the engine's own words: "
+        "`kubectl describe llm`, `plimsoll doctor NAME`. Out of memory: a smaller spec.memory.utilizationPercent or context. A new image or argument: "
+        "put it back."
     ),
-    levels=(Level("critical", f"{SEEN} >= {RESTARTS}", "1m"),),
+    levels=(Level("critical", f"{SEEN} >= {RESTARTS} or ({LATER})", "1m"),),
 )

@@ -24,8 +24,11 @@ _ALERTS_HEAD: Final = """\
 Rules for Prometheus, made from [operator/plimsoll/alerts](../operator/plimsoll/alerts): one module an alert. The chart brings them as a PrometheusRule
 with `metrics.rules.enabled` (it needs the CRD of the Prometheus operator); for another Prometheus,
 [files/rules.yaml](../charts/plimsoll/files/rules.yaml) is a rule file as it stands. They need the engines' metrics, found in any way that labels
-series with `namespace` and `pod` (a pod that two jobs find counts once), and the operator's own ([metrics](metrics.md)), which carry each resource's
-`slo` so that one rule serves all.
+series with `namespace` and `pod`, and the operator's own ([metrics](metrics.md)), which carry each resource's `slo` so that one rule serves all.
+
+A pod that two jobs find counts once, in the rules as in what the operator itself asks. So does one that a pair of Prometheis finds, seen through Thanos or
+Mimir without deduplication: series are told apart by `job`, `instance`, `prometheus`, `prometheus_replica`, `replica` and `__replica__`. Dashboards draw
+once what both of a pair have recorded.
 
 Alerts about a resource have the labels `namespace` and `llm`. [Below](#sent-to-the-operator) is how they reach the operator.
 
@@ -79,8 +82,14 @@ route:
   routes:
     - receiver: plimsoll
       matchers: ['alertname =~ "Plimsoll.+"', 'llm != ""']
+      group_by: [namespace, llm]
+      group_wait: 0s
+      group_interval: 15s
       continue: true
 ```
+
+The route says how alerts are grouped, as what it would take over from the one above it (half a minute for the first of a group, five minutes for each that
+joins it) is longer than the operator's own looks are apart.
 
 An alert makes the operator look at the deployment that it names, at once and whole, and at the metrics without waiting for their interval (never more
 often than five times in one, and in a large fleet as much less often as looks are longer: such looks take a fifth of the time at most), and that is all

@@ -14,7 +14,7 @@ from typing import Final
 from plimsoll.facts.engines import bundled_versions, engine_facts, engine_names, engine_profile
 from plimsoll.prometheus import own
 from plimsoll.prometheus.own import Own
-from plimsoll.prometheus.queries import LLM_OF_POD
+from plimsoll.prometheus.queries import LLM_OF_POD, SAME_LOOK
 from plimsoll.prometheus.vocabulary import HISTOGRAMS, vocabulary
 
 
@@ -37,6 +37,8 @@ class Record:
     expr: str
     dear: bool = False
     """Made of every bucket of every replica, of minutes together: worked out once in one."""
+    labels: tuple[str, ...] = ()
+    """Beside namespace and llm."""
 
     def __str__(self) -> str:
         return self.name
@@ -53,8 +55,9 @@ def series(*words: str, form: Callable[[str], str] = "{}".format, suffix: str = 
 
 
 def once(what: str) -> str:
-    """One value a pod, of all engines in it: two jobs may scrape it, as a PodMonitor and a ServiceMonitor do, and it counts once."""
-    return f"max by (namespace, pod) (sum by (namespace, pod, job, instance) ({what}))"
+    """One value a pod, of all engines in it: two jobs may scrape it, as a PodMonitor and a ServiceMonitor do, or two Prometheis, and it
+    counts once."""
+    return f"max by (namespace, pod) (sum by ({SAME_LOOK}) ({what}))"
 
 
 def each(how: str, what: str, *more: str) -> str:
@@ -79,10 +82,16 @@ def quantile(share: float, field: str) -> str:
     return f"histogram_quantile({share:g}, {buckets})"
 
 
-def ours(metric: Own, form: str = "{}") -> str:
+def ours(name: str, metric: Own, form: str = "{}") -> Record:
     """Of the operator: two pods of it may both export for a moment, hence the maximum."""
     told = f'label_replace({form.format(metric.name)}, "namespace", "$1", "llm_namespace", "(.+)")'
-    return each("max", told, *(label for label in metric.labels if label not in own.LLM))
+    labels = tuple(label for label in metric.labels if label not in own.LLM)
+    return Record(name, each("max", told, *labels), labels=labels)
+
+
+def drawn(record: Record, match: str = "") -> str:
+    """As it is seen from outside, where two Prometheis may have recorded the same."""
+    return each("max", f"{record}{match}", *record.labels)
 
 
 KV_USAGE: Final = Record("llm:kv_usage:avg", each("avg", series("kvUsage")))
@@ -104,17 +113,18 @@ TTFT_SAMPLES: Final = Record(
 ITL: Final = Record("llm:itl_seconds:p99_5m", quantile(0.99, "itl"), dear=True)
 ITL_MEDIAN: Final = Record("llm:itl_seconds:p50_5m", quantile(0.5, "itl"), dear=True)
 PROMPT: Final = Record("llm:prompt_tokens:p95_5m", quantile(0.95, "prompt_lengths"), dear=True)
-REPLICAS: Final = Record("llm:replicas:max", ours(own.REPLICAS))
-SLO: Final = Record("llm:slo_seconds:max", ours(own.SLO))
-AVAILABILITY: Final = Record("llm:availability:max", ours(own.AVAILABILITY))
-PREDICTED: Final = Record("llm:predicted_seconds:max", ours(own.PREDICTED))
-KV_TOKENS: Final = Record("llm:kv_tokens:max", ours(own.KV_TOKENS))
-TENSOR: Final = Record("llm:tensor_parallel:max", ours(own.TENSOR_PARALLEL))
-CONDITION: Final = Record("llm:condition:max", ours(own.CONDITION))
-RESTARTS: Final = Record("llm:engine_restarts:increase15m", ours(own.RESTARTS, "increase({}[15m])"))
+REPLICAS: Final = ours("llm:replicas:max", own.REPLICAS)
+SLO: Final = ours("llm:slo_seconds:max", own.SLO)
+AVAILABILITY: Final = ours("llm:availability:max", own.AVAILABILITY)
+PREDICTED: Final = ours("llm:predicted_seconds:max", own.PREDICTED)
+KV_TOKENS: Final = ours("llm:kv_tokens:max", own.KV_TOKENS)
+TENSOR: Final = ours("llm:tensor_parallel:max", own.TENSOR_PARALLEL)
+CONDITION: Final = ours("llm:condition:max", own.CONDITION)
+RESTARTS: Final = ours("llm:engine_restarts:increase15m", own.RESTARTS, "increase({}[15m])")
+RESTARTS_HOUR: Final = ours("llm:engine_restarts:increase1h", own.RESTARTS, "increase({}[1h])")
 
 RECORDS: Final = (
     KV_USAGE, RUNNING, WAITING, FINISHED, FAILED, PREEMPTIONS, PREEMPTED, TTFT, TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT,
-    REPLICAS, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS,
+    REPLICAS, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS, RESTARTS_HOUR,
 )  # fmt: skip
 """In the order in which they are computed: one may use those before it."""

@@ -43,7 +43,7 @@ LONG_PROMPT: Final = Threshold(
 )
 STALL: Final = Threshold(1.5, "times the predicted gap between tokens that GPUs joined by PCIe must take")
 PREDICTION: Final = Threshold(0.1, "share by which the KV pool differs from the plan's")
-RESTARTS: Final = Threshold(3, "restarts of engines in 15 minutes")
+RESTARTS: Final = Threshold(3, "restarts of engines in 15 minutes, or in an hour while a replica still fails")
 FAILING: Final = Threshold(0.1, "share of turns that fail")
 
 TABLE: Final[Mapping[str, Threshold]] = {

@@ -16,9 +16,11 @@ from plimsoll.control.law import Law
 from plimsoll.control.signals import Signals
 
 OUTAGE: Final = "Outage"
+QUERY_REFUSED: Final = "QueryRefused"
+"""Only the query that is to wake it gets no answer: how loaded the replicas are is known."""
 _WHERE: Final[Mapping[str, str]] = {
     "PrometheusUnreachable": "the Prometheus of prometheusUrl, where one is set, and at the operator's log",
-    "Missing": "whether the pods may be reached (networking.allowFrom), what their engines export and, where prometheusUrl is set, "
+    "Missing": "the operator's log, whether the pods may be reached (networking.allowFrom), what their engines export and, where prometheusUrl is set, "
     "whether they are scraped (their PodMonitor, the targets of Prometheus)",
 }
 SILENT: Final = frozenset({OUTAGE, *_WHERE})

@@ -18,6 +18,7 @@ from plimsoll.api.v1alpha1.status import ObservedWorkload
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.decision import Told
 from plimsoll.control.latencies import Spread
+from plimsoll.control.law import Law
 from plimsoll.control.signals import LATENCY_S, Signals
 from plimsoll.facts.spans import DAY_S
 from plimsoll.planning.apart import apart
@@ -25,6 +26,8 @@ from plimsoll.planning.plan import Plan
 
 LENGTHS_S: Final = DAY_S
 PEAK_S: Final = 7 * DAY_S
+BACKLOG_S: Final = DAY_S
+"""In which most of what queues has come to count as load: for an hour it is what an outage has left, for a day it is the load."""
 WATCHED_S: Final = 3600.0
 """Less is no workload yet."""
 QUIET_S: Final = DAY_S
@@ -85,7 +88,7 @@ def observe(before: Observed, signals: Signals, now: float, *, burstiness: float
     went = 0.0 if before.at is None else now - before.at
     # What was longer ago than latencies look back nobody saw, and a clock that is put back makes nothing unseen.
     passed = min(max(0.0, went), LATENCY_S)
-    rate, inflight = signals.arrivals_per_s, signals.inflight
+    rate = signals.arrivals_per_s
     kept = before.requests * math.exp(-passed / LENGTHS_S)
     fresh = (signals.rate("finished") or 0.0) * passed
     weight = fresh / (kept + fresh) if fresh > 0 else 0.0
@@ -99,7 +102,7 @@ def observe(before: Observed, signals: Signals, now: float, *, burstiness: float
         requests=kept + fresh,
         prefix_share=_mean(before.prefix_share, share, weight),
         peak_rate=_peak(before.peak_rate, rate, passed),
-        peak_inflight=_peak(before.peak_inflight, inflight, passed),
+        peak_inflight=_held(before.peak_inflight, signals, passed),
         burstiness=burstiness,
     )
 
@@ -232,6 +235,26 @@ def _peak(before: float | None, seen: float | None, passed: float) -> float | No
     if seen is None:
         return before
     return seen if before is None else max(seen, before * math.exp(-passed / PEAK_S))
+
+
+def _held(before: float | None, signals: Signals, passed: float) -> float | None:
+    """The most that was in flight for two minutes."""
+    seen = signals.sum("inflight_mean")
+    if seen is None or not _queued(signals):
+        return _peak(before, seen, passed)
+    if before is None:
+        return signals.sum("running")
+    lasting = before + (seen - before) * (1 - math.exp(-passed / BACKLOG_S))
+    return _peak(before, lasting, passed)
+
+
+def _queued(signals: Signals) -> bool:
+    """Whether a queue stands, or did in the last minutes: what has queued fills the engines when it is gone from the queue."""
+    most, running = signals.sum("inflight_most") or signals.inflight or 0.0, signals.sum("running") or 0.0
+    return most - running > max(_LAW.alert_waiting, _LAW.alert_queue * running)
+
+
+_LAW: Final = Law()
 
 
 def _percentiles(lengths: Lengths | None) -> TokenPercentiles | None:

@@ -19,6 +19,8 @@ from plimsoll.prometheus.vocabulary import COUNTERS, HISTOGRAMS, Vocabulary
 LINE: Final = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?\s*$")
 LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
 MOST_SHARE: Final = 1.05
+MOST_BOUNDS: Final = 200
+"""Of a histogram that is believed: engines have some twenty, and the window keeps a score of each replica's."""
 
 
 def sample_of(text: str, words: Vocabulary, *, pod: str, at: float) -> PodSample:
@@ -115,6 +117,8 @@ def _histogram(
     for name in names:
         parts = []
         for pairs in buckets.get(f"{name}_bucket", {}).values():
+            if len(pairs) > MOST_BOUNDS:
+                continue
             bounds, counts = zip(*sorted(pairs), strict=True)
             if bounds[-1] == math.inf and is_cumulative(counts):
                 parts.append(Histogram(bounds, counts))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
 from typing import Final, Protocol
@@ -36,6 +36,8 @@ class Reading:
     """Gauges and counters by pod; a sample's name is the pod's UID where the source knows one, else the pod's name."""
     histograms: Mapping[PodKey, Mapping[str, Histogram]]
     """By namespace and serving set, over five minutes, those of the last turns among them."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """By question, why it got no answer when it was last asked."""
 
 
 class FleetMetrics:
@@ -45,6 +47,7 @@ class FleetMetrics:
         self._turns = min(len(TURNS), ceil(interval_s / TURN_S))
         self._lost: frozenset[str] = frozenset()
         """Histograms that the last look asked for in their turn, and got no answer."""
+        self._errors: Mapping[str, str] = {}
         self._kept_s = len(TURNS) * TURN_S + LOST * max(TURN_S, interval_s)
         self._kinds: dict[str, tuple[float, Mapping[PodKey, Histogram]]] = {}
 
@@ -60,6 +63,10 @@ class FleetMetrics:
         asked = await self._source.ask(questions, partial(part_of, words=self._words))
         # Once: whoever cannot answer it then is not to be asked for more and more.
         self._lost = frozenset(questions.keys() & HISTOGRAMS.keys() - asked.answers.keys() - again)
+        if asked.reachable:
+            # What waits for its turn fails as it did, as far as anybody knows.
+            waits = {kind: why for kind, why in self._errors.items() if kind in HISTOGRAMS.keys() - questions}
+            self._errors = {**waits, **asked.errors}
         for kind in questions:
             part = asked.answers.get(kind)
             if part is not None and part.histograms:
@@ -69,7 +76,7 @@ class FleetMetrics:
         return reading, None if asked.reachable else next(iter(asked.errors.values()))
 
     def _read(self, parts: Mapping[str, Part], now: float) -> Reading:
-        return Reading(samples_of(parts), self._together(now))
+        return Reading(samples_of(parts), self._together(now), self._errors)
 
     def _together(self, now: float) -> Mapping[PodKey, Mapping[str, Histogram]]:
         found: dict[PodKey, dict[str, Histogram]] = {}

@@ -21,6 +21,9 @@ SET_OF_POD: Final = f"(.+-[0-9a-f]{{8}})-{_ADDED}"
 """The name of a pod's set within the pod's own name, which ends in the hash of the set and what Kubernetes adds."""
 LLM_OF_POD: Final = f"(.+)-[0-9a-f]{{8}}-{_ADDED}"
 """The name of its deployment."""
+SAME_LOOK: Final = "namespace, pod, job, instance, prometheus, prometheus_replica, replica, __replica__"
+"""Labels that all series of one look at a pod share. Two jobs may look at it, and so may two Prometheis, a pair of which is told apart
+by what it is called outside only: by the Prometheus operator, or as Thanos and Mimir have it. What is not there is empty."""
 LATENCY_WINDOW: Final = "5m"
 TURNS: Final = (
     "ttft", "itl", "e2e",
@@ -48,7 +51,7 @@ def queries(words: Vocabulary, turn: int, turns: int = 1, again: Iterable[str] =
     }
     having = (TURNS[(turn + further) % len(TURNS)] for further in range(turns))
     for field in dict.fromkeys((*having, *again)):
-        asked[field] = _summed(words.histogram(field), running)
+        asked[field] = _summed(words.histogram(field), once)
     return {about: query for about, query in asked.items() if query}
 
 
@@ -62,10 +65,10 @@ def _each(how: str, names: Sequence[str], *more: str, once: str = "") -> str:
 
 
 def _once(running: Sequence[str]) -> str:
-    """Of what two jobs scrape of one pod only what the newer look brought: both are of the same engine."""
+    """Of what two jobs or two Prometheis scrape of one pod only what the newest look brought: all are of the same engines."""
     if not running:
         return ""
-    return f" and on (namespace, pod, job, instance) topk by (namespace, pod) (1, timestamp({_matching(running)}))"
+    return f" and on ({SAME_LOOK}) topk by (namespace, pod) (1, timestamp({_matching(running)}))"
 
 
 def _pools(names: Sequence[str], once: str) -> str:
@@ -73,16 +76,16 @@ def _pools(names: Sequence[str], once: str) -> str:
     return f"count by ({POD}, num_gpu_blocks, block_size) ({_matching(names)}{once})" if names else ""
 
 
-def _summed(names: Sequence[str], alive: Sequence[str]) -> str:
-    if not names or not alive:
+def _summed(names: Sequence[str], once: str) -> str:
+    """Of those whose series are there now, which `once` says as well."""
+    if not names or not once:
         return ""
-    joined = f"and on (namespace, pod) {_matching(alive)}"
     parts = []
     for suffix in ("_bucket", "_sum"):
         # Of each pod the first name that it has: an old name beside the new one would count everything twice.
         gained = " or on (namespace, pod) ".join(
             f"increase({name}{suffix}[{LATENCY_WINDOW}])" for name in names
         )
-        named = f'label_replace(({gained}) {joined}, "set", "$1", "pod", "{SET_OF_POD}")'
+        named = f'label_replace(({gained}){once}, "set", "$1", "pod", "{SET_OF_POD}")'
         parts.append(f"sum by (namespace, set, le) ({named})")
     return " or ".join(parts)

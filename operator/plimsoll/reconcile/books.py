@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from plimsoll import names
 from plimsoll.api.conditions import REASONS
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
+from plimsoll.control.gate import QUERY_REFUSED
 from plimsoll.facts.gpus import LinkKind, UnknownGpu, gpu_named
 from plimsoll.facts.serving import Serving, Stage
 from plimsoll.planning.layouts.layout import Layout
@@ -173,7 +175,8 @@ def _figures(status: LLMDeploymentStatus, serving: Serving, slo: Promise, restar
         conditions=tuple(
             (one.type, one.status == "True")
             for one in sorted(status.conditions, key=lambda one: one.type)
-            if one.status != "Unknown"
+            # An alert about the latter says that nobody sees the replicas, which is not so.
+            if one.status != "Unknown" and (one.type, one.reason) != (names.METRICS, QUERY_REFUSED)
         ),
         restarts=restarts,
     )

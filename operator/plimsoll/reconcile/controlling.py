@@ -37,6 +37,7 @@ from plimsoll.reconcile.sources import Asked, Looked, Source
 from plimsoll.reconcile.storing import STORE_S, first_due, matters, taught
 from plimsoll.reconcile.subject import Subject, subject_of
 from plimsoll.reconcile.tick import UNREAD, Case, Judged, Tick
+from plimsoll.reconcile.unanswered import Unanswered
 from plimsoll.reconcile.world import World
 from plimsoll.render.shared import plan_ref
 
@@ -106,7 +107,7 @@ class Control:
         self.seconds = 0.0
         """That all ticks took."""
         self.reachable = True
-        self._problem = ""
+        self._unanswered = Unanswered()
         self._asked = asyncio.Event()
 
     def soon(self) -> None:
@@ -142,7 +143,8 @@ class Control:
             Asked(case.subject, tuple(pods[0] for pods in case.ready.values())) for case in cases.values()
         ]
         looked = await self._looked(now, asked)
-        self._tell_problem(looked)
+        self._unanswered.tell(looked)
+        self.reachable = looked.reachable
         self._window = await asyncio.to_thread(self._window.add, now, looked.samples)
         tick = Tick(
             now=now,
@@ -163,14 +165,6 @@ class Control:
             self._hand(key, each, now)
             if place % AT_A_TIME == 0:
                 await asyncio.sleep(0)
-
-    def _tell_problem(self, looked: Looked) -> None:
-        """Once, in the log: conditions say it of each deployment."""
-        if looked.problem and looked.problem != self._problem:
-            LOG.warning("the source of metrics does not answer: %s", looked.problem)
-        elif looked.reachable and not self.reachable:
-            LOG.info("the source of metrics answers again")
-        self.reachable, self._problem = looked.reachable, looked.problem
 
     async def _looked(self, now: float, asked: list[Asked]) -> Looked:
         try:

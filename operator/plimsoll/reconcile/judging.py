@@ -14,7 +14,7 @@ from plimsoll.control.copying import replace
 from plimsoll.control.decision import Decision, RoleDecision, Told
 from plimsoll.control.demand import weights
 from plimsoll.control.fleet import Fleet, decide_fleet
-from plimsoll.control.gate import gate_of
+from plimsoll.control.gate import QUERY_REFUSED, gate_of
 from plimsoll.control.idle import last_asked, wake_of
 from plimsoll.control.record import Act, Noted, Record
 from plimsoll.control.retune.machine import paused
@@ -26,6 +26,7 @@ from plimsoll.reconcile.retuning import retuned, retuning_gpus, unlooked
 from plimsoll.reconcile.situations import situation_of
 from plimsoll.reconcile.subject import annotations_of
 from plimsoll.reconcile.tick import Case, Judged, Tick
+from plimsoll.reconcile.unanswered import why_missing
 from plimsoll.status.told import News
 
 LOG: Final = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ def judged(tick: Tick, cases: Mapping[str, Case]) -> dict[str, Judged]:
                 scaled = retuned(tick, case, scaled, signals, retuning)
             else:
                 scaled = unlooked(tick, case, scaled)
-            found[decision.name] = _explained(tick, scaled)
+            found[decision.name] = _explained(tick, case, signals, scaled)
         except Exception as error:  # noqa: BLE001 - as above
             _spoiled(decision.name, error)
     return found
@@ -176,7 +177,7 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
     metrics = said.get(names.METRICS)
     if refused is not None and (metrics is None or metrics.status != "False"):
         why = f"spec.scaling.zero.wake.query is refused, so it neither sleeps nor wakes by it: {refused}"
-        said[names.METRICS] = Told(type=names.METRICS, status="False", reason="QueryRefused", message=why)
+        said[names.METRICS] = Told(type=names.METRICS, status="False", reason=QUERY_REFUSED, message=why)
     record = replace(record, replicas=wish, shares=_shares(case, role, wish))
     return Judged(record=record, told=tuple(said.values()), reason=role.message, news=news)
 
@@ -200,12 +201,15 @@ def _tuned(tick: Tick, case: Case, record: Record, signals: Signals) -> tuple[To
     return gate_of(signals, tick.law).told, paused(record.retune)
 
 
-def _explained(tick: Tick, judged: Judged) -> Judged:
-    """With why nobody could be asked."""
-    if not tick.looked.problem:
+def _explained(tick: Tick, case: Case, signals: Signals, judged: Judged) -> Judged:
+    """With why nobody says how many requests its replicas have."""
+    why = why_missing(tick.looked, case) if signals.silent or not signals.reachable else ""
+    if not why:
         return judged
     told = (
-        replace(one, message=f"{one.message}: {tick.looked.problem}") if one.type == names.METRICS else one
+        replace(one, message=f"{one.message}: {why}")
+        if one.type == names.METRICS and one.reason != QUERY_REFUSED
+        else one
         for one in judged.told
     )
     return replace(judged, told=tuple(told))

@@ -42,6 +42,8 @@ class Looked:
     """Why nobody could be asked, where that is known."""
     woken: Woken = NOBODY
     """What gateways say of deployments that may sleep."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """Why there is no answer while others get one: by question, or by namespace/name of a pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ class ByPrometheus:
             reachable=problem is None,
             problem=problem or "",
             woken=woken,
+            errors=read.errors,
         )
 
     def close(self) -> None:
@@ -109,14 +112,20 @@ class ByPods:
         return subject.autoscaled or subject.tuning_asked
 
     async def look(self, now: float, asked: Sequence[Asked]) -> Looked:
-        pages = [_page(each.subject, pod) for each in asked for pod in each.leaders if pod.address]
+        pods = [(each.subject, pod) for each in asked for pod in each.leaders if pod.address]
+        pages = [_page(subject, pod) for subject, pod in pods]
         if len(pages) > MOST_PAGES:
             problem = (
                 f"{len(pages)} pods would have to be asked, and at most {MOST_PAGES} are: set prometheusUrl"
             )
             return Looked(reachable=False, problem=problem)
         found = await scrape(pages, words_of(asked), now=now)
-        return Looked(samples=found.samples, woken=Woken(refused=dict.fromkeys(_queries(asked), UNASKED)))
+        keys = {pod.uid: pod_key(subject, pod) for subject, pod in pods}
+        return Looked(
+            samples=found.samples,
+            woken=Woken(refused=dict.fromkeys(_queries(asked), UNASKED)),
+            errors={keys[uid]: why for uid, why in found.errors.items()},
+        )
 
     def close(self) -> None:
         """Nothing stays open between two looks."""
@@ -136,6 +145,10 @@ def words_of(asked: Iterable[Asked]) -> Vocabulary:
     """Of all engines and versions in use."""
     engines = {(each.subject.engine.name, each.subject.engine.version): each.subject.engine for each in asked}
     return vocabulary(engines[key].metrics for key in sorted(engines))
+
+
+def pod_key(subject: Subject, pod: PodSeen) -> str:
+    return f"{subject.key.partition('/')[0]}/{pod.name}"
 
 
 def _page(subject: Subject, pod: PodSeen) -> Page:

@@ -28,6 +28,8 @@ MONITOR: Final = ("monitoring.coreos.com", "PodMonitor")
 GROUPS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 OPERATOR: Final = {names.LABEL_ROLE: names.OPERATOR}
 """On the operator's own pods, whatever their chart is told to call them, and on no other operator's."""
+SCRAPED_S: Final = 15
+"""A Prometheus that is told nothing scrapes once a minute, which is when the control loop gives a replica up as silent."""
 WAITING_FACTOR: Final = 2
 """A request may wait as long as it then takes before a gateway gives it up."""
 
@@ -149,7 +151,12 @@ def _ingress(spec: LLMDeploymentSpec, owner: Owner, service: str) -> Manifest:
 
 def _monitor(spec: LLMDeploymentSpec, owner: Owner, *, grouped: bool) -> Manifest:
     """Of a pod that has no such port nothing is asked there, and where no scraper is let in none is sent."""
-    endpoint: dict[str, Any] = {"port": PORT_NAME, "path": "/metrics", "scheme": "http"}
+    endpoint: dict[str, Any] = {
+        "port": PORT_NAME,
+        "path": "/metrics",
+        "scheme": "http",
+        "interval": f"{SCRAPED_S}s",
+    }
     reports = {"port": RUNTIME_PORT_NAME, "path": "/metrics", "scheme": "http"}
     if spec.networking.tls_secret is not None:
         # The certificate names the Service, and a scraper speaks to pods.

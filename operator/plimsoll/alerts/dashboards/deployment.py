@@ -20,6 +20,7 @@ from plimsoll.alerts.records import (
     WAITING,
     WORDS,
     Record,
+    drawn,
     once,
 )
 from plimsoll.prometheus import own
@@ -31,7 +32,7 @@ _PODS: Final = 'namespace="$namespace",pod=~"$llm-[0-9a-f]{8}-.+"'
 
 
 def of(record: Record, more: str = "") -> str:
-    return f"{record}{{{_RECORDED}{more}}}"
+    return drawn(record, f"{{{_RECORDED}{more}}}")
 
 
 def engine(word: str, form: str = "{}") -> str:

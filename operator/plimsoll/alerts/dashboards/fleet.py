@@ -15,6 +15,7 @@ from plimsoll.alerts.records import (
     TTFT,
     WAITING,
     Record,
+    drawn,
 )
 from plimsoll.prometheus import own
 from plimsoll.prometheus.own import Own
@@ -24,7 +25,11 @@ _RECORDED: Final = "{{namespace}}/{{llm}}"
 
 
 def _by_state(state: str) -> str:
-    return f'sum({REPLICAS}{{state="{state}"}})'
+    return f"sum({drawn(REPLICAS, _one('state', state))})"
+
+
+def _one(label: str, value: str) -> str:
+    return f'{{{label}="{value}"}}'
 
 
 def _told(metric: Own, match: str = "") -> str:
@@ -40,10 +45,11 @@ def _counted(metric: Own, *by: str, form: str = "rate({}[$__rate_interval])") ->
 
 def _beside(title: str, what: Record, latency: str) -> Panel:
     """The worst shares of what is promised."""
+    promised = drawn(SLO, _one("latency", latency))
     return panel(
         title,
         "99th percentile over spec.slo; above 100% the promise is broken.",
-        Line(f'topk(10, {what} / on (namespace, llm) {SLO}{{latency="{latency}"}})', _RECORDED),
+        Line(f"topk(10, {drawn(what)} / on (namespace, llm) {promised})", _RECORDED),
         unit="percentunit",
     )
 
@@ -87,8 +93,8 @@ FLEET: Final = Dashboard(
         (
             "Load and promises",
             (
-                panel("KV pools", "Share in use, of the fullest deployments.", Line(f"topk(10, {KV_USAGE})", _RECORDED), unit="percentunit"),
-                panel("Preemptions for each request", "Above 1% is worth a look, above 5% to act.", Line(f"topk(10, {PREEMPTED})", _RECORDED), unit="percentunit"),
+                panel("KV pools", "Share in use, of the fullest deployments.", Line(f"topk(10, {drawn(KV_USAGE)})", _RECORDED), unit="percentunit"),
+                panel("Preemptions for each request", "Above 1% is worth a look, above 5% to act.", Line(f"topk(10, {drawn(PREEMPTED)})", _RECORDED), unit="percentunit"),
                 _beside("First token beside its promise", TTFT, "ttft_p99"),
                 _beside("Gap between tokens beside its promise", ITL, "itl_p99"),
             ),
@@ -96,10 +102,10 @@ FLEET: Final = Dashboard(
         (
             "Requests",
             (
-                panel("Running", "Of the busiest deployments.", Line(f"topk(10, {RUNNING})", _RECORDED), stacked=True),
-                panel("Waiting", "In front of engines.", Line(f"topk(10, {WAITING})", _RECORDED), stacked=True),
+                panel("Running", "Of the busiest deployments.", Line(f"topk(10, {drawn(RUNNING)})", _RECORDED), stacked=True),
+                panel("Waiting", "In front of engines.", Line(f"topk(10, {drawn(WAITING)})", _RECORDED), stacked=True),
                 panel("Replicas that wait", "For GPUs, nodes or quota.", Line(
-                    f'{REPLICAS}{{state=~"waiting_.*"}} > 0', "{{namespace}}/{{llm}} {{state}}"
+                    drawn(REPLICAS, '{state=~"waiting_.*"}') + " > 0", "{{namespace}}/{{llm}} {{state}}"
                 ), stacked=True),
             ),
         ),
