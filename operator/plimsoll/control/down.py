@@ -61,7 +61,7 @@ def down(turn: Turn, asked: Asked, load: Load, window: float) -> Down:
         wanted = f"up to {peak} were wanted in the last {window / 60:.0f} minutes"
         return Down(replicas=turn.told, why_not=wanted if there > least else f"{least} is the least")
     fewer = shrunk(role, load.weight, count, least).replicas
-    after = min(load.supply.ready, sum(fewer[name] * load.weight[name] for name in fewer))
+    after = sum(min(fewer[each.name], each.ready) * load.weight[each.name] for each in role.sets)
     latencies = _latencies(turn, asked.memory, load.holds.longest_s)
     objection = (
         _timing(turn, asked.memory, window, asked.need.lead_s)
