@@ -80,7 +80,7 @@ class Law:
     retry_first_s: float = 60.0
     retry_most_s: float = 1800.0
     blind_ticks: float = 2.0
-    """After more ticks without metrics than this the window for a step down begins anew."""
+    """After more ticks without metrics, or with a number that a person holds, than this the window for a step down begins anew."""
     outage_s: float = 1800.0
     """Without metrics for so long, it is told of once more."""
     jump_s: float = 600.0
