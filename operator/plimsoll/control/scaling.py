@@ -208,7 +208,7 @@ def _jumped(turn: Turn, memory: RoleMemory) -> bool:
 
 def _remembered(turn: Turn, before: RoleMemory) -> RoleMemory:
     memory = before.jumped(turn.now) if before.seen is not None and _jumped(turn, before) else before
-    memory = learning.started(memory, turn.role)
+    memory = learning.started(memory, turn.role, turn.law)
     ready = sum(each.ready for each in turn.role.sets)
     if memory.ready != ready:
         memory = replace(memory, ready=ready, changed=turn.now, since=turn.now)
