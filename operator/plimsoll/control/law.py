@@ -7,6 +7,9 @@ setting for them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+UP_WINDOW_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,3 +88,8 @@ class Law:
     """Without metrics for so long, it is told of once more."""
     jump_s: float = 600.0
     """Two ticks further apart than this, or in the wrong order: the clock jumped or nobody was awake."""
+
+
+def up_window_s(asked: int | None, tick_s: float) -> float:
+    """How long more must be wanted: as somebody set it, else long enough for two looks to show it."""
+    return max(UP_WINDOW_S, 2 * tick_s) if asked is None else float(asked)
