@@ -69,7 +69,8 @@ def grown(
         taken, why = _fits(each, math.ceil(left / weight[each.name] - ROUNDING), free, limits)
         limit = why or limit
         if taken > most - total:
-            taken, limit = max(0, most - total), "AtMax"
+            # Those that fail have the places of some that would serve.
+            taken, limit = max(0, most - total), limit if limit == "StartFailed" else "AtMax"
         told[each.name] += taken
         total += taken
         left -= taken * weight[each.name]
