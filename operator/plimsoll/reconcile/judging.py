@@ -11,11 +11,12 @@ from typing import Final
 
 from plimsoll import names
 from plimsoll.control.copying import replace
-from plimsoll.control.decision import Decision, RoleDecision, Told
+from plimsoll.control.decision import Action, Decision, RoleDecision, Told
 from plimsoll.control.demand import weights
 from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.gate import gate_of
 from plimsoll.control.idle import last_asked, wake_of
+from plimsoll.control.memory import Memory
 from plimsoll.control.record import Act, Noted, Record
 from plimsoll.control.retune.machine import paused
 from plimsoll.control.signals import Signals
@@ -139,6 +140,11 @@ def _busy_at(tick: Tick, case: Case, signals: Signals) -> float:
 def _fleet(tick: Tick, situations: Sequence[Situation]) -> Fleet:
     spaces = sorted({one.namespace for one in situations})
     limits = {space: limits_of(space, tick.config) for space in spaces}
+    # What is decided here is counted as it is seen, and the others by what turns decided.
+    for key in sorted(tick.spends.keys() - {one.name for one in situations}):
+        space = key.partition("/")[0]
+        for claim, replicas in tick.spends[key] if space in limits else ():
+            limits[space] = replace(limits[space].less(claim, replicas), replicas=limits[space].replicas)
     return Fleet(
         free=tick.grounds.free(),
         limits={space: each for space, each in limits.items() if each != UNLIMITED},
@@ -168,6 +174,8 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
         )
         record = record.with_act(act)
         news = (News("Normal", "Scale", role.reason, role.message),)
+    else:
+        record = replace(record, memory=_unmoved(decision, case.record.memory, tick.now))
     said = {one.type: one for one in decision.conditions if one.type in SCALING}
     for one in _tuned(tick, case, record, signals):
         said.setdefault(one.type, one)
@@ -179,6 +187,16 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
         said[names.METRICS] = Told(type=names.METRICS, status="False", reason="QueryRefused", message=why)
     record = replace(record, replicas=wish, shares=_shares(case, role, wish))
     return Judged(record=record, told=tuple(said.values()), reason=role.message, news=news)
+
+
+def _unmoved(decision: Decision, before: Memory, now: float) -> Memory:
+    """What is remembered where the plan is behind: who asks once more for what is asked for already makes no step now."""
+    (role,) = decision.roles
+    after, up_at = decision.memory, before.of(role.role).up_at
+    if role.action is not Action.UP or up_at is None:
+        return after
+    # A time that is to come was before a clock was put back.
+    return Memory(roles={**after.roles, role.role: replace(after.of(role.role), up_at=min(up_at, now))})
 
 
 def _shares(case: Case, role: RoleDecision, wish: int) -> Mapping[str, int]:
