@@ -13,7 +13,7 @@ from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.world import World
 from tests.planning.asking import inventory, pool
-from tests.reconcile.staging import AUTO, KEY, Scene, put, staged, started
+from tests.reconcile.staging import AUTO, KEY, Scene, conditions, put, staged, started
 from tests.reconcile.test_decide import seen
 
 
@@ -35,7 +35,8 @@ def test_a_wish_that_the_plan_cannot_follow_is_asked_for_and_told_once() -> None
     assert len(stage.news) <= 2
     told = list(stage.news)
     assert risen == len(told)
-    assert stage.run(control, world, 40) <= 1
+    assert stage.run(control, world, 10) <= 1, "one in which it is told that the plan has no room for it"
+    assert stage.run(control, world, 30) <= 1
     assert stage.news == told
     wished = world.directions[KEY].record.replicas
     assert wished is not None
@@ -58,6 +59,24 @@ def test_the_admins_limit_of_cost_bounds_what_is_wished_for() -> None:
     assert [(one.status, one.reason) for one in said.told if one.type == names.SCALING] == [
         ("True", "BudgetExhausted")
     ]
+
+
+def test_that_the_plan_has_no_room_for_a_wish_is_told_once_it_lasts_and_a_retune_waits_for_it_no_more() -> (
+    None
+):
+    stage, world, control = priced()
+    stage.run(control, world, 6)
+    stage.load = 60.0
+    stage.run(control, world, 4)
+    assert names.SCALING not in conditions(world.directions[KEY]), "a turn may come late"
+    stage.run(control, world, 12)
+    said = world.directions[KEY]
+    (told,) = [one for one in said.told if one.type == names.SCALING]
+    assert (told.status, told.reason) == ("True", "GPUsUnavailable")
+    assert told.message.startswith(f"{said.record.replicas} replicas are wanted, and the plan has 1")
+    stage.load = 1.0
+    stage.run(control, world, 120)
+    assert names.SCALING not in conditions(world.directions[KEY])
 
 
 def test_a_wish_that_nothing_came_of_goes_with_the_load() -> None:

@@ -25,7 +25,7 @@ from plimsoll.control.wish import acted, standing
 from plimsoll.planning.placing.budgets import UNLIMITED, limits_of
 from plimsoll.reconcile.retuning import retuned, retuning_gpus, unlooked
 from plimsoll.reconcile.situations import situation_of
-from plimsoll.reconcile.subject import annotations_of
+from plimsoll.reconcile.subject import Subject, annotations_of
 from plimsoll.reconcile.tick import Case, Judged, Tick
 from plimsoll.status.told import News
 
@@ -179,6 +179,8 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
     said = {one.type: one for one in decision.conditions if one.type in SCALING}
     for one in _tuned(tick, case, record, signals):
         said.setdefault(one.type, one)
+    if (behind := _behind(tick, subject, wish, record.memory.of(role.role).up_at)) is not None:
+        said.setdefault(behind.type, behind)
     refused = tick.looked.woken.refused.get(subject.key)
     # That nobody knows the load is the greater trouble, and a Prometheus that answers no question answers this one neither.
     metrics = said.get(names.METRICS)
@@ -197,6 +199,15 @@ def _unmoved(decision: Decision, before: Memory, now: float) -> Memory:
         return after
     # A time that is to come was before a clock was put back.
     return Memory(roles={**after.roles, role.role: replace(after.of(role.role), up_at=min(up_at, now))})
+
+
+def _behind(tick: Tick, subject: Subject, wish: int, up_at: float | None) -> Told | None:
+    """That the plan has fewer than are asked for, where that is no turn that comes late: the law knows neither every limit of a plan
+    nor how GPUs lie together, so it goes on to ask."""
+    if wish <= subject.replicas or subject.paused or up_at is None or tick.now - up_at < tick.law.unplaced_s:
+        return None
+    message = f"{wish} replicas are wanted, and the plan has {subject.replicas}; Placed says why, or Stalled"
+    return Told(type=names.SCALING, status="True", reason="GPUsUnavailable", message=message)
 
 
 def _shares(case: Case, role: RoleDecision, wish: int) -> Mapping[str, int]:
