@@ -13,7 +13,7 @@ from plimsoll.control import prompts
 from plimsoll.control.demand import Load
 from plimsoll.control.latencies import ENOUGH
 from plimsoll.control.law import Law
-from plimsoll.control.memory import Learnt, RoleMemory
+from plimsoll.control.memory import RoleMemory
 from plimsoll.control.need import Asked, replicas
 from plimsoll.control.pools import shrunk, spare
 from plimsoll.control.signals import LATENCY_S
@@ -164,7 +164,7 @@ def _latencies(turn: Turn, memory: RoleMemory, longest_s: float) -> tuple[Latenc
     if not any(each.passed for each in found):
         return found
     first = role.sets[0]
-    steps = memory.learnt.get(first.name, Learnt()).steps
+    steps = memory.learnt_of(first).steps
     unloaded = prompts.unloaded(steps, role.signals, first.capacity)
     if unloaded is None:
         return found

@@ -16,7 +16,7 @@ from plimsoll.control.copying import replace
 from plimsoll.control.curve import Points, measured, work_of
 from plimsoll.control.demand import Demand, Load, is_queue, work_seen
 from plimsoll.control.law import Law
-from plimsoll.control.memory import STARTS_KEPT, Learnt, RoleMemory
+from plimsoll.control.memory import STARTS_KEPT, RoleMemory
 from plimsoll.control.signals import LATENCY_S, RATE_S, ReplicaSignals, Signals
 from plimsoll.control.situation import Replica, ReplicaState, Role, Slo
 
@@ -110,7 +110,7 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
     if memory.learnt_at is not None and now - memory.learnt_at < EVERY_S:
         return memory
     first, demand, ready = role.sets[0], load.demand, load.supply.ready
-    known = memory.learnt.get(first.name, Learnt())
+    known = memory.learnt_of(first)
     if ready > 0 and memory.changed is not None and now - memory.changed >= RATE_S:
         known = replace(known, points=_points(known.points, demand, ready))
     if ready > 0 and demand.owing and _steady(memory, now, RATE_S):
@@ -130,8 +130,12 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
         known = replace(known, steps=steps)
     if ready > 0 and is_settled(memory, now):
         known = replace(known, concurrency=_concurrency(known.concurrency, role, load, ready, slo))
-    kept = {each.name: memory.learnt[each.name] for each in role.sets if each.name in memory.learnt}
-    return replace(memory, learnt={**kept, first.name: known}, learnt_at=now)
+    kept = {
+        each.known_by: memory.learnt_of(each)
+        for each in role.sets
+        if not memory.learnt.keys().isdisjoint((each.known_by, each.name))
+    }
+    return replace(memory, learnt={**kept, first.known_by: known}, learnt_at=now)
 
 
 def _steady(memory: RoleMemory, now: float, seconds: float) -> bool:

@@ -14,6 +14,7 @@ from typing import Final
 from plimsoll.control.copying import replace
 from plimsoll.control.curve import NOTHING, Points
 from plimsoll.control.prompts import NOTHING_SEEN, StepMemory
+from plimsoll.control.situation import ServingSet
 
 STARTS_KEPT: Final = 20
 WISHES_KEPT: Final = 64
@@ -58,6 +59,9 @@ class Learnt:
     """Requests a second that a replica finished while others waited for it: no more can be had; None: never seen."""
 
 
+NOTHING_LEARNT: Final = Learnt()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
     """A set whose replicas could not be placed: nothing more is asked of it for a while."""
@@ -100,7 +104,7 @@ class RoleMemory:
     """Replicas that came to be ready until then are learned from."""
     load: LoadMemory = LoadMemory()
     learnt: Mapping[str, Learnt] = field(default_factory=dict)
-    """By set."""
+    """By the plan's entry of a set, and where an older release wrote it by the set's name."""
     learnt_at: float | None = None
     blocked: Mapping[str, Blocked] = field(default_factory=dict)
     """By set."""
@@ -109,6 +113,9 @@ class RoleMemory:
     zero_at: float | None = None
     """When the last replica was let go."""
     woken_at: float | None = None
+
+    def learnt_of(self, each: ServingSet) -> Learnt:
+        return self.learnt.get(each.known_by) or self.learnt.get(each.name) or NOTHING_LEARNT
 
     def looked_before(self, now: float, jump_s: float) -> bool:
         """One tick or a few ago: neither is this the first look, nor did the clock jump, nor was nobody awake."""
