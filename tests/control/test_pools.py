@@ -204,6 +204,41 @@ def test_sizes_of_a_deployment_over_several_sets_say_of_which_they_are():
     assert "set-a" not in alone.roles[0].message + "".join(one.message for one in alone.conditions)
 
 
+@pytest.mark.parametrize(
+    ("failing", "blocked", "most", "limit"),
+    [
+        ("a", (), 4, "StartFailed"),
+        ("a", (), 5, "StartFailed"),
+        ("b", (), 4, "StartFailed"),
+        ("", (), 4, "AtMax"),
+        ("", ("a",), 4, "AtMax"),
+    ],
+    ids=[
+        "the cheaper one fails",
+        "the cheaper one fails, and there is room for one of the other",
+        "the dearer one fails",
+        "none fails",
+        "the cheaper one has no GPUs",
+    ],
+)
+def test_replicas_that_fail_and_take_the_places_of_those_that_serve_are_the_reason_and_not_the_maximum(
+    failing: str, blocked: tuple[str, ...], most: int, limit: str
+):
+    sets = tuple(
+        serving(
+            name=name,
+            pool=name,
+            price_per_hour=price,
+            replicas=replicas(2, ReplicaState.FAILED if name == failing else ReplicaState.READY),
+        )
+        for name, price in (("a", 1.0), ("b", 4.0))
+    )
+    asked = Role(sets=sets, signals=signals(2), bounds=WIDE)
+    spread = grown(asked, {"a": 1.0, "b": 1.0}, 3.0, most=most, blocked=blocked, room=None)
+    assert spread.limit == limit
+    assert spread.short > 0
+
+
 def test_where_more_is_wanted_and_none_is_given_it_is_always_said_why():
     chance = random.Random(8)
     refused = 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.api.config import Control
 from plimsoll.api.defaults import effective
 from plimsoll.control.record import Record
 from plimsoll.control.retune import Phase, RetuneMemory, Step
@@ -236,3 +237,18 @@ def test_nothing_is_tried_for_a_deployment_that_has_nothing_yet() -> None:
     retune = step("unknown", Phase.CANARY, "1")
     found = decide(directed(replace(asked, serving=Serving()), 2, retune))
     assert list(targets(found).values()) == [2]
+
+
+@pytest.mark.parametrize(
+    ("scaling", "interval_s", "window_s"),
+    [({}, 15, 30.0), ({}, 60, 120.0), ({"upWindowSeconds": 30}, 60, 30.0)],
+    ids=["as usual", "a slow loop", "a slow loop, and somebody says how long"],
+)
+def test_more_must_be_wanted_at_two_looks_where_nobody_says_how_long(
+    scaling: dict[str, Any], interval_s: int, window_s: float
+) -> None:
+    asked = seen(spec={"scaling": {"max": 4, **scaling}})
+    config = asked.config.model_copy(update={"control": Control(interval_seconds=interval_s)})
+    subject = subject_of(asked.deployment, decide(asked).kept, config, {})
+    assert subject is not None
+    assert subject.up_window_s == window_s

@@ -13,8 +13,13 @@ from plimsoll.facts.inventory import Taint
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.plan import Hardware
-from plimsoll.reconcile.situations import Grounds, leaders, live, replicas_of
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.situations import Grounds, leaders, live, replicas_of, serving_set
+from plimsoll.reconcile.subject import subject_of
 from tests.planning.asking import inventory, pool
+from tests.reconcile.test_decide import seen
+
+AUTO = {"scaling": {"min": 1, "max": 4}}
 
 
 def pod(name: str, stage: Stage = Stage.READY, **more: Any) -> PodSeen:
@@ -125,3 +130,17 @@ def test_room_on_tainted_nodes_is_for_those_who_bear_the_taint() -> None:
     assert here.of(H100, Shape(1, 8), Layout()).replicas == 0
     bears = (Toleration(key="team", operator="Exists"),)
     assert here.of(H100, Shape(1, 8), Layout(), bears).replicas == 2
+
+
+def test_a_set_that_an_edit_renames_bears_the_same_entry_of_the_plan() -> None:
+    kept = decide(seen(spec=AUTO)).kept
+    asked = [seen(spec={**AUTO, "podAnnotations": {"team": team}}) for team in ("blue", "red")]
+    grounds = Grounds(inventory(pool(nodes=1)), OperatorConfig())
+    found = []
+    for each in asked:
+        subject = subject_of(each.deployment, kept, each.config, {})
+        assert subject is not None
+        (planned,) = subject.sets
+        found.append(serving_set(planned, (), grounds.for_set(planned)))
+    assert found[0].name != found[1].name
+    assert found[0].entry == found[1].entry == planned.digest

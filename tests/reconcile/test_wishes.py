@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
@@ -10,7 +13,7 @@ from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.world import World
 from tests.planning.asking import inventory, pool
-from tests.reconcile.staging import AUTO, KEY, Scene, staged, started
+from tests.reconcile.staging import AUTO, KEY, Scene, conditions, put, staged, started
 from tests.reconcile.test_decide import seen
 
 
@@ -32,7 +35,8 @@ def test_a_wish_that_the_plan_cannot_follow_is_asked_for_and_told_once() -> None
     assert len(stage.news) <= 2
     told = list(stage.news)
     assert risen == len(told)
-    assert stage.run(control, world, 40) <= 1
+    assert stage.run(control, world, 10) <= 1, "one in which it is told that the plan has no room for it"
+    assert stage.run(control, world, 30) <= 1
     assert stage.news == told
     wished = world.directions[KEY].record.replicas
     assert wished is not None
@@ -57,6 +61,24 @@ def test_the_admins_limit_of_cost_bounds_what_is_wished_for() -> None:
     ]
 
 
+def test_that_the_plan_has_no_room_for_a_wish_is_told_once_it_lasts_and_a_retune_waits_for_it_no_more() -> (
+    None
+):
+    stage, world, control = priced()
+    stage.run(control, world, 6)
+    stage.load = 60.0
+    stage.run(control, world, 4)
+    assert names.SCALING not in conditions(world.directions[KEY]), "a turn may come late"
+    stage.run(control, world, 12)
+    said = world.directions[KEY]
+    (told,) = [one for one in said.told if one.type == names.SCALING]
+    assert (told.status, told.reason) == ("True", "GPUsUnavailable")
+    assert told.message.startswith(f"{said.record.replicas} replicas are wanted, and the plan has 1")
+    stage.load = 1.0
+    stage.run(control, world, 120)
+    assert names.SCALING not in conditions(world.directions[KEY])
+
+
 def test_a_wish_that_nothing_came_of_goes_with_the_load() -> None:
     stage, world, control = priced()
     stage.run(control, world, 6)
@@ -75,3 +97,59 @@ def test_a_turn_that_takes_longer_than_a_tick_takes_no_wish_back() -> None:
     stage.run(control, world, 12)
     acts = world.directions[KEY].record.acts
     assert [int(act.after) > int(act.before) for act in acts] == [True] * len(stage.news)
+
+
+BUDGET = OperatorConfig.model_validate({"budgets": [{"namespace": "team-a", "gpus": 3}]})
+OTHER = "team-a/other"
+
+
+def beside(replicas: int) -> tuple[Scene, World, Control]:
+    """A deployment that shares its budget with one of a fixed number, at which nobody looks."""
+    asked = seen(spec={**AUTO, "engine": {"maxSequences": 64}}, pools=(pool(nodes=4),), config=BUDGET)
+    stage = Scene(asked=asked, decision=decide(asked))
+    world, control = started(stage)
+    world.config = BUDGET
+    other = seen(spec={"replicas": replicas, "engine": {"maxSequences": 64}}, pools=(pool(nodes=4),))
+    put(stage, world, other, OTHER)
+    stage.covers = lambda subject: subject.autoscaled  # type: ignore[method-assign,assignment]
+    stage.promise = lambda *_: None  # type: ignore[attr-defined]
+    world.promise(OTHER, decide(other).kept, ())
+    turn = stage.turn
+
+    def limited(world: World) -> None:
+        stage.asked = replace(stage.asked, limits=world.limits(KEY))
+        turn(world)
+
+    stage.turn = limited  # type: ignore[method-assign]
+    return stage, world, control
+
+
+@pytest.mark.parametrize("replicas", [2, 1], ids=["all but one", "one"])
+def test_what_a_neighbour_spends_at_which_nobody_looks_is_not_wished_for_and_that_is_told(
+    replicas: int,
+) -> None:
+    stage, world, control = beside(replicas)
+    stage.run(control, world, 6)
+    stage.load = 150.0
+    stage.run(control, world, 30)
+    said = world.directions[KEY]
+    assert said.record.replicas == stage.replicas == 3 - replicas
+    assert [(one.status, one.reason) for one in said.told if one.type == names.SCALING] == [
+        ("True", "BudgetExhausted")
+    ]
+
+
+def test_a_step_up_that_the_plan_does_not_follow_is_made_once_and_not_just_now_for_ever() -> None:
+    stage, world, control = priced()
+    stage.run(control, world, 6)
+    stage.load = 60.0
+    stage.run(control, world, 4)
+    made = up_at(control)
+    assert made is not None
+    stage.run(control, world, 40)
+    assert world.directions[KEY].record.replicas != stage.replicas, "it is still wished for"
+    assert up_at(control) == made
+
+
+def up_at(control: Control) -> float | None:
+    return control._known[KEY].record.memory.of("serve").up_at

@@ -17,10 +17,11 @@ from plimsoll.simulate.scenario import Scenario, lengths_of, scenario_of
 from tests.planning.asking import deployment, facts, inventory, pool
 
 
-def scenario(**spec: Any) -> Scenario:
+def scenario(interval_s: float = 15.0, **spec: Any) -> Scenario:
     asked = deployment(workload={"preset": "chat", "requestsPerSecond": "2"}, topology={"tensor": 1}, **spec)
     there, known = inventory(pool(nodes=1)), facts(asked)
-    return scenario_of(plan(asked, there, known), read(asked, there, known, NOTHING, OperatorConfig()))
+    reading = read(asked, there, known, NOTHING, OperatorConfig())
+    return scenario_of(plan(asked, there, known), reading, interval_s=interval_s)
 
 
 @pytest.mark.parametrize(
@@ -48,17 +49,18 @@ def test_replicas_are_those_that_the_operator_would_have(
 
 
 @pytest.mark.parametrize(
-    ("scaling", "up_s", "down_s"),
+    ("scaling", "interval_s", "up_s", "down_s"),
     [
-        ({"max": 5}, 30.0, None),
-        ({"max": 5, "upWindowSeconds": 0, "downWindowSeconds": 0}, 0.0, 0.0),
-        ({"max": 5, "upWindowSeconds": 120, "downWindowSeconds": 900}, 120.0, 900.0),
+        ({"max": 5}, 15.0, 30.0, None),
+        ({"max": 5}, 60.0, 120.0, None),
+        ({"max": 5, "upWindowSeconds": 0, "downWindowSeconds": 0}, 15.0, 0.0, 0.0),
+        ({"max": 5, "upWindowSeconds": 120, "downWindowSeconds": 900}, 15.0, 120.0, 900.0),
     ],
 )
 def test_windows_are_those_that_the_operator_would_wait_for(
-    scaling: dict[str, int], up_s: float, down_s: float | None
+    scaling: dict[str, int], interval_s: float, up_s: float, down_s: float | None
 ) -> None:
-    made = scenario(scaling=scaling)
+    made = scenario(interval_s, scaling=scaling)
     assert (made.up_window_s, made.down_window_s) == (up_s, down_s)
 
 

@@ -225,7 +225,7 @@ def load_of(
     starts = law.credit_owing if demand.owing else law.credit_starts
     return Load(
         demand=demand,
-        holds=carried(role, memory.learnt.get(role.sets[0].name, Learnt()), weight, slo),
+        holds=carried(role, memory.learnt_of(role.sets[0]), weight, slo),
         supply=supply_of(role, weight, now, credit_s=starts * lead_s, unplaced_s=law.unplaced_s),
         weight=weight,
         missing=role.signals.silent,

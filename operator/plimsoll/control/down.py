@@ -13,7 +13,7 @@ from plimsoll.control import prompts
 from plimsoll.control.demand import Load
 from plimsoll.control.latencies import ENOUGH
 from plimsoll.control.law import Law
-from plimsoll.control.memory import Learnt, RoleMemory
+from plimsoll.control.memory import RoleMemory
 from plimsoll.control.need import Asked, replicas
 from plimsoll.control.pools import shrunk, spare
 from plimsoll.control.signals import LATENCY_S
@@ -61,7 +61,7 @@ def down(turn: Turn, asked: Asked, load: Load, window: float) -> Down:
         wanted = f"up to {peak} were wanted in the last {window / 60:.0f} minutes"
         return Down(replicas=turn.told, why_not=wanted if there > least else f"{least} is the least")
     fewer = shrunk(role, load.weight, count, least).replicas
-    after = min(load.supply.ready, sum(fewer[name] * load.weight[name] for name in fewer))
+    after = sum(min(fewer[each.name], each.ready) * load.weight[each.name] for each in role.sets)
     latencies = _latencies(turn, asked.memory, load.holds.longest_s)
     objection = (
         _timing(turn, asked.memory, window, asked.need.lead_s)
@@ -164,7 +164,7 @@ def _latencies(turn: Turn, memory: RoleMemory, longest_s: float) -> tuple[Latenc
     if not any(each.passed for each in found):
         return found
     first = role.sets[0]
-    steps = memory.learnt.get(first.name, Learnt()).steps
+    steps = memory.learnt_of(first).steps
     unloaded = prompts.unloaded(steps, role.signals, first.capacity)
     if unloaded is None:
         return found

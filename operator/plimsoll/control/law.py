@@ -7,6 +7,9 @@ setting for them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+UP_WINDOW_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +83,13 @@ class Law:
     retry_first_s: float = 60.0
     retry_most_s: float = 1800.0
     blind_ticks: float = 2.0
-    """After more ticks without metrics than this the window for a step down begins anew."""
+    """After more ticks without metrics, or with a number that a person holds, than this the window for a step down begins anew."""
     outage_s: float = 1800.0
     """Without metrics for so long, it is told of once more."""
     jump_s: float = 600.0
     """Two ticks further apart than this, or in the wrong order: the clock jumped or nobody was awake."""
+
+
+def up_window_s(asked: int | None, tick_s: float) -> float:
+    """How long more must be wanted: as somebody set it, else long enough for two looks to show it."""
+    return max(UP_WINDOW_S, 2 * tick_s) if asked is None else float(asked)

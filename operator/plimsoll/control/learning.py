@@ -16,9 +16,9 @@ from plimsoll.control.copying import replace
 from plimsoll.control.curve import Points, measured, work_of
 from plimsoll.control.demand import Demand, Load, is_queue, work_seen
 from plimsoll.control.law import Law
-from plimsoll.control.memory import STARTS_KEPT, Learnt, RoleMemory
+from plimsoll.control.memory import STARTS_KEPT, RoleMemory
 from plimsoll.control.signals import LATENCY_S, RATE_S, ReplicaSignals, Signals
-from plimsoll.control.situation import ReplicaState, Role, Slo
+from plimsoll.control.situation import Replica, ReplicaState, Role, Slo
 
 EVERY_S: Final = 60.0
 COMFORT: Final = 0.9
@@ -74,20 +74,31 @@ def _start_s(starts: tuple[float, ...], first: float) -> float:
     return ordered[math.ceil(0.9 * len(ordered)) - 1]
 
 
-def started(memory: RoleMemory, role: Role) -> RoleMemory:
+def started(memory: RoleMemory, role: Role, law: Law) -> RoleMemory:
     """With the start-up times of the replicas that came to be ready since the last tick."""
     found = sorted(
-        (replica.since, replica.since - (replica.scheduled or replica.created))
+        (replica.since, replica.since - _begun(replica), _came(replica, memory.started_until, law))
         for each in role.sets
         for replica in each.replicas
         if replica.state is ReplicaState.READY and replica.since > memory.started_until
     )
     if not found:
         return memory
-    taken = [seconds for _, seconds in found if seconds > 0]
+    taken = [seconds for _, seconds, came in found if came and seconds > 0]
     return replace(
-        memory, starts=(*memory.starts, *taken)[-STARTS_KEPT:], started_until=max(at for at, _ in found)
+        memory, starts=(*memory.starts, *taken)[-STARTS_KEPT:], started_until=max(at for at, *_ in found)
     )
+
+
+def _begun(replica: Replica) -> float:
+    return replica.scheduled or replica.created
+
+
+def _came(replica: Replica, until: float, law: Law) -> bool:
+    """Whether it had not been ready before: who is ready again, as its engine ended or its node was silent, says since when it is,
+    and nobody says it of the first time. One that got its GPUs after all others were ready is new, however long it took."""
+    likely = replica.restarts == 0 and replica.since - _begun(replica) <= law.start_most_s
+    return likely or 0 < until <= _begun(replica)
 
 
 def is_settled(memory: RoleMemory, now: float) -> bool:
@@ -99,7 +110,7 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
     if memory.learnt_at is not None and now - memory.learnt_at < EVERY_S:
         return memory
     first, demand, ready = role.sets[0], load.demand, load.supply.ready
-    known = memory.learnt.get(first.name, Learnt())
+    known = memory.learnt_of(first)
     if ready > 0 and memory.changed is not None and now - memory.changed >= RATE_S:
         known = replace(known, points=_points(known.points, demand, ready))
     if ready > 0 and demand.owing and _steady(memory, now, RATE_S):
@@ -119,8 +130,12 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
         known = replace(known, steps=steps)
     if ready > 0 and is_settled(memory, now):
         known = replace(known, concurrency=_concurrency(known.concurrency, role, load, ready, slo))
-    kept = {each.name: memory.learnt[each.name] for each in role.sets if each.name in memory.learnt}
-    return replace(memory, learnt={**kept, first.name: known}, learnt_at=now)
+    kept = {
+        each.known_by: memory.learnt_of(each)
+        for each in role.sets
+        if not memory.learnt.keys().isdisjoint((each.known_by, each.name))
+    }
+    return replace(memory, learnt={**kept, first.known_by: known}, learnt_at=now)
 
 
 def _steady(memory: RoleMemory, now: float, seconds: float) -> bool:

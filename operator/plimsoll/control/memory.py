@@ -14,6 +14,7 @@ from typing import Final
 from plimsoll.control.copying import replace
 from plimsoll.control.curve import NOTHING, Points
 from plimsoll.control.prompts import NOTHING_SEEN, StepMemory
+from plimsoll.control.situation import ServingSet
 
 STARTS_KEPT: Final = 20
 WISHES_KEPT: Final = 64
@@ -58,6 +59,9 @@ class Learnt:
     """Requests a second that a replica finished while others waited for it: no more can be had; None: never seen."""
 
 
+NOTHING_LEARNT: Final = Learnt()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
     """A set whose replicas could not be placed: nothing more is asked of it for a while."""
@@ -100,15 +104,18 @@ class RoleMemory:
     """Replicas that came to be ready until then are learned from."""
     load: LoadMemory = LoadMemory()
     learnt: Mapping[str, Learnt] = field(default_factory=dict)
-    """By set."""
+    """By the plan's entry of a set, and where an older release wrote it by the set's name."""
     learnt_at: float | None = None
     blocked: Mapping[str, Blocked] = field(default_factory=dict)
     """By set."""
     missing_since: float | None = None
-    """Since when metrics are missing."""
+    """Since when the load is not asked: metrics are missing, or a person paused it or says how many."""
     zero_at: float | None = None
     """When the last replica was let go."""
     woken_at: float | None = None
+
+    def learnt_of(self, each: ServingSet) -> Learnt:
+        return self.learnt.get(each.known_by) or self.learnt.get(each.name) or NOTHING_LEARNT
 
     def looked_before(self, now: float, jump_s: float) -> bool:
         """One tick or a few ago: neither is this the first look, nor did the clock jump, nor was nobody awake."""
@@ -137,24 +144,36 @@ class RoleMemory:
     def most_wished(self) -> float:
         return self.wishes[0][1] if self.wishes else 0.0
 
+    def unasked(self, now: float) -> RoleMemory:
+        """Where the load decides nothing now."""
+        since = now if self.missing_since is None else self.missing_since
+        return replace(self, over_since=None, missing_since=since)
+
     def blinded(self, now: float) -> RoleMemory:
-        """After a time that nobody watched: what was not wished in it is not known to have been too much.
+        """After a time that nobody watched: what was not wished in it is not known to have been too much, nor what was so before
+        it to have lasted.
 
         The load of before it says nothing of now, and what was expected for it nobody saw.
         """
         load = replace(self.load, at=None, level=0.0, trend=0.0, stepped_at=None, expected=())
-        return replace(self, begun=now, wanted=None, wishes=(), load=load)
+        return replace(
+            self,
+            begun=now,
+            over_since=None,
+            slow_since=None,
+            owing_since=None,
+            wanted=None,
+            wishes=(),
+            load=load,
+        )
 
     def jumped(self, now: float) -> RoleMemory:
         """After a jump of the clock: what was learned stays, what was timed begins anew."""
         blinded = self.blinded(now)
         return replace(
             blinded,
-            over_since=None,
-            slow_since=None,
             changed=now,
             since=now,
-            owing_since=None,
             up_at=None if self.up_at is None else now,
             down_at=None if self.down_at is None else now,
             regretted_at=None if self.regretted_at is None else now,

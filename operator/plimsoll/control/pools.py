@@ -1,4 +1,5 @@
-"""Which sets grow and which shrink, where a role has more than one: the cheapest grows first, the dearest shrinks first.
+"""Which sets grow and which shrink, where a role has more than one: the cheapest grows first, the dearest shrinks first, and
+before any replica that serves one that does not.
 
 Cost is compared for what a replica carries, not for the replica; among those without a price by their devices. Sets that a
 rollout moves, that fail, or that could not be placed do not grow. What the fleet's room does not allow is said, not silently
@@ -68,7 +69,8 @@ def grown(
         taken, why = _fits(each, math.ceil(left / weight[each.name] - ROUNDING), free, limits)
         limit = why or limit
         if taken > most - total:
-            taken, limit = max(0, most - total), "AtMax"
+            # Those that fail have the places of some that would serve.
+            taken, limit = max(0, most - total), limit if limit == "StartFailed" else "AtMax"
         told[each.name] += taken
         total += taken
         left -= taken * weight[each.name]
@@ -100,24 +102,34 @@ def _fits(each: ServingSet, wanted: int, free: Mapping[str, float], limits: Limi
     return taken, why
 
 
+def _in_turn(role: Role, weight: Mapping[str, float]) -> list[tuple[ServingSet, int]]:
+    """Replicas in the order in which they go: those that do not serve cost nobody an answer, and among either the dearest go first."""
+    ordered = [
+        (each, min(each.told, each.ready), each.told) for each in reversed(_cheapest_first(role, weight))
+    ]
+    return [
+        *((each, told - serve) for each, serve, told in ordered),
+        *((each, serve) for each, serve, _ in ordered),
+    ]
+
+
 def spare(role: Role, weight: Mapping[str, float], wanted: float) -> int:
-    """Replicas that may go, the dearest first, so that those left carry what is wanted."""
+    """Replicas that may go, in their turn, so that those left carry what is wanted."""
     found, left = 0, sum(each.told * weight[each.name] for each in role.sets) - wanted
-    for each in reversed(_cheapest_first(role, weight)):
-        going = max(0, min(each.told, math.floor(left / weight[each.name] + ROUNDING)))
+    for each, count in _in_turn(role, weight):
+        going = max(0, min(count, math.floor(left / weight[each.name] + ROUNDING)))
         found, left = found + going, left - going * weight[each.name]
-        if going < each.told:
+        if going < count:
             break
     return found
 
 
 def shrunk(role: Role, weight: Mapping[str, float], count: int, least: int) -> Spread:
-    """So many replicas fewer, never below the least, the dearest first."""
+    """So many replicas fewer, never below the least, in their turn."""
     told = {each.name: each.told for each in role.sets}
-    total = sum(told.values())
-    left = max(0, min(count, total - least))
-    for each in reversed(_cheapest_first(role, weight)):
-        taken = min(left, told[each.name])
+    left = max(0, min(count, sum(told.values()) - least))
+    for each, there in _in_turn(role, weight):
+        taken = min(left, there)
         told[each.name] -= taken
         left -= taken
     return Spread(replicas=told)

@@ -48,14 +48,14 @@ def _decide(turn: Turn, before: RoleMemory) -> Answer:
         return turn.answer(memory, wanted=0, reason="NoPlan", message="there is no set to scale")
     if role.bounds.pause is not None:
         message = f"nothing is changed: {role.bounds.pause}"
-        return turn.answer(memory, wanted=turn.there, reason="Paused", message=message)
+        return turn.answer(memory.unasked(turn.now), wanted=turn.there, reason="Paused", message=message)
     if role.bounds.fixed is not None:
-        return bounded.fixed(turn, memory, role.bounds.fixed)
+        return bounded.fixed(turn, memory.unasked(turn.now), role.bounds.fixed)
     if situation.zero is not None and turn.there == 0:
         return bounded.asleep(turn, memory, situation.zero)
     gate, dark = gate_of(role.signals, law), memory.missing_since
     if not gate.open:
-        memory = replace(memory, over_since=None, missing_since=turn.now if dark is None else dark)
+        memory = memory.unasked(turn.now)
         return bounded.within(
             turn, memory, reason=gate.told.reason, message=gate.told.message, told=(gate.told,)
         )
@@ -208,7 +208,7 @@ def _jumped(turn: Turn, memory: RoleMemory) -> bool:
 
 def _remembered(turn: Turn, before: RoleMemory) -> RoleMemory:
     memory = before.jumped(turn.now) if before.seen is not None and _jumped(turn, before) else before
-    memory = learning.started(memory, turn.role)
+    memory = learning.started(memory, turn.role, turn.law)
     ready = sum(each.ready for each in turn.role.sets)
     if memory.ready != ready:
         memory = replace(memory, ready=ready, changed=turn.now, since=turn.now)

@@ -93,6 +93,13 @@ class ServingSet:
     """Of one replica; only the order counts. Unknown comes after known."""
     provision_s: float = 0.0
     """Until a node of its pool is there, where none is free; 0 where the nodes are there."""
+    entry: str = ""
+    """The plan's, by its digest; empty where nobody says. A set's name holds more: any text of its pods that a person edits."""
+
+    @property
+    def known_by(self) -> str:
+        """What is learned of it is kept by this."""
+        return self.entry or self.name
 
     @property
     def node_s(self) -> float:

@@ -156,6 +156,7 @@ class Control:
             law=self._law,
             spreads=self._spreads,
             sets=self._sets,
+            spends=world.spends(),
         )
         self.ticks += 1
         found = await asyncio.to_thread(judged, tick, cases)

@@ -11,11 +11,12 @@ from typing import Final
 
 from plimsoll import names
 from plimsoll.control.copying import replace
-from plimsoll.control.decision import Decision, RoleDecision, Told
+from plimsoll.control.decision import Action, Decision, RoleDecision, Told
 from plimsoll.control.demand import weights
 from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.gate import QUERY_REFUSED, gate_of
 from plimsoll.control.idle import last_asked, wake_of
+from plimsoll.control.memory import Memory
 from plimsoll.control.record import Act, Noted, Record
 from plimsoll.control.retune.machine import paused
 from plimsoll.control.signals import Signals
@@ -24,7 +25,7 @@ from plimsoll.control.wish import acted, standing
 from plimsoll.planning.placing.budgets import UNLIMITED, limits_of
 from plimsoll.reconcile.retuning import retuned, retuning_gpus, unlooked
 from plimsoll.reconcile.situations import situation_of
-from plimsoll.reconcile.subject import annotations_of
+from plimsoll.reconcile.subject import Subject, annotations_of
 from plimsoll.reconcile.tick import Case, Judged, Tick
 from plimsoll.reconcile.unanswered import why_missing
 from plimsoll.status.told import News
@@ -140,6 +141,11 @@ def _busy_at(tick: Tick, case: Case, signals: Signals) -> float:
 def _fleet(tick: Tick, situations: Sequence[Situation]) -> Fleet:
     spaces = sorted({one.namespace for one in situations})
     limits = {space: limits_of(space, tick.config) for space in spaces}
+    # What is decided here is counted as it is seen, and the others by what turns decided.
+    for key in sorted(tick.spends.keys() - {one.name for one in situations}):
+        space = key.partition("/")[0]
+        for claim, replicas in tick.spends[key] if space in limits else ():
+            limits[space] = replace(limits[space].less(claim, replicas), replicas=limits[space].replicas)
     return Fleet(
         free=tick.grounds.free(),
         limits={space: each for space, each in limits.items() if each != UNLIMITED},
@@ -169,9 +175,13 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
         )
         record = record.with_act(act)
         news = (News("Normal", "Scale", role.reason, role.message),)
+    else:
+        record = replace(record, memory=_unmoved(decision, case.record.memory, tick.now))
     said = {one.type: one for one in decision.conditions if one.type in SCALING}
     for one in _tuned(tick, case, record, signals):
         said.setdefault(one.type, one)
+    if (behind := _behind(tick, subject, wish, record.memory.of(role.role).up_at)) is not None:
+        said.setdefault(behind.type, behind)
     refused = tick.looked.woken.refused.get(subject.key)
     # That nobody knows the load is the greater trouble, and a Prometheus that answers no question answers this one neither.
     metrics = said.get(names.METRICS)
@@ -180,6 +190,25 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
         said[names.METRICS] = Told(type=names.METRICS, status="False", reason=QUERY_REFUSED, message=why)
     record = replace(record, replicas=wish, shares=_shares(case, role, wish))
     return Judged(record=record, told=tuple(said.values()), reason=role.message, news=news)
+
+
+def _unmoved(decision: Decision, before: Memory, now: float) -> Memory:
+    """What is remembered where the plan is behind: who asks once more for what is asked for already makes no step now."""
+    (role,) = decision.roles
+    after, up_at = decision.memory, before.of(role.role).up_at
+    if role.action is not Action.UP or up_at is None:
+        return after
+    # A time that is to come was before a clock was put back.
+    return Memory(roles={**after.roles, role.role: replace(after.of(role.role), up_at=min(up_at, now))})
+
+
+def _behind(tick: Tick, subject: Subject, wish: int, up_at: float | None) -> Told | None:
+    """That the plan has fewer than are asked for, where that is no turn that comes late: the law knows neither every limit of a plan
+    nor how GPUs lie together, so it goes on to ask."""
+    if wish <= subject.replicas or subject.paused or up_at is None or tick.now - up_at < tick.law.unplaced_s:
+        return None
+    message = f"{wish} replicas are wanted, and the plan has {subject.replicas}; Placed says why, or Stalled"
+    return Told(type=names.SCALING, status="True", reason="GPUsUnavailable", message=message)
 
 
 def _shares(case: Case, role: RoleDecision, wish: int) -> Mapping[str, int]:

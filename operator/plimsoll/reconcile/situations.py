@@ -243,6 +243,7 @@ def serving_set(planned: Planned, seen: Iterable[SetSeen], ground: Ground) -> Se
         gpus=planned.gpus,
         price_per_hour=planned.price_per_hour,
         provision_s=ground.provision_s,
+        entry=planned.digest,
     )
 
 

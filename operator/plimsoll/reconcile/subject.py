@@ -19,6 +19,7 @@ from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.api.v1alpha1.topology import Toleration
 from plimsoll.control.capacity import capacity_of
 from plimsoll.control.decision import Told
+from plimsoll.control.law import up_window_s
 from plimsoll.control.record import EMPTY, Record
 from plimsoll.control.retune import Consent, Knobs
 from plimsoll.control.retune.scene import knobs_of
@@ -34,7 +35,6 @@ from plimsoll.reconcile.kept import Kept
 from plimsoll.render.revision import Revision
 from plimsoll.render.sets import set_name
 
-UP_WINDOW_S = 30.0
 ZERO_AFTER_S = 900.0
 
 
@@ -166,7 +166,7 @@ def _subject(
         most=scaling.max,
         paused=deployment.spec.paused is True,
         slo=Slo(ttft_p99_s=_seconds(spec.slo.ttft_p99_ms), itl_p99_s=_seconds(spec.slo.itl_p99_ms)),
-        up_window_s=UP_WINDOW_S if scaling.up_window_seconds is None else float(scaling.up_window_seconds),
+        up_window_s=up_window_s(scaling.up_window_seconds, float(config.control.interval_seconds)),
         down_window_s=None if down is None else float(down),
         zero=None
         if zero is None

@@ -16,6 +16,7 @@ from plimsoll.control.signals import Signals, signals_of
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.serving import PodSeen, Serving
+from plimsoll.planning.placing.budgets import Claim
 from plimsoll.reconcile.situations import Grounds, SetsSeen, leaders, live
 from plimsoll.reconcile.sources import Looked, PodKey
 from plimsoll.reconcile.subject import Subject
@@ -71,6 +72,8 @@ class Tick:
     law: Law
     spreads: Spreads = field(default_factory=Spreads)
     sets: SetsSeen = field(default_factory=SetsSeen)
+    spends: Mapping[str, tuple[tuple[Claim, int], ...]] = field(default_factory=dict)
+    """What deployments, those at which nobody looks too, were decided to take of their namespaces' budgets."""
     grounds: Grounds = field(init=False)
 
     def __post_init__(self) -> None:

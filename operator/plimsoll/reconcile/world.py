@@ -153,6 +153,10 @@ class World:
                 left = replace(left.less(claim, replicas), replicas=left.replicas)
         return left
 
+    def spends(self) -> Mapping[str, tuple[tuple[Claim, int], ...]]:
+        """What deployments in namespaces with a budget were decided to take of it, as far as it is known here."""
+        return {key: spent for key, spent in self._spends.items() if key in self.resources}
+
     def _has_budget(self, key: str) -> bool:
         return limits_of(key.partition("/")[0], self.config) != UNLIMITED
 

@@ -12,6 +12,7 @@ from plimsoll.api.config_fleet import PROVISION_S
 from plimsoll.api.v1alpha1.scaling import Scaling
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.capacity import capacity_of
+from plimsoll.control.law import up_window_s
 from plimsoll.control.situation import Capacity, Slo
 from plimsoll.planning.ask.intent import ASSUMED_INPUT, ASSUMED_OUTPUT
 from plimsoll.planning.ask.reading import Reading
@@ -29,7 +30,6 @@ from plimsoll.simulate.world import SCRAPE_S, Hardware, Site, World, draw_world
 
 ROOM_MOST: Final = 1000
 """Replicas at which counting room stops."""
-UP_WINDOW_S: Final = 30.0
 USUAL: Final = Restarts()
 NO_CLASSES: Final[Mapping[str, float]] = MappingProxyType({})
 """Where the admin says nothing."""
@@ -172,7 +172,7 @@ def scenario_of(
         budget_binds=allowed is not None and (most_asked is None or allowed < most_asked),
         fixed=fixed is not None,
         hardware=hardware,
-        up_window_s=UP_WINDOW_S if up is None else float(up),
+        up_window_s=up_window_s(up, interval_s),
         down_window_s=None if down is None else float(down),
         interval_s=interval_s,
         zero=None if fixed is not None else _wake(intent.spec.scaling),
