@@ -175,7 +175,7 @@ class Situation:
     up_window_s: float = 30.0
     down_window_s: float | None = None
     busy: str | None = None
-    """A rollout or a retune, in words: nothing is taken away meanwhile. Nor is it while an alert fires, which is nothing that is
+    """Why nothing may be taken away, in a clause: a rollout or a retune is under way. Nor is it while an alert fires, which is nothing that is
     told: what it fires on is in the signals."""
 
     @property

@@ -196,7 +196,7 @@ class SetsSeen:
         self._asked: dict[str, _SetsOf] = {}
 
     def of(self, subject: Subject, serving: Serving, grounds: Grounds) -> tuple[ServingSet, ...]:
-        rooms = tuple([grounds.for_set(planned) for planned in subject.sets])
+        rooms = tuple([grounds.for_set(planned) for planned in _counted(subject, serving)])
         found = self._known.get(subject.key)
         if found is None or not found.of(subject, serving, rooms):
             found = _SetsOf(subject, serving, rooms, serving_sets(subject, serving, rooms))
@@ -224,7 +224,7 @@ def serving_sets(subject: Subject, serving: Serving, rooms: Sequence[Ground]) ->
     with the first: the load is shared by all of them."""
     found = []
     ours = {planned.name for planned in subject.sets}
-    for place, (planned, ground) in enumerate(zip(subject.sets, rooms, strict=True)):
+    for place, (planned, ground) in enumerate(zip(_counted(subject, serving), rooms, strict=True)):
         seen = [one for one in serving.sets if one.name == planned.name]
         if place == 0:
             seen += [one for one in serving.sets if one.name not in ours]
@@ -246,14 +246,49 @@ def serving_set(planned: Planned, seen: Iterable[SetSeen], ground: Ground) -> Se
     )
 
 
-def busy_of(subject: Subject, serving: Serving) -> str | None:
-    """What else moves replicas, in words."""
+def _counted(subject: Subject, serving: Serving) -> tuple[Planned, ...]:
+    """The plan's sets; in the place of one that was given up, what serves again."""
+    again = _again(subject, serving)
+    return subject.sets if again is None else (again,)
+
+
+def _again(subject: Subject, serving: Serving) -> Planned | None:
+    """The set that has the plan's whole number again since the plan's own was given up, by the plan's name. None where nothing was
+    given up, or where several serve, or stand for several."""
+    others = _others(subject, serving)
+    if len(subject.sets) != 1 or len(others) != 1 or not _given_up(subject, serving):
+        return None
+    (lead,), was = subject.sets, subject.others.get(others[0].name)
+    return None if was is None else replace(was, name=lead.name, digest=lead.digest, replicas=lead.replicas)
+
+
+def _given_up(subject: Subject, serving: Serving) -> bool:
+    seen = [serving.set_named(planned.name) for planned in subject.sets]
+    return all(one is not None and one.failed and not one.replicas for one in seen)
+
+
+def _others(subject: Subject, serving: Serving) -> list[SetSeen]:
+    """Sets that are neither the plan's nor tried by a retune."""
     ours = {planned.name for planned in subject.sets}
     tried = None if subject.changed is None else subject.changed.name
-    moving = [one for one in serving.sets if one.name not in ours and one.name != tried]
-    if any(one.replicas or one.pods for one in moving):
+    return [one for one in serving.sets if one.name not in ours and one.name != tried]
+
+
+def busy_of(subject: Subject, serving: Serving) -> str | None:
+    """What else moves replicas, in words."""
+    if any(one.replicas or one.pods for one in _others(subject, serving)):
         return "a rollout"
     return None
+
+
+def _held(subject: Subject, record: Record, serving: Serving) -> str | None:
+    """Why nothing is taken away, in a clause."""
+    busy = busy_of(subject, serving) if _again(subject, serving) is None else None
+    if busy is None:
+        return None if record.retune.step is None else "a retune is under way"
+    if _given_up(subject, serving):
+        return "the new set was given up, and the plan is not of what serves; edit the spec"
+    return f"{busy} is under way"
 
 
 def situation_of(
@@ -271,8 +306,6 @@ def situation_of(
         bounds=subject.bounds,
         exports=subject.exports,
     )
-    busy = busy_of(subject, serving)
-    step = record.retune.step
     return Situation(
         name=subject.key,
         roles=(role,),
@@ -281,5 +314,5 @@ def situation_of(
         priority=subject.priority,
         up_window_s=subject.up_window_s,
         down_window_s=subject.down_window_s,
-        busy=busy if busy is not None else "a retune" if step is not None else None,
+        busy=_held(subject, record, serving),
     )

@@ -92,7 +92,7 @@ class Plimsoll:
             zero=self._wake(view),
             up_window_s=self.up_window_s,
             down_window_s=self.down_window_s,
-            busy="a retune" if self._retuning is not None and self._retuning.under_way else None,
+            busy="a retune is under way" if self._retuning is not None and self._retuning.under_way else None,
         )
         (decision,) = decide_fleet(
             now=view.now,
