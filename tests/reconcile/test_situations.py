@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.plan import Hardware
 from plimsoll.reconcile.situations import Grounds, leaders, live, replicas_of
 from tests.planning.asking import inventory, pool
+from tests.reconcile.test_given_up import EDITS, edited, situation
 
 
 def pod(name: str, stage: Stage = Stage.READY, **more: Any) -> PodSeen:
@@ -125,3 +127,11 @@ def test_room_on_tainted_nodes_is_for_those_who_bear_the_taint() -> None:
     assert here.of(H100, Shape(1, 8), Layout()).replicas == 0
     bears = (Toleration(key="team", operator="Exists"),)
     assert here.of(H100, Shape(1, 8), Layout(), bears).replicas == 2
+
+
+def test_what_the_api_server_refuses_to_make_is_told_on() -> None:
+    met = edited(EDITS["other labels"])
+    (there, _) = met.serving.sets
+    for why in ("", "exceeded quota: gpus"):
+        (found,) = situation(met.before, Serving(sets=(replace(there, refused=why),))).roles[0].sets
+        assert found.refused is bool(why)

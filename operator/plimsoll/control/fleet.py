@@ -26,7 +26,8 @@ class Fleet:
     """What there is to share."""
 
     free: Mapping[str, float] = field(default_factory=dict)
-    """Devices by pool that no pod asks for, those of nodes that could still be made included; an absent pool has no limit."""
+    """Devices by pool that no pod has and nobody was promised, those of nodes that could still be made included; an absent pool has
+    no limit."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
     """Budgets by namespace, whole; absent namespaces have none."""
 
@@ -45,7 +46,7 @@ def decide_fleet(
     `spoiled` is told of one that cannot be decided, so that the others still are.
     """
     asked = sorted(situations, key=lambda each: (-each.priority, each.name))
-    free, limits = _reserved(asked, fleet), _left(asked, fleet)
+    free, limits = fleet.free, _left(asked, fleet)
     decisions = []
     for situation in asked:
         left = limits.get(situation.namespace, UNLIMITED)
@@ -75,16 +76,6 @@ def _sets(situation: Situation) -> Iterable[ServingSet]:
 def _holds(each: ServingSet) -> int:
     """Replicas that a budget counts: those asked for, and those that are still there though they leave."""
     return max(each.told, each.present) + each.count(ReplicaState.LEAVING)
-
-
-def _reserved(asked: Iterable[Situation], fleet: Fleet) -> Mapping[str, float]:
-    """Free devices without those promised to replicas that have no pod yet."""
-    free = dict(fleet.free)
-    for situation in asked:
-        for each in _sets(situation):
-            if each.pool in free:
-                free[each.pool] -= max(0, each.told - each.present) * each.gpus
-    return free
 
 
 def _left(asked: Iterable[Situation], fleet: Fleet) -> dict[str, Limits]:

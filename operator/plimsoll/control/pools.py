@@ -79,7 +79,9 @@ def grown(
 
 
 def _fails(each: ServingSet) -> bool:
-    """Whether a further replica would fail too: one does that came after the last that could start."""
+    """Whether a further replica would fail too: one cannot be made, or does that came after the last that could start."""
+    if each.unmade:
+        return True
     started = [replica.since for replica in each.replicas if replica.state is ReplicaState.READY]
     return any(
         replica.state is ReplicaState.FAILED and replica.created >= max(started, default=0.0)
@@ -112,10 +114,14 @@ def spare(role: Role, weight: Mapping[str, float], wanted: float) -> int:
 
 
 def shrunk(role: Role, weight: Mapping[str, float], count: int, least: int) -> Spread:
-    """So many replicas fewer, never below the least, the dearest first."""
+    """So many replicas fewer, never below the least: those that cannot be made, then the dearest first."""
     told = {each.name: each.told for each in role.sets}
     total = sum(told.values())
     left = max(0, min(count, total - least))
+    for each in role.sets:
+        taken = min(left, each.unmade)
+        told[each.name] -= taken
+        left -= taken
     for each in reversed(_cheapest_first(role, weight)):
         taken = min(left, told[each.name])
         told[each.name] -= taken

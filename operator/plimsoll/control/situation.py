@@ -93,6 +93,8 @@ class ServingSet:
     """Of one replica; only the order counts. Unknown comes after known."""
     provision_s: float = 0.0
     """Until a node of its pool is there, where none is free; 0 where the nodes are there."""
+    refused: bool = False
+    """Whether the API server lets no more of its pods be made."""
 
     @property
     def node_s(self) -> float:
@@ -114,6 +116,11 @@ class ServingSet:
     @property
     def told(self) -> int:
         return self.present if self.wanted is None else self.wanted
+
+    @property
+    def unmade(self) -> int:
+        """Replicas that are asked for and cannot be made: nobody knows whether they ever can."""
+        return max(0, self.told - self.present) if self.refused else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

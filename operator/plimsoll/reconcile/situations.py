@@ -232,7 +232,7 @@ def serving_sets(subject: Subject, serving: Serving, rooms: Sequence[Ground]) ->
     return tuple(found)
 
 
-def serving_set(planned: Planned, seen: Iterable[SetSeen], ground: Ground) -> ServingSet:
+def serving_set(planned: Planned, seen: Sequence[SetSeen], ground: Ground) -> ServingSet:
     return ServingSet(
         name=planned.name,
         pool=ground.key,
@@ -243,6 +243,7 @@ def serving_set(planned: Planned, seen: Iterable[SetSeen], ground: Ground) -> Se
         gpus=planned.gpus,
         price_per_hour=planned.price_per_hour,
         provision_s=ground.provision_s,
+        refused=any(one.refused for one in seen),
     )
 
 

@@ -176,10 +176,10 @@ class Plimsoll:
         ]
 
     def _room(self, place: int, each: ServingSet) -> float:
-        """GPUs that further replicas of a set would find."""
+        """GPUs that further replicas of a set would find, beside those that are asked for and not there yet."""
         hardware = self.sets[place].hardware if self.sets else self.hardware
         taken = sum(1 for one in each.replicas if one.scheduled is not None)
-        return max(0, hardware.most - taken) * each.gpus
+        return max(0, hardware.most - taken - max(0, each.told - each.present)) * each.gpus
 
     def _wake(self, view: View) -> Zero | None:
         if self.zero is None:
