@@ -121,6 +121,23 @@ def test_room_is_counted_where_the_set_may_run() -> None:
     assert here.of(barred, Shape(1, 4), Layout()).replicas == 0
 
 
+@pytest.mark.parametrize(
+    ("there", "declared", "provision_s"),
+    [
+        ({"declared_nodes": 1, "node_class": "big"}, True, 900.0),
+        ({"unavailable": {"not ready": 1}, "node_class": "big"}, True, 900.0),
+        ({"unavailable": {"cordoned": 1}, "node_class": "big"}, False, 0.0),
+        ({"unavailable": {"not ready": 1}}, False, 0.0),
+    ],
+    ids=["could be made", "has come and is not ready", "is cordoned", "is of no class and not ready"],
+)
+def test_a_node_is_waited_for_that(there: dict[str, Any], declared: bool, provision_s: float) -> None:
+    big = {"name": "big", "gpuProduct": "H100", "gpusPerNode": 8, "maxNodes": 1, "provisionSeconds": 900}
+    config = OperatorConfig.model_validate({"nodeClasses": [big]})
+    ground = Grounds(inventory(pool(free={}, **there)), config).of(H100, Shape(1, 8), Layout())
+    assert (ground.declared, ground.provision_s) == (declared, provision_s)
+
+
 def test_room_on_tainted_nodes_is_for_those_who_bear_the_taint() -> None:
     barred = pool(nodes=2, taints=(Taint(key="team", value="other", effect="NoSchedule"),))
     here = Grounds(inventory(barred), OperatorConfig())

@@ -126,6 +126,7 @@ class Ground:
     provision_s: float
     """Until a node is made, where one would have to be."""
     declared: bool
+    """Whether a node may be on its way, as far as anybody knows."""
 
 
 class Grounds:
@@ -154,13 +155,13 @@ class Grounds:
 
     def _ground(self, pools: Sequence[Pool], shape: Shape, layout: Layout) -> Ground:
         there = sum(room(_without_declared(pool), shape, layout) for pool in pools)
-        declared = [pool for pool in pools if pool.declared_nodes]
-        waits = [self._provision.get(pool.node_class or "", PROVISION_S) for pool in declared]
+        coming = [pool for pool in pools if pool.declared_nodes or _has_come(pool)]
+        waits = [self._provision.get(pool.node_class or "", PROVISION_S) for pool in coming]
         return Ground(
             key=f"{','.join(pool.key for pool in pools)} by {shape.devices}",
             replicas=sum(room(pool, shape, layout) for pool in pools),
             provision_s=min(waits, default=0.0) if not there else 0.0,
-            declared=bool(declared),
+            declared=bool(coming),
         )
 
     def for_set(self, planned: Planned) -> Ground:
@@ -182,6 +183,11 @@ def _takes(pool: Pool, hardware: Hardware) -> bool:
         and pool.via_dra == hardware.via_dra
         and all(labels.get(name) == value for name, value in hardware.selector.items())
     )
+
+
+def _has_come(pool: Pool) -> bool:
+    """Whether nodes of a class are there and not ready: those that have just been made are so for a while."""
+    return pool.node_class is not None and "not ready" in pool.unavailable
 
 
 def _without_declared(pool: Pool) -> Pool:
