@@ -138,6 +138,35 @@ def test_a_node_is_waited_for_that(there: dict[str, Any], declared: bool, provis
     assert (ground.declared, ground.provision_s) == (declared, provision_s)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "whole", "halves"),
+    [(1, 8, 0), (3, 24, 16)],
+    ids=["one is no room for two", "the odd one is no room for two"],
+)
+def test_replicas_of_one_node_and_of_two_find_each_their_own_room(
+    nodes: int, whole: float, halves: float
+) -> None:
+    """Whichever is asked about last."""
+    (one,) = edited(EDITS["other labels"]).before.sets
+    alone = replace(one, shape=Shape(1, 8), layout=Layout(tensor=8), gpus=8.0)
+    wide = replace(one, shape=Shape(2, 8), layout=Layout(tensor=8, pipeline=2), gpus=16.0)
+    for asked in ((alone, wide), (wide, alone)):
+        here = Grounds(inventory(pool(nodes=nodes)), OperatorConfig())
+        found = {each.shape.pods: here.for_set(each) for each in asked}
+        free = here.free()
+        assert (free[found[1].key], free[found[2].key]) == (whole, halves)
+
+
+def test_grounds_say_which_pools_they_are_made_up_of() -> None:
+    (one,) = edited(EDITS["other labels"]).before.sets
+    west = pool(key="west")
+    east = replace(west, key="east", labels={**west.labels, "side": "east"})
+    here = Grounds(inventory(east, west), OperatorConfig())
+    bound = replace(one, hardware=replace(one.hardware, selector={**one.hardware.selector, "side": "east"}))
+    keys = [here.for_set(each).key for each in (one, bound)]
+    assert [here.parts()[key] for key in keys] == [{"east", "west"}, {"east"}]
+
+
 def test_room_on_tainted_nodes_is_for_those_who_bear_the_taint() -> None:
     barred = pool(nodes=2, taints=(Taint(key="team", value="other", effect="NoSchedule"),))
     here = Grounds(inventory(barred), OperatorConfig())

@@ -28,6 +28,8 @@ class Fleet:
     free: Mapping[str, float] = field(default_factory=dict)
     """Devices by pool that no pod has and nobody was promised, those of nodes that could still be made included; an absent pool has
     no limit."""
+    parts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """What each of those pools is made up of, where several may share devices."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
     """Budgets by namespace, whole; absent namespaces have none."""
 
@@ -46,7 +48,7 @@ def decide_fleet(
     `spoiled` is told of one that cannot be decided, so that the others still are.
     """
     asked = sorted(situations, key=lambda each: (-each.priority, each.name))
-    free, limits = fleet.free, _left(asked, fleet)
+    room, limits = Room(gpus=fleet.free, parts=fleet.parts), _left(asked, fleet)
     decisions = []
     for situation in asked:
         left = limits.get(situation.namespace, UNLIMITED)
@@ -55,7 +57,7 @@ def decide_fleet(
                 now=now,
                 situation=situation,
                 memory=memories.get(situation.name, EMPTY),
-                room=Room(gpus=free, limits=_own(left, situation)),
+                room=replace(room, limits=_own(left, situation)),
                 law=law,
             )
         except Exception as error:
@@ -64,8 +66,11 @@ def decide_fleet(
             spoiled(situation.name, error)
             continue
         decisions.append(decision)
-        free, left = _taken(situation, decision, free, left)
-        limits[situation.namespace] = left
+        room = replace(room, limits=left)
+        for role, decided in zip(situation.roles, decision.roles, strict=True):
+            room = room.after(role.sets, decided.wished)
+        if room.limits is not left:
+            limits[situation.namespace] = replace(room.limits, replicas=left.replicas)
     return tuple(sorted(decisions, key=lambda decision: decision.name))
 
 
@@ -94,19 +99,3 @@ def _own(left: Limits, situation: Situation) -> Limits:
     if left.replicas is None:
         return left
     return replace(left, replicas=max(0, left.replicas - sum(map(_holds, _sets(situation)))))
-
-
-def _taken(
-    situation: Situation, decision: Decision, free: Mapping[str, float], left: Limits
-) -> tuple[Mapping[str, float], Limits]:
-    wished = {wish.set: wish.replicas for wish in decision.wishes}
-    grown = [(each, more) for each in _sets(situation) if (more := wished[each.name] - each.told) > 0]
-    if not grown:
-        return free, left
-    most, after = left.replicas, dict(free)
-    for each, more in grown:
-        if left is not UNLIMITED:
-            left = replace(left.less(claim_of(each), more), replicas=most)
-        if each.pool in after:
-            after[each.pool] -= more * each.gpus
-    return after, left

@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from plimsoll.control.situation import ReplicaState, Role, Room, ServingSet, claim_of
-from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 
 ROUNDING = 1e-9
 
@@ -50,31 +49,28 @@ def grown(
 ) -> Spread:
     """So many units more, of at most so many replicas in all. Who is patient has those that find no room wait for it."""
     told = {each.name: each.told for each in role.sets}
-    free = dict(room.gpus) if room is not None else {}
-    limits = room.limits if room is not None else UNLIMITED
+    room = room or Room()
     total, left, limit = sum(told.values()), units, None
     ordered = _cheapest_first(role, weight)
     for place, each in enumerate(2 * ordered if patient else ordered):
         if left <= ROUNDING:
             break
         if place == len(ordered):
-            blocked, free = (), {}
+            blocked, room = (), Room(limits=room.limits)
         if each.name in blocked:
             limit = limit or "GPUsUnavailable"
             continue
         if _fails(each):
             limit = "StartFailed"
             continue
-        taken, why = _fits(each, math.ceil(left / weight[each.name] - ROUNDING), free, limits)
+        taken, why = _fits(each, math.ceil(left / weight[each.name] - ROUNDING), room)
         limit = why or limit
         if taken > most - total:
             taken, limit = max(0, most - total), "AtMax"
+        room = room.after([each], {each.name: each.told + taken})
         told[each.name] += taken
         total += taken
         left -= taken * weight[each.name]
-        limits = limits.less(claim_of(each), taken)
-        if each.pool in free:
-            free[each.pool] -= taken * each.gpus
     return Spread(replicas=told, short=max(0.0, left), limit=limit if left > ROUNDING else None)
 
 
@@ -89,10 +85,10 @@ def _fails(each: ServingSet) -> bool:
     )
 
 
-def _fits(each: ServingSet, wanted: int, free: Mapping[str, float], limits: Limits) -> tuple[int, str | None]:
+def _fits(each: ServingSet, wanted: int, room: Room) -> tuple[int, str | None]:
     """How many of those wanted there is room for, and what keeps the others out."""
-    taken, why = wanted, None
-    allowed = limits.allows(claim_of(each))
+    taken, why, free = wanted, None, room.gpus
+    allowed = room.limits.allows(claim_of(each))
     if allowed is not None and allowed < taken:
         taken, why = allowed, "BudgetExhausted"
     if each.pool in free and each.gpus > 0:

@@ -141,6 +141,7 @@ def _fleet(tick: Tick, situations: Sequence[Situation]) -> Fleet:
     limits = {space: limits_of(space, tick.config) for space in spaces}
     return Fleet(
         free=tick.grounds.free(),
+        parts=tick.grounds.parts(),
         limits={space: each for space, each in limits.items() if each != UNLIMITED},
     )
 

@@ -120,7 +120,7 @@ class Ground:
     """Where replicas of one kind find room."""
 
     key: str
-    """The same for all sets that share this room."""
+    """The same for all sets of which one finds what another does."""
     replicas: int
     """That find devices, on nodes that could be made too."""
     provision_s: float
@@ -137,6 +137,7 @@ class Grounds:
         self._provision = provision_of(config.node_classes)
         self._known: dict[tuple[object, ...], Ground] = {}
         self._free: dict[str, float] = {}
+        self._parts: dict[str, frozenset[str]] = {}
         self.gpus = sum((pool.nodes * pool.devices_per_node / pool.sharing for pool in inventory.pools), 0.0)
 
     def of(
@@ -157,8 +158,10 @@ class Grounds:
         there = sum(room(_without_declared(pool), shape, layout) for pool in pools)
         coming = [pool for pool in pools if pool.declared_nodes or _has_come(pool)]
         waits = [self._provision.get(pool.node_class or "", PROVISION_S) for pool in coming]
+        key = f"{','.join(pool.key for pool in pools)} by {shape.pods} of {shape.devices} {layout}"
+        self._parts[key] = frozenset(pool.key for pool in pools)
         return Ground(
-            key=f"{','.join(pool.key for pool in pools)} by {shape.devices}",
+            key=key,
             replicas=sum(room(pool, shape, layout) for pool in pools),
             provision_s=min(waits, default=0.0) if not there else 0.0,
             declared=bool(coming),
@@ -172,6 +175,10 @@ class Grounds:
     def free(self) -> Mapping[str, float]:
         """GPUs that replicas of the sets that were asked about would find, by their ground."""
         return dict(self._free)
+
+    def parts(self) -> Mapping[str, frozenset[str]]:
+        """Pools of nodes that each ground is made up of."""
+        return dict(self._parts)
 
 
 def _takes(pool: Pool, hardware: Hardware) -> bool:
