@@ -3,7 +3,8 @@
 import pytest
 
 from plimsoll.api.config import OperatorConfig
-from plimsoll.facts.observe import observe
+from plimsoll.facts.groups import Reservation
+from plimsoll.facts.observe import fleet_of, observe
 from tests.facts.cluster import node
 
 
@@ -43,3 +44,32 @@ def test_a_node_of_a_class_without_gpus_is_there_at_once():
     one = {"name": "c", "maxNodes": 1, "cpu": "16", "memory": "64Gi", "labels": {"pool": "c"}}
     made = observe([node("n1", {"pool": "c"}, {}, ready=False)], [], config=config(one))
     assert sum(pool.declared_nodes for pool in made.pools) == 0
+
+
+TO_BE_MADE = config(
+    {"name": "h", "gpuProduct": "H100", "gpusPerNode": 8, "maxNodes": 2, "labels": {"pool": "h"}}
+)
+
+
+def promised(pods, *nodes):
+    """What another is shown of the class's pool beside what was promised to one that asks for half a node each."""
+    fleet = fleet_of(nodes, [], config=TO_BE_MADE)
+    (key,) = (pool.key for pool in fleet.inventory().pools)
+    fleet.promise("a/first", [Reservation(deployment="a/first", pool=key, devices=4, pods=pods)])
+    (mine,), (others,) = fleet.inventory(own="a/first").pools, fleet.inventory(own="b/next").pools
+    assert dict(mine.coming) == {8: mine.declared_nodes}
+    return others
+
+
+@pytest.mark.parametrize(
+    ("pods", "coming"), [(1, {4: 1, 8: 1}), (2, {0: 1, 8: 1}), (3, {0: 1, 4: 1}), (9, {0: 2})]
+)
+def test_a_node_that_is_to_be_made_is_promised_once(pods, coming):
+    """It is no less to be made: whoever was promised it waits for it."""
+    others = promised(pods)
+    assert (dict(others.free), dict(others.coming), others.declared_nodes) == ({}, coming, 2)
+
+
+def test_what_is_there_is_promised_before_what_is_to_be_made():
+    others = promised(3, node("n1", {"pool": "h"}))
+    assert (dict(others.free), dict(others.coming)) == ({0: 1}, {4: 1})

@@ -125,11 +125,18 @@ def test_room_is_counted_where_the_set_may_run() -> None:
     ("there", "declared", "provision_s"),
     [
         ({"declared_nodes": 1, "node_class": "big"}, True, 900.0),
+        ({"declared_nodes": 1, "promised": {0: 1}, "node_class": "big"}, True, 900.0),
         ({"unavailable": {"not ready": 1}, "node_class": "big"}, True, 900.0),
         ({"unavailable": {"cordoned": 1}, "node_class": "big"}, False, 0.0),
         ({"unavailable": {"not ready": 1}}, False, 0.0),
     ],
-    ids=["could be made", "has come and is not ready", "is cordoned", "is of no class and not ready"],
+    ids=[
+        "could be made",
+        "is promised, to it or to others",
+        "has come and is not ready",
+        "is cordoned",
+        "is of no class and not ready",
+    ],
 )
 def test_a_node_is_waited_for_that(there: dict[str, Any], declared: bool, provision_s: float) -> None:
     big = {"name": "big", "gpuProduct": "H100", "gpusPerNode": 8, "maxNodes": 1, "provisionSeconds": 900}

@@ -155,7 +155,7 @@ class Grounds:
         return found
 
     def _ground(self, pools: Sequence[Pool], shape: Shape, layout: Layout) -> Ground:
-        there = sum(room(_without_declared(pool), shape, layout) for pool in pools)
+        there = sum(room(pool.there, shape, layout) for pool in pools)
         coming = [pool for pool in pools if pool.declared_nodes or _has_come(pool)]
         waits = [self._provision.get(pool.node_class or "", PROVISION_S) for pool in coming]
         key = f"{','.join(pool.key for pool in pools)} by {shape.pods} of {shape.devices} {layout}"
@@ -195,10 +195,6 @@ def _takes(pool: Pool, hardware: Hardware) -> bool:
 def _has_come(pool: Pool) -> bool:
     """Whether nodes of a class are there and not ready: those that have just been made are so for a while."""
     return pool.node_class is not None and "not ready" in pool.unavailable
-
-
-def _without_declared(pool: Pool) -> Pool:
-    return replace(pool, declared_nodes=0) if pool.declared_nodes else pool
 
 
 class SetsSeen:
