@@ -78,8 +78,8 @@ CASES = {
     "free devices of a pool go to the first by name": Case(free={"h100": 4.0}, gets=(ASKED, 1, 0)),
     "or to the most important": Case(free={"h100": 4.0}, priority={"team/b": 5}, gets=(1, ASKED, 0)),
     "a pool that nobody names has no limit": Case(free={"l4": 0.0}),
-    "what was promised and has no pod yet is not free": Case(
-        free={"h100": 5.0}, changed={"team/b": {"wanted": 5}}, gets=(2, 0, 0)
+    "what was promised and has no pod yet is taken out of what is free already": Case(
+        free={"h100": 5.0}, changed={"team/b": {"wanted": 5}}, gets=(ASKED, 0, 2)
     ),
     "the tighter of pool and budget binds": Case(
         limits={"team": devices(6)}, free={"h100": 4.0}, gets=(2, 0, 2)

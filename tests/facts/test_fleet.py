@@ -37,6 +37,7 @@ variants = st.sampled_from(
         ),
         lambda name: node(name, {"nvidia.com/gpu.product": "NVIDIA-H900"}),
         lambda name: node(name, devices={}),
+        lambda name: node(name, {"class": "h"}, {}, ready=False),
         cpu_node,
     ]
 )

@@ -128,6 +128,15 @@ def test_reservations_are_not_given_out_again():
     assert fleet.pools[0].free_before == 1
 
 
+def test_a_node_to_be_made_that_others_were_promised_is_left_for_other_hardware():
+    made = pool("L4-24GB", 8, 0, free={}, declared_nodes=1, promised={0: 1}, price_per_hour="1")
+    alone, beside = (
+        together([request("a", model=SMALL)], one, pool(nodes=1, price_per_hour="9"))
+        for one in (replace(made, promised={}), made)
+    )
+    assert [each.plans[0].sets[0].hardware.gpu for each in (alone, beside)] == ["L4-24GB", "H100-SXM-80GB"]
+
+
 def test_declared_nodes_are_used_up_like_others():
     fleet = together([request(name, replicas=4) for name in "ab"], pool(free={}, declared_nodes=1))
     assert [plan.replicas for plan in fleet.plans] == [4, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from plimsoll.reconcile.situations import Grounds, leaders, live, replicas_of, s
 from plimsoll.reconcile.subject import subject_of
 from tests.planning.asking import inventory, pool
 from tests.reconcile.test_decide import seen
+from tests.reconcile.test_given_up import EDITS, edited, situation
 
 AUTO = {"scaling": {"min": 1, "max": 4}}
 
@@ -124,6 +126,59 @@ def test_room_is_counted_where_the_set_may_run() -> None:
     assert here.of(barred, Shape(1, 4), Layout()).replicas == 0
 
 
+@pytest.mark.parametrize(
+    ("there", "declared", "provision_s"),
+    [
+        ({"declared_nodes": 1, "node_class": "big"}, True, 900.0),
+        ({"declared_nodes": 1, "promised": {0: 1}, "node_class": "big"}, True, 900.0),
+        ({"unavailable": {"not ready": 1}, "node_class": "big"}, True, 900.0),
+        ({"unavailable": {"cordoned": 1}, "node_class": "big"}, False, 0.0),
+        ({"unavailable": {"not ready": 1}}, False, 0.0),
+    ],
+    ids=[
+        "could be made",
+        "is promised, to it or to others",
+        "has come and is not ready",
+        "is cordoned",
+        "is of no class and not ready",
+    ],
+)
+def test_a_node_is_waited_for_that(there: dict[str, Any], declared: bool, provision_s: float) -> None:
+    big = {"name": "big", "gpuProduct": "H100", "gpusPerNode": 8, "maxNodes": 1, "provisionSeconds": 900}
+    config = OperatorConfig.model_validate({"nodeClasses": [big]})
+    ground = Grounds(inventory(pool(free={}, **there)), config).of(H100, Shape(1, 8), Layout())
+    assert (ground.declared, ground.provision_s) == (declared, provision_s)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "whole", "halves"),
+    [(1, 8, 0), (3, 24, 16)],
+    ids=["one is no room for two", "the odd one is no room for two"],
+)
+def test_replicas_of_one_node_and_of_two_find_each_their_own_room(
+    nodes: int, whole: float, halves: float
+) -> None:
+    """Whichever is asked about last."""
+    (one,) = edited(EDITS["other labels"]).before.sets
+    alone = replace(one, shape=Shape(1, 8), layout=Layout(tensor=8), gpus=8.0)
+    wide = replace(one, shape=Shape(2, 8), layout=Layout(tensor=8, pipeline=2), gpus=16.0)
+    for asked in ((alone, wide), (wide, alone)):
+        here = Grounds(inventory(pool(nodes=nodes)), OperatorConfig())
+        found = {each.shape.pods: here.for_set(each) for each in asked}
+        free = here.free()
+        assert (free[found[1].key], free[found[2].key]) == (whole, halves)
+
+
+def test_grounds_say_which_pools_they_are_made_up_of() -> None:
+    (one,) = edited(EDITS["other labels"]).before.sets
+    west = pool(key="west")
+    east = replace(west, key="east", labels={**west.labels, "side": "east"})
+    here = Grounds(inventory(east, west), OperatorConfig())
+    bound = replace(one, hardware=replace(one.hardware, selector={**one.hardware.selector, "side": "east"}))
+    keys = [here.for_set(each).key for each in (one, bound)]
+    assert [here.parts()[key] for key in keys] == [{"east", "west"}, {"east"}]
+
+
 def test_room_on_tainted_nodes_is_for_those_who_bear_the_taint() -> None:
     barred = pool(nodes=2, taints=(Taint(key="team", value="other", effect="NoSchedule"),))
     here = Grounds(inventory(barred), OperatorConfig())
@@ -144,3 +199,11 @@ def test_a_set_that_an_edit_renames_bears_the_same_entry_of_the_plan() -> None:
         found.append(serving_set(planned, (), grounds.for_set(planned)))
     assert found[0].name != found[1].name
     assert found[0].entry == found[1].entry == planned.digest
+
+
+def test_what_the_api_server_refuses_to_make_is_told_on() -> None:
+    met = edited(EDITS["other labels"])
+    (there, _) = met.serving.sets
+    for why in ("", "exceeded quota: gpus"):
+        (found,) = situation(met.before, Serving(sets=(replace(there, refused=why),))).roles[0].sets
+        assert found.refused is bool(why)

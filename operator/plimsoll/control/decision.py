@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
@@ -75,6 +75,11 @@ class RoleDecision:
     message: str
     """One sentence, with the figures that decided."""
     need: Need = Need()
+
+    @property
+    def wished(self) -> Mapping[str, int]:
+        """By set."""
+        return {wish.set: wish.replicas for wish in self.wishes}
 
     @property
     def replicas(self) -> int:

@@ -178,7 +178,8 @@ class Supply:
 
     ready: float
     counted: float
-    """Ready, and starting for not too long, and asked for but not there yet; none that no node takes."""
+    """Ready, and starting for not too long, and asked for but not there yet; none that no node takes, or that
+    cannot be made."""
 
 
 def supply_of(
@@ -199,7 +200,8 @@ def supply_of(
                 now - replica.created < credit_s or replica.state in AWAITED
             ):
                 coming += 1
-        coming += max(0, each.told - present)
+        if not each.refused:
+            coming += max(0, each.told - present)
         ready += serving * weight[each.name]
         counted += (serving + coming) * weight[each.name]
     return Supply(ready=ready, counted=counted)

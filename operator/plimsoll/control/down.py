@@ -75,7 +75,7 @@ def down(turn: Turn, asked: Asked, load: Load, window: float) -> Down:
 
 def _timing(turn: Turn, memory: RoleMemory, window: float, lead: float) -> str | None:
     if turn.situation.busy is not None:
-        return f"{turn.situation.busy} is under way"
+        return turn.situation.busy
     stays = window if turn.situation.down_window_s is not None else max(window, turn.law.up_starts * lead)
     for at, least, since in (
         (memory.begun, window, "of watching"),

@@ -26,7 +26,10 @@ class Fleet:
     """What there is to share."""
 
     free: Mapping[str, float] = field(default_factory=dict)
-    """Devices by pool that no pod asks for, those of nodes that could still be made included; an absent pool has no limit."""
+    """Devices by pool that no pod has and nobody was promised, those of nodes that could still be made included; an absent pool has
+    no limit."""
+    parts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """What each of those pools is made up of, where several may share devices."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
     """Budgets by namespace, whole; absent namespaces have none."""
 
@@ -45,7 +48,7 @@ def decide_fleet(
     `spoiled` is told of one that cannot be decided, so that the others still are.
     """
     asked = sorted(situations, key=lambda each: (-each.priority, each.name))
-    free, limits = _reserved(asked, fleet), _left(asked, fleet)
+    room, limits = Room(gpus=fleet.free, parts=fleet.parts), _left(asked, fleet)
     decisions = []
     for situation in asked:
         left = limits.get(situation.namespace, UNLIMITED)
@@ -54,7 +57,7 @@ def decide_fleet(
                 now=now,
                 situation=situation,
                 memory=memories.get(situation.name, EMPTY),
-                room=Room(gpus=free, limits=_own(left, situation)),
+                room=replace(room, limits=_own(left, situation)),
                 law=law,
             )
         except Exception as error:
@@ -63,8 +66,11 @@ def decide_fleet(
             spoiled(situation.name, error)
             continue
         decisions.append(decision)
-        free, left = _taken(situation, decision, free, left)
-        limits[situation.namespace] = left
+        room = replace(room, limits=left)
+        for role, decided in zip(situation.roles, decision.roles, strict=True):
+            room = room.after(role.sets, decided.wished)
+        if room.limits is not left:
+            limits[situation.namespace] = replace(room.limits, replicas=left.replicas)
     return tuple(sorted(decisions, key=lambda decision: decision.name))
 
 
@@ -75,16 +81,6 @@ def _sets(situation: Situation) -> Iterable[ServingSet]:
 def _holds(each: ServingSet) -> int:
     """Replicas that a budget counts: those asked for, and those that are still there though they leave."""
     return max(each.told, each.present) + each.count(ReplicaState.LEAVING)
-
-
-def _reserved(asked: Iterable[Situation], fleet: Fleet) -> Mapping[str, float]:
-    """Free devices without those promised to replicas that have no pod yet."""
-    free = dict(fleet.free)
-    for situation in asked:
-        for each in _sets(situation):
-            if each.pool in free:
-                free[each.pool] -= max(0, each.told - each.present) * each.gpus
-    return free
 
 
 def _left(asked: Iterable[Situation], fleet: Fleet) -> dict[str, Limits]:
@@ -103,19 +99,3 @@ def _own(left: Limits, situation: Situation) -> Limits:
     if left.replicas is None:
         return left
     return replace(left, replicas=max(0, left.replicas - sum(map(_holds, _sets(situation)))))
-
-
-def _taken(
-    situation: Situation, decision: Decision, free: Mapping[str, float], left: Limits
-) -> tuple[Mapping[str, float], Limits]:
-    wished = {wish.set: wish.replicas for wish in decision.wishes}
-    grown = [(each, more) for each in _sets(situation) if (more := wished[each.name] - each.told) > 0]
-    if not grown:
-        return free, left
-    most, after = left.replicas, dict(free)
-    for each, more in grown:
-        if left is not UNLIMITED:
-            left = replace(left.less(claim_of(each), more), replicas=most)
-        if each.pool in after:
-            after[each.pool] -= more * each.gpus
-    return after, left

@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from plimsoll.control.situation import ReplicaState, Role, Room, ServingSet, claim_of
-from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 
 ROUNDING = 1e-9
 
@@ -51,37 +50,36 @@ def grown(
 ) -> Spread:
     """So many units more, of at most so many replicas in all. Who is patient has those that find no room wait for it."""
     told = {each.name: each.told for each in role.sets}
-    free = dict(room.gpus) if room is not None else {}
-    limits = room.limits if room is not None else UNLIMITED
+    room = room or Room()
     total, left, limit = sum(told.values()), units, None
     ordered = _cheapest_first(role, weight)
     for place, each in enumerate(2 * ordered if patient else ordered):
         if left <= ROUNDING:
             break
         if place == len(ordered):
-            blocked, free = (), {}
+            blocked, room = (), Room(limits=room.limits)
         if each.name in blocked:
             limit = limit or "GPUsUnavailable"
             continue
         if _fails(each):
             limit = "StartFailed"
             continue
-        taken, why = _fits(each, math.ceil(left / weight[each.name] - ROUNDING), free, limits)
+        taken, why = _fits(each, math.ceil(left / weight[each.name] - ROUNDING), room)
         limit = why or limit
         if taken > most - total:
             # Those that fail have the places of some that would serve.
             taken, limit = max(0, most - total), limit if limit == "StartFailed" else "AtMax"
+        room = room.after([each], {each.name: each.told + taken})
         told[each.name] += taken
         total += taken
         left -= taken * weight[each.name]
-        limits = limits.less(claim_of(each), taken)
-        if each.pool in free:
-            free[each.pool] -= taken * each.gpus
     return Spread(replicas=told, short=max(0.0, left), limit=limit if left > ROUNDING else None)
 
 
 def _fails(each: ServingSet) -> bool:
-    """Whether a further replica would fail too: one does that came after the last that could start."""
+    """Whether a further replica would fail too: one cannot be made, or does that came after the last that could start."""
+    if each.unmade:
+        return True
     started = [replica.since for replica in each.replicas if replica.state is ReplicaState.READY]
     return any(
         replica.state is ReplicaState.FAILED and replica.created >= max(started, default=0.0)
@@ -89,10 +87,10 @@ def _fails(each: ServingSet) -> bool:
     )
 
 
-def _fits(each: ServingSet, wanted: int, free: Mapping[str, float], limits: Limits) -> tuple[int, str | None]:
+def _fits(each: ServingSet, wanted: int, room: Room) -> tuple[int, str | None]:
     """How many of those wanted there is room for, and what keeps the others out."""
-    taken, why = wanted, None
-    allowed = limits.allows(claim_of(each))
+    taken, why, free = wanted, None, room.gpus
+    allowed = room.limits.allows(claim_of(each))
     if allowed is not None and allowed < taken:
         taken, why = allowed, "BudgetExhausted"
     if each.pool in free and each.gpus > 0:
@@ -103,13 +101,15 @@ def _fits(each: ServingSet, wanted: int, free: Mapping[str, float], limits: Limi
 
 
 def _in_turn(role: Role, weight: Mapping[str, float]) -> list[tuple[ServingSet, int]]:
-    """Replicas in the order in which they go: those that do not serve cost nobody an answer, and among either the dearest go first."""
+    """Replicas in the order in which they go: those that cannot be made, for which others would be asked again; then those that do not
+    serve, which cost nobody an answer; and among either the dearest first."""
     ordered = [
-        (each, min(each.told, each.ready), each.told) for each in reversed(_cheapest_first(role, weight))
+        (each, each.unmade, min(each.told, each.ready)) for each in reversed(_cheapest_first(role, weight))
     ]
     return [
-        *((each, told - serve) for each, serve, told in ordered),
-        *((each, serve) for each, serve, _ in ordered),
+        *((each, unmade) for each, unmade, _ in ordered),
+        *((each, each.told - unmade - serve) for each, unmade, serve in ordered),
+        *((each, serve) for each, _, serve in ordered),
     ]
 
 

@@ -30,8 +30,12 @@ def decide(
     *, now: float, situation: Situation, memory: Memory, room: Room | None = None, law: Law = LAW
 ) -> Decision:
     """The replicas of every set of one deployment. `room` is what the fleet and its budgets leave; None: no limit."""
-    turns = [Turn.of(now, situation, role, room=room, law=law) for role in situation.roles]
-    answers = [_decide(turn, memory.of(turn.role.name)) for turn in turns]
+    answers = list[Answer]()
+    for role in situation.roles:
+        answer = _decide(Turn.of(now, situation, role, room=room, law=law), memory.of(role.name))
+        answers.append(answer)
+        if room is not None:
+            room = room.after(role.sets, answer.decision.wished)
     told = [told for answer in answers for told in answer.told]
     return Decision(
         name=situation.name,

@@ -6,7 +6,7 @@ the simulator, what is decided from it is `scaling`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -93,6 +93,8 @@ class ServingSet:
     """Of one replica; only the order counts. Unknown comes after known."""
     provision_s: float = 0.0
     """Until a node of its pool is there, where none is free; 0 where the nodes are there."""
+    refused: bool = False
+    """Whether the API server lets no more of its pods be made."""
     entry: str = ""
     """The plan's, by its digest; empty where nobody says. A set's name holds more: any text of its pods that a person edits."""
 
@@ -121,6 +123,11 @@ class ServingSet:
     @property
     def told(self) -> int:
         return self.present if self.wanted is None else self.wanted
+
+    @property
+    def unmade(self) -> int:
+        """Replicas that are asked for and cannot be made: nobody knows whether they ever can."""
+        return max(0, self.told - self.present) if self.refused else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +189,7 @@ class Situation:
     up_window_s: float = 30.0
     down_window_s: float | None = None
     busy: str | None = None
-    """A rollout or a retune, in words: nothing is taken away meanwhile. Nor is it while an alert fires, which is nothing that is
+    """Why nothing may be taken away, in a clause: a rollout or a retune is under way. Nor is it while an alert fires, which is nothing that is
     told: what it fires on is in the signals."""
 
     @property
@@ -196,8 +203,29 @@ class Room:
 
     gpus: Mapping[str, float] = field(default_factory=dict)
     """Free devices by pool; a pool that is not named has no limit."""
+    parts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """What each pool is made up of: those that have a part in common share its devices. One that is not named shares none."""
     limits: Limits = UNLIMITED
     """What the namespace's budget leaves, the deployment's own replicas already taken out."""
+
+    def after(self, sets: Iterable[ServingSet], replicas: Mapping[str, int]) -> Room:
+        """What is left once so many replicas are asked for, by set. Where pools share devices nobody knows whose the taken ones are,
+        so that they are gone from all of them."""
+        grown = [(each, more) for each in sets if (more := replicas[each.name] - each.told) > 0]
+        if not grown:
+            return self
+        free, limits = dict(self.gpus), self.limits
+        for each, more in grown:
+            if limits is not UNLIMITED:
+                limits = limits.less(claim_of(each), more)
+            for pool in free:
+                if self._shared(pool, each.pool):
+                    free[pool] -= more * each.gpus
+        return Room(gpus=free, parts=self.parts, limits=limits)
+
+    def _shared(self, one: str, other: str) -> bool:
+        mine, theirs = self.parts.get(one), self.parts.get(other)
+        return one == other or (mine is not None and theirs is not None and not mine.isdisjoint(theirs))
 
 
 def claim_of(each: ServingSet) -> Claim:

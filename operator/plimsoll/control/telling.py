@@ -62,7 +62,8 @@ def limited(role: Role, spread: Spread, wanted: int, *, of: str = "", among: str
     if spread.limit is None:
         return ()
     why = LIMITS.get(spread.limit, spread.limit).format(max=role.bounds.max)
-    message = f"{wanted} replicas{of} are wanted, {sum(spread.replicas.values())}{among} can be had: {why}"
+    had = sum(spread.replicas.values()) - sum(each.unmade for each in role.sets)
+    message = f"{wanted} replicas{of} are wanted, {had}{among} can be had: {why}"
     return (Told(type=names.SCALING, status="True", reason=spread.limit, message=message),)
 
 

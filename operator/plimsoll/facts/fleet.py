@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from plimsoll.api.config import NodeClass, OperatorConfig
+from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.groups import NOBODY, Group, Reservation, less
 from plimsoll.facts.inventory import Inventory, InventoryProblem, Pool, Taint
 from plimsoll.facts.labels import ProblemReason, dra
@@ -52,7 +53,7 @@ class Fleet:
         self._present: dict[str, _Present] = {}
         self._troubled: dict[str, Node] = {}
         self._nodes_of: Counter[str] = Counter()
-        """Present nodes by node class."""
+        """Present nodes by node class, those that are only coming left out."""
         self._groups: dict[str, Group] = {}
         self._usage = Usage()
         self._slices: dict[str, dra.Slice] = {}
@@ -81,8 +82,7 @@ class Fleet:
             if group.empty:
                 del self._groups[group.key]
         self._troubled.pop(name, None)
-        if present.node.place.node_class:
-            self._nodes_of[present.node.place.node_class] -= 1
+        self._count(present.node, -1)
         self._inventory = None
 
     def add_pod(self, pod: Mapping[str, Any]) -> None:
@@ -214,9 +214,13 @@ class Fleet:
         self._present[node.name] = _Present(node, tuple(groups))
         if node.problems:
             self._troubled[node.name] = node
-        if node.place.node_class:
-            self._nodes_of[node.place.node_class] += 1
+        self._count(node, 1)
         self._inventory = None
+
+    def _count(self, node: Node, nodes: int) -> None:
+        one = self._classes.get(node.place.node_class or "")
+        if one is not None and not _comes(node, one):
+            self._nodes_of[one.name] += nodes
 
     def _group(self, shape: Shape, key: str) -> Group:
         one = self._classes.get(shape.place.node_class or "")
@@ -300,6 +304,13 @@ class Fleet:
         selected = sorted(set(one.labels.items()) & self._wanted)
         empty = self._group(shape, shape.pool_key(selected)).declared(one.labels, nodes)
         pools[empty.key] = empty
+
+
+def _comes(node: Node, one: NodeClass) -> bool:
+    """Whether it has registered and does not offer its devices yet: whoever waits for a node of the class still waits for it."""
+    if one.gpu_product is None or node.reading.plugged:
+        return False
+    return all(offer.shape.device.gpu.vendor is Vendor.CPU for offer in node.offers)
 
 
 def _pairs(selectors: Iterable[Mapping[str, str]]) -> set[Pair]:

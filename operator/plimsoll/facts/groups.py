@@ -30,18 +30,25 @@ class Reservation:
 
 
 def less(pool: Pool, reservations: Sequence[Reservation]) -> Pool:
-    """The pool with these devices gone, from the fullest nodes that have room; what finds no room takes nothing."""
+    """The pool with these devices gone, from the fullest nodes that have room, and from those that may be made once none that is
+    there has; what finds no room takes nothing."""
     if not reservations:
         return pool
-    free = Counter(pool.free)
+    free, coming = Counter(pool.free), Counter(pool.coming)
     for one in reservations:
         for _ in range(one.pods):
-            room = min((size for size, nodes in free.items() if nodes and size >= one.devices), default=None)
-            if room is None:
+            if not (_take(free, one.devices) or _take(coming, one.devices)):
                 break
-            free[room] -= 1
-            free[room - one.devices] += 1
-    return replace(pool, free=_counts(free))
+    return pool.having(free, coming)
+
+
+def _take(free: Counter[int], devices: int) -> bool:
+    room = min((size for size, nodes in free.items() if nodes and size >= devices), default=None)
+    if room is None:
+        return False
+    free[room] -= 1
+    free[room - devices] += 1
+    return True
 
 
 class Group:

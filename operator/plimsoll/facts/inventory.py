@@ -7,7 +7,7 @@ only this. A pool holds nodes that planning cannot tell apart, so its work grows
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from plimsoll.facts.gpus import Gpu
 
@@ -52,6 +52,8 @@ class Pool:
     declared_nodes: int = 0
     """Nodes that do not exist yet but may be made on demand (the admin's node classes); they count as wholly free, and are
     not in `free`, which is what is there now."""
+    promised: Mapping[int, int] = field(default_factory=dict)
+    """Of those nodes: how many will have exactly this many free devices when they come, since others were promised the rest."""
     price_per_hour: str | None = None
     """A device-hour, a decimal string as the admin wrote it; None is unknown, never zero."""
     node_class: str | None = None
@@ -86,6 +88,32 @@ class Pool:
     @property
     def free_devices(self) -> int:
         return sum(size * count for size, count in self.free.items())
+
+    @property
+    def coming(self) -> Mapping[int, int]:
+        """Nodes that may be made, as `free` has those that are there."""
+        if not self.declared_nodes:
+            return {}
+        whole = self.declared_nodes - sum(self.promised.values())
+        return {**self.promised, self.devices_per_node: whole} if whole else self.promised
+
+    def having(self, free: Mapping[int, int], coming: Mapping[int, int]) -> Pool:
+        """With so much free on the nodes that are there and on those that may be made."""
+        return replace(
+            self,
+            free={size: nodes for size, nodes in sorted(free.items()) if nodes},
+            declared_nodes=sum(coming.values()),
+            promised={
+                size: nodes
+                for size, nodes in sorted(coming.items())
+                if nodes and size < self.devices_per_node
+            },
+        )
+
+    @property
+    def there(self) -> Pool:
+        """The same without nodes that may be made."""
+        return self.having(self.free, {}) if self.declared_nodes else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

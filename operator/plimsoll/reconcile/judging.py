@@ -148,6 +148,7 @@ def _fleet(tick: Tick, situations: Sequence[Situation]) -> Fleet:
             limits[space] = replace(limits[space].less(claim, replicas), replicas=limits[space].replicas)
     return Fleet(
         free=tick.grounds.free(),
+        parts=tick.grounds.parts(),
         limits={space: each for space, each in limits.items() if each != UNLIMITED},
     )
 

@@ -120,12 +120,13 @@ class Ground:
     """Where replicas of one kind find room."""
 
     key: str
-    """The same for all sets that share this room."""
+    """The same for all sets of which one finds what another does."""
     replicas: int
     """That find devices, on nodes that could be made too."""
     provision_s: float
     """Until a node is made, where one would have to be."""
     declared: bool
+    """Whether a node may be on its way, as far as anybody knows."""
 
 
 class Grounds:
@@ -136,6 +137,7 @@ class Grounds:
         self._provision = provision_of(config.node_classes)
         self._known: dict[tuple[object, ...], Ground] = {}
         self._free: dict[str, float] = {}
+        self._parts: dict[str, frozenset[str]] = {}
         self.gpus = sum((pool.nodes * pool.devices_per_node / pool.sharing for pool in inventory.pools), 0.0)
 
     def of(
@@ -153,14 +155,16 @@ class Grounds:
         return found
 
     def _ground(self, pools: Sequence[Pool], shape: Shape, layout: Layout) -> Ground:
-        there = sum(room(_without_declared(pool), shape, layout) for pool in pools)
-        declared = [pool for pool in pools if pool.declared_nodes]
-        waits = [self._provision.get(pool.node_class or "", PROVISION_S) for pool in declared]
+        there = sum(room(pool.there, shape, layout) for pool in pools)
+        coming = [pool for pool in pools if pool.declared_nodes or _has_come(pool)]
+        waits = [self._provision.get(pool.node_class or "", PROVISION_S) for pool in coming]
+        key = f"{','.join(pool.key for pool in pools)} by {shape.pods} of {shape.devices} {layout}"
+        self._parts[key] = frozenset(pool.key for pool in pools)
         return Ground(
-            key=f"{','.join(pool.key for pool in pools)} by {shape.devices}",
+            key=key,
             replicas=sum(room(pool, shape, layout) for pool in pools),
             provision_s=min(waits, default=0.0) if not there else 0.0,
-            declared=bool(declared),
+            declared=bool(coming),
         )
 
     def for_set(self, planned: Planned) -> Ground:
@@ -171,6 +175,10 @@ class Grounds:
     def free(self) -> Mapping[str, float]:
         """GPUs that replicas of the sets that were asked about would find, by their ground."""
         return dict(self._free)
+
+    def parts(self) -> Mapping[str, frozenset[str]]:
+        """Pools of nodes that each ground is made up of."""
+        return dict(self._parts)
 
 
 def _takes(pool: Pool, hardware: Hardware) -> bool:
@@ -184,8 +192,9 @@ def _takes(pool: Pool, hardware: Hardware) -> bool:
     )
 
 
-def _without_declared(pool: Pool) -> Pool:
-    return replace(pool, declared_nodes=0) if pool.declared_nodes else pool
+def _has_come(pool: Pool) -> bool:
+    """Whether nodes of a class are there and not ready: those that have just been made are so for a while."""
+    return pool.node_class is not None and "not ready" in pool.unavailable
 
 
 class SetsSeen:
@@ -196,7 +205,7 @@ class SetsSeen:
         self._asked: dict[str, _SetsOf] = {}
 
     def of(self, subject: Subject, serving: Serving, grounds: Grounds) -> tuple[ServingSet, ...]:
-        rooms = tuple([grounds.for_set(planned) for planned in subject.sets])
+        rooms = tuple([grounds.for_set(planned) for planned in _counted(subject, serving)])
         found = self._known.get(subject.key)
         if found is None or not found.of(subject, serving, rooms):
             found = _SetsOf(subject, serving, rooms, serving_sets(subject, serving, rooms))
@@ -224,7 +233,7 @@ def serving_sets(subject: Subject, serving: Serving, rooms: Sequence[Ground]) ->
     with the first: the load is shared by all of them."""
     found = []
     ours = {planned.name for planned in subject.sets}
-    for place, (planned, ground) in enumerate(zip(subject.sets, rooms, strict=True)):
+    for place, (planned, ground) in enumerate(zip(_counted(subject, serving), rooms, strict=True)):
         seen = [one for one in serving.sets if one.name == planned.name]
         if place == 0:
             seen += [one for one in serving.sets if one.name not in ours]
@@ -232,7 +241,7 @@ def serving_sets(subject: Subject, serving: Serving, rooms: Sequence[Ground]) ->
     return tuple(found)
 
 
-def serving_set(planned: Planned, seen: Iterable[SetSeen], ground: Ground) -> ServingSet:
+def serving_set(planned: Planned, seen: Sequence[SetSeen], ground: Ground) -> ServingSet:
     return ServingSet(
         name=planned.name,
         pool=ground.key,
@@ -243,18 +252,54 @@ def serving_set(planned: Planned, seen: Iterable[SetSeen], ground: Ground) -> Se
         gpus=planned.gpus,
         price_per_hour=planned.price_per_hour,
         provision_s=ground.provision_s,
+        refused=any(one.refused for one in seen),
         entry=planned.digest,
     )
 
 
-def busy_of(subject: Subject, serving: Serving) -> str | None:
-    """What else moves replicas, in words."""
+def _counted(subject: Subject, serving: Serving) -> tuple[Planned, ...]:
+    """The plan's sets; in the place of one that was given up, what serves again."""
+    again = _again(subject, serving)
+    return subject.sets if again is None else (again,)
+
+
+def _again(subject: Subject, serving: Serving) -> Planned | None:
+    """The set that has the plan's whole number again since the plan's own was given up, by the plan's name. None where nothing was
+    given up, or where several serve, or stand for several."""
+    others = _others(subject, serving)
+    if len(subject.sets) != 1 or len(others) != 1 or not _given_up(subject, serving):
+        return None
+    (lead,), was = subject.sets, subject.others.get(others[0].name)
+    return None if was is None else replace(was, name=lead.name, digest=lead.digest, replicas=lead.replicas)
+
+
+def _given_up(subject: Subject, serving: Serving) -> bool:
+    seen = [serving.set_named(planned.name) for planned in subject.sets]
+    return all(one is not None and one.failed and not one.replicas for one in seen)
+
+
+def _others(subject: Subject, serving: Serving) -> list[SetSeen]:
+    """Sets that are neither the plan's nor tried by a retune."""
     ours = {planned.name for planned in subject.sets}
     tried = None if subject.changed is None else subject.changed.name
-    moving = [one for one in serving.sets if one.name not in ours and one.name != tried]
-    if any(one.replicas or one.pods for one in moving):
+    return [one for one in serving.sets if one.name not in ours and one.name != tried]
+
+
+def busy_of(subject: Subject, serving: Serving) -> str | None:
+    """What else moves replicas, in words."""
+    if any(one.replicas or one.pods for one in _others(subject, serving)):
         return "a rollout"
     return None
+
+
+def _held(subject: Subject, record: Record, serving: Serving) -> str | None:
+    """Why nothing is taken away, in a clause."""
+    busy = busy_of(subject, serving) if _again(subject, serving) is None else None
+    if busy is None:
+        return None if record.retune.step is None else "a retune is under way"
+    if _given_up(subject, serving):
+        return "the new set was given up, and the plan is not of what serves; edit the spec"
+    return f"{busy} is under way"
 
 
 def situation_of(
@@ -272,8 +317,6 @@ def situation_of(
         bounds=subject.bounds,
         exports=subject.exports,
     )
-    busy = busy_of(subject, serving)
-    step = record.retune.step
     return Situation(
         name=subject.key,
         roles=(role,),
@@ -282,5 +325,5 @@ def situation_of(
         priority=subject.priority,
         up_window_s=subject.up_window_s,
         down_window_s=subject.down_window_s,
-        busy=busy if busy is not None else "a retune" if step is not None else None,
+        busy=_held(subject, record, serving),
     )

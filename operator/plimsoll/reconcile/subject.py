@@ -90,6 +90,8 @@ class Subject:
     sets: tuple[Planned, ...]
     changed: Planned | None
     """The set that a retune tries."""
+    others: Mapping[str, Planned]
+    """Sets that were made and are not the plan's, by name: what serves before an edit does, or again where it fails."""
     tls: bool
     record: Record
     """As it is stored."""
@@ -129,19 +131,22 @@ def subject_of(
         spec = effective(deployment.spec, deployment.namespace, config).spec
         engine = _engine(plan.engine, plan.engine_version)
         bears = spec.topology.tolerations
-        sets = tuple(
-            _planned(deployment, each, engine, bears, config=config, there=there) for each in plan.sets
-        )
+
+        def named(each: PlanSet) -> Planned:
+            name = set_name(deployment, each, facts=engine, config=config, there=there)
+            return _planned(name, each, bears)
+
+        sets = tuple(named(each) for each in plan.sets)
         record = kept.of(spec).control or EMPTY
         tried = change_of(plan, record.retune)
-        changed = (
-            None
-            if tried is None
-            else _planned(deployment, tried.entry, engine, bears, config=config, there=there)
-        )
+        changed = None if tried is None else named(tried.entry)
     except (SpecError, UnknownEngineError, EngineNotPlannedError):
         return None
-    return _subject(deployment, spec, engine, sets=sets, changed=changed, record=record, config=config)
+    ours = {each.name for each in (*sets, *(() if changed is None else (changed,)))}
+    others = {name: _planned(name, one.entry, bears) for name, one in there.items() if name not in ours}
+    return _subject(
+        deployment, spec, engine, sets=sets, changed=changed, others=others, record=record, config=config
+    )
 
 
 def _subject(
@@ -151,6 +156,7 @@ def _subject(
     *,
     sets: tuple[Planned, ...],
     changed: Planned | None,
+    others: Mapping[str, Planned],
     record: Record,
     config: OperatorConfig,
 ) -> Subject:
@@ -178,6 +184,7 @@ def _subject(
         engine=engine,
         sets=sets,
         changed=changed,
+        others=others,
         tls=spec.networking.tls_secret is not None,
         record=record,
         told=tuple(
@@ -187,18 +194,10 @@ def _subject(
     )
 
 
-def _planned(
-    deployment: LLMDeployment,
-    chosen: PlanSet,
-    engine: EngineFacts,
-    bears: tuple[Toleration, ...],
-    *,
-    config: OperatorConfig,
-    there: Mapping[str, Revision],
-) -> Planned:
+def _planned(name: str, chosen: PlanSet, bears: tuple[Toleration, ...]) -> Planned:
     claim = claim_of(chosen)
     return Planned(
-        name=set_name(deployment, chosen, facts=engine, config=config, there=there),
+        name=name,
         digest=chosen.digest,
         replicas=chosen.replicas,
         capacity=capacity_of(chosen),

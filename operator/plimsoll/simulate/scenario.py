@@ -300,10 +300,7 @@ def _room(chosen: PlanSet, slots: Sequence[Slot], owner: str) -> int:
 
 def _hardware(chosen: PlanSet, reading: Reading, provision: Mapping[str, float]) -> Hardware:
     """Room for replicas of a set on the nodes there are, and on those that would be made."""
-    there = [
-        replace(slot, pools=tuple(replace(pool, declared_nodes=0) for pool in slot.pools))
-        for slot in reading.slots
-    ]
+    there = [replace(slot, pools=tuple(pool.there for pool in slot.pools)) for slot in reading.slots]
     ready, most = _room(chosen, there, reading.owner), _room(chosen, reading.slots, reading.owner)
     if most < 1:
         raise CannotSimulate(f"{reading.owner}: no {chosen.hardware} has room for a replica")

@@ -288,6 +288,16 @@ def test_after_a_rollback_the_number_is_obeyed(wanted: int) -> None:
     assert world.replicas.get("a", 0) == wanted
 
 
+def test_what_was_come_back_to_sleeps_and_is_what_wakes() -> None:
+    world = serving("a", 2)
+    world.broken = frozenset({"b"})
+    world.settle([Wanted("b", 2)])
+    asleep = world.settle([Wanted("b", 0)])
+    assert (asleep.reason, world.replicas) == ("RolledBack", {"a": 0, "b": 0})
+    world.settle([Wanted("b", 1)])
+    assert world.replicas == {"a": 1, "b": 0}
+
+
 def test_what_was_come_back_to_is_not_the_plan() -> None:
     world = serving("a", 2)
     world.broken = frozenset({"b"})

@@ -95,6 +95,7 @@ def test_a_replica_is_cut_into_pods_that_keep_tensor_ranks_together(layout, pool
         (pool(free={0: 2}, declared_nodes=3), Shape(1, 8), Layout(tensor=8), 3, 5),
         (pool(free={0: 2}, held={"me": 8}), Shape(1, 4), Layout(tensor=4), 2, 4),
         (pool(free={4: 4}), Shape(2, 4), Layout(tensor=8), 0, 0),
+        (pool(free={0: 2}, declared_nodes=3, promised={4: 1, 0: 1}), Shape(1, 4), Layout(tensor=4), 3, 10),
     ],
 )
 def test_room_counts_free_nodes_nodes_to_be_made_and_what_the_owner_holds(one, shape, layout, free, empty):

@@ -79,7 +79,8 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
         rules=rules,
         now=now,
     )
-    if scene.ready or not scene.total or not rules.automatic:
+    # Who sleeps after the plan's set was given up wakes as what served.
+    if scene.ready or not (scene.total or failures) or not rules.automatic:
         spent = []
     refuge = [seen for seen in scene.old if not seen.failed] or spent
     if failures and refuge and rules.automatic:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from plimsoll import names
@@ -276,9 +275,7 @@ def to_be_made(sets: Sequence[PlanSet], slots: Sequence[Slot], owner: str) -> tu
             pool = declared.get(placement.pool)
             if pool is None:
                 continue
-            waiting = placement.replicas - room(
-                replace(pool, declared_nodes=0), chosen.shape, chosen.layout, owner
-            )
+            waiting = placement.replicas - room(pool.there, chosen.shape, chosen.layout, owner)
             if waiting > 0:
                 found.append(_waiting(chosen, waiting, pool))
     return tuple(found)

@@ -26,20 +26,18 @@ def occupied(pool: Pool, placement: Placement, shape: Shape, owner: str) -> Pool
     pods = placement.replicas * shape.pods
     held = pool.held.get(owner, 0)
     own = min(pods, held // shape.devices)
-    free, declared = dict(pool.free), pool.declared_nodes
+    free, coming = dict(pool.free), dict(pool.coming)
     for _ in range(pods - own):
         if not any(size >= shape.devices and nodes for size, nodes in free.items()):
-            if not declared:
+            made = min(
+                (size for size, nodes in coming.items() if size >= shape.devices and nodes), default=None
+            )
+            if made is None:
                 break
-            declared -= 1
-            free[pool.devices_per_node] = free.get(pool.devices_per_node, 0) + 1
+            coming[made] -= 1
+            free[made] = free.get(made, 0) + 1
         free = take(free, Shape(1, shape.devices), 1)
-    return replace(
-        pool,
-        free=free,
-        declared_nodes=declared,
-        held={**pool.held, owner: held - own * shape.devices},
-    )
+    return replace(pool.having(free, coming), held={**pool.held, owner: held - own * shape.devices})
 
 
 class Ground:

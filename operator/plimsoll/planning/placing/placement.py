@@ -180,7 +180,8 @@ def shape_of(layout: Layout, site: Site) -> Shape | None:
 def room(pool: Pool, shape: Shape, layout: Layout, owner: str = "") -> int:
     """Replicas that find devices in a pool: free ones, those of nodes that may be made, and those the owner holds."""
     free = dict(pool.free)
-    free[pool.devices_per_node] = free.get(pool.devices_per_node, 0) + pool.declared_nodes
+    for size, nodes in pool.coming.items():
+        free[size] = free.get(size, 0) + nodes
     return _count(pool, shape, layout, free, pool.held.get(owner, 0))
 
 

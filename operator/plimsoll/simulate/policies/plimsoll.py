@@ -92,7 +92,7 @@ class Plimsoll:
             zero=self._wake(view),
             up_window_s=self.up_window_s,
             down_window_s=self.down_window_s,
-            busy="a retune" if self._retuning is not None and self._retuning.under_way else None,
+            busy="a retune is under way" if self._retuning is not None and self._retuning.under_way else None,
         )
         (decision,) = decide_fleet(
             now=view.now,
@@ -176,10 +176,10 @@ class Plimsoll:
         ]
 
     def _room(self, place: int, each: ServingSet) -> float:
-        """GPUs that further replicas of a set would find."""
+        """GPUs that further replicas of a set would find, beside those that are asked for and not there yet."""
         hardware = self.sets[place].hardware if self.sets else self.hardware
         taken = sum(1 for one in each.replicas if one.scheduled is not None)
-        return max(0, hardware.most - taken) * each.gpus
+        return max(0, hardware.most - taken - max(0, each.told - each.present)) * each.gpus
 
     def _wake(self, view: View) -> Zero | None:
         if self.zero is None:
