@@ -152,7 +152,8 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if enough and verdict.answer is Answer.BAD and lasts(scene, step):
         return _back(scene, memory, step, verdict.why)
     if scene.now > step.deadline:
-        return _undecided(scene, memory, step, given_less=verdict.given_less)
+        shown = enough and verdict.answer is not Answer.OPEN
+        return _undecided(scene, memory, step, shown=shown, given_less=verdict.given_less)
     if (
         verdict.given_less
         and scene.now - step.since >= scene.restarts.canary_seconds
@@ -163,10 +164,11 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     return Turned(memory=replace(memory, step=step))
 
 
-def _undecided(scene: Scene, memory: RetuneMemory, step: Step, *, given_less: bool) -> Turned:
+def _undecided(scene: Scene, memory: RetuneMemory, step: Step, *, shown: bool, given_less: bool) -> Turned:
+    """`shown`: enough was seen to say something of the change, though not for long enough."""
     finished = f"{step.new.finished:.0f} requests finished on the canary"
     if not (given_less or step.starved):
-        return _back(scene, memory, step, f"inconclusive: {step.said}; {finished}", blameless=not scene.data)
+        return _back(scene, memory, step, f"inconclusive: {step.said}; {finished}", blameless=not shown)
     since = " since" if step.starved else ""
     why = f"inconclusive, as the canary was given too few requests: {step.said}; {finished}{since}"
     return _back(scene, memory, step, why, blameless=True)
