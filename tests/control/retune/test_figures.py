@@ -138,3 +138,19 @@ def test_of_a_few_requests_chance_may_have_made_the_longest_answers_and_of_many_
     assert few.p99 == many.p99 > 3.4
     assert least[0] == pytest.approx(2.0, abs=0.1)
     assert least[1] == pytest.approx(few.p99, abs=0.1)
+
+
+@pytest.mark.parametrize(("samples", "late", "beyond"), [
+    (22, 2, False),
+    (22, 3, True),
+    (5, 1, False),
+    (5, 2, True),
+    (1, 1, False),
+    (0.5, 0.5, False),
+])  # fmt: skip
+def test_of_a_few_answers_only_as_many_late_ones_count_as_chance_hardly_ever_makes(samples, late, beyond):
+    few = shaped(0, samples - late, samples, samples)
+    figures = figures_of(Signals(at=0, live=1, replicas=(), latencies=Latencies(e2e=few)), Slo())
+    assert figures.e2e_p99 is None
+    assert figures.e2e_least is not None
+    assert (figures.e2e_least > 2.0) is beyond

@@ -58,10 +58,9 @@ PROMISED = Slo(ttft_p99_s=2.0, itl_p99_s=0.1)
         ({"kept": 0.87}, Answer.GOOD),  # chance makes as much of 1,000
         ({"kept": 0.85}, Answer.BAD),
         ({"kept": 0.85, "samples": 50}, Answer.GOOD),
-        (
-            {"kept": None, "e2e_least": None, "ttft_p99": None},
-            Answer.GOOD,
-        ),  # nothing is promised that is not told
+        ({"kept": None, "ttft_p99": None}, Answer.GOOD),  # of a few first tokens
+        ({"e2e_p99": None, "e2e_least": 9.0}, Answer.GOOD),  # of a few answers
+        ({"e2e_p99": None, "e2e_least": 10.6}, Answer.BAD),
     ],
 )
 def test_a_judge_wants_a_gain_and_no_harm(changed, answer):
@@ -183,6 +182,30 @@ def test_what_only_the_others_say_is_unknown_of_the_change_and_not_zero(field, s
     if symptom is not Symptom.PREEMPTION:
         both = replace(old, **mute)
         assert judge(symptom, better, both, PROMISED).answer is Answer.GOOD, "an engine may not count them"
+
+
+UNSEEN: dict[str, dict[str, Any]] = {
+    "gaps between tokens": {"itl_p99": None, "gap": None, "gaps": None},
+    "whole answers": {"e2e_p99": None, "e2e_least": None},
+    "first tokens": {"ttft_p99": None, "samples": 0.0},
+}
+
+
+@pytest.mark.parametrize("what", UNSEEN)
+@pytest.mark.parametrize("symptom", [Symptom.CAPPED, Symptom.PREEMPTION])
+def test_times_that_only_the_others_show_are_waited_for_and_those_that_nobody_shows_are_not(what, symptom):
+    better = replace(BETTER, preempted=0.0, waiting=1.0)
+    verdict = judge(symptom, replace(better, **UNSEEN[what]), OLD_FIGURES, PROMISED)
+    assert (verdict.answer, verdict.given_less) == (Answer.OPEN, False)
+    assert what in verdict.why
+    mute = replace(OLD_FIGURES, **UNSEEN[what])
+    assert judge(symptom, replace(better, **UNSEEN[what]), mute, PROMISED).answer is Answer.GOOD
+    worse = replace(OLD_FIGURES, **UNSEEN[what])
+    assert judge(symptom, worse, OLD_FIGURES, PROMISED).answer is Answer.BAD, (
+        "what brings nothing needs no more"
+    )
+    less = replace(better, finished=0.1, waiting=0.0, **UNSEEN[what])
+    assert judge(symptom, less, OLD_FIGURES, PROMISED).given_less
 
 
 @pytest.mark.parametrize(("before", "after", "answer"), [

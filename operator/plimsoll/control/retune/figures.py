@@ -42,7 +42,7 @@ class Figures:
     """Gaps that were longer than each of these bounds, the shortest first."""
     e2e_p99: float | None = None
     e2e_least: float | None = None
-    """What that is at least, whatever chance has made of the requests that were seen."""
+    """What that is at least, whatever chance has made of the requests that were seen, were they ever so few."""
     kept: float | None = None
     """Share of requests that meet all that is promised: at least so many, as whoever waits for one thing may wait for another."""
     waiting: float | None = None
@@ -159,7 +159,7 @@ def figures_of(signals: Signals, slo: Slo) -> Figures:
         gaps=None if itl is None else itl.samples,
         longer=() if itl is None or itl.shape is None else _longer(itl.shape),
         e2e_p99=None if e2e is None else e2e.p99,
-        e2e_least=None if e2e is None else _least_p99(e2e),
+        e2e_least=None if latencies.e2e is None else _least_p99(latencies.e2e),
         kept=_kept(latencies, slo),
         waiting=signals.mean("waiting"),
         samples=0.0 if latencies.ttft is None else latencies.ttft.samples,
@@ -176,8 +176,10 @@ def _longer(gaps: Histogram) -> tuple[tuple[float, float], ...]:
 
 def _least_p99(spread: Spread) -> float | None:
     if spread.shape is None:
-        return spread.p99
-    return spread.shape.quantile(0.99 - CHANCE * sqrt(0.99 * 0.01 / spread.samples))
+        return spread.p99 if spread.trusted else None
+    # One more than so many standard deviations: of a few requests that is what chance hardly ever makes late.
+    late = 0.01 + CHANCE * sqrt(0.99 * 0.01 / spread.samples) + 1 / spread.samples
+    return spread.shape.quantile(max(0.0, 1 - late))
 
 
 def _kept(latencies: Latencies, slo: Slo) -> float | None:

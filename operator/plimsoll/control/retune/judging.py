@@ -62,7 +62,13 @@ def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1
             if _given_less(new, old):
                 return _unproven(new, old, "of one that is given too little nothing is known")
             return Verdict(Answer.OPEN, f"it is not known how many requests {what} with the change")
-    return _gain(symptom, new, old, slo)
+    verdict = _gain(symptom, new, old, slo)
+    unseen = _unseen(new, old) if verdict.answer is Answer.GOOD else None
+    if unseen is None:
+        return verdict
+    if _given_less(new, old):
+        return _unproven(new, old, "of one that is given too little nothing is known")
+    return Verdict(Answer.OPEN, f"it is not known how long {unseen} take with the change")
 
 
 def comparable(new: Figures, baseline: Figures) -> bool:
@@ -112,12 +118,23 @@ def _harm(new: Figures, old: Figures, slo: Slo, gpus: float) -> str | None:
     if early is not None:
         return early
     if _beyond(new.e2e_least, old.e2e_p99, LONGER):
-        return f"p99 of a whole answer is {_ms(new.e2e_p99)}, {_ms(old.e2e_p99)} without the change"
+        mine = f"at least {_ms(new.e2e_least)}" if new.e2e_p99 is None else _ms(new.e2e_p99)
+        return f"p99 of a whole answer is {mine}, {_ms(old.e2e_p99)} without the change"
     if new.kept is not None and old.kept is not None and old.kept - new.kept > _by_chance(new, old):
         return f"{new.kept:.1%} of requests meet all that is promised, {old.kept:.1%} without the change"
     if new.waiting and new.tokens is not None and old.tokens and new.tokens < SLOWER * old.tokens * gpus:
         return f"{new.tokens:,.0f} tokens/s a replica, {old.tokens:,.0f} without the change"
     return None
+
+
+def _unseen(new: Figures, old: Figures) -> str | None:
+    """What takes its time, as is known of the others alone: a question to the metrics had no answer, or nothing of it has ended yet."""
+    known = (
+        ("gaps between tokens", new.itl_p99, old.itl_p99),
+        ("whole answers", new.e2e_least, old.e2e_p99),
+        ("first tokens", new.samples or None, old.samples or None),
+    )
+    return next((what for what, mine, theirs in known if mine is None and theirs is not None), None)
 
 
 def _failing(new: Figures, old: Figures) -> str | None:

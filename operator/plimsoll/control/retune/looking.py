@@ -37,13 +37,14 @@ def verdict_of(scene: Scene, step: Step) -> Verdict:
     if scene.signals.replicas and step.phase is not Phase.VERIFYING:
         old = figures_of(scene.signals, scene.slo).over(step.old)
         return judge(step.symptom, new, old, scene.slo, gpus=gpus)
-    if scene.now - step.since < LATENCY_S or (_queues(new) and _queues(step.baseline)):
+    before = step.baseline
+    if scene.now - step.since < LATENCY_S or (_queues(new) and _queues(before)):
         # Whole answers of these minutes began before, perhaps while a replica was away and others had its load. And where more came
         # before than was done, and still does, they take as long as the queue has grown since, whatever was changed.
-        new = replace(new, e2e_least=None)
-    if comparable(new, step.baseline):
-        return judge(step.symptom, new, step.baseline, scene.slo, gpus=gpus)
-    return under_another_load(new, step.baseline, scene.slo, gpus)
+        before = replace(before, e2e_p99=None)
+    if comparable(new, before):
+        return judge(step.symptom, new, before, scene.slo, gpus=gpus)
+    return under_another_load(new, before, scene.slo, gpus)
 
 
 def _queues(figures: Figures) -> bool:
