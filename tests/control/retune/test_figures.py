@@ -72,6 +72,21 @@ def test_an_engine_that_starts_anew_is_counted_on():
     assert tally.plus(window, seen(window, 20, "a")).finished == 3
 
 
+@pytest.mark.parametrize(("since", "waits"), [
+    (0, 4.4375),  # ten at 11 looks of 16 in five minutes, and two
+    (250, 2.875),
+    (350, 1.0),
+    (500, 1.0),  # nothing was seen since: what the last look says
+])  # fmt: skip
+def test_how_many_wait_is_the_mean_of_the_looks_at_a_phase_and_not_what_one_of_them_finds(since, waits):
+    window = Window()
+    for at in range(0, 401, 20):
+        queues = {"a": 10.0 if at <= 300 else 0.0, "b": 2.0, "c": None}
+        window = window.add(at, [replace(sample(pod, at, at), waiting=many) for pod, many in queues.items()])
+    figures = figures_of(seen(window, 400, "a", "b", "c"), Slo(), window, since=since)
+    assert figures.waiting == pytest.approx(waits)
+
+
 KINDS = {"preemptions": "preempted", "errors": "errors", "generation_tokens": "tokens"}
 
 

@@ -172,6 +172,32 @@ def test_larger_steps_stay_where_first_tokens_come_sooner_for_it(after, finished
     assert judge(Symptom.LATE_FIRST, larger, late, PROMISED).answer is answer
 
 
+@pytest.mark.parametrize(("before", "after", "answer"), [
+    (2.5, 0.4, Answer.GOOD),
+    (2.5, 2.4, Answer.BAD),
+    (None, 0.4, Answer.OPEN),
+])  # fmt: skip
+def test_more_at_once_stay_where_fewer_wait_in_the_mean_for_it(before, after, answer):
+    capped = replace(OLD_FIGURES, preempted=0.0, waiting=before)
+    verdict = judge(Symptom.CAPPED, replace(capped, waiting=after), capped, PROMISED)
+    assert verdict.answer is answer
+    assert before is None or f"{before} waiting requests a replica to {after}" in verdict.why
+
+
+def test_a_request_that_waits_now_and_then_is_no_queue():
+    """Of one that has one more is asked than it does."""
+    now_and_then = replace(BETTER, waiting=0.3, finished=0.5 * (OLD_FIGURES.finished or 0.0), tokens=250.0)
+    assert judge(Symptom.PREEMPTION, now_and_then, OLD_FIGURES, PROMISED).given_less
+    assert not comparable(now_and_then, OLD_FIGURES)
+
+
+def test_of_a_queue_that_is_gone_nobody_expects_as_many_tokens():
+    slower = replace(BETTER, tokens=300.0, waiting=3.0)
+    assert judge(Symptom.PREEMPTION, slower, OLD_FIGURES, PROMISED).answer is Answer.BAD
+    over = replace(slower, waiting_now=0.0)
+    assert judge(Symptom.PREEMPTION, over, OLD_FIGURES, PROMISED).answer is Answer.GOOD
+
+
 @pytest.mark.parametrize("field", ["errors", "preempted"])
 @pytest.mark.parametrize("symptom", [Symptom.CAPPED, Symptom.CUT_IN, Symptom.PREEMPTION])
 def test_what_only_the_others_say_is_unknown_of_the_change_and_not_zero(field, symptom):

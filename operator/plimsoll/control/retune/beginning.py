@@ -103,7 +103,7 @@ def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, chang
         surge=scene.free_replicas > 0,
         spec=scene.spec,
         serves=scene.serves,
-        baseline=figures_of(scene.signals, scene.slo),
+        baseline=figures_of(scene.signals, scene.slo, scene.window).written,
     )
     memory = replace(memory, step=step, since={}, count=memory.count + 1, held=None)
     return Turned(memory=memory, events=(Event(reason="RetunePlanned", message=why),))

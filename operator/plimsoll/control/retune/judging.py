@@ -77,7 +77,7 @@ def comparable(new: Figures, baseline: Figures) -> bool:
     if not new.finished or not baseline.finished:
         return False
     apart = new.finished / baseline.finished - 1
-    return abs(apart) <= LOAD_APART or bool(new.waiting and (apart < 0 or baseline.waiting))
+    return abs(apart) <= LOAD_APART or (new.queues and (apart < 0 or baseline.queues))
 
 
 def under_another_load(new: Figures, old: Figures, slo: Slo, gpus: float) -> Verdict:
@@ -122,7 +122,7 @@ def _harm(new: Figures, old: Figures, slo: Slo, gpus: float) -> str | None:
         return f"p99 of a whole answer is {mine}, {_ms(old.e2e_p99)} without the change"
     if new.kept is not None and old.kept is not None and old.kept - new.kept > _by_chance(new, old):
         return f"{new.kept:.1%} of requests meet all that is promised, {old.kept:.1%} without the change"
-    if new.waiting and new.tokens is not None and old.tokens and new.tokens < SLOWER * old.tokens * gpus:
+    if new.queues and new.tokens is not None and old.tokens and new.tokens < SLOWER * old.tokens * gpus:
         return f"{new.tokens:,.0f} tokens/s a replica, {old.tokens:,.0f} without the change"
     return None
 
@@ -201,7 +201,7 @@ def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
             if new.waiting is None or old.waiting is None:
                 return Verdict(Answer.OPEN, "nobody says how many requests wait")
             good = new.waiting <= 0.8 * old.waiting and (new.preempted or 0.0) < CALM
-            return _said(good, f"{old.waiting:.0f} waiting requests a replica to {new.waiting:.0f}")
+            return _said(good, f"{old.waiting:.1f} waiting requests a replica to {new.waiting:.1f}")
     if new.preempted is None:
         return Verdict(Answer.OPEN, "too few requests finished")
     if symptom == Symptom.RELAXED:
@@ -215,7 +215,7 @@ def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
 
 def _given_less(new: Figures, old: Figures) -> bool:
     """A replica that has just come, or that nobody is sent to: with a queue of its own it is given enough."""
-    if new.waiting or new.finished is None or old.finished is None:
+    if new.queues or new.finished is None or old.finished is None:
         return False
     return new.finished < (1 - LOAD_APART) * old.finished
 
