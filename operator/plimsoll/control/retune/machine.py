@@ -247,6 +247,9 @@ def _returning(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
 
 def _total(scene: Scene, step: Step) -> int:
     """Replicas there are in all: they may have become more meanwhile."""
+    if step.phase is Phase.VERIFYING and scene.serving.wanted is not None:
+        # None stays without the change, so whoever comes without it goes again at once: it counts by what is asked for.
+        return max(1, scene.serving.wanted)
     changed = scene.changed.present if scene.changed is not None else 0
     # While a surged replica stands beside the one it replaces, one is too many.
     extra = 1 if step.surge and scene.serving.present else 0
