@@ -51,6 +51,11 @@ def lasts(scene: Scene, step: Step) -> bool:
     return step.worse is None or scene.now - step.worse >= LASTS_SHARE * scene.restarts.canary_seconds
 
 
+def unwatched(scene: Scene, step: Step) -> bool:
+    """Whether some of those with the change are not heard, or nobody has looked at them for any time of this phase."""
+    return scene.changed_signals is None or scene.changed_signals.silent > 0 or not step.new.seconds
+
+
 def lacks_requests(step: Step) -> bool:
     """Whether the canary lacks more requests than chance takes from it."""
     expected = step.old.finished / step.old.seconds * step.new.seconds if step.old.seconds > 0 else 0.0

@@ -16,7 +16,7 @@ from plimsoll.control.retune.allowed import restarts_left, spent_of, taken_back
 from plimsoll.control.retune.beginning import idle
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.retune.judging import Answer, Verdict, fails
-from plimsoll.control.retune.looking import counted, lacks_requests, lasts, verdict_of
+from plimsoll.control.retune.looking import counted, lacks_requests, lasts, unwatched, verdict_of
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import PAST_KEPT, Past, Phase, Requests, RetuneMemory, Step
 from plimsoll.control.retune.turned import Event, Turned
@@ -193,6 +193,11 @@ def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     verdict = verdict_of(scene, step)
     if verdict.answer is Answer.BAD:
         return _back(scene, memory, step, verdict.why)
+    if verdict.answer is Answer.OPEN and not verdict.given_less and unwatched(scene, step):
+        if scene.now > step.deadline:
+            why = f"inconclusive: {verdict.why}, and it goes to no other replica on that"
+            return _back(scene, memory, step, why, blameless=True)
+        return Turned(memory=replace(memory, step=step))
     return _further(scene, memory, step)
 
 
