@@ -12,13 +12,13 @@ from typing import Final
 
 from plimsoll import names
 from plimsoll.control.decision import Told
-from plimsoll.control.retune.allowed import restarts_left, spent_of, taken_back
+from plimsoll.control.retune.allowed import remembered, restarts_left, spent_of, taken_back
 from plimsoll.control.retune.beginning import idle
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.retune.judging import Answer, Verdict, fails
 from plimsoll.control.retune.looking import counted, lacks_requests, lasts, unwatched, verdict_of
 from plimsoll.control.retune.scene import Scene
-from plimsoll.control.retune.steps import PAST_KEPT, Past, Phase, Requests, RetuneMemory, Step
+from plimsoll.control.retune.steps import Past, Phase, Requests, RetuneMemory, Step
 from plimsoll.control.retune.turned import Event, Turned
 from plimsoll.control.situation import ReplicaState
 from plimsoll.facts.spans import DAY_S
@@ -348,7 +348,7 @@ def _ended(
     after = replace(
         memory,
         step=replace(step, phase=Phase.DONE, said=why, since=scene.now) if good else None,
-        past=(past, *memory.past)[:PAST_KEPT],
+        past=remembered(scene, (past, *memory.past)),
         failures=failures,
         paused_at=scene.now if pause and memory.paused_at is None else memory.paused_at,
         since={},
