@@ -37,7 +37,8 @@ def rolled(world: World) -> int:
 
 
 def test_replicas_with_the_change_that_are_not_heard_keep_others_from_it_and_take_it_back_in_the_end_for_no_fault_of_its_own():
-    world = in_phase(Phase.ROLLING, Unheard(replicas=6))
+    world = Unheard(replicas=6)
+    in_phase(Phase.ROLLING, world)
     while rolled(world) < 3:
         world.tick()
     world.unheard = 9
@@ -51,7 +52,8 @@ def test_replicas_with_the_change_that_are_not_heard_keep_others_from_it_and_tak
 
 @pytest.mark.parametrize("unheard", [1, 9])
 def test_replicas_that_are_heard_again_in_time_are_followed_by_the_others(unheard):
-    world = in_phase(Phase.ROLLING, Unheard(replicas=4))
+    world = Unheard(replicas=4)
+    in_phase(Phase.ROLLING, world)
     world.unheard = unheard
     world.run(900)
     world.unheard = 0
