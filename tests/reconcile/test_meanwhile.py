@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from plimsoll.control.retune import Phase
 from plimsoll.control.signals import LATENCY_S
 from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.sources import Asked, Looked
 from plimsoll.reconcile.world import World
 from tests.planning.asking import pool
 from tests.reconcile.staging import AUTO, TICK, Scene, put, staged, started
@@ -19,16 +22,35 @@ from tests.reconcile.test_one_action import Preempting
 RETUNED: dict[str, Any] = {**AUTO, "engine": {"maxSequences": 64}, "tuning": {"mode": "auto"}}
 
 
-def judging() -> tuple[Scene, World, Control]:
-    asked = seen(spec=RETUNED, pools=(pool(nodes=4),))
-    stage = Preempting(asked=asked, decision=decide(asked), load=10.0)
+class Cured(Preempting):
+    """Its engines preempt no more once they run with a change."""
+
+    async def look(self, now: float, asked: Sequence[Asked]) -> Looked:
+        looked = await super().look(now, asked)
+        assert self.decision.rollout is not None
+        tried = tuple(one.name for one in self.decision.rollout.targets if one.state == "Canary")
+        samples = tuple(
+            replace(one, preemptions=0.0) if tried and one.pod.startswith(tried) else one
+            for one in looked.samples
+        )
+        return replace(looked, samples=samples)
+
+
+def going(phase: Phase, spec: dict[str, Any] = RETUNED) -> tuple[Scene, World, Control]:
+    """Played on until a retune is so far."""
+    asked = seen(spec=spec, pools=(pool(nodes=4),))
+    stage = Cured(asked=asked, decision=decide(asked), load=10.0)
     world, control = started(stage)
-    for _ in range(200):
+    for _ in range(400):
         stage.run(control, world, 1)
         step = _kept(stage).retune.step
-        if step is not None and step.phase is Phase.JUDGING:
+        if step is not None and step.phase is phase:
             return stage, world, control
-    raise AssertionError("no canary was ever judged")
+    raise AssertionError(f"no retune was ever {phase.value}")
+
+
+def judging() -> tuple[Scene, World, Control]:
+    return going(Phase.JUDGING)
 
 
 def _kept(stage: Scene) -> Any:
@@ -55,6 +77,23 @@ def test_a_retune_ends_where_the_user_edits_the_pods_that_it_is_about(edit, goes
     assert (record.retune.step is not None) is goes_on
     if not goes_on:
         assert (record.retune.past[0].tried, record.retune.failures) == (False, 0)
+
+
+@pytest.mark.parametrize("phase", [Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING])
+@pytest.mark.parametrize("edit", [{"podAnnotations": {"edit": "2"}}, {"podLabels": {"team": "a"}}])
+def test_an_edit_of_the_pods_during_a_retune_leaves_as_many_that_serve_as_are_wanted(phase, edit):
+    several = {**RETUNED, "scaling": {**AUTO["scaling"], "min": 3}}
+    stage, world, _ = going(phase, several)
+    served = _replicas(stage)
+    put(stage, world, seen(spec={**several, **edit}, pools=(pool(nodes=4),)))
+    stage.turn(world)
+    left = _replicas(stage)
+    assert sum(count for name, count in left.items() if name in served) == 3, "until others serve"
+
+
+def _replicas(stage: Scene) -> dict[str, int]:
+    assert stage.decision.rollout is not None
+    return {one.name: one.replicas for one in stage.decision.rollout.targets if one.replicas}
 
 
 def test_a_retune_of_which_every_replica_is_taken_away_is_over():

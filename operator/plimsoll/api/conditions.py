@@ -179,7 +179,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "SeveralWriters": "Two autoscalers write the same number, or one that of an object that Plimsoll makes, where it is put back.",
     },
     names.AUTOTUNE_PAUSED: {
-        "RepeatedFailure": "Three retunes failed; clear it by annotation.",
+        "RepeatedFailure": "As many retunes failed in a row as restarts.failuresUntilPause allows; clear it by annotation.",
         "Active": "Retuning is on.",
     },
     names.RETUNING: {

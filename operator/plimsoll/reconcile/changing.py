@@ -20,6 +20,8 @@ class Changed:
     place: int
     """Of the set that serves, in the plan."""
     effect: Effect
+    serves: str
+    """Name that this set had when it began; empty: nobody said."""
 
 
 def change_of(plan: Plan, retune: RetuneMemory) -> Changed | None:
@@ -30,7 +32,7 @@ def change_of(plan: Plan, retune: RetuneMemory) -> Changed | None:
     place = next((i for i, one in enumerate(plan.sets) if one.digest == effect.set), None)
     if place is None:
         return None
-    return Changed(_entry(plan, plan.sets[place], effect, retune.step.why), place, effect)
+    return Changed(_entry(plan, plan.sets[place], effect, retune.step.why), place, effect, retune.step.serves)
 
 
 def adopted(plan: Plan, retune: RetuneMemory) -> Plan:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -119,7 +119,7 @@ def _decided(seen: Seen, spec: LLMDeploymentSpec | None) -> Decision:
         return Decision(plan=_refused(made, error), kept=seen.kept, reservations=standing(seen), lost=lost)
     wanted = [Wanted(name, chosen.replicas) for name, chosen in zip(revisions, made.sets, strict=True)]
     rules = _rules(seen, spec, made.sets[0], revisions)
-    trial = _trial(seen, made, admin)
+    trial = _trial(seen, made, tuple(revisions), admin)
     if trial is None:
         rollout = move(wanted, seen.serving, rules, seen.now)
     else:
@@ -285,12 +285,15 @@ def _better(seen: Seen, spec: LLMDeploymentSpec, made: Plan) -> Told | None:
     return better(seen.deployment, spec, seen.kept.control, made, seen.plan)
 
 
-def _trial(seen: Seen, made: Plan, admin: OperatorConfig) -> tuple[Revision, Changed] | None:
-    """The set that a retune tries beside the plan's own."""
+def _trial(
+    seen: Seen, made: Plan, named: Sequence[str], admin: OperatorConfig
+) -> tuple[Revision, Changed] | None:
+    """The set that a retune tries beside the plan's own, whose names these are. Where an edit makes other pods of the plan's set there is
+    nothing to try beside: whoever looks at the retune next drops it, and what serves with the change goes as any old set does."""
     if seen.kept.control is None:
         return None
     change = change_of(made, seen.kept.control.retune)
-    if change is None or change.effect.adopt:
+    if change is None or change.effect.adopt or change.serves not in ("", named[change.place]):
         return None
     (revision,) = _revisions(seen, replace(made, sets=(change.entry,)), admin).values()
     return revision, change

@@ -72,6 +72,21 @@ def test_an_engine_that_starts_anew_is_counted_on():
     assert tally.plus(window, seen(window, 20, "a")).finished == 3
 
 
+@pytest.mark.parametrize(("since", "waits"), [
+    (0, 4.4375),  # ten at 11 looks of 16 in five minutes, and two
+    (250, 2.875),
+    (350, 1.0),
+    (500, 1.0),  # nothing was seen since: what the last look says
+])  # fmt: skip
+def test_how_many_wait_is_the_mean_of_the_looks_at_a_phase_and_not_what_one_of_them_finds(since, waits):
+    window = Window()
+    for at in range(0, 401, 20):
+        queues = {"a": 10.0 if at <= 300 else 0.0, "b": 2.0, "c": None}
+        window = window.add(at, [replace(sample(pod, at, at), waiting=many) for pod, many in queues.items()])
+    figures = figures_of(seen(window, 400, "a", "b", "c"), Slo(), window, since=since)
+    assert figures.waiting == pytest.approx(waits)
+
+
 KINDS = {"preemptions": "preempted", "errors": "errors", "generation_tokens": "tokens"}
 
 
@@ -138,3 +153,19 @@ def test_of_a_few_requests_chance_may_have_made_the_longest_answers_and_of_many_
     assert few.p99 == many.p99 > 3.4
     assert least[0] == pytest.approx(2.0, abs=0.1)
     assert least[1] == pytest.approx(few.p99, abs=0.1)
+
+
+@pytest.mark.parametrize(("samples", "late", "beyond"), [
+    (22, 2, False),
+    (22, 3, True),
+    (5, 1, False),
+    (5, 2, True),
+    (1, 1, False),
+    (0.5, 0.5, False),
+])  # fmt: skip
+def test_of_a_few_answers_only_as_many_late_ones_count_as_chance_hardly_ever_makes(samples, late, beyond):
+    few = shaped(0, samples - late, samples, samples)
+    figures = figures_of(Signals(at=0, live=1, replicas=(), latencies=Latencies(e2e=few)), Slo())
+    assert figures.e2e_p99 is None
+    assert figures.e2e_least is not None
+    assert (figures.e2e_least > 2.0) is beyond

@@ -108,3 +108,27 @@ def test_a_retune_that_begins_and_consent_that_is_taken_back_end_it():
     off.consent = Consent(mode="off")
     off.tick()
     assert retuning(off.memory) is None
+
+
+def test_what_held_one_back_is_not_told_in_a_dry_run_which_asks_for_no_room():
+    world = World(replicas=1, free=0).run(300)
+    assert told(world).reason == "WouldDisrupt"
+    world.consent = replace(world.consent, mode="dryRun")
+    world.run(1200)
+    assert world.memory.suggested is not None
+    assert retuning(world.memory) is None
+
+
+def test_in_a_dry_run_too_it_is_told_that_no_setting_helps():
+    world = World(consent=Consent(mode="dryRun", allowed=("maxBatchedTokens",))).run(1200)
+    assert told(world).reason == "NothingHelps"
+
+
+def test_what_held_one_back_and_is_gone_is_not_told_where_nobody_can_say_yet_what_helps():
+    world = World(replicas=1, free=0).run(900)
+    assert told(world).reason == "WouldDisrupt"
+    memory, scene = world.memory, world.scene()
+    signals = replace(scene.signals, latencies=replace(scene.signals.latencies, output=None))
+    turned = advance(replace(scene, now=world.now + TICK, free_replicas=1, signals=signals), memory)
+    assert "lengths are not known yet" in (turned.why_not or "")
+    assert retuning(turned.memory) is None

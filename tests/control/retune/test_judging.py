@@ -58,10 +58,9 @@ PROMISED = Slo(ttft_p99_s=2.0, itl_p99_s=0.1)
         ({"kept": 0.87}, Answer.GOOD),  # chance makes as much of 1,000
         ({"kept": 0.85}, Answer.BAD),
         ({"kept": 0.85, "samples": 50}, Answer.GOOD),
-        (
-            {"kept": None, "e2e_least": None, "ttft_p99": None},
-            Answer.GOOD,
-        ),  # nothing is promised that is not told
+        ({"kept": None, "ttft_p99": None}, Answer.GOOD),  # of a few first tokens
+        ({"e2e_p99": None, "e2e_least": 9.0}, Answer.GOOD),  # of a few answers
+        ({"e2e_p99": None, "e2e_least": 10.6}, Answer.BAD),
     ],
 )
 def test_a_judge_wants_a_gain_and_no_harm(changed, answer):
@@ -173,6 +172,32 @@ def test_larger_steps_stay_where_first_tokens_come_sooner_for_it(after, finished
     assert judge(Symptom.LATE_FIRST, larger, late, PROMISED).answer is answer
 
 
+@pytest.mark.parametrize(("before", "after", "answer"), [
+    (2.5, 0.4, Answer.GOOD),
+    (2.5, 2.4, Answer.BAD),
+    (None, 0.4, Answer.OPEN),
+])  # fmt: skip
+def test_more_at_once_stay_where_fewer_wait_in_the_mean_for_it(before, after, answer):
+    capped = replace(OLD_FIGURES, preempted=0.0, waiting=before)
+    verdict = judge(Symptom.CAPPED, replace(capped, waiting=after), capped, PROMISED)
+    assert verdict.answer is answer
+    assert before is None or f"{before} waiting requests a replica to {after}" in verdict.why
+
+
+def test_a_request_that_waits_now_and_then_is_no_queue():
+    """Of one that has one more is asked than it does."""
+    now_and_then = replace(BETTER, waiting=0.3, finished=0.5 * (OLD_FIGURES.finished or 0.0), tokens=250.0)
+    assert judge(Symptom.PREEMPTION, now_and_then, OLD_FIGURES, PROMISED).given_less
+    assert not comparable(now_and_then, OLD_FIGURES)
+
+
+def test_of_a_queue_that_is_gone_nobody_expects_as_many_tokens():
+    slower = replace(BETTER, tokens=300.0, waiting=3.0)
+    assert judge(Symptom.PREEMPTION, slower, OLD_FIGURES, PROMISED).answer is Answer.BAD
+    over = replace(slower, waiting_now=0.0)
+    assert judge(Symptom.PREEMPTION, over, OLD_FIGURES, PROMISED).answer is Answer.GOOD
+
+
 @pytest.mark.parametrize("field", ["errors", "preempted"])
 @pytest.mark.parametrize("symptom", [Symptom.CAPPED, Symptom.CUT_IN, Symptom.PREEMPTION])
 def test_what_only_the_others_say_is_unknown_of_the_change_and_not_zero(field, symptom):
@@ -183,6 +208,30 @@ def test_what_only_the_others_say_is_unknown_of_the_change_and_not_zero(field, s
     if symptom is not Symptom.PREEMPTION:
         both = replace(old, **mute)
         assert judge(symptom, better, both, PROMISED).answer is Answer.GOOD, "an engine may not count them"
+
+
+UNSEEN: dict[str, dict[str, Any]] = {
+    "gaps between tokens": {"itl_p99": None, "gap": None, "gaps": None},
+    "whole answers": {"e2e_p99": None, "e2e_least": None},
+    "first tokens": {"ttft_p99": None, "samples": 0.0},
+}
+
+
+@pytest.mark.parametrize("what", UNSEEN)
+@pytest.mark.parametrize("symptom", [Symptom.CAPPED, Symptom.PREEMPTION])
+def test_times_that_only_the_others_show_are_waited_for_and_those_that_nobody_shows_are_not(what, symptom):
+    better = replace(BETTER, preempted=0.0, waiting=1.0)
+    verdict = judge(symptom, replace(better, **UNSEEN[what]), OLD_FIGURES, PROMISED)
+    assert (verdict.answer, verdict.given_less) == (Answer.OPEN, False)
+    assert what in verdict.why
+    mute = replace(OLD_FIGURES, **UNSEEN[what])
+    assert judge(symptom, replace(better, **UNSEEN[what]), mute, PROMISED).answer is Answer.GOOD
+    worse = replace(OLD_FIGURES, **UNSEEN[what])
+    assert judge(symptom, worse, OLD_FIGURES, PROMISED).answer is Answer.BAD, (
+        "what brings nothing needs no more"
+    )
+    less = replace(better, finished=0.1, waiting=0.0, **UNSEEN[what])
+    assert judge(symptom, less, OLD_FIGURES, PROMISED).given_less
 
 
 @pytest.mark.parametrize(("before", "after", "answer"), [

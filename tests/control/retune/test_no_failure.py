@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.api.config import Restarts
 from plimsoll.control.retune import Phase, RetuneMemory, advance
-from tests.control.retune.world import GOOD, OLD, START_S, World, in_phase
+from tests.control.retune.world import GOOD, OLD, START_S, World, in_phase, judging, said
 
 HOUR = 3600.0
 EAGER = Restarts(retunes_per_day=100, retry_after_seconds=1)
@@ -88,3 +88,41 @@ def test_a_clock_that_is_put_back_forgets_no_restart_and_lets_a_person_clear_a_p
     assert advance(cleared, memory).memory.paused_at is None
     tomorrow = replace(world.scene(), now=world.now + 24 * HOUR)
     assert advance(tomorrow, memory).memory.restarts == ()
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.02])
+def test_a_canary_whose_traffic_goes_away_with_that_of_the_others_is_no_failure(rate):
+    world = judging(World()).run(60)
+    world.old, world.change = replace(OLD, rate=rate), replace(GOOD, rate=rate)
+    world.run(2 * HOUR)
+    past = world.memory.past[-1]
+    assert past.outcome is Phase.FAILED
+    assert "inconclusive" in past.reason
+    assert world.memory.failures == 0
+
+
+def test_a_canary_that_nobody_looked_at_until_its_time_was_over_is_no_failure():
+    world = judging(World())
+    step = world.memory.step
+    assert step is not None
+    late = replace(world.scene(), now=step.deadline + HOUR)
+    memory = advance(late, world.memory).memory
+    assert memory.step is not None
+    assert (memory.step.phase, memory.step.starved) == (Phase.ROLLING_BACK, True)
+
+
+def test_a_canary_of_which_nothing_is_known_while_the_others_are_heard_is_no_failure():
+    world = judging(World())
+    step, memory, now = world.memory.step, world.memory, world.now
+    assert step is not None
+    while memory.step is not None and memory.step.phase is Phase.JUDGING:
+        now += 60
+        mute = replace(said(GOOD, 0, now, "new"), live=1)
+        memory = advance(replace(world.scene(), now=now, changed_signals=mute), memory).memory
+    assert memory.step is not None
+    assert (memory.step.phase, memory.step.starved) == (Phase.ROLLING_BACK, True)
+
+
+def test_a_canary_that_answers_enough_and_shows_no_gain_is_one():
+    world = judging(World(change=replace(OLD, preempted=0.2))).run(2 * HOUR)
+    assert world.memory.failures == 1

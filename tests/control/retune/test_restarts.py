@@ -2,9 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from plimsoll.api.config import Restarts
-from plimsoll.control.retune import Phase
-from tests.control.retune.world import GOOD, OLD, World, judging
+from plimsoll.control.retune import Past, Phase, RetuneMemory, advance
+from plimsoll.control.retune.allowed import refusal
+from plimsoll.control.retune.symptoms import Symptom
+from tests.control.retune.world import GOOD, OLD, World, in_phase, judging
 
 HOUR = 3600.0
 SLOWER = replace(GOOD, itl=1.3 * OLD.itl)
@@ -15,6 +19,43 @@ def test_a_days_budget_of_retunes_holds():
     world = World(change=SLOWER, rules=rules).run(20 * HOUR)
     assert len(world.memory.past) == 1
     assert "1 are allowed" in world.why_not
+
+
+def past(place: int, *, hours: float, outcome: Phase = Phase.FAILED, tried: bool = True) -> Past:
+    at = World().now - hours * HOUR
+    return Past(
+        id=f"maxSequences-{place}", setting="maxSequences", before="32", after=str(place), symptom=Symptom.PREEMPTION,
+        outcome=outcome, began=at - 60, ended=at, reason="slower", tried=tried,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "rules", "kept"), [
+    ([{"hours": 0.1}] * 60, Restarts(retunes_per_day=60), 61),
+    ([{"hours": 0.1}] * 300, Restarts(retunes_per_day=100), 100),
+    ([{"hours": 150}] * 40, Restarts(retry_after_seconds=7 * 86400), 41),
+    ([{"hours": 150}] * 40, Restarts(), 20),
+    ([{"hours": 30, "outcome": Phase.DONE}] * 40, Restarts(reverse_after_seconds=2 * 86400), 41),
+    ([{"hours": 30, "outcome": Phase.DONE}] * 40, Restarts(retry_after_seconds=2 * 86400), 20),
+    ([{"hours": 0.1, "tried": False}] * 40, Restarts(), 20),
+])  # fmt: skip
+def test_of_what_was_tried_as_much_is_remembered_as_still_counts_and_the_last_twenty(made, rules, kept):
+    world = World(rules=rules)
+    memory = RetuneMemory(past=tuple(past(place, **each) for place, each in enumerate(made)))
+    step = in_phase(Phase.ROLLING_BACK, World(change=SLOWER)).memory.step
+    assert step is not None
+    gone = replace(world.scene(), changed=None)
+    after = advance(gone, replace(memory, step=replace(step, spec=world.spec, since=world.now))).memory
+    assert after.step is None
+    assert len(after.past) == kept
+    assert after.past[1:] == memory.past[: kept - 1]
+
+
+@pytest.mark.parametrize(("allowed", "reason"), [(60, "60 are allowed"), (61, "")])
+def test_a_day_may_allow_more_retunes_than_people_are_shown(allowed, reason):
+    memory = RetuneMemory(past=tuple(past(place, hours=0.1) for place in range(60)))
+    found = refusal(World(rules=Restarts(retunes_per_day=allowed)).scene(), memory)
+    assert reason in ("" if found is None else found.message)
+    assert (found is None) is not bool(reason)
 
 
 def moved(world):

@@ -7,7 +7,7 @@ import pytest
 from plimsoll.control.retune import Phase, advance, effect_of
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.situation import ReplicaState
-from tests.control.retune.world import GOOD, OLD, World, in_phase, judging, replica
+from tests.control.retune.world import GOOD, OLD, TICK, World, in_phase, judging, replica
 
 
 @pytest.mark.parametrize("more", [2, -1])
@@ -18,6 +18,22 @@ def test_replicas_that_came_or_went_during_the_roll_are_verified_with_the_change
     effect = effect_of(world.memory)
     assert effect is not None
     assert effect.replicas == world.replicas
+
+
+@pytest.mark.parametrize("free", [0, 1])
+@pytest.mark.parametrize("more", [2, -1])
+def test_replicas_that_come_or_go_while_a_change_is_verified_have_it_and_hold_up_nothing(free, more):
+    world = in_phase(Phase.VERIFYING, World(replicas=3, free=free)).run(300)
+    world.replicas += more
+    world.run(2 * TICK)
+    effect = effect_of(world.memory)
+    assert effect is not None
+    assert effect.replicas == world.replicas
+    began = world.now
+    while world.memory.step is not None and world.memory.step.phase is Phase.VERIFYING:
+        world.tick()
+    assert world.memory.past[0].outcome is Phase.DONE
+    assert world.now - began <= 1.5 * world.rules.canary_seconds + 2 * TICK
 
 
 def test_a_change_is_verified_from_when_those_without_it_are_gone_with_all_that_they_answer_and_never_for_ever():

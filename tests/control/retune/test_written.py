@@ -47,6 +47,28 @@ def test_each_state_that_a_retune_may_be_in_was_written():
         assert states == {phase.value for phase in Phase} - {"Failed"}, "of one that failed no step is kept"
 
 
+FIGURES: Final = {
+    "preempted", "finished", "tokens", "errors", "ttft_p99", "itl_p99", "gap", "gaps", "longer", "e2e_p99", "e2e_least", "kept",
+    "waiting", "samples",
+}  # fmt: skip
+COUNTS: Final = {"finished", "preempted", "errors", "tokens", "seconds", "until"}
+
+
+def test_what_is_written_down_of_a_retune_in_flight_has_no_word_that_the_release_before_does_not_know():
+    """That one reads all of a step or nothing."""
+    world = World(change=GOOD)
+    written: dict[str, set[str]] = {"baseline": set(), "new": set(), "old": set()}
+    for _ in range(200):
+        world.tick()
+        step = world.stored.get("step") or {}
+        for part, words in written.items():
+            words.update(step.get(part, {}))
+    assert Phase.DONE in {past.outcome for past in world.memory.past}
+    assert "waiting" in written["baseline"]
+    assert written["baseline"] <= FIGURES
+    assert written["new"] | written["old"] <= COUNTS
+
+
 def ended(world: World) -> Past:
     for _ in range(240):
         world.tick()

@@ -168,6 +168,7 @@ class World:
             pool="a",
             capacity=CAPACITY,
             replicas=tuple(replica(f"old-{i}", ReplicaState.READY, NOW - 9999) for i in range(left)),
+            wanted=self.replicas,
         )
         return Scene(
             now=self.now,

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.control.retune.scene import Scene
-from plimsoll.control.retune.steps import Phase, Requests, RetuneMemory, Step
+from plimsoll.control.retune.steps import (
+    PAST_KEPT,
+    PAST_MOST,
+    Past,
+    Phase,
+    Requests,
+    RetuneMemory,
+    Step,
+)
 from plimsoll.control.retune.symptoms import Symptom, cause
 from plimsoll.facts.spans import DAY_S
 
@@ -147,6 +155,19 @@ def barred(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> dict[str, st
                     setting, "it keeps gaps between tokens short, of which a calm pool says nothing"
                 )
     return found
+
+
+def remembered(scene: Scene, past: tuple[Past, ...]) -> tuple[Past, ...]:
+    """The newest of them, and as many of the others as still bar anything or count for a day."""
+    rules = scene.restarts
+    windows = {Phase.FAILED: rules.retry_after_seconds, Phase.DONE: rules.reverse_after_seconds}
+    older = (
+        each
+        for each in past[PAST_KEPT:]
+        if each.tried
+        and (scene.now - each.began < DAY_S or scene.now - each.ended < windows.get(each.outcome, 0))
+    )
+    return (*past[:PAST_KEPT], *older)[:PAST_MOST]
 
 
 def _for_gaps(setting: str, memory: RetuneMemory) -> bool:

@@ -48,7 +48,9 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
     choice = choose(scene, what, barred=barred(scene, memory, what.symptom))
     if choice.change is None:
         refused = "; ".join(choice.refused)
-        if not choice.unsure:
+        if choice.unsure:
+            memory = _freed(scene, memory)
+        else:
             memory = _held(scene, memory, NO_RUNG, f"no setting that may be retuned helps: {refused}")
         why = f"{what.why}; no rung helps: {refused}"
         if choice.advice is not None:
@@ -86,7 +88,7 @@ def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, chang
         f"{what.why}. {change.setting} {change.before} to {change.after}{by_hand}: {change.why}{passed_over}"
     )
     if not tried:
-        return _suggested(scene, memory, what, change, why=why, said="a dry run")
+        return _suggested(scene, _freed(scene, memory), what, change, why=why, said="a dry run")
     step = Step(
         id=_identity(change, memory),
         set=scene.serving.name,
@@ -103,7 +105,7 @@ def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, chang
         surge=scene.free_replicas > 0,
         spec=scene.spec,
         serves=scene.serves,
-        baseline=figures_of(scene.signals, scene.slo),
+        baseline=figures_of(scene.signals, scene.slo, scene.window).written,
     )
     memory = replace(memory, step=step, since={}, count=memory.count + 1, held=None)
     return Turned(memory=memory, events=(Event(reason="RetunePlanned", message=why),))

@@ -5,18 +5,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import inf, sqrt
 from typing import Final
 
 from plimsoll.control.latencies import Latencies, Spread
 from plimsoll.control.samples import Track, Window
-from plimsoll.control.signals import Signals
+from plimsoll.control.signals import LATENCY_S, Signals
 from plimsoll.control.situation import Slo
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 
 CHANCE: Final = 3.0
 """Standard deviations by which a share of a few requests is another one by chance alone."""
+QUEUE_LEAST: Final = 1.0
 COUNTED: Final = ("finished", "preemptions", "errors", "generation_tokens")
 
 
@@ -42,13 +43,24 @@ class Figures:
     """Gaps that were longer than each of these bounds, the shortest first."""
     e2e_p99: float | None = None
     e2e_least: float | None = None
-    """What that is at least, whatever chance has made of the requests that were seen."""
+    """What that is at least, whatever chance has made of the requests that were seen, were they ever so few."""
     kept: float | None = None
     """Share of requests that meet all that is promised: at least so many, as whoever waits for one thing may wait for another."""
     waiting: float | None = None
-    """Requests of a replica."""
+    """Requests of a replica, in the mean of these minutes: what one look finds is chance."""
+    waiting_now: float | None = None
+    """The same at the last look. Not written down, as older releases know nothing of it."""
     samples: float = 0.0
     """Requests behind the latencies."""
+
+    @property
+    def queues(self) -> bool:
+        """Whether a request of each replica waits at any time, and still does: once nobody asks any more, less is done for that alone."""
+        return self.waiting is not None and self.waiting >= QUEUE_LEAST and self.waiting_now != 0
+
+    @property
+    def written(self) -> Figures:
+        return replace(self, waiting_now=None)
 
     def gaps_beyond(self, bound: float) -> float | None:
         """How many were longer; those of a bucket that the bound cuts may all have been."""
@@ -140,9 +152,11 @@ def _share(counted: float | None, ended: float) -> float | None:
 
 
 NOTHING: Final = Tally()
+UNSEEN: Final = Window()
 
 
-def figures_of(signals: Signals, slo: Slo) -> Figures:
+def figures_of(signals: Signals, slo: Slo, window: Window = UNSEEN, *, since: float = -inf) -> Figures:
+    """`window` has the looks behind the signals, of which those since a moment tell how many wait."""
     count, latencies = len(signals.replicas), signals.latencies
     finished, errors = signals.rate("finished"), signals.rate("errors")
     tokens = signals.rate("generation_tokens")
@@ -159,11 +173,24 @@ def figures_of(signals: Signals, slo: Slo) -> Figures:
         gaps=None if itl is None else itl.samples,
         longer=() if itl is None or itl.shape is None else _longer(itl.shape),
         e2e_p99=None if e2e is None else e2e.p99,
-        e2e_least=None if e2e is None else _least_p99(e2e),
+        e2e_least=None if latencies.e2e is None else _least_p99(latencies.e2e),
         kept=_kept(latencies, slo),
-        waiting=signals.mean("waiting"),
+        waiting=_waiting(signals, window, since),
+        waiting_now=signals.mean("waiting"),
         samples=0.0 if latencies.ttft is None else latencies.ttft.samples,
     )
+
+
+def _waiting(signals: Signals, window: Window, since: float) -> float | None:
+    since = max(since, signals.at - LATENCY_S)
+    means = []
+    for each in signals.replicas:
+        track = window.tracks.get(each.replica)
+        said = [] if track is None else [one.waiting for one in track.samples if one.at >= since]
+        told = [waiting for waiting in said if waiting is not None]
+        if told:
+            means.append(sum(told) / len(told))
+    return sum(means) / len(means) if means else signals.mean("waiting")
 
 
 def _trusted(spread: Spread | None) -> Spread | None:
@@ -176,8 +203,10 @@ def _longer(gaps: Histogram) -> tuple[tuple[float, float], ...]:
 
 def _least_p99(spread: Spread) -> float | None:
     if spread.shape is None:
-        return spread.p99
-    return spread.shape.quantile(0.99 - CHANCE * sqrt(0.99 * 0.01 / spread.samples))
+        return spread.p99 if spread.trusted else None
+    # One more than so many standard deviations: of a few requests that is what chance hardly ever makes late.
+    late = 0.01 + CHANCE * sqrt(0.99 * 0.01 / spread.samples) + 1 / spread.samples
+    return spread.shape.quantile(max(0.0, 1 - late))
 
 
 def _kept(latencies: Latencies, slo: Slo) -> float | None:

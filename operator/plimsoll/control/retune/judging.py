@@ -62,7 +62,13 @@ def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1
             if _given_less(new, old):
                 return _unproven(new, old, "of one that is given too little nothing is known")
             return Verdict(Answer.OPEN, f"it is not known how many requests {what} with the change")
-    return _gain(symptom, new, old, slo)
+    verdict = _gain(symptom, new, old, slo)
+    unseen = _unseen(new, old) if verdict.answer is Answer.GOOD else None
+    if unseen is None:
+        return verdict
+    if _given_less(new, old):
+        return _unproven(new, old, "of one that is given too little nothing is known")
+    return Verdict(Answer.OPEN, f"it is not known how long {unseen} take with the change")
 
 
 def comparable(new: Figures, baseline: Figures) -> bool:
@@ -71,7 +77,7 @@ def comparable(new: Figures, baseline: Figures) -> bool:
     if not new.finished or not baseline.finished:
         return False
     apart = new.finished / baseline.finished - 1
-    return abs(apart) <= LOAD_APART or bool(new.waiting and (apart < 0 or baseline.waiting))
+    return abs(apart) <= LOAD_APART or (new.queues and (apart < 0 or baseline.queues))
 
 
 def under_another_load(new: Figures, old: Figures, slo: Slo, gpus: float) -> Verdict:
@@ -112,12 +118,23 @@ def _harm(new: Figures, old: Figures, slo: Slo, gpus: float) -> str | None:
     if early is not None:
         return early
     if _beyond(new.e2e_least, old.e2e_p99, LONGER):
-        return f"p99 of a whole answer is {_ms(new.e2e_p99)}, {_ms(old.e2e_p99)} without the change"
+        mine = f"at least {_ms(new.e2e_least)}" if new.e2e_p99 is None else _ms(new.e2e_p99)
+        return f"p99 of a whole answer is {mine}, {_ms(old.e2e_p99)} without the change"
     if new.kept is not None and old.kept is not None and old.kept - new.kept > _by_chance(new, old):
         return f"{new.kept:.1%} of requests meet all that is promised, {old.kept:.1%} without the change"
-    if new.waiting and new.tokens is not None and old.tokens and new.tokens < SLOWER * old.tokens * gpus:
+    if new.queues and new.tokens is not None and old.tokens and new.tokens < SLOWER * old.tokens * gpus:
         return f"{new.tokens:,.0f} tokens/s a replica, {old.tokens:,.0f} without the change"
     return None
+
+
+def _unseen(new: Figures, old: Figures) -> str | None:
+    """What takes its time, as is known of the others alone: a question to the metrics had no answer, or nothing of it has ended yet."""
+    known = (
+        ("gaps between tokens", new.itl_p99, old.itl_p99),
+        ("whole answers", new.e2e_least, old.e2e_p99),
+        ("first tokens", new.samples or None, old.samples or None),
+    )
+    return next((what for what, mine, theirs in known if mine is None and theirs is not None), None)
 
 
 def _failing(new: Figures, old: Figures) -> str | None:
@@ -184,7 +201,7 @@ def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
             if new.waiting is None or old.waiting is None:
                 return Verdict(Answer.OPEN, "nobody says how many requests wait")
             good = new.waiting <= 0.8 * old.waiting and (new.preempted or 0.0) < CALM
-            return _said(good, f"{old.waiting:.0f} waiting requests a replica to {new.waiting:.0f}")
+            return _said(good, f"{old.waiting:.1f} waiting requests a replica to {new.waiting:.1f}")
     if new.preempted is None:
         return Verdict(Answer.OPEN, "too few requests finished")
     if symptom == Symptom.RELAXED:
@@ -198,7 +215,7 @@ def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
 
 def _given_less(new: Figures, old: Figures) -> bool:
     """A replica that has just come, or that nobody is sent to: with a queue of its own it is given enough."""
-    if new.waiting or new.finished is None or old.finished is None:
+    if new.queues or new.finished is None or old.finished is None:
         return False
     return new.finished < (1 - LOAD_APART) * old.finished
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import sqrt
 from typing import Final
 
-from plimsoll.control.retune.figures import Figures, figures_of
+from plimsoll.control.retune.figures import figures_of
 from plimsoll.control.retune.judging import Answer, Verdict, comparable, judge, under_another_load
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import Phase, Step
@@ -15,7 +15,6 @@ from plimsoll.control.signals import LATENCY_S
 LASTS_SHARE: Final = 2 / 3
 """Of the time that a canary is watched, for what one slow minute makes as well. By default that is 400 seconds: latencies look back 300, so
 that a slow minute is seen for 360, and a little longer as looks lie apart."""
-QUEUE_LEAST: Final = 1.0
 
 
 def counted(scene: Scene, step: Step) -> Step:
@@ -32,28 +31,29 @@ def verdict_of(scene: Scene, step: Step) -> Verdict:
     """Beside untouched replicas while there are any, else beside what was written down, under a like load."""
     if scene.changed is None or scene.changed_signals is None:
         return Verdict(Answer.OPEN, "no replica with the change is seen")
-    new = figures_of(scene.changed_signals, scene.slo).over(step.new)
+    new = figures_of(scene.changed_signals, scene.slo, scene.window, since=step.since).over(step.new)
     gpus = scene.changed.gpus / scene.serving.gpus if scene.serving.gpus else 1.0
     if scene.signals.replicas and step.phase is not Phase.VERIFYING:
-        old = figures_of(scene.signals, scene.slo).over(step.old)
+        old = figures_of(scene.signals, scene.slo, scene.window, since=step.since).over(step.old)
         return judge(step.symptom, new, old, scene.slo, gpus=gpus)
-    if scene.now - step.since < LATENCY_S or (_queues(new) and _queues(step.baseline)):
+    before = step.baseline
+    if scene.now - step.since < LATENCY_S or (new.queues and before.queues):
         # Whole answers of these minutes began before, perhaps while a replica was away and others had its load. And where more came
         # before than was done, and still does, they take as long as the queue has grown since, whatever was changed.
-        new = replace(new, e2e_least=None)
-    if comparable(new, step.baseline):
-        return judge(step.symptom, new, step.baseline, scene.slo, gpus=gpus)
-    return under_another_load(new, step.baseline, scene.slo, gpus)
-
-
-def _queues(figures: Figures) -> bool:
-    """A request of each replica waits at any time."""
-    return figures.waiting is not None and figures.waiting >= QUEUE_LEAST
+        before = replace(before, e2e_p99=None)
+    if comparable(new, before):
+        return judge(step.symptom, new, before, scene.slo, gpus=gpus)
+    return under_another_load(new, before, scene.slo, gpus)
 
 
 def lasts(scene: Scene, step: Step) -> bool:
     """What may pass has to be there for longer than a slow minute is seen."""
     return step.worse is None or scene.now - step.worse >= LASTS_SHARE * scene.restarts.canary_seconds
+
+
+def unwatched(scene: Scene, step: Step) -> bool:
+    """Whether some of those with the change are not heard, or nobody has looked at them for any time of this phase."""
+    return scene.changed_signals is None or scene.changed_signals.silent > 0 or not step.new.seconds
 
 
 def lacks_requests(step: Step) -> bool:

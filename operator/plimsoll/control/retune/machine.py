@@ -12,13 +12,13 @@ from typing import Final
 
 from plimsoll import names
 from plimsoll.control.decision import Told
-from plimsoll.control.retune.allowed import restarts_left, spent_of, taken_back
+from plimsoll.control.retune.allowed import remembered, restarts_left, spent_of, taken_back
 from plimsoll.control.retune.beginning import idle
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.retune.judging import Answer, Verdict, fails
-from plimsoll.control.retune.looking import counted, lacks_requests, lasts, verdict_of
+from plimsoll.control.retune.looking import counted, lacks_requests, lasts, unwatched, verdict_of
 from plimsoll.control.retune.scene import Scene
-from plimsoll.control.retune.steps import PAST_KEPT, Past, Phase, Requests, RetuneMemory, Step
+from plimsoll.control.retune.steps import Past, Phase, Requests, RetuneMemory, Step
 from plimsoll.control.retune.turned import Event, Turned
 from plimsoll.control.situation import ReplicaState
 from plimsoll.facts.spans import DAY_S
@@ -152,7 +152,8 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if enough and verdict.answer is Answer.BAD and lasts(scene, step):
         return _back(scene, memory, step, verdict.why)
     if scene.now > step.deadline:
-        return _undecided(scene, memory, step, given_less=verdict.given_less)
+        shown = enough and verdict.answer is not Answer.OPEN
+        return _undecided(scene, memory, step, shown=shown, given_less=verdict.given_less)
     if (
         verdict.given_less
         and scene.now - step.since >= scene.restarts.canary_seconds
@@ -163,10 +164,11 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     return Turned(memory=replace(memory, step=step))
 
 
-def _undecided(scene: Scene, memory: RetuneMemory, step: Step, *, given_less: bool) -> Turned:
+def _undecided(scene: Scene, memory: RetuneMemory, step: Step, *, shown: bool, given_less: bool) -> Turned:
+    """`shown`: enough was seen to say something of the change, though not for long enough."""
     finished = f"{step.new.finished:.0f} requests finished on the canary"
     if not (given_less or step.starved):
-        return _back(scene, memory, step, f"inconclusive: {step.said}; {finished}", blameless=not scene.data)
+        return _back(scene, memory, step, f"inconclusive: {step.said}; {finished}", blameless=not shown)
     since = " since" if step.starved else ""
     why = f"inconclusive, as the canary was given too few requests: {step.said}; {finished}{since}"
     return _back(scene, memory, step, why, blameless=True)
@@ -191,6 +193,11 @@ def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     verdict = verdict_of(scene, step)
     if verdict.answer is Answer.BAD:
         return _back(scene, memory, step, verdict.why)
+    if verdict.answer is Answer.OPEN and not verdict.given_less and unwatched(scene, step):
+        if scene.now > step.deadline:
+            why = f"inconclusive: {verdict.why}, and it goes to no other replica on that"
+            return _back(scene, memory, step, why, blameless=True)
+        return Turned(memory=replace(memory, step=step))
     return _further(scene, memory, step)
 
 
@@ -245,6 +252,9 @@ def _returning(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
 
 def _total(scene: Scene, step: Step) -> int:
     """Replicas there are in all: they may have become more meanwhile."""
+    if step.phase is Phase.VERIFYING and scene.serving.wanted is not None:
+        # None stays without the change, so whoever comes without it goes again at once: it counts by what is asked for.
+        return max(1, scene.serving.wanted)
     changed = scene.changed.present if scene.changed is not None else 0
     # While a surged replica stands beside the one it replaces, one is too many.
     extra = 1 if step.surge and scene.serving.present else 0
@@ -338,7 +348,7 @@ def _ended(
     after = replace(
         memory,
         step=replace(step, phase=Phase.DONE, said=why, since=scene.now) if good else None,
-        past=(past, *memory.past)[:PAST_KEPT],
+        past=remembered(scene, (past, *memory.past)),
         failures=failures,
         paused_at=scene.now if pause and memory.paused_at is None else memory.paused_at,
         since={},

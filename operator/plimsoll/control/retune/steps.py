@@ -11,6 +11,8 @@ from plimsoll.control.retune.figures import NOTHING, Figures, Tally
 from plimsoll.control.retune.symptoms import Symptom
 
 PAST_KEPT = 20
+PAST_MOST = 100
+"""Kept where as many still count: so many retunes a day may be allowed at most."""
 FAR = 2.0
 """Requests whose median is so many times another one's are another kind of traffic."""
 
