@@ -58,7 +58,9 @@ def _parts(key: str, record: Record | None) -> Iterator[RenderableType]:
     if record.replicas is not None:
         now.append(("replicas", str(record.replicas)))
     if step is not None:
-        now.append(("retune", f"{step.setting} {step.before} to {step.after}, {step.phase.value}"))
+        # A step does not name its set in words; its last decision does, where that is still there.
+        what = next((act.what for act in record.acts if act.what != "scale"), step.setting)
+        now.append(("retune", printable(f"{what} {step.before} to {step.after}, {step.phase.value}")))
     if record.retune.paused_at is not None:
         since = timestamp(record.retune.paused_at)
         cure = f"a new value of the annotation {names.ANNOTATION_RESET} lets it try again"
@@ -71,7 +73,7 @@ def _parts(key: str, record: Record | None) -> Iterator[RenderableType]:
     rows = [
         (
             timestamp(act.at),
-            act.what,
+            printable(act.what),
             printable(f"{act.before} → {act.after}"),
             act.reason,
             printable(act.message),

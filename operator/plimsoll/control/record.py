@@ -26,7 +26,7 @@ class Act:
 
     at: float
     what: str
-    """scale, or a retune's setting."""
+    """scale, or a retune's setting; with the set that it is of, where the plan has several."""
     before: str
     after: str
     reason: str

@@ -40,19 +40,20 @@ def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: 
         record = replace(record, observed=observe(record.observed, signals, tick.now, burstiness=burstiness))
     if case.subject.paused:
         return unlooked(tick, case, replace(so_far, record=record))
-    turned = advance(_scene(tick, case, so_far, signals, retuning), record.retune)
+    scene = _scene(tick, case, so_far, signals, retuning)
+    turned = advance(scene, record.retune)
     if turned.memory.step is not None:
         retuning[case.subject.key] = sum(each.gpus * each.replicas for each in case.subject.sets)
     told = tuple(one for one in so_far.told if one.type != names.AUTOTUNE_PAUSED)
     told += tuple(one for one in turned.told if case.subject.consent.mode != "off")
     news = tuple(
-        News("Warning" if event.warning else "Normal", "Retune", event.reason, event.message)
+        News("Warning" if event.warning else "Normal", "Retune", event.reason, scene.named(event.message))
         for event in turned.events
     )
     acts = acts_of(tick.now, record.retune, turned)
     record = replace(record, retune=turned.memory)
     for act in acts:
-        record = record.with_act(act)
+        record = record.with_act(replace(act, what=f"{act.what} on {scene.about}") if scene.about else act)
     return replace(
         so_far,
         record=record,
@@ -81,6 +82,11 @@ def _lead(subject: Subject, record: Record) -> tuple[Planned, str]:
     return max(subject.sets, key=lambda each: each.replicas), subject.spec if step is None else REPLANNED
 
 
+def _about(subject: Subject, lead: Planned) -> str:
+    """Which of the plan's sets it is, in the words of the condition that says where they are; empty where there is no other."""
+    return f"{lead.layout} on {lead.hardware}" if len(subject.sets) > 1 else ""
+
+
 def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: Mapping[str, float]) -> Scene:
     subject, record = case.subject, case.record
     lead, spec = _lead(subject, record)
@@ -100,6 +106,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         now=tick.now,
         jumped_s=_jumped(tick, case),
         name=subject.key,
+        about=_about(subject, lead) if spec is not REPLANNED else "",
         knobs=lead.knobs,
         planned=lead.before,
         serving=serving,

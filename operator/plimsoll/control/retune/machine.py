@@ -328,7 +328,7 @@ def _ended(
         outcome=outcome,
         began=step.began,
         ended=scene.now,
-        reason=why,
+        reason=scene.named(why),
         tried=tried,
         requests=Requests.of(scene.signals.latencies),
     )

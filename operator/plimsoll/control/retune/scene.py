@@ -118,6 +118,8 @@ class Scene:
     """By how much the clock was put forward since the last look, or back: nobody looked in that time, if there was any."""
     name: str
     """namespace/name."""
+    about: str = ""
+    """The set that it is about, in words; empty where the plan has one."""
     knobs: Knobs
     """Of the set that serves, before the change."""
     planned: Mapping[str, str] = field(default_factory=dict)
@@ -166,6 +168,10 @@ class Scene:
     @property
     def ready(self) -> int:
         return self.serving.ready
+
+    def named(self, said: str) -> str:
+        """With the set, where that is not plain; first, as what is long is cut at its end."""
+        return f"{self.about}: {said}" if self.about else said
 
     @property
     def gpus(self) -> float:
