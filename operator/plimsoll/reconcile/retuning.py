@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from plimsoll import names
 from plimsoll.control.copying import replace
 from plimsoll.control.decision import limited
+from plimsoll.control.demand import beside
 from plimsoll.control.gate import gate_of
 from plimsoll.control.learning import lead_s
 from plimsoll.control.record import Record, acts_of
@@ -96,6 +97,10 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
     if tried is not None or len(case.serving.sets) > 1:
         signals = tick.signals(case, [lead.name])
     role = record.memory.of(ROLE)
+    each, others = 1.0, 0.0
+    if len(subject.sets) > 1:
+        # The load is counted in replicas of the plan's first set.
+        each, others = beside(tick.sets.of(subject, case.serving, tick.grounds), lead.name)
     serving = _of(lead, case.serving, tick)
     # The plan's entry is what a step is about: a set's name holds fields of the user's too.
     serving = replace(serving, name=lead.digest)
@@ -121,8 +126,9 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         spec=spec,
         serves=lead.name,
         wants_more=role.over_since is not None,
-        wanted=role.wanted if subject.autoscaled else None,
-        more_replicas=more and not limited(so_far.told) and ground.replicas > 0,
+        wanted=role.wanted / each if subject.autoscaled and role.wanted is not None else None,
+        beside=others,
+        more_replicas=more and not limited(so_far.told) and _has_room(tick, subject),
         free_replicas=ground.replicas,
         start_s=lead_s(role, Role(sets=(serving,), signals=signals), tick.law),
         data=data,
@@ -133,6 +139,10 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         fleet_retuning=_others(subject.key, retuning),
         cleared_at=None if cleared is None or not cleared.at else cleared.at,
     )
+
+
+def _has_room(tick: Tick, subject: Subject) -> bool:
+    return any(tick.grounds.for_set(one).replicas > 0 for one in subject.sets)
 
 
 def _others(key: str, retuning: Mapping[str, float]) -> float:

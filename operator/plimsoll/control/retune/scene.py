@@ -144,7 +144,9 @@ class Scene:
     wants_more: bool = False
     """The load asks for more replicas now."""
     wanted: float | None = None
-    """How many it asks for; None: nobody has counted, as where a person fixed their number."""
+    """How many it asks for, in replicas of this set; None: nobody has counted, as where a person fixed their number."""
+    beside: float = 0.0
+    """What the plan's other sets carry, in replicas of this one."""
     more_replicas: bool = False
     """There is room for more, within scaling.max and the fleet."""
     free_replicas: int = 0
