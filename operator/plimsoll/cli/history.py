@@ -58,8 +58,7 @@ def _parts(key: str, record: Record | None) -> Iterator[RenderableType]:
     if record.replicas is not None:
         now.append(("replicas", str(record.replicas)))
     if step is not None:
-        # A step does not name its set in words; its last decision does, where that is still there.
-        what = next((act.what for act in record.acts if act.what != "scale"), step.setting)
+        what = f"{step.setting} on {record.about}" if record.about else step.setting
         now.append(("retune", printable(f"{what} {step.before} to {step.after}, {step.phase.value}")))
     if record.retune.paused_at is not None:
         since = timestamp(record.retune.paused_at)

@@ -11,7 +11,8 @@ from plimsoll.control.demand import beside
 from plimsoll.control.gate import gate_of
 from plimsoll.control.learning import lead_s
 from plimsoll.control.record import Record, acts_of
-from plimsoll.control.retune import Scene, advance
+from plimsoll.control.retune import Scene, Turned, advance, left
+from plimsoll.control.retune.scene import named
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Role, ServingSet
 from plimsoll.control.workload import observe
@@ -47,14 +48,7 @@ def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: 
         retuning[case.subject.key] = sum(each.gpus * each.replicas for each in case.subject.sets)
     told = tuple(one for one in so_far.told if one.type != names.AUTOTUNE_PAUSED)
     told += tuple(one for one in turned.told if case.subject.consent.mode != "off")
-    news = tuple(
-        News("Warning" if event.warning else "Normal", "Retune", event.reason, scene.named(event.message))
-        for event in turned.events
-    )
-    acts = acts_of(tick.now, record.retune, turned)
-    record = replace(record, retune=turned.memory)
-    for act in acts:
-        record = record.with_act(replace(act, what=f"{act.what} on {scene.about}") if scene.about else act)
+    record, news = _noted(record, turned, tick.now, scene.about)
     return replace(
         so_far,
         record=record,
@@ -62,6 +56,24 @@ def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: 
         why_not=turned.why_not or "",
         news=(*so_far.news, *news),
     )
+
+
+def _noted(record: Record, turned: Turned, now: float, about: str) -> tuple[Record, tuple[News, ...]]:
+    """With what became of a retune, and what is to be told of it."""
+    news = tuple(
+        News("Warning" if event.warning else "Normal", "Retune", event.reason, named(about, event.message))
+        for event in turned.events
+    )
+    acts = acts_of(now, record.retune, turned, about)
+    record = replace(record, retune=turned.memory)
+    for act in acts:
+        record = record.with_act(act)
+    return record, news
+
+
+def untried(record: Record, now: float) -> tuple[Record, tuple[News, ...]]:
+    """Of whom nobody looks at any more: what is tried goes, which is told."""
+    return _noted(record, left(record.retune, now, record.about), now, record.about)
 
 
 def unlooked(tick: Tick, case: Case, so_far: Judged) -> Judged:

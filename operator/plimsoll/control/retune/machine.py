@@ -14,6 +14,7 @@ from plimsoll import names
 from plimsoll.control.decision import Told
 from plimsoll.control.retune.allowed import restarts_left, spent_of, taken_back
 from plimsoll.control.retune.beginning import idle
+from plimsoll.control.retune.ending import told_of_end
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.retune.judging import Answer, Verdict, fails
 from plimsoll.control.retune.looking import counted, lacks_requests, lasts, verdict_of
@@ -343,16 +344,7 @@ def _ended(
         paused_at=scene.now if pause and memory.paused_at is None else memory.paused_at,
         since={},
     )
-    if good:
-        became = f"{step.after} stays"
-    elif step.phase is Phase.ROLLING_BACK:
-        became = f"{step.before} stands again"
-    else:
-        became = f"{step.before} to {step.after} is given up"
-    message = f"{step.setting} {became}: {why}"
-    return Turned(
-        memory=after, events=(Event(reason=f"Retune{outcome.value}", message=message, warning=not good),)
-    )
+    return Turned(memory=after, events=(told_of_end(step, outcome, why),))
 
 
 def paused(memory: RetuneMemory) -> Told:

@@ -88,6 +88,11 @@ def changed(
     )
 
 
+def named(about: str, said: str) -> str:
+    """With the set, where that is not plain; first, as what is long is cut at its end."""
+    return f"{about}: {said}" if about else said
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
     """What the user allows."""
@@ -172,8 +177,7 @@ class Scene:
         return self.serving.ready
 
     def named(self, said: str) -> str:
-        """With the set, where that is not plain; first, as what is long is cut at its end."""
-        return f"{self.about}: {said}" if self.about else said
+        return named(self.about, said)
 
     @property
     def gpus(self) -> float:
