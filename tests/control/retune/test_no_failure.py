@@ -6,9 +6,7 @@ from math import inf
 import pytest
 
 from plimsoll.api.config import Restarts
-from plimsoll.control.retune import Phase, RetuneMemory, Scene, advance
-from plimsoll.control.situation import ReplicaState
-from plimsoll.planning import codec
+from plimsoll.control.retune import Phase, RetuneMemory, advance
 from tests.control.retune.world import GOOD, OLD, START_S, World, in_phase
 
 HOUR = 3600.0
@@ -42,50 +40,6 @@ def test_a_canary_that_has_a_gpu_and_does_not_serve_is_a_failure_and_no_other_th
     assert past.outcome is Phase.FAILED
     assert ("no place was found" in past.reason) is not placed
     assert (world.memory.failures > 0) is failed
-
-
-def without_an_image(world: World, *, now: float) -> Scene:
-    """As it is, but that the last replica with the change cannot have its image."""
-    scene = world.scene()
-    assert scene.changed is not None
-    *others, last = scene.changed.replicas
-    failing = replace(last, state=ReplicaState.FAILED, outside=True)
-    live = [one.id for one in others if one.state is ReplicaState.READY]
-    assert scene.changed_signals is not None
-    said = tuple(one for one in scene.changed_signals.replicas if one.replica in live)
-    return replace(
-        scene,
-        now=now,
-        changed=replace(scene.changed, replicas=(*others, failing)),
-        changed_signals=replace(scene.changed_signals, replicas=said, live=len(live)),
-    )
-
-
-@pytest.mark.parametrize("phase", [Phase.CANARY, Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING])
-def test_an_image_that_cannot_be_had_for_a_moment_takes_nothing_back(phase):
-    world = in_phase(phase, World())
-    world.tick()
-    memory = advance(without_an_image(world, now=world.now + 30), world.memory).memory
-    assert memory.step is not None
-    assert memory.step.phase is phase
-    world.stored = codec.encode(memory)
-    world.now += 30
-    world.run(3 * HOUR)
-    assert [past.outcome for past in world.memory.past] == [Phase.DONE]
-
-
-@pytest.mark.parametrize("phase", [Phase.CANARY, Phase.JUDGING, Phase.ROLLING])
-def test_one_that_cannot_be_had_in_time_is_no_failure(phase):
-    world = in_phase(phase, World())
-    world.tick()
-    memory, now = world.memory, world.now
-    while memory.step is not None and memory.step.phase is phase:
-        now += 60
-        memory = advance(without_an_image(world, now=now), memory).memory
-    assert memory.step is not None
-    assert memory.step.phase is Phase.ROLLING_BACK
-    assert memory.step.starved, "it says nothing of the change"
-    assert "image" in memory.step.said
 
 
 def test_a_further_replica_that_takes_twenty_minutes_to_start_is_waited_for():

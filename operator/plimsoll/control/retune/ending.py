@@ -33,7 +33,9 @@ def left(memory: RetuneMemory, now: float, about: str = "") -> Turned:
         tried=back,
     )
     failures = memory.failures + (1 if back and not step.starved else 0)
-    after = replace(memory, step=None, past=(past, *memory.past)[:PAST_KEPT], failures=failures, since={})
+    # As many as were kept: some still count, and only who looks can say which.
+    kept = (past, *memory.past)[: max(PAST_KEPT, len(memory.past))]
+    after = replace(memory, step=None, past=kept, failures=failures, since={})
     return Turned(memory=after, events=(told_of_end(step, Phase.FAILED, why),))
 
 
