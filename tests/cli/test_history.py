@@ -10,10 +10,12 @@ import pytest
 
 from plimsoll import names
 from plimsoll.control.record import Act, Record
+from plimsoll.control.retune import RetuneMemory
 from plimsoll.reconcile.kept import Kept
 from tests.cli.running import plimsoll
 from tests.kube.api_server import Api, serving
 from tests.render.building import plan_of, resource
+from tests.status.test_live import STEP
 
 MAPS = "/api/v1/configmaps"
 RECORD = Record(
@@ -59,6 +61,20 @@ def test_a_pause_is_told_with_what_ends_it(cluster: Api) -> None:
     said = " ".join(plimsoll("history", "chat").out.split())
     assert "since 2027-01-15T08:00:00Z: retunes failed repeatedly" in said
     assert f"a new value of the annotation {names.ANNOTATION_RESET} lets it try again" in said
+
+
+@pytest.mark.parametrize("what", ["watermark", "watermark on tp1 on H100-SXM-80GB", None])
+def test_a_retune_that_is_under_way_says_of_which_set_it_is_where_there_are_several(
+    cluster: Api, what: str | None
+) -> None:
+    """As its last decision does; that of one that is long under way may be forgotten."""
+    acts = RECORD.acts
+    if what is not None:
+        acts += (replace(acts[0], what=what, reason="RetunePlanned"),)
+    going = replace(RECORD, acts=acts, retune=RetuneMemory(step=STEP))
+    cluster.lists[MAPS] = [kept(going)]
+    said = " ".join(plimsoll("history", "chat").out.split())
+    assert f"retune {what or 'watermark'} 0 to 31, Judging" in said
 
 
 def test_programs_get_the_same_as_data(cluster: Api) -> None:

@@ -92,12 +92,21 @@ def test_an_edit_moves_as_many_replicas_as_the_traffic_needs() -> None:
     assert found.plan.sets[0].digest != first.plan.sets[0].digest
 
 
-def step(plan_set: str, phase: Phase, before: str, *, rolled: int = 1, surge: bool = True) -> RetuneMemory:
+def step(
+    plan_set: str,
+    phase: Phase,
+    before: str,
+    *,
+    after: str = "17",
+    rolled: int = 1,
+    surge: bool = True,
+    replicas: int = 2,
+) -> RetuneMemory:
     return RetuneMemory(
         step=Step(
-            id="maxSequences-1", set=plan_set, setting="maxSequences", before=before, after="17",
+            id="maxSequences-1", set=plan_set, setting="maxSequences", before=before, after=after,
             symptom="preemptions", why="too many run", phase=phase, began=1.0, since=1.0, deadline=2.0,
-            replicas=2, surge=surge, spec="s", baseline=Figures(), rolled=rolled,
+            replicas=replicas, surge=surge, spec="s", baseline=Figures(), rolled=rolled,
         )
     )  # fmt: skip
 

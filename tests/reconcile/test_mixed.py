@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
+import pytest
+
 from plimsoll import names
+from plimsoll.control.capacity import capacity_of
+from plimsoll.control.retune import Phase, RetuneMemory, Step, Turned, advance
+from plimsoll.control.retune import Scene as Look
+from plimsoll.control.retune.figures import Figures
 from plimsoll.facts.inventory import Inventory
+from plimsoll.reconcile import retuning
 from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.world import World
@@ -126,3 +133,79 @@ def test_a_cheaper_pool_that_comes_free_takes_what_is_wanted_next() -> None:
     assert stage.by_gpu == {DEAR: 4, CHEAP: 1}
     stage.load = 1.0
     assert seen_on_the_way(stage, world, control, 120)[-1] == {DEAR: 0, CHEAP: 1}
+
+
+@pytest.mark.parametrize(("gpu", "named"), [(CHEAP, f"tp1 on {CHEAP}"), (DEAR, f"tp1 on {DEAR}"), (None, "")])
+def test_what_is_told_of_a_retune_says_of_which_set_it_is(gpu: str | None, named: str) -> None:
+    """Where the plan has it no more nothing is named: the largest one would be another."""
+    stage, world, control = mixed()
+    stage.load = 400.0
+    stage.run(control, world, 20)
+    kept = stage.decision.kept
+    assert kept.plan is not None
+    assert kept.control is not None
+    of = next((one.digest for one in kept.plan.sets if one.hardware.gpu == gpu), "gone")
+    step = Step(
+        id="a", set=of, setting="maxSequences", before="64", after="40", symptom="preemptions", why="w",
+        phase=Phase.JUDGING, began=stage.now, since=stage.now, deadline=stage.now + 2700, replicas=2, surge=True,
+        spec="another", baseline=Figures(), rolled=1,
+    )  # fmt: skip
+    record = replace(kept.control, retune=RetuneMemory(step=step))
+    stage.decision = replace(stage.decision, kept=replace(kept, control=record))
+    stage.version += 1
+    stage.news.clear()
+    world, control = started(stage)
+    stage.run(control, world, 1)
+    kept_now = stage.decision.kept.control
+    assert kept_now is not None
+    (past,), act, (news,) = kept_now.retune.past, kept_now.acts[0], stage.news
+    prefix = f"{named}: " if named else ""
+    assert past.reason.startswith(f"{prefix}the spec was edited")
+    assert act.what == (f"maxSequences on {named}" if named else "maxSequences")
+    assert news.message.startswith(f"{prefix}maxSequences 64 to 40 is given up")
+
+
+def looked_at(stage: Mixed, world: World, control: Control, monkeypatch: pytest.MonkeyPatch) -> Look:
+    """What a retune would begin from at the next look."""
+    looks: list[Look] = []
+
+    def noted(scene: Look, memory: RetuneMemory) -> Turned:
+        looks.append(scene)
+        return advance(scene, memory)
+
+    monkeypatch.setattr(retuning, "advance", noted)
+    stage.run(control, world, 1)
+    return looks[-1]
+
+
+def test_a_retune_of_one_set_counts_what_the_others_carry_in_replicas_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage, world, control = mixed()
+    stage.load = 400.0
+    stage.run(control, world, 20)
+    assert stage.by_gpu == {CHEAP: 2, DEAR: 3}
+    wanted = control._known[KEY].record.memory.of("serve").wanted
+    assert wanted is not None
+    look = looked_at(stage, world, control, monkeypatch)
+    assert look.about == f"tp1 on {DEAR}"
+    plan = stage.decision.kept.plan
+    assert plan is not None
+    rate = {
+        one.hardware.gpu: capacity_of(one).requests_per_second or capacity_of(one).kv_tokens
+        for one in plan.sets
+    }
+    assert rate[CHEAP] != rate[DEAR]
+    assert look.beside == pytest.approx(2 * rate[CHEAP] / rate[DEAR])
+    assert look.wanted == pytest.approx(wanted * rate[CHEAP] / rate[DEAR])
+
+
+def test_replicas_that_another_set_finds_room_for_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, world, control = mixed()
+    stage.load = 30.0
+    stage.run(control, world, 20)
+    assert stage.by_gpu == {CHEAP: 2, DEAR: 1}
+    look = looked_at(stage, world, control, monkeypatch)
+    assert look.about == f"tp1 on {CHEAP}"
+    assert look.free_replicas == 0
+    assert look.more_replicas

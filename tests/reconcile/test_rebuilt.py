@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from plimsoll.control.retune import Phase
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.rebuild import rebuilt
 from plimsoll.reconcile.seen import Seen
 from tests.reconcile.test_decide import after, read_back, seen, serving
+from tests.reconcile.test_direction import directed, step
 
 REPLICAS = 4
 
@@ -72,3 +75,69 @@ def test_a_rollout_whose_plan_is_lost_goes_on_to_its_end(ready: int, of: int) ->
     assert found.rollout.settled
     assert {target.name: target.replicas for target in found.rollout.targets}[new] == REPLICAS
     assert old not in {one.name for one in there.serving.sets if one.replicas}
+
+
+def trying(phase: Phase, *, rolled: int, surge: bool, retuned_before: str | None = None) -> tuple[Seen, str]:
+    """A retune that is so far under way, and the digest of what served before it. The plan is lost, and who tried with it."""
+    asked = seen(spec={"replicas": 3})
+    first = decide(asked)
+    if retuned_before is not None:
+        before = first.plan.sets[0]
+        done = step(before.digest, Phase.DONE, str(before.settings.max_num_seqs), after=retuned_before)
+        first = decide(directed(after(first, asked), None, done))
+        while first.rollout is None or not first.rollout.settled:
+            first = decide(after(first, asked))
+    (chosen,) = first.plan.sets
+    retune = step(
+        chosen.digest, phase, str(chosen.settings.max_num_seqs), rolled=rolled, surge=surge, replicas=3
+    )
+    there = after(first, asked)
+    found = decide(directed(there, None, retune))
+    lost = replace(
+        asked, serving=serving(found), revisions={**there.revisions, **read_back(found)}, kept=Kept()
+    )
+    return lost, chosen.digest
+
+
+@pytest.mark.parametrize("retuned_before", [None, "31"])
+@pytest.mark.parametrize(
+    ("phase", "rolled", "surge", "replicas"),
+    [
+        (Phase.CANARY, 1, True, 4),
+        (Phase.JUDGING, 1, False, 3),
+        (Phase.ROLLING, 2, True, 4),
+        (Phase.ROLLING_BACK, 0, False, 3),
+    ],
+)
+def test_what_a_retune_only_tried_is_no_part_of_a_plan_that_is_made_again(
+    phase: Phase, rolled: int, surge: bool, replicas: int, retuned_before: str | None
+) -> None:
+    lost, served = trying(phase, rolled=rolled, surge=surge, retuned_before=retuned_before)
+    there = {lost.revisions[one.name].entry.digest for one in lost.serving.sets if one.replicas}
+    assert len(there) == (1 if phase is Phase.ROLLING_BACK else 2)
+    plan = rebuilt(lost.deployment, lost.deployment.spec, lost.serving, lost.revisions)
+    assert plan is not None
+    assert [(one.digest, one.replicas) for one in plan.sets] == [(served, replicas)]
+    assert plan.replicas_wanted == replicas
+    found = decide(replace(lost, kept=Kept(plan=plan)))
+    assert found.rollout is not None
+    assert [one.digest for one in found.plan.sets] == [served]
+    planned = {one.name for one in found.rollout.targets if one.planned}
+    assert {lost.revisions[name].entry.digest for name in planned} == {served}
+
+
+def test_which_was_tried_is_told_whichever_set_was_made_first() -> None:
+    """One that failed before may be tried again."""
+    lost, served = trying(Phase.JUDGING, rolled=1, surge=True)
+    turned_about = replace(lost.serving, sets=lost.serving.sets[::-1])
+    plan = rebuilt(lost.deployment, lost.deployment.spec, turned_about, lost.revisions)
+    assert plan is not None
+    assert [one.digest for one in plan.sets] == [served]
+
+
+def test_where_all_run_with_the_change_there_is_nothing_else_to_go_by() -> None:
+    lost, served = trying(Phase.VERIFYING, rolled=3, surge=False)
+    plan = rebuilt(lost.deployment, lost.deployment.spec, lost.serving, lost.revisions)
+    assert plan is not None
+    assert [one.replicas for one in plan.sets] == [3]
+    assert plan.sets[0].digest != served

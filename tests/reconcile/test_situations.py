@@ -74,6 +74,33 @@ def test_a_group_is_one_replica_as_far_as_its_slowest_pod(
     assert (found.id, found.state) == ("uid-g0-0", state)
 
 
+@pytest.mark.parametrize(
+    ("reasons", "outside"),
+    [
+        (["ErrImagePull"], True),
+        (["ImagePullBackOff"], True),
+        (["RegistryUnavailable"], True),
+        (["CrashLoopBackOff"], False),
+        (["OOMKilled"], False),
+        (["ImagePullBackOff", ""], True),
+        (["ImagePullBackOff", "ErrImagePull"], True),
+        (["ImagePullBackOff", "OOMKilled"], False),
+        ([""], False),
+        (["", ""], False),
+    ],
+)
+def test_a_replica_whose_image_cannot_be_had_fails_by_no_doing_of_its_engine(
+    reasons: list[str], outside: bool
+) -> None:
+    pods = tuple(
+        pod(f"g-{rank}", Stage.FAILED if why else Stage.READY, group=0, rank=rank, reason=why)
+        for rank, why in enumerate(reasons)
+    )
+    seen = SetSeen(name="a", replicas=1, pods_per_replica=len(pods), pods=pods)
+    (found,) = replicas_of(seen, node_coming=False)
+    assert found.outside is outside
+
+
 def test_a_groups_start_is_counted_from_its_last_node_to_its_last_pod() -> None:
     seen = SetSeen(name="a", replicas=1, pods_per_replica=2, pods=group(Stage.READY, Stage.READY))
     (found,) = replicas_of(seen, node_coming=False)

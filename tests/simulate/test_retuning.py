@@ -9,11 +9,12 @@ from random import Random
 import pytest
 
 from plimsoll.api.config import Restarts
-from plimsoll.control.retune import Consent, Knobs
+from plimsoll.control.retune import Consent, Knobs, RetuneMemory, Scene, Turned, advance
 from plimsoll.control.situation import NO_LIMITS, ReplicaState
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Comparison
 from plimsoll.simulate.estate import Estate
+from plimsoll.simulate.policies import retuning
 from plimsoll.simulate.policies.registry import Stage
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.tally import Outcome
@@ -154,11 +155,11 @@ def test_no_more_retunes_than_the_admin_allows():
     assert outcome(replace(TUNABLE, restarts=Restarts(retunes_per_day=0))).acts == ()
 
 
-def test_of_several_sets_the_largest_is_retuned_on_its_own_gpus_and_that_is_said():
-    """Two replicas on one kind and three on another, which has room for one more."""
+def several(*rooms: int, arrivals: Arrivals) -> Outcome:
+    """Five replicas: two on one kind, and on another as many as are left."""
     small, large = (
         Site(times=TIMES, limits=LIMITS, hardware=Hardware(ready=room, growing=0, devices=1.0))
-        for room in (2, 4)
+        for room in rooms
     )
     sets = tuple(
         replace(played(site, gpu, "1"), capacity=CAPACITY, tunable=TUNABLE)
@@ -177,12 +178,29 @@ def test_of_several_sets_the_largest_is_retuned_on_its_own_gpus_and_that_is_said
     here = draw_world(
         seed=1, times=TIMES, limits=LIMITS, slo=NO_LIMITS, hardware=small.hardware, beside=[large]
     )
-    stage = Stage(scenario=scenario, world=here, arrivals=crowded(rate=4.0))
-    told = Comparison(stage, routing=Routing.POOL).best("plimsoll").outcome
+    stage = Stage(scenario=scenario, world=here, arrivals=arrivals)
+    return Comparison(stage, routing=Routing.POOL).best("plimsoll").outcome
+
+
+def test_of_several_sets_the_largest_is_retuned_on_its_own_gpus_and_that_is_said():
+    """It has room for one more."""
+    told = several(2, 4, arrivals=crowded(rate=4.0))
     assert steps(told)[:3] == ["Planned", "Canary", "Judging"]
     assert all(act.what.endswith(" on L40S") for act in told.acts)
     assert [each.replicas_most for each in told.sets] == [2, 4], "a further one beside the three"
     assert told.figures.failed == 0
+
+
+def test_what_the_others_carry_while_one_restarts_is_counted_as_the_operator_does(monkeypatch):
+    looks = []
+
+    def noted(scene: Scene, memory: RetuneMemory) -> Turned:
+        looks.append(scene)
+        return advance(scene, memory)
+
+    monkeypatch.setattr(retuning, "advance", noted)
+    several(2, 3, arrivals=crowded(hours=0.05, rate=4.0))
+    assert (looks[0].ready, looks[0].beside) == (3, 2.0)
 
 
 def test_a_change_of_one_set_leaves_the_others_as_they_are():

@@ -58,7 +58,8 @@ def _parts(key: str, record: Record | None) -> Iterator[RenderableType]:
     if record.replicas is not None:
         now.append(("replicas", str(record.replicas)))
     if step is not None:
-        now.append(("retune", f"{step.setting} {step.before} to {step.after}, {step.phase.value}"))
+        what = f"{step.setting} on {record.about}" if record.about else step.setting
+        now.append(("retune", printable(f"{what} {step.before} to {step.after}, {step.phase.value}")))
     if record.retune.paused_at is not None:
         since = timestamp(record.retune.paused_at)
         cure = f"a new value of the annotation {names.ANNOTATION_RESET} lets it try again"
@@ -71,7 +72,7 @@ def _parts(key: str, record: Record | None) -> Iterator[RenderableType]:
     rows = [
         (
             timestamp(act.at),
-            act.what,
+            printable(act.what),
             printable(f"{act.before} → {act.after}"),
             act.reason,
             printable(act.message),

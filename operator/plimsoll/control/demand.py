@@ -97,6 +97,13 @@ def weights(sets: tuple[ServingSet, ...]) -> Mapping[str, float]:
     return {each.name: _weight(each.capacity, first) for each in sets}
 
 
+def beside(sets: tuple[ServingSet, ...], name: str) -> tuple[float, float]:
+    """What a replica of the named set carries, beside one of the first; and what all that are ready in the others do, in replicas of it."""
+    weight = weights(sets)
+    others = sum(weight[one.name] * one.ready for one in sets if one.name != name)
+    return weight[name], others / weight[name]
+
+
 def _weight(capacity: Capacity, first: Capacity) -> float:
     for mine, theirs in (
         (capacity.requests_per_second, first.requests_per_second),

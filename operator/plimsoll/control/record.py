@@ -18,6 +18,8 @@ from plimsoll.control.workload import Observed
 from plimsoll.facts.spans import DAY_S
 
 ACTS_KEPT: Final = 50
+OF_SET: Final = " on "
+"""Between a setting and the set that it is of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +28,7 @@ class Act:
 
     at: float
     what: str
-    """scale, or a retune's setting."""
+    """scale, or a retune's setting; with the set that it is of, where the plan has several."""
     before: str
     after: str
     reason: str
@@ -79,6 +81,12 @@ class Record:
         seen = max((role.seen for role in self.memory.roles.values() if role.seen is not None), default=None)
         return None if since is None or seen is None else min(DAY_S, max(0.0, seen - since))
 
+    @property
+    def about(self) -> str:
+        """The set that the last retune is of, as its last decision names it; empty where it does not, or is forgotten."""
+        last = next((act.what for act in self.acts if act.what != "scale"), "")
+        return last.partition(OF_SET)[2]
+
     def with_act(self, act: Act) -> Record:
         return replace(self, acts=(act, *self.acts)[:ACTS_KEPT])
 
@@ -86,19 +94,19 @@ class Record:
 EMPTY: Final = Record()
 
 
-def acts_of(now: float, before: RetuneMemory, turned: Turned) -> tuple[Act, ...]:
-    """What a person would want to read later of one look at a retune, in its order."""
+def acts_of(now: float, before: RetuneMemory, turned: Turned, about: str = "") -> tuple[Act, ...]:
+    """What a person would want to read later of one look at a retune, in its order. `about`: the set, where there are several."""
     after = turned.memory
     past = after.past[0] if after.past and after.past != before.past else None
-    about = past or after.step or before.step or after.suggested
-    if about is None:
+    change = past or after.step or before.step or after.suggested
+    if change is None:
         return ()
     return tuple(
         Act(
             at=now,
-            what=about.setting,
-            before=about.before,
-            after=about.after,
+            what=f"{change.setting}{OF_SET}{about}" if about else change.setting,
+            before=change.before,
+            after=change.after,
             reason=event.reason,
             message=event.message,
         )

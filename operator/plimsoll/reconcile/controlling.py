@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from plimsoll import names
 from plimsoll.api.conditions import get_condition
-from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
 from plimsoll.control.copying import replace
 from plimsoll.control.decision import Told
 from plimsoll.control.gate import SILENT, lasting, lasting_since
@@ -32,6 +32,7 @@ from plimsoll.kube.errors import KubeError
 from plimsoll.kube.times import seconds
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.judging import judged
+from plimsoll.reconcile.retuning import untried
 from plimsoll.reconcile.situations import SetsSeen
 from plimsoll.reconcile.sources import Asked, Looked, Source
 from plimsoll.reconcile.storing import STORE_S, first_due, matters, taught
@@ -76,16 +77,14 @@ class _Known:
     """When there was last less than is wanted."""
     case: Case | None = None
     """As the last tick found it."""
+    reads: bool = True
+    """Whether the spec can be what it is by now."""
 
     def seen(self, serving: Serving) -> Case:
         """As this tick finds it; whose pods are as they were is not looked through again."""
         last = self.case
         ready = last.ready if last is not None and last.serving is serving else UNREAD
         return Case(subject=self.subject, record=self.record, serving=serving, ready=ready)
-
-
-def _untried(record: Record) -> Record:
-    return replace(record, retune=replace(record.retune, step=None))
 
 
 class Control:
@@ -185,7 +184,7 @@ class Control:
             current = dict(zip(marks, read, strict=True))
             for key in chunk:
                 known = current[key] if key in current else self._known.get(key)
-                if known is not None and self._source.covers(known.subject):
+                if known is not None and known.reads and self._source.covers(known.subject):
                     serving, _ = steady(world.serving(key), now)
                     found[key] = known.case = known.seen(serving)
                 else:
@@ -198,14 +197,27 @@ class Control:
         return found
 
     def _leave(self, key: str, known: _Known | None) -> None:
-        """Nobody looks at it any more: what was told of it is taken back, and so is what was tried, which nobody judges."""
-        before = self._world.directions.get(key)
-        if before is not None and (before.told or before.record.retune.step is not None):
-            record = _untried(before.record if known is None else known.stored)
-            if known is not None:
-                known.record = known.stored = record
-            self._world.directions[key] = Direction(uid=before.uid, record=replace(record, replicas=None))
-            self._wake(key)
+        """Nobody looks at it any more: what was told of it is taken back, and so is what was tried, which nobody judges. Where its spec
+        cannot be read, what is tried goes on once it can."""
+        world = self._world
+        before, bearer = world.directions.get(key), world.resources.bearer(key)
+        told = before is not None and bool(before.told)
+        if known is not None and not known.reads:
+            if before is not None and told:
+                world.directions[key] = replace(before, told=())
+                self._wake(key)
+            return
+        record = known.stored if known is not None else before.record if before is not None else None
+        if record is None or bearer is None or not (told or record.retune.step is not None):
+            return
+        record, news = untried(record, world.now())
+        if news and (body := world.resources.get(key)) is not None:
+            world.books.decided(news)
+            world.cluster.announce(ObjectMeta.model_validate(body["metadata"]), news)
+        if known is not None:
+            known.record = known.stored = record
+        world.directions[key] = Direction(uid=bearer.uid, record=replace(record, replicas=None))
+        self._wake(key)
 
     async def _pass(self, key: str) -> None:
         """What asks for nothing is not read, unless it has two sets: the one may be tried since before this program began."""
@@ -266,15 +278,16 @@ class Control:
             LOG.exception("a deployment's plan cannot be read", extra={"deployment": key})
             return known
         if subject is None:
-            self._known.pop(key, None)
-            return None
+            if known is not None:
+                known.reads, known.mark = False, mark
+            return known
         if known is None or known.subject.metadata.uid != subject.metadata.uid:
             known = _Known(subject, mark, subject.record.read(now), subject.record, first_due(key, now))
             known.dark_since = _dark_since(deployment)
             self._known[key] = known
         if known.mark[0] != mark[0]:
             known.limited_at = None
-        known.subject, known.mark = subject, mark
+        known.subject, known.mark, known.reads = subject, mark, True
         return known
 
     def _hand(self, key: str, found: Judged, now: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
@@ -11,6 +12,7 @@ from plimsoll.planning.memory.ledger import Verdict
 from plimsoll.planning.pinning import spec_digest
 from plimsoll.planning.placing.cost import rescaled, total_cost
 from plimsoll.planning.plan import SCHEMA, Outcome, Plan
+from plimsoll.planning.settle.changed import RETUNED, alike
 from plimsoll.render.revision import Revision
 
 
@@ -25,6 +27,12 @@ def rebuilt(
     same: dict[str, list[SetSeen]] = {}
     for one in there:
         same.setdefault(revisions[one.name].entry.digest, []).append(one)
+    # What a retune only tried is none of it; of two that differ by what retunes changed in both the older one served before.
+    for digest in reversed(tuple(same)):
+        tried = revisions[same[digest][0].name]
+        served = next((of for of in same.values() if _tries(tried, revisions[of[0].name])), None)
+        if served is not None:
+            served += same.pop(digest)
     sets = tuple(rescaled(revisions[of[0].name].entry, _replicas(of)) for of in same.values())
     tight = any(chosen.ledger.verdict is Verdict.TIGHT for chosen in sets)
     return Plan(
@@ -44,6 +52,16 @@ def rebuilt(
         choice="rebuilt from the sets that serve, since the ConfigMap with the plan was lost",
         cost=total_cost(sets),
     )
+
+
+def _tries(one: Revision, other: Revision) -> bool:
+    """Whether it is another one but for what a retune changed."""
+    mine, theirs = one.entry, other.entry
+    if mine.digest == theirs.digest or not alike(mine, theirs) or mine.resources != theirs.resources:
+        return False
+    retuned = {value.name for value in mine.values if value.source == RETUNED}
+    back = {name: getattr(theirs.settings, name) for name in retuned}
+    return one.engine_version == other.engine_version and replace(mine.settings, **back) == theirs.settings
 
 
 def _replicas(sets: Sequence[SetSeen]) -> int:

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from plimsoll import names
 from plimsoll.control.copying import replace
 from plimsoll.control.decision import limited
+from plimsoll.control.demand import beside
 from plimsoll.control.gate import gate_of
 from plimsoll.control.learning import lead_s
 from plimsoll.control.record import Record, acts_of
-from plimsoll.control.retune import Scene, advance
+from plimsoll.control.retune import Scene, Turned, advance, left
+from plimsoll.control.retune.scene import named
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Role, ServingSet
 from plimsoll.control.workload import observe
@@ -40,19 +42,13 @@ def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: 
         record = replace(record, observed=observe(record.observed, signals, tick.now, burstiness=burstiness))
     if case.subject.paused:
         return unlooked(tick, case, replace(so_far, record=record))
-    turned = advance(_scene(tick, case, so_far, signals, retuning), record.retune)
+    scene = _scene(tick, case, so_far, signals, retuning)
+    turned = advance(scene, record.retune)
     if turned.memory.step is not None:
         retuning[case.subject.key] = sum(each.gpus * each.replicas for each in case.subject.sets)
     told = tuple(one for one in so_far.told if one.type != names.AUTOTUNE_PAUSED)
     told += tuple(one for one in turned.told if case.subject.consent.mode != "off")
-    news = tuple(
-        News("Warning" if event.warning else "Normal", "Retune", event.reason, event.message)
-        for event in turned.events
-    )
-    acts = acts_of(tick.now, record.retune, turned)
-    record = replace(record, retune=turned.memory)
-    for act in acts:
-        record = record.with_act(act)
+    record, news = _noted(record, turned, tick.now, scene.about)
     return replace(
         so_far,
         record=record,
@@ -60,6 +56,24 @@ def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: 
         why_not=turned.why_not or "",
         news=(*so_far.news, *news),
     )
+
+
+def _noted(record: Record, turned: Turned, now: float, about: str) -> tuple[Record, tuple[News, ...]]:
+    """With what became of a retune, and what is to be told of it."""
+    news = tuple(
+        News("Warning" if event.warning else "Normal", "Retune", event.reason, named(about, event.message))
+        for event in turned.events
+    )
+    acts = acts_of(now, record.retune, turned, about)
+    record = replace(record, retune=turned.memory)
+    for act in acts:
+        record = record.with_act(act)
+    return record, news
+
+
+def untried(record: Record, now: float) -> tuple[Record, tuple[News, ...]]:
+    """Of whom nobody looks at any more: what is tried goes, which is told."""
+    return _noted(record, left(record.retune, now, record.about), now, record.about)
 
 
 def unlooked(tick: Tick, case: Case, so_far: Judged) -> Judged:
@@ -81,6 +95,11 @@ def _lead(subject: Subject, record: Record) -> tuple[Planned, str]:
     return max(subject.sets, key=lambda each: each.replicas), subject.spec if step is None else REPLANNED
 
 
+def _about(subject: Subject, lead: Planned) -> str:
+    """Which of the plan's sets it is, in the words of the condition that says where they are; empty where there is no other."""
+    return f"{lead.layout} on {lead.hardware}" if len(subject.sets) > 1 else ""
+
+
 def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: Mapping[str, float]) -> Scene:
     subject, record = case.subject, case.record
     lead, spec = _lead(subject, record)
@@ -90,6 +109,10 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
     if tried is not None or len(case.serving.sets) > 1:
         signals = tick.signals(case, [lead.name])
     role = record.memory.of(ROLE)
+    each, others = 1.0, 0.0
+    if len(subject.sets) > 1:
+        # The load is counted in replicas of the plan's first set.
+        each, others = beside(tick.sets.of(subject, case.serving, tick.grounds), lead.name)
     serving = _of(lead, case.serving, tick)
     # The plan's entry is what a step is about: a set's name holds fields of the user's too.
     serving = replace(serving, name=lead.digest)
@@ -100,6 +123,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         now=tick.now,
         jumped_s=_jumped(tick, case),
         name=subject.key,
+        about=_about(subject, lead) if spec is not REPLANNED else "",
         knobs=lead.knobs,
         planned=lead.before,
         serving=serving,
@@ -114,8 +138,9 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         spec=spec,
         serves=lead.name,
         wants_more=role.over_since is not None,
-        wanted=role.wanted if subject.autoscaled else None,
-        more_replicas=more and not limited(so_far.told) and ground.replicas > 0,
+        wanted=role.wanted / each if subject.autoscaled and role.wanted is not None else None,
+        beside=others,
+        more_replicas=more and not limited(so_far.told) and _has_room(tick, subject),
         free_replicas=ground.replicas,
         start_s=lead_s(role, Role(sets=(serving,), signals=signals), tick.law),
         data=data,
@@ -126,6 +151,10 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         fleet_retuning=_others(subject.key, retuning),
         cleared_at=None if cleared is None or not cleared.at else cleared.at,
     )
+
+
+def _has_room(tick: Tick, subject: Subject) -> bool:
+    return any(tick.grounds.for_set(one).replicas > 0 for one in subject.sets)
 
 
 def _others(key: str, retuning: Mapping[str, float]) -> float:

@@ -9,6 +9,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.config_fleet import PROVISION_S, provision_of
 from plimsoll.api.v1alpha1.topology import Toleration
 from plimsoll.control.record import Record
+from plimsoll.control.rollout.failing import NOT_THE_ENGINES
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Replica, ReplicaState, Role, ServingSet, Situation, Zero
 from plimsoll.facts.inventory import Inventory, Pool
@@ -94,6 +95,9 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
     state = _STATES.get(stage, ReplicaState.STARTING)
     if node_coming and state is ReplicaState.UNSCHEDULABLE:
         state = ReplicaState.NODE_COMING
+    outside = stage is Stage.FAILED and all(
+        pod.reason in NOT_THE_ENGINES for pod in pods if pod.stage is Stage.FAILED
+    )
     if len(pods) == 1:
         pod = pods[0]
         return Replica(
@@ -103,6 +107,7 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
             created=pod.created,
             scheduled=pod.scheduled,
             restarts=pod.restarts,
+            outside=outside,
         )
     scheduled = [pod.scheduled for pod in pods]
     return Replica(
@@ -112,6 +117,7 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
         created=min(pod.created for pod in pods),
         scheduled=None if None in scheduled else max(at for at in scheduled if at is not None),
         restarts=sum(pod.restarts for pod in pods),
+        outside=outside,
     )
 
 

@@ -45,6 +45,25 @@ def test_none_restarts_in_its_place_where_the_others_would_drown_meanwhile(
     assert (no is not None and "more than the others carry" in no.message) is waits, no
 
 
+@pytest.mark.parametrize(
+    ("replicas", "beside", "wanted", "no"),
+    [
+        (4, 3.0, 5.0, None),
+        (4, 3.0, 7.6, "more than the others carry"),
+        (4, 0.0, 5.0, "more than the others carry"),
+        (1, 1.0, 1.2, None),
+        (1, 0.8, 1.2, "more than the others carry"),
+        (1, 2.0, None, None),
+        (1, 0.0, None, "the only replica"),
+    ],
+)
+def test_what_the_plan_s_other_sets_carry_is_left_too(replicas, beside, wanted, no):
+    world = World(replicas=replicas, free=0, rules=Restarts(restarts_per_day=100))
+    found = refusal(replace(world.scene(), wanted=wanted, beside=beside), RetuneMemory())
+    assert (found is None) is (no is None), found
+    assert found is None or (no is not None and no in found.message)
+
+
 def test_consent_can_be_given_to_what_is_retuned_and_to_nothing_else():
     assert Tuning.model_json_schema(by_alias=True)["properties"]["allow"]["items"]["enum"] == list(KNOBS)
     with pytest.raises(ValidationError):

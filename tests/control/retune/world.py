@@ -74,6 +74,7 @@ class World:
     rules: Restarts = field(default_factory=Restarts)
     old: Behaviour = OLD
     spec: str = "spec-1"
+    about: str = ""
     serves: str = "chat-0001"
     knobs: Knobs = Knobs(max_sequences=32)  # noqa: RUF009 - frozen
     planned: dict[str, str] = field(default_factory=dict)
@@ -174,6 +175,7 @@ class World:
             now=self.now,
             jumped_s=self.jumped,
             name="team/chat",
+            about=self.about,
             knobs=self.knobs,
             serving=serving,
             signals=self.heard("old", left),

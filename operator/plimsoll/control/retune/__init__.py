@@ -6,6 +6,7 @@ be done follows from what was written down before (`effects`).
 """
 
 from plimsoll.control.retune.effects import Effect, effect_of
+from plimsoll.control.retune.ending import left
 from plimsoll.control.retune.machine import advance
 from plimsoll.control.retune.scene import Consent, Knobs, Scene
 from plimsoll.control.retune.steps import Past, Phase, RetuneMemory, Step
@@ -24,4 +25,5 @@ __all__ = [
     "Turned",
     "advance",
     "effect_of",
+    "left",
 ]

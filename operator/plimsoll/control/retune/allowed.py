@@ -78,13 +78,13 @@ def _budget(scene: Scene, memory: RetuneMemory) -> Refusal | None:
 def _room(scene: Scene, memory: RetuneMemory) -> Refusal | None:
     if scene.free_replicas > 0:
         return None
-    if scene.ready == 1 and not scene.consent.disruption:
+    left = scene.ready - 1 + scene.beside
+    if not left and not scene.consent.disruption:
         return Refusal(
             "WouldDisrupt",
             "the only replica would have to restart: it needs a free GPU for a second one, or "
             "spec.tuning.allowDisruption",
         )
-    left = scene.ready - 1
     if scene.wanted is not None and scene.wanted > CROWDED * left and not scene.consent.disruption:
         return Refusal(
             "WouldDisrupt",

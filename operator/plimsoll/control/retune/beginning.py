@@ -65,7 +65,7 @@ def _held(scene: Scene, memory: RetuneMemory, reason: str, message: str) -> Retu
     """With what keeps a retune from beginning, in the words of when that began: figures that change with each look are not told anew."""
     if memory.held is not None and memory.held.reason == reason:
         return memory
-    return replace(memory, held=HeldBack(reason=reason, message=message, since=scene.now))
+    return replace(memory, held=HeldBack(reason=reason, message=scene.named(message), since=scene.now))
 
 
 def _freed(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
@@ -96,7 +96,7 @@ def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, chang
         before=change.before,
         after=change.after,
         symptom=what.symptom,
-        why=why,
+        why=scene.named(why),
         phase=Phase.PLANNED,
         began=scene.now,
         since=scene.now,
@@ -133,7 +133,7 @@ def _suggested(
         outcome=Phase.PLANNED,
         began=scene.now,
         ended=scene.now,
-        reason=why,
+        reason=scene.named(why),
         tried=False,
     )
     event = Event(reason="RetuneSuggested", message=f"{said}, nothing is changed: {why}")

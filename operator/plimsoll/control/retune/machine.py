@@ -14,6 +14,7 @@ from plimsoll import names
 from plimsoll.control.decision import Told
 from plimsoll.control.retune.allowed import remembered, restarts_left, spent_of, taken_back
 from plimsoll.control.retune.beginning import idle
+from plimsoll.control.retune.ending import told_of_end
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.retune.judging import Answer, Verdict, fails
 from plimsoll.control.retune.looking import counted, lacks_requests, lasts, unwatched, verdict_of
@@ -101,7 +102,7 @@ def _going(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
 def _broken(scene: Scene) -> str | None:
     if scene.changed is None:
         return None
-    if failed := scene.changed.count(ReplicaState.FAILED):
+    if failed := scene.changed.count(ReplicaState.FAILED) - _imageless(scene):
         return f"{failed} replicas with the change do not start or crash"
     # They were made for the change, so whatever ended with them ended with it, however soon it served again.
     ended = sum(replica.restarts for replica in scene.changed.replicas)
@@ -125,15 +126,24 @@ def _waiting(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if scene.changed is not None and scene.changed.ready >= 1:
         return _to(memory, step, Phase.JUDGING, scene, deadline=float(scene.restarts.canary_limit_seconds))
     if scene.now > step.deadline:
-        if not _placed(scene):
-            return _back(scene, memory, step, "no place was found for the canary in time", blameless=True)
+        if why := _kept_out(scene):
+            return _back(scene, memory, step, f"{why} for the canary in time", blameless=True)
         return _back(scene, memory, step, "the canary was not ready in time")
     return Turned(memory=replace(memory, step=step))
 
 
-def _placed(scene: Scene) -> bool:
-    """Whether all that are missing with the change have their GPUs, so that it is up to it whether they serve."""
-    return scene.changed is not None and scene.changed.count(ReplicaState.STARTING) > 0
+def _kept_out(scene: Scene) -> str:
+    """Why none that is missing with the change serves, whatever that does; empty where one has its GPUs and its image, so that it is up
+    to it."""
+    if scene.changed is not None and scene.changed.count(ReplicaState.STARTING) > 0:
+        return ""
+    return "the image could not be had" if _imageless(scene) else "no place was found"
+
+
+def _imageless(scene: Scene) -> int:
+    """Replicas with the change that fail by no doing of it."""
+    there = () if scene.changed is None else scene.changed.replicas
+    return sum(one.state is ReplicaState.FAILED and one.outside for one in there)
 
 
 def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
@@ -151,6 +161,8 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         return _further(scene, memory, step)
     if enough and verdict.answer is Answer.BAD and lasts(scene, step):
         return _back(scene, memory, step, verdict.why)
+    if scene.now > step.deadline and _imageless(scene):
+        return _back(scene, memory, step, "the image could not be had again in time", blameless=True)
     if scene.now > step.deadline:
         shown = enough and verdict.answer is not Answer.OPEN
         return _undecided(scene, memory, step, shown=shown, given_less=verdict.given_less)
@@ -181,8 +193,8 @@ def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         if scene.now > step.deadline:
             # The canary has shown that the change lets an engine start.
             why = f"{ready} of {asked} changed replicas were ready in time"
-            place = "" if _placed(scene) else ", as no place was found for more"
-            return _back(scene, memory, step, f"{why}{place}", blameless=True)
+            kept_out = f", as {reason} for more" if (reason := _kept_out(scene)) else ""
+            return _back(scene, memory, step, f"{why}{kept_out}", blameless=True)
         return Turned(memory=replace(memory, step=replace(step, since=scene.now)))
     if scene.now - step.since < ROLL_SHARE * scene.restarts.canary_seconds:
         return Turned(memory=replace(memory, step=step))
@@ -338,7 +350,7 @@ def _ended(
         outcome=outcome,
         began=step.began,
         ended=scene.now,
-        reason=why,
+        reason=scene.named(why),
         tried=tried,
         requests=Requests.of(scene.signals.latencies),
     )
@@ -353,16 +365,7 @@ def _ended(
         paused_at=scene.now if pause and memory.paused_at is None else memory.paused_at,
         since={},
     )
-    if good:
-        became = f"{step.after} stays"
-    elif step.phase is Phase.ROLLING_BACK:
-        became = f"{step.before} stands again"
-    else:
-        became = f"{step.before} to {step.after} is given up"
-    message = f"{step.setting} {became}: {why}"
-    return Turned(
-        memory=after, events=(Event(reason=f"Retune{outcome.value}", message=message, warning=not good),)
-    )
+    return Turned(memory=after, events=(told_of_end(step, outcome, why),))
 
 
 def paused(memory: RetuneMemory) -> Told:

@@ -88,6 +88,11 @@ def changed(
     )
 
 
+def named(about: str, said: str) -> str:
+    """With the set, where that is not plain; first, as what is long is cut at its end."""
+    return f"{about}: {said}" if about else said
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
     """What the user allows."""
@@ -118,6 +123,8 @@ class Scene:
     """By how much the clock was put forward since the last look, or back: nobody looked in that time, if there was any."""
     name: str
     """namespace/name."""
+    about: str = ""
+    """The set that it is about, in words; empty where the plan has one."""
     knobs: Knobs
     """Of the set that serves, before the change."""
     planned: Mapping[str, str] = field(default_factory=dict)
@@ -142,7 +149,9 @@ class Scene:
     wants_more: bool = False
     """The load asks for more replicas now."""
     wanted: float | None = None
-    """How many it asks for; None: nobody has counted, as where a person fixed their number."""
+    """How many it asks for, in replicas of this set; None: nobody has counted, as where a person fixed their number."""
+    beside: float = 0.0
+    """What the plan's other sets carry, in replicas of this one."""
     more_replicas: bool = False
     """There is room for more, within scaling.max and the fleet."""
     free_replicas: int = 0
@@ -166,6 +175,9 @@ class Scene:
     @property
     def ready(self) -> int:
         return self.serving.ready
+
+    def named(self, said: str) -> str:
+        return named(self.about, said)
 
     @property
     def gpus(self) -> float:

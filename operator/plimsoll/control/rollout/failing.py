@@ -15,7 +15,15 @@ RESTARTS: Final = 3
 STEADY_SECONDS: Final = 10.0
 """How long an engine that has died before must have been ready to count again."""
 NOT_THE_ENGINES: Final = frozenset(
-    {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "Evicted", "NodeLost"}
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "RegistryUnavailable",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "Evicted",
+        "NodeLost",
+    }
 )
 
 

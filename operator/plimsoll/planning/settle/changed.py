@@ -69,14 +69,14 @@ def retained(fresh: Plan, before: Plan) -> Plan:
     sets, kept, lost = [], [], []
     for old in before.sets:
         changes = [one for one in old.values if one.source == RETUNED]
-        if changes and not any(_alike(old, new) for new in fresh.sets):
+        if changes and not any(alike(old, new) for new in fresh.sets):
             lost += [
                 f"{one.name} {one.value}, as nothing of it runs on {old.hardware} any more" for one in changes
             ]
     for new in fresh.sets:
         chosen = new
         for one in (
-            one for old in before.sets if _alike(old, new) for one in old.values if one.source == RETUNED
+            one for old in before.sets if alike(old, new) for one in old.values if one.source == RETUNED
         ):
             if chosen.settings == (bearing := _bearing(chosen, one, fresh.engine_version)):
                 continue
@@ -102,7 +102,7 @@ def retained(fresh: Plan, before: Plan) -> Plan:
     return replace(fresh, sets=tuple(sets), choice="; ".join([*filter(None, [fresh.choice]), *said]))
 
 
-def _alike(old: PlanSet, new: PlanSet) -> bool:
+def alike(old: PlanSet, new: PlanSet) -> bool:
     """Whether what was found out on the one is true of the other."""
     same = replace(old.hardware, price_per_hour=None) == replace(new.hardware, price_per_hour=None)
     return same and old.layout == new.layout

@@ -146,6 +146,7 @@ class Plimsoll:
             role=role,
             decision=decision,
             most=(self.sets[place].hardware if self.sets else self.hardware).most,
+            room=any(self._room(at, each) > 0 for at, each in enumerate(sets)),
         )
         if not self.sets:
             return change, retuning.acts

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from plimsoll.control.decision import Decision, limited
+from plimsoll.control.demand import beside
 from plimsoll.control.gate import gate_of
 from plimsoll.control.law import Law
 from plimsoll.control.learning import lead_s
@@ -58,10 +59,12 @@ class Retuning:
         role: RoleMemory,
         decision: Decision,
         most: int,
+        room: bool,
     ) -> Try | None:
         """`signals` are of all replicas, `role` is what was known before the decision; of the set at `place` `most` replicas find
-        devices."""
+        devices, and with `room` one more of it or of another set does."""
         serving, tunable = sets[place], self._tunables[place]
+        each, others = beside(tuple(sets), serving.name)
         wish = decision.roles[0].replicas
         taken = sum(one.scheduled is not None for one in serving.replicas)
         effect = effect_of(self._memory)
@@ -83,8 +86,9 @@ class Retuning:
             has_watermark=tunable.has_watermark,
             restarts=tunable.restarts,
             wants_more=role.over_since is not None,
-            wanted=None if tunable.fixed else role.wanted,
-            more_replicas=wish < view.most and not limited(decision.conditions) and taken < most,
+            wanted=None if tunable.fixed or role.wanted is None else role.wanted / each,
+            beside=others,
+            more_replicas=wish < view.most and not limited(decision.conditions) and room,
             free_replicas=max(0, most - taken),
             start_s=lead_s(role, Role(sets=(plain,), signals=signals), self._law),
             data=gate_of(signals, self._law).open,
