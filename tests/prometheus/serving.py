@@ -22,6 +22,11 @@ def body(rows: object) -> tuple[int, bytes]:
     return 200, json.dumps({"status": "success", "data": {"resultType": "vector", "result": rows}}).encode()
 
 
+class _Served(ThreadingHTTPServer):
+    request_queue_size = 256
+    """Who asks for many pages at once is not to wait until the kernel tries again."""
+
+
 @contextmanager
 def server(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
@@ -45,7 +50,7 @@ def server(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[str]:
         def log_message(self, *args: object) -> None:
             del args
 
-    served = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    served = _Served(("127.0.0.1", 0), Handler)
     if tls is not None:
         served.socket = tls.wrap_socket(served.socket, server_side=True)
     thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
