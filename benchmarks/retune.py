@@ -64,8 +64,8 @@ def bad(on: Ground, replicas: int, users: int) -> dict[str, Any]:
 
 
 def joined(report: dict[str, Any], part: str, found: dict[str, Any]) -> dict[str, Any]:
-    """With what a part found in place of what it had found before, which figures beside it are no longer of."""
-    others = [rung for rung in report["rungs"] if rung.get("part") != part]
+    """With what a part found now. Rungs of an earlier run of it go, as its other figures do."""
+    others = [rung for rung in report["rungs"] if rung.get("part", part) != part]
     return {**report, **found, "rungs": [*others, *({**rung, "part": part} for rung in found["rungs"])]}
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from plimsoll.facts.engines import engine_facts, engine_profile
 from plimsoll.kube.certificates import made
+from plimsoll.prometheus import pods
 from plimsoll.prometheus.exposition import MOST_BOUNDS, sample_of
 from plimsoll.prometheus.pods import Page, scrape
 from plimsoll.prometheus.vocabulary import vocabulary
@@ -152,6 +153,42 @@ def test_pods_are_scraped_side_by_side_and_those_that_fail_say_why():
     assert found.errors["moved"] == "ValueError: status 302"
     assert found.errors["broken"] == "ValueError: status 500"
     assert found.errors["nobody"] == "no connection: Connection refused"
+
+
+def test_an_engine_that_speaks_no_tls_is_told_as_such_and_without_its_address():
+    async def run(url):
+        return await scrape([Page("plain", url.replace("http:", "https:"))], WORDS, now=7.0, deadline_s=20.0)
+
+    with server(lambda _: (200, PAGE.encode())) as url:
+        found = asyncio.run(run(url))
+    assert found.errors == {"plain": "no connection: the pod speaks no TLS, or another one"}
+
+
+def test_what_is_no_http_is_told_without_its_address():
+    async def run():
+        async def gibberish(reader, writer):
+            await reader.readline()
+            writer.write(b"\x15\x03\x03\x00\x02\x02\n\n")
+            await writer.drain()
+            writer.close()
+
+        async with await asyncio.start_server(gibberish, "127.0.0.1", 0) as served:
+            port = served.sockets[0].getsockname()[1]
+            return await scrape([Page("odd", f"http://127.0.0.1:{port}/")], WORDS, now=7.0, deadline_s=20.0)
+
+    assert asyncio.run(run()).errors == {"odd": "what it answers is no HTTP"}
+
+
+def test_all_pages_of_a_look_together_are_no_larger_than_memory_has_room_for(monkeypatch):
+    monkeypatch.setattr(pods, "LARGEST_LOOK", 3 * len(PAGE))
+
+    async def run(url):
+        return await scrape([Page(f"p{n}", f"{url}/{n}") for n in range(5)], WORDS, now=7.0, deadline_s=20.0)
+
+    with server(lambda _: (200, PAGE.encode())) as url:
+        found = asyncio.run(run(url))
+    assert len(found.samples) == 3
+    assert all("set prometheusUrl" in why for why in found.errors.values())
 
 
 def test_those_that_do_not_answer_keep_nobody_from_being_asked():

@@ -54,6 +54,7 @@ _WEBHOOK: Final = """
 
 [The fleet](../charts/plimsoll/dashboards/fleet.json) and [a deployment](../charts/plimsoll/dashboards/deployment.json), for Grafana 10 or later: imported
 by hand, or by a sidecar that loads ConfigMaps, with the chart's `metrics.dashboards.enabled`. They draw records, so the rules must be there too.
+Their data source must show one cluster alone, as `prometheusUrl` must: deployments of two that share a name would be drawn as one.
 
 ## Sent to the operator
 

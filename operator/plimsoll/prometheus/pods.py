@@ -22,6 +22,8 @@ CONNECT_S: Final = 5.0
 """What a NetworkPolicy drops is never refused, and is given up sooner."""
 LARGEST_PAGE: Final = 2 * 1024 * 1024
 """An engine says a tenth of a megabyte, and eight of them in a pod as many times that."""
+LARGEST_LOOK: Final = 256 * 1024 * 1024
+"""All pages of one look, which are held until the last one has come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +51,12 @@ async def scrape(
     # Nobody waits for a place among so many, so that those who do not answer keep nobody from being asked in time.
     everybody = aiohttp.TCPConnector(limit=0)
     timeout = aiohttp.ClientTimeout(total=deadline_s, sock_connect=min(CONNECT_S, deadline_s))
+    held = _Held()
     async with aiohttp.ClientSession(timeout=timeout, connector=everybody, trust_env=False) as session:
 
         async def one(page: Page) -> _Fetched | str:
             try:
-                return _Fetched(page.pod, await _body(session, page.url), now + clock() - begun)
+                return _Fetched(page.pod, await _body(session, page.url, held), now + clock() - begun)
             except Exception as error:  # noqa: BLE001 - whatever a page says, the others are still read
                 return _words(error, deadline_s)
 
@@ -65,6 +68,13 @@ async def scrape(
         samples=tuple(each for each in found if isinstance(each, PodSample)),
         errors={page.pod: each for page, each in zip(listed, found, strict=True) if isinstance(each, str)},
     )
+
+
+@dataclass(slots=True)
+class _Held:
+    """Bytes that one look has taken in so far."""
+
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +100,17 @@ def _words(error: Exception, deadline_s: float = DEADLINE_S) -> str:
         return "no connection in time"
     if isinstance(error, TimeoutError):
         return f"no answer within {deadline_s:g} s"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "no connection: the pod speaks no TLS, or another one"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "what it answers is no HTTP"
     if isinstance(error, aiohttp.ClientConnectorError):
         code = error.os_error.errno
         return f"no connection: {os.strerror(code)}" if code else "no connection"
     return f"{type(error).__name__}: {error}"[:300]
 
 
-async def _body(session: aiohttp.ClientSession, url: str) -> bytes:
+async def _body(session: aiohttp.ClientSession, url: str, held: _Held) -> bytes:
     # A certificate is of the Service's name, and a pod is asked by its address.
     async with session.get(url, allow_redirects=False, ssl=False) as answer:
         if answer.status != 200:
@@ -104,6 +118,11 @@ async def _body(session: aiohttp.ClientSession, url: str) -> bytes:
         body = bytearray()
         async for chunk in answer.content.iter_chunked(65536):
             body += chunk
+            held.size += len(chunk)
+            if held.size > LARGEST_LOOK:
+                raise ValueError(
+                    f"all pages together are larger than {LARGEST_LOOK} bytes: set prometheusUrl"
+                )
             if len(body) > LARGEST_PAGE:
                 raise ValueError(f"the page is larger than {LARGEST_PAGE} bytes")
         return bytes(body)
