@@ -107,3 +107,14 @@ def test_hours_of_calm_are_worth_a_write_and_minutes_of_it_are_not() -> None:
 
     assert not taught(record(2 * HOUR + 600), record(2 * HOUR))
     assert taught(record(3 * HOUR), record(2 * HOUR))
+
+
+@pytest.mark.parametrize(("away_s", "begins_anew"), [(0.0, True), (120.0, True), (3600.0, False)])
+def test_what_was_timed_begins_anew_after_a_spec_that_could_not_be_read(
+    away_s: float, begins_anew: bool
+) -> None:
+    """A longer time is a jump of the clock to whoever decides next, which moves a retune's deadline too."""
+    role = RoleMemory(begun=NOW - 900, seen=NOW - away_s, over_since=NOW - 300, wishes=((NOW, 3.0),))
+    before = Record(memory=Memory(roles={"serve": role}))
+    after = before.unwatched(NOW, jump_s=600.0).memory.of("serve")
+    assert (after.over_since is None, after.wishes == (), after.begun == NOW) == (begins_anew,) * 3

@@ -94,11 +94,18 @@ def test_without_pods_free_is_allocatable_and_said_to_be_assumed():
     assert dict(only(inventory).free) == {8: 1}
 
 
+def silent(name):
+    """One whose kubelet is heard of no more."""
+    made = node(name)
+    return {**made, "status": {**made["status"], "conditions": [{"type": "Ready", "status": "Unknown"}]}}
+
+
 @pytest.mark.parametrize(
     ("away", "why"),
     [
         (node("n2", unschedulable=True), "cordoned"),
         (node("n2", ready=False), "not ready"),
+        (silent("n2"), "unreachable"),
         (node("n2", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]), "deleting"),
         (node("n2", taints=[{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]), "deleting"),
         (

@@ -95,9 +95,25 @@ def test_what_serves_on_is_scaled_as_what_it_is(edit: str) -> None:
     # What is wished is the plan's number, by the plan's name of it.
     assert (one.name, one.wanted) == (met.after.sets[0].name, met.after.replicas)
     assert one.present == 2
+    assert one.entry == before.entry, "what is learned of it is not taken for the other's"
     assert (one.capacity, one.pool, one.gpus, one.product) == (
         before.capacity, before.pool, before.gpus, before.product,
     )  # fmt: skip
+
+
+def test_what_serves_on_is_promised_devices_for_the_pods_that_it_is_still_to_get() -> None:
+    asked = replace(seen(spec=AUTO), inventory=inventory(*POOLS))
+    first = decide(asked)
+    asked = replace(asked, deployment=deployment(**AUTO, **EDITS["other labels"]))
+    moved = decide(replace(after(first, asked), deployment=asked.deployment))
+    (old,) = first.revisions
+    (new,) = set(moved.revisions) - {old}
+    given_up = SetSeen(name=new, replicas=0, failed="n ended 3 times")
+    serving = Serving(sets=(SetSeen(name=old, replicas=1), given_up))
+    back = decide(replace(after(moved, asked), serving=serving))
+    assert back.rollout is not None
+    assert back.rollout.reason == "RolledBack"
+    assert sum(one.pods for one in back.reservations) == 1
 
 
 def test_what_sleeps_after_it_was_come_back_to_wakes_as_what_it_is() -> None:

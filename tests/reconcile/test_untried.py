@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.record import Act, Record
 from plimsoll.control.retune import Phase, RetuneMemory, Step
@@ -98,6 +99,15 @@ def test_one_that_was_on_its_way_back_already_ends_as_it_would_have() -> None:
     stage.run(control, world, 2)
     (past,) = kept(stage).retune.past
     assert (past.reason, past.tried, kept(stage).retune.failures) == ("slower", True, 1)
+
+
+def test_the_failure_that_is_one_too_many_pauses_retuning_though_nobody_looks() -> None:
+    stage, _ = trying(Phase.ROLLING_BACK, said="slower")
+    world, control = started(stage)
+    world.config = OperatorConfig.model_validate({"restarts": {"failuresUntilPause": 1}})
+    stage.covers = lambda _: False  # type: ignore[method-assign]
+    stage.run(control, world, 2)
+    assert kept(stage).retune.paused_at is not None
 
 
 def test_a_spec_that_cannot_be_read_for_a_while_ends_no_retune() -> None:

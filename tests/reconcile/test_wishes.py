@@ -79,6 +79,22 @@ def test_that_the_plan_has_no_room_for_a_wish_is_told_once_it_lasts_and_a_retune
     assert names.SCALING not in conditions(world.directions[KEY])
 
 
+def test_a_sleeper_that_the_plan_has_no_room_for_wakes_once_and_that_is_told() -> None:
+    zero = {"scaling": {"max": 4, "zero": {"wake": {"annotation": True}, "afterSeconds": 60}}}
+    stage, world, control = staged(**zero)
+    stage.load = 0.0
+    stage.run(control, world, 120)
+    assert stage.replicas == 0
+    asked = stage.asked.deployment
+    metadata = asked.metadata.model_copy(update={"annotations": {names.ANNOTATION_WAKE: "now"}})
+    put(stage, world, replace(stage.asked, deployment=asked.model_copy(update={"metadata": metadata})))
+    stage.turn = lambda _: None  # type: ignore[method-assign,assignment]
+    stage.news.clear()
+    stage.run(control, world, 20)
+    assert [one.reason for one in stage.news] == ["Woken"]
+    assert conditions(world.directions[KEY])[names.SCALING] == ("True", "GPUsUnavailable")
+
+
 def test_a_wish_that_nothing_came_of_goes_with_the_load() -> None:
     stage, world, control = priced()
     stage.run(control, world, 6)

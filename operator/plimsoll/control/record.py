@@ -74,6 +74,11 @@ class Record:
         retune = replace(self.retune, since=since)
         return replace(self, memory=replace(self.memory, roles=roles), retune=retune, busy_at=busy_at)
 
+    def unwatched(self, now: float, jump_s: float) -> Record:
+        """After a time in which nobody looked; a longer one is a jump of the clock to whoever looks next."""
+        watched = (role.looked_before(now, jump_s) for role in self.memory.roles.values())
+        return self.read(now) if any(watched) else self
+
     @property
     def calm_s(self) -> float | None:
         """For how long it had been seen, when somebody last looked, that an earlier change is no longer needed."""

@@ -196,7 +196,10 @@ def _away(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[
         return "cordoned"
     conditions = status.get("conditions")
     ready = next((item.get("status") for item in conditions or () if item.get("type") == "Ready"), None)
-    return "not ready" if conditions is not None and ready != "True" else ""
+    if conditions is None or ready == "True":
+        return ""
+    # Of one that has just been made its kubelet says so itself; of one that is gone nobody says anything.
+    return "unreachable" if ready == "Unknown" else "not ready"
 
 
 def _cordoned_at(spec: Mapping[str, Any]) -> float | None:

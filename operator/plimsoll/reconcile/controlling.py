@@ -210,7 +210,7 @@ class Control:
         record = known.stored if known is not None else before.record if before is not None else None
         if record is None or bearer is None or not (told or record.retune.step is not None):
             return
-        record, news = untried(record, world.now())
+        record, news = untried(record, world.now(), world.config.restarts.failures_until_pause)
         if news and (body := world.resources.get(key)) is not None:
             world.books.decided(news)
             world.cluster.announce(ObjectMeta.model_validate(body["metadata"]), news)
@@ -285,6 +285,8 @@ class Control:
             known = _Known(subject, mark, subject.record.read(now), subject.record, first_due(key, now))
             known.dark_since = _dark_since(deployment)
             self._known[key] = known
+        if not known.reads:
+            known.record = known.record.unwatched(now, self._law.jump_s)
         if known.mark[0] != mark[0]:
             known.limited_at = None
         known.subject, known.mark, known.reads = subject, mark, True

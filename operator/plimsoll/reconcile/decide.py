@@ -205,7 +205,7 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
 
 def _promised(seen: Seen, made: Plan, sets: Iterable[str], rollout: Rollout) -> tuple[Reservation, ...]:
     if rollout.reason == "RolledBack":
-        return ()
+        return standing(seen)
     return promises(seen, made, sets)
 
 

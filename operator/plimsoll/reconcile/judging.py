@@ -197,7 +197,7 @@ def _unmoved(decision: Decision, before: Memory, now: float) -> Memory:
     """What is remembered where the plan is behind: who asks once more for what is asked for already makes no step now."""
     (role,) = decision.roles
     after, up_at = decision.memory, before.of(role.role).up_at
-    if role.action is not Action.UP or up_at is None:
+    if role.action not in (Action.UP, Action.WAKE) or up_at is None:
         return after
     # A time that is to come was before a clock was put back.
     return Memory(roles={**after.roles, role.role: replace(after.of(role.role), up_at=min(up_at, now))})

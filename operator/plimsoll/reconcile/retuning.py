@@ -71,9 +71,11 @@ def _noted(record: Record, turned: Turned, now: float, about: str) -> tuple[Reco
     return record, news
 
 
-def untried(record: Record, now: float) -> tuple[Record, tuple[News, ...]]:
+def untried(record: Record, now: float, until_pause: int) -> tuple[Record, tuple[News, ...]]:
     """Of whom nobody looks at any more: what is tried goes, which is told."""
-    return _noted(record, left(record.retune, now, record.about), now, record.about)
+    return _noted(
+        record, left(record.retune, now, until_pause=until_pause, about=record.about), now, record.about
+    )
 
 
 def unlooked(tick: Tick, case: Case, so_far: Judged) -> Judged:

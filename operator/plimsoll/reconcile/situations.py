@@ -199,7 +199,7 @@ def _takes(pool: Pool, hardware: Hardware) -> bool:
 
 
 def _has_come(pool: Pool) -> bool:
-    """Whether nodes of a class are there and not ready: those that have just been made are so for a while."""
+    """Whether nodes of a class say that they are not ready: those that have just been made do so for a while."""
     return pool.node_class is not None and "not ready" in pool.unavailable
 
 
@@ -276,7 +276,8 @@ def _again(subject: Subject, serving: Serving) -> Planned | None:
     if len(subject.sets) != 1 or len(others) != 1 or not _given_up(subject, serving):
         return None
     (lead,), was = subject.sets, subject.others.get(others[0].name)
-    return None if was is None else replace(was, name=lead.name, digest=lead.digest, replicas=lead.replicas)
+    # What is learned of it stays its own.
+    return None if was is None else replace(was, name=lead.name, replicas=lead.replicas)
 
 
 def _given_up(subject: Subject, serving: Serving) -> bool:

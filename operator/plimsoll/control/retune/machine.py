@@ -14,12 +14,12 @@ from plimsoll import names
 from plimsoll.control.decision import Told
 from plimsoll.control.retune.allowed import remembered, restarts_left, spent_of, taken_back
 from plimsoll.control.retune.beginning import idle
-from plimsoll.control.retune.ending import told_of_end
+from plimsoll.control.retune.ending import closed, past_of, told_of_end
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.retune.judging import Answer, Verdict, fails
 from plimsoll.control.retune.looking import counted, lacks_requests, lasts, unwatched, verdict_of
 from plimsoll.control.retune.scene import Scene
-from plimsoll.control.retune.steps import Past, Phase, Requests, RetuneMemory, Step
+from plimsoll.control.retune.steps import Phase, Requests, RetuneMemory, Step
 from plimsoll.control.retune.turned import Event, Turned
 from plimsoll.control.situation import ReplicaState
 from plimsoll.facts.spans import DAY_S
@@ -341,30 +341,17 @@ def _dropped(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
 def _ended(
     scene: Scene, memory: RetuneMemory, step: Step, outcome: Phase, why: str, *, tried: bool = True
 ) -> Turned:
-    past = Past(
-        id=step.id,
-        setting=step.setting,
-        before=step.before,
-        after=step.after,
-        symptom=step.symptom,
-        outcome=outcome,
-        began=step.began,
-        ended=scene.now,
-        reason=scene.named(why),
+    past = past_of(
+        step,
+        outcome,
+        scene.named(why),
+        now=scene.now,
         tried=tried,
         requests=Requests.of(scene.signals.latencies),
     )
-    good = outcome is Phase.DONE
-    failures = 0 if good else memory.failures + (1 if tried and not step.starved else 0)
-    pause = failures >= scene.restarts.failures_until_pause
-    after = replace(
-        memory,
-        step=replace(step, phase=Phase.DONE, said=why, since=scene.now) if good else None,
-        past=remembered(scene, (past, *memory.past)),
-        failures=failures,
-        paused_at=scene.now if pause and memory.paused_at is None else memory.paused_at,
-        since={},
-    )
+    after = closed(memory, step, past, until_pause=scene.restarts.failures_until_pause)
+    stands = replace(step, phase=Phase.DONE, said=why, since=scene.now) if outcome is Phase.DONE else None
+    after = replace(after, step=stands, past=remembered(scene, after.past))
     return Turned(memory=after, events=(told_of_end(step, outcome, why),))
 
 
