@@ -51,7 +51,7 @@ class Replica:
     restarts: int = 0
     """Times that an engine of it has ended and was started again."""
     outside: bool = False
-    """It fails by no doing of its engine: its image cannot be had."""
+    """It fails by no doing of its engine: its image cannot be had, or its node took it away."""
 
     def is_unplaced(self, now: float, seconds: float, node_s: float = NODE_LEAST_S) -> bool:
         """No node has taken it for so long, and where one is made for it: none has come for that long."""

@@ -137,7 +137,7 @@ def _kept_out(scene: Scene) -> str:
     to it."""
     if scene.changed is not None and scene.changed.count(ReplicaState.STARTING) > 0:
         return ""
-    return "the image could not be had" if _imageless(scene) else "no place was found"
+    return "an image or a node could not be had" if _imageless(scene) else "no place was found"
 
 
 def _imageless(scene: Scene) -> int:
@@ -162,7 +162,7 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if enough and verdict.answer is Answer.BAD and lasts(scene, step):
         return _back(scene, memory, step, verdict.why)
     if scene.now > step.deadline and _imageless(scene):
-        return _back(scene, memory, step, "the image could not be had again in time", blameless=True)
+        return _back(scene, memory, step, "an image or a node could not be had again in time", blameless=True)
     if scene.now > step.deadline:
         shown = enough and verdict.answer is not Answer.OPEN
         return _undecided(scene, memory, step, shown=shown, given_less=verdict.given_less)
