@@ -157,6 +157,20 @@ def staged(**spec: Any) -> tuple[Scene, World, Control]:
     return stage, *started(stage)
 
 
+def woken() -> tuple[Scene, World, Control]:
+    """One that sleeps, and whose annotation has just asked for it."""
+    stage, world, control = staged(
+        scaling={"max": 4, "zero": {"wake": {"annotation": True}, "afterSeconds": 60}}
+    )
+    stage.load = 0.0
+    stage.run(control, world, 120)
+    assert stage.replicas == 0
+    asked = stage.asked.deployment
+    metadata = asked.metadata.model_copy(update={"annotations": {names.ANNOTATION_WAKE: "now"}})
+    put(stage, world, replace(stage.asked, deployment=asked.model_copy(update={"metadata": metadata})))
+    return stage, world, control
+
+
 def started(stage: Scene) -> tuple[World, Control]:
     world = World(
         cluster=cast(Cluster, stage),

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from plimsoll import names
 from plimsoll.api.v1alpha1.scaling import Tuning
 from plimsoll.reconcile import controlling
 from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.sources import Asked, ByPods, Looked
-from tests.reconcile.staging import KEY, conditions, put, replace_look, staged, started
+from tests.reconcile.staging import KEY, conditions, put, replace_look, staged, started, woken
 
 
 def test_load_that_rises_brings_replicas_within_bounds_and_one_event_a_decision() -> None:
@@ -188,14 +187,7 @@ def test_a_look_that_is_asked_for_does_not_wait_for_its_time(monkeypatch: pytest
 
 
 def test_a_deployment_asleep_is_woken_by_its_annotation() -> None:
-    zero = {"scaling": {"max": 4, "zero": {"wake": {"annotation": True}, "afterSeconds": 60}}}
-    stage, world, control = staged(**zero)
-    stage.load = 0.0
-    stage.run(control, world, 120)
-    assert stage.replicas == 0
-    asked = stage.asked.deployment
-    metadata = asked.metadata.model_copy(update={"annotations": {names.ANNOTATION_WAKE: "now"}})
-    put(stage, world, replace(stage.asked, deployment=asked.model_copy(update={"metadata": metadata})))
+    stage, world, control = woken()
     stage.run(control, world, 2)
     assert stage.replicas == 1
     assert stage.news[-1].reason == "Woken"

@@ -13,7 +13,7 @@ from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.world import World
 from tests.planning.asking import inventory, pool
-from tests.reconcile.staging import AUTO, KEY, Scene, conditions, put, staged, started
+from tests.reconcile.staging import AUTO, KEY, Scene, conditions, put, staged, started, woken
 from tests.reconcile.test_decide import seen
 
 
@@ -80,14 +80,7 @@ def test_that_the_plan_has_no_room_for_a_wish_is_told_once_it_lasts_and_a_retune
 
 
 def test_a_sleeper_that_the_plan_has_no_room_for_wakes_once_and_that_is_told() -> None:
-    zero = {"scaling": {"max": 4, "zero": {"wake": {"annotation": True}, "afterSeconds": 60}}}
-    stage, world, control = staged(**zero)
-    stage.load = 0.0
-    stage.run(control, world, 120)
-    assert stage.replicas == 0
-    asked = stage.asked.deployment
-    metadata = asked.metadata.model_copy(update={"annotations": {names.ANNOTATION_WAKE: "now"}})
-    put(stage, world, replace(stage.asked, deployment=asked.model_copy(update={"metadata": metadata})))
+    stage, world, control = woken()
     stage.turn = lambda _: None  # type: ignore[method-assign,assignment]
     stage.news.clear()
     stage.run(control, world, 20)

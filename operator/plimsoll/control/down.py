@@ -189,7 +189,7 @@ def _alarm(turn: Turn, latencies: Iterable[Latency]) -> str | None:
     if (kv := signals.mean("kv_fraction") or 0.0) > law.alert_kv:
         return f"{kv:.0%} of the pool is in use, above {law.alert_kv:.0%}"
     waiting, running = signals.sum("waiting") or 0.0, signals.sum("running") or 0.0
-    if waiting > max(law.alert_waiting, law.alert_queue * running):
+    if law.is_alarming(waiting, running):
         return f"{waiting:.0f} requests wait"
     return next((each.said for each in latencies if each.passed and not each.lasting), None)
 

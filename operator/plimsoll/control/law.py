@@ -89,6 +89,10 @@ class Law:
     jump_s: float = 600.0
     """Two ticks further apart than this, or in the wrong order: the clock jumped or nobody was awake."""
 
+    def is_alarming(self, waiting: float, running: float) -> bool:
+        """A queue that alerts tell of."""
+        return waiting > max(self.alert_waiting, self.alert_queue * running)
+
 
 def up_window_s(asked: int | None, tick_s: float) -> float:
     """How long more must be wanted: as somebody set it, else long enough for two looks to show it."""

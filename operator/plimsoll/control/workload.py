@@ -26,6 +26,7 @@ from plimsoll.planning.plan import Plan
 
 LENGTHS_S: Final = DAY_S
 PEAK_S: Final = 7 * DAY_S
+LAW: Final = Law()
 BACKLOG_S: Final = DAY_S
 """In which most of what queues has come to count as load: for an hour it is what an outage has left, for a day it is the load."""
 WATCHED_S: Final = 3600.0
@@ -251,10 +252,7 @@ def _held(before: float | None, signals: Signals, passed: float) -> float | None
 def _queued(signals: Signals) -> bool:
     """Whether a queue stands, or did in the last minutes: what has queued fills the engines when it is gone from the queue."""
     most, running = signals.sum("inflight_most") or signals.inflight or 0.0, signals.sum("running") or 0.0
-    return most - running > max(_LAW.alert_waiting, _LAW.alert_queue * running)
-
-
-_LAW: Final = Law()
+    return LAW.is_alarming(most - running, running)
 
 
 def _percentiles(lengths: Lengths | None) -> TokenPercentiles | None:
