@@ -99,6 +99,11 @@ class Record:
 EMPTY: Final = Record()
 
 
+def of_set(what: str, about: str) -> str:
+    """What was changed, of the set that it is about where there are several."""
+    return f"{what}{OF_SET}{about}" if about else what
+
+
 def acts_of(now: float, before: RetuneMemory, turned: Turned, about: str = "") -> tuple[Act, ...]:
     """What a person would want to read later of one look at a retune, in its order. `about`: the set, where there are several."""
     after = turned.memory
@@ -109,7 +114,7 @@ def acts_of(now: float, before: RetuneMemory, turned: Turned, about: str = "") -
     return tuple(
         Act(
             at=now,
-            what=f"{change.setting}{OF_SET}{about}" if about else change.setting,
+            what=of_set(change.setting, about),
             before=change.before,
             after=change.after,
             reason=event.reason,

@@ -11,7 +11,7 @@ from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.idle import last_asked, wake_of
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory
-from plimsoll.control.record import Act
+from plimsoll.control.record import Act, of_set
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals, signals_of
 from plimsoll.control.situation import Bounds, Capacity, ReplicaState, Role, ServingSet, Situation, Slo, Zero
@@ -151,7 +151,7 @@ class Plimsoll:
         if not self.sets:
             return change, retuning.acts
         name = self.sets[place].gpu
-        return change, tuple(replace(act, what=f"{act.what} on {name}") for act in retuning.acts)
+        return change, tuple(replace(act, what=of_set(act.what, name)) for act in retuning.acts)
 
     def _alone(self, view: View) -> ServingSet:
         return ServingSet(
