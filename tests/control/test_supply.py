@@ -62,3 +62,18 @@ def test_while_requests_wait_another_is_asked_for_in_place_of_one_that_starts_la
     same = replace(situation(role.signals), roles=(role,))
     decision = after(same, same)
     assert decision.roles[0].action is action, decision.roles[0].message
+
+
+@pytest.mark.parametrize(("full", "action"), [(None, Action.HOLD), (0.0, Action.UP)])
+def test_a_set_that_can_grow_no_more_shortens_no_wait_for_a_node_of_another(
+    full: float | None, action: Action
+) -> None:
+    """The last one has its node for a moment, and was asked for when that node had to be made."""
+    come = replace(replicas(1, ReplicaState.STARTING, age=30, first=9)[0], created=NOW - 700)
+    sets = (
+        replace(serving(2), provision_s=full, price_per_hour=1.0),
+        serving(name="b", pool="b", price_per_hour=2.0, replicas=(come,), wanted=1, provision_s=600.0),
+    )
+    same = situation(signals(2, inflight=45, rate=4.5), *sets)
+    decision = after(same, same)
+    assert decision.roles[0].action is action, decision.roles[0].message

@@ -156,14 +156,16 @@ def test_room_is_counted_where_the_set_may_run() -> None:
 @pytest.mark.parametrize(
     ("there", "declared", "provision_s"),
     [
+        ({"free": {8: 1}, "declared_nodes": 1, "node_class": "big"}, True, 0.0),
         ({"declared_nodes": 1, "node_class": "big"}, True, 900.0),
         ({"declared_nodes": 1, "promised": {0: 1}, "node_class": "big"}, True, 900.0),
         ({"unavailable": {"not ready": 1}, "node_class": "big"}, True, 900.0),
-        ({"unavailable": {"unreachable": 1}, "node_class": "big"}, False, 0.0),
-        ({"unavailable": {"cordoned": 1}, "node_class": "big"}, False, 0.0),
-        ({"unavailable": {"not ready": 1}}, False, 0.0),
+        ({"unavailable": {"unreachable": 1}, "node_class": "big"}, False, None),
+        ({"unavailable": {"cordoned": 1}, "node_class": "big"}, False, None),
+        ({"unavailable": {"not ready": 1}}, False, None),
     ],
     ids=[
+        "could be made beside one that is there",
         "could be made",
         "is promised, to it or to others",
         "has come and is not ready",
@@ -172,10 +174,10 @@ def test_room_is_counted_where_the_set_may_run() -> None:
         "is of no class and not ready",
     ],
 )
-def test_a_node_is_waited_for_that(there: dict[str, Any], declared: bool, provision_s: float) -> None:
+def test_a_node_is_waited_for_that(there: dict[str, Any], declared: bool, provision_s: float | None) -> None:
     big = {"name": "big", "gpuProduct": "H100", "gpusPerNode": 8, "maxNodes": 1, "provisionSeconds": 900}
     config = OperatorConfig.model_validate({"nodeClasses": [big]})
-    ground = Grounds(inventory(pool(free={}, **there)), config).of(H100, Shape(1, 8), Layout())
+    ground = Grounds(inventory(pool(**{"free": {}, **there})), config).of(H100, Shape(1, 8), Layout())
     assert (ground.declared, ground.provision_s) == (declared, provision_s)
 
 

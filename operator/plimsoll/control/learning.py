@@ -57,13 +57,13 @@ def ratio_of(
 
 
 def lead_s(memory: RoleMemory, role: Role, law: Law) -> float:
-    """How long after it is asked for a replica serves: nine of ten start faster.
+    """How long after it is asked for a replica serves: nine of ten start faster, on nodes of the set that has them soonest.
 
     A tenth cannot be told from less than ten, so first guesses fill them up: else the one start that took twenty minutes
     would be what every forecast looks ahead by, and what every step down waits for.
     """
     start = _start_s(memory.starts, law.start_first_s)
-    provision = min((each.provision_s for each in role.sets), default=0.0)
+    provision = min((each.provision_s for each in role.sets if each.provision_s is not None), default=0.0)
     return min(law.start_most_s, max(law.start_least_s, start)) + provision
 
 

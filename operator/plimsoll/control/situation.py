@@ -93,8 +93,8 @@ class ServingSet:
     """Of one replica, in parts where devices are shared: what budgets and pools count."""
     price_per_hour: float | None = None
     """Of one replica; only the order counts. Unknown comes after known."""
-    provision_s: float = 0.0
-    """Until a node of its pool is there, where none is free; 0 where the nodes are there."""
+    provision_s: float | None = 0.0
+    """Until a node of its pool is there, where none is free; 0 where the nodes are there, and None where all are taken and none comes."""
     refused: bool = False
     """Whether the API server lets no more of its pods be made."""
     entry: str = ""
@@ -108,7 +108,7 @@ class ServingSet:
     @property
     def node_s(self) -> float:
         """How long a node that is made is waited for."""
-        return max(NODE_LEAST_S, NODE_TIMES * self.provision_s)
+        return max(NODE_LEAST_S, NODE_TIMES * (self.provision_s or 0.0))
 
     def count(self, *states: ReplicaState) -> int:
         return len([replica for replica in self.replicas if replica.state in states])

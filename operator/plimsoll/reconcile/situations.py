@@ -129,8 +129,8 @@ class Ground:
     """The same for all sets of which one finds what another does."""
     replicas: int
     """That find devices, on nodes that could be made too."""
-    provision_s: float
-    """Until a node is made, where one would have to be."""
+    provision_s: float | None
+    """Until a node is made, where one would have to be; None where no room is left and none is to come."""
     declared: bool
     """Whether a node may be on its way, as far as anybody knows."""
 
@@ -169,7 +169,7 @@ class Grounds:
         return Ground(
             key=key,
             replicas=sum(room(pool, shape, layout) for pool in pools),
-            provision_s=min(waits, default=0.0) if not there else 0.0,
+            provision_s=0.0 if there else min(waits, default=None),
             declared=bool(coming),
         )
 
