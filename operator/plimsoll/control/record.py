@@ -11,15 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from plimsoll.control.memory import Memory
-from plimsoll.control.retune.steps import RetuneMemory
-from plimsoll.control.retune.symptoms import Symptom
+from plimsoll.control.retune.steps import OF_SET, RetuneMemory, of_set
 from plimsoll.control.retune.turned import Turned
 from plimsoll.control.workload import Observed
 from plimsoll.facts.spans import DAY_S
 
 ACTS_KEPT: Final = 50
-OF_SET: Final = " on "
-"""Between a setting and the set that it is of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +67,7 @@ class Record:
         busy_at = None if self.busy_at is None else now
         # A symptom that was there then may have gone meanwhile, and what is seen now be another one's first moment. Calm is waited
         # for for a day, longer than many programs run: as much of it as was seen goes on, by whatever clock it is now.
-        since = {} if self.calm_s is None else {Symptom.RELAXED.value: now - self.calm_s}
-        retune = replace(self.retune, since=since)
+        retune = self.retune.calm_again(now - (self.calm_s or 0.0))
         return replace(self, memory=replace(self.memory, roles=roles), retune=retune, busy_at=busy_at)
 
     def unwatched(self, now: float, jump_s: float) -> Record:
@@ -97,11 +93,6 @@ class Record:
 
 
 EMPTY: Final = Record()
-
-
-def of_set(what: str, about: str) -> str:
-    """What was changed, of the set that it is about where there are several."""
-    return f"{what}{OF_SET}{about}" if about else what
 
 
 def acts_of(now: float, before: RetuneMemory, turned: Turned, about: str = "") -> tuple[Act, ...]:

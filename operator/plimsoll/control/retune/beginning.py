@@ -11,7 +11,7 @@ from plimsoll.control.retune.allowed import barred, refusal
 from plimsoll.control.retune.figures import figures_of
 from plimsoll.control.retune.ladder import RELEASED, Change, Choice, choose
 from plimsoll.control.retune.scene import FIELDS, Scene
-from plimsoll.control.retune.steps import HeldBack, Past, Phase, RetuneMemory, Step
+from plimsoll.control.retune.steps import HeldBack, Past, Phase, RetuneMemory, Step, of_set
 from plimsoll.control.retune.symptoms import Seen, Symptom, as_calm, cause, scaling_first, seen
 from plimsoll.control.retune.turned import Event, Turned
 
@@ -30,10 +30,11 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
     what = seen(scene, changed_before=_moved(scene))
     if what is None:
         memory = _freed(scene, memory)
-        calm = memory.calm_since if as_calm(scene) else None
-        kept = {} if calm is None else {Symptom.RELAXED.value: calm}
+        clock = _clock(scene, Symptom.RELAXED)
+        calm = memory.since.get(clock) if as_calm(scene) else None
+        kept = {} if calm is None else {clock: calm}
         return Turned(memory=memory if memory.since == kept else replace(memory, since=kept))
-    clock = cause(what.symptom.value)
+    clock = _clock(scene, what.symptom)
     since = min(memory.since.get(clock, scene.now), scene.now)
     memory = replace(memory, since={clock: since})
     if scene.now - since < what.lasts_s:
@@ -59,6 +60,11 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
             )
         return Turned(memory=memory, why_not=why)
     return _begun(scene, memory, what, choice, choice.change)
+
+
+def _clock(scene: Scene, symptom: Symptom) -> str:
+    """What tells since when it has been so. Of several sets the largest is looked at, which another one may be by the next look."""
+    return of_set(cause(symptom), scene.serving.name if scene.about else "")
 
 
 def _held(scene: Scene, memory: RetuneMemory, reason: str, message: str) -> RetuneMemory:

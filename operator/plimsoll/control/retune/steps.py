@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Final
 
 from plimsoll.control.latencies import Latencies
 from plimsoll.control.retune.figures import NOTHING, Figures, Tally
@@ -13,6 +14,8 @@ from plimsoll.control.retune.symptoms import Symptom
 PAST_KEPT = 20
 PAST_MOST = 100
 """Kept where as many still count: so many retunes a day may be allowed at most."""
+OF_SET: Final = " on "
+"""Between a setting or a symptom and the set that it is of."""
 FAR = 2.0
 """Requests whose median is so many times another one's are another kind of traffic."""
 
@@ -144,7 +147,7 @@ class RetuneMemory:
     past: tuple[Past, ...] = ()
     """Newest first."""
     since: Mapping[str, float] = field(default_factory=dict)
-    """Symptoms and since when they have been there."""
+    """Symptoms, each with the set that it is of where the plan has several, and since when they have been there."""
     failures: int = 0
     """Since the last success, or since a person cleared them. A canary that was given too little is none."""
     restarts: tuple[float, ...] = ()
@@ -161,9 +164,22 @@ class RetuneMemory:
     @property
     def calm_since(self) -> float | None:
         """Since when an earlier change has been no longer needed; None: it is."""
-        return self.since.get(Symptom.RELAXED.value)
+        return next((at for what, at in self.since.items() if _is_calm(what)), None)
+
+    def calm_again(self, since: float) -> RetuneMemory:
+        """Where it was no longer needed: as long as of that moment, and nothing else is known to be there."""
+        return replace(self, since={what: since for what in self.since if _is_calm(what)})
 
     def moved(self, seconds: float) -> RetuneMemory:
         """What is waited for goes on by the new clock; when something was done stays as it was told."""
         step = None if self.step is None else self.step.moved(seconds)
         return replace(self, step=step, since={what: at + seconds for what, at in self.since.items()})
+
+
+def of_set(what: str, about: str) -> str:
+    """What was changed or is seen, of the set that it is about where there are several."""
+    return f"{what}{OF_SET}{about}" if about else what
+
+
+def _is_calm(what: str) -> bool:
+    return what.partition(OF_SET)[0] == Symptom.RELAXED

@@ -11,7 +11,7 @@ from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.idle import last_asked, wake_of
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory
-from plimsoll.control.record import Act, of_set
+from plimsoll.control.record import Act
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals, signals_of
 from plimsoll.control.situation import Bounds, Capacity, ReplicaState, Role, ServingSet, Situation, Slo, Zero
@@ -142,16 +142,14 @@ class Plimsoll:
             self._window,
             sets,
             place,
+            about=self.sets[place].gpu if self.sets else "",
             signals=signals,
             role=role,
             decision=decision,
             most=(self.sets[place].hardware if self.sets else self.hardware).most,
             room=any(self._room(at, each) > 0 for at, each in enumerate(sets)),
         )
-        if not self.sets:
-            return change, retuning.acts
-        name = self.sets[place].gpu
-        return change, tuple(replace(act, what=of_set(act.what, name)) for act in retuning.acts)
+        return change, retuning.acts
 
     def _alone(self, view: View) -> ServingSet:
         return ServingSet(

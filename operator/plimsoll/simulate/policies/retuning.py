@@ -55,6 +55,7 @@ class Retuning:
         sets: Sequence[ServingSet],
         place: int,
         *,
+        about: str,
         signals: Signals,
         role: RoleMemory,
         decision: Decision,
@@ -74,6 +75,7 @@ class Retuning:
         scene = Scene(
             now=view.now,
             name=serving.name,
+            about=about,
             knobs=self._knobs[place],
             planned={one: tunable.knobs.text(one) for one in self._settings[place]},
             serving=plain,
@@ -97,7 +99,7 @@ class Retuning:
             fleet_gpus=most * serving.gpus,
         )
         turned = advance(scene, self._memory)
-        self.acts = acts_of(view.now, self._memory, turned)
+        self.acts = acts_of(view.now, self._memory, turned, about)
         self._memory = turned.memory
         asked = effect_of(self._memory)
         return None if asked is None else self._asked(asked, place)
