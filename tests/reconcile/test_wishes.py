@@ -72,20 +72,44 @@ def test_that_the_plan_has_no_room_for_a_wish_is_told_once_it_lasts_and_a_retune
     stage.run(control, world, 12)
     said = world.directions[KEY]
     (told,) = [one for one in said.told if one.type == names.SCALING]
-    assert (told.status, told.reason) == ("True", "GPUsUnavailable")
+    assert (told.status, told.reason) == ("True", "BudgetExhausted")
     assert told.message.startswith(f"{said.record.replicas} replicas are wanted, and the plan has 1")
     stage.load = 1.0
     stage.run(control, world, 120)
     assert names.SCALING not in conditions(world.directions[KEY])
 
 
-def test_a_sleeper_that_the_plan_has_no_room_for_wakes_once_and_that_is_told() -> None:
+@pytest.mark.parametrize(
+    ("nodes", "money", "most", "reason"),
+    [(1, None, 20, "GPUsUnavailable"), (4, "5.00", 20, "BudgetExhausted"), (4, "5.00", 2, "BudgetExhausted")],
+    ids=["GPUs", "money", "money below the most"],
+)
+def test_what_a_plan_lacks_for_a_wish_is_told_as_that(
+    nodes: int, money: str | None, most: int, reason: str
+) -> None:
+    cost = {} if money is None else {"cost": {"maxPerHour": money}}
+    paid = pool(nodes=nodes, price_per_hour="4")
+    limited = {**AUTO, "scaling": {**AUTO["scaling"], "max": most}, "engine": {"maxSequences": 64}, **cost}
+    asked = seen(spec=limited, pools=(paid,))
+    stage = Scene(asked=asked, decision=decide(asked))
+    stage.inventory = lambda: inventory(pool(nodes=9))  # type: ignore[method-assign]
+    world, control = started(stage)
+    stage.run(control, world, 6)
+    stage.load = 900.0
+    stage.run(control, world, 30)
+    said = world.directions[KEY]
+    assert said.record.replicas is not None
+    assert said.record.replicas > stage.replicas
+    assert conditions(said)[names.SCALING] == ("True", reason)
+
+
+def test_a_sleeper_that_no_plan_follows_wakes_once_and_that_is_told() -> None:
     stage, world, control = woken()
     stage.turn = lambda _: None  # type: ignore[method-assign,assignment]
     stage.news.clear()
     stage.run(control, world, 20)
     assert [one.reason for one in stage.news] == ["Woken"]
-    assert conditions(world.directions[KEY])[names.SCALING] == ("True", "GPUsUnavailable")
+    assert conditions(world.directions[KEY])[names.SCALING] == ("True", "NotPlanned")
 
 
 def test_a_wish_that_nothing_came_of_goes_with_the_load() -> None:

@@ -158,6 +158,15 @@ def _wake_refused() -> Story:
     return _live(*world.directions[KEY].told)
 
 
+def _unfollowed() -> Story:
+    """More is wanted, and no turn comes to plan it."""
+    stage, world, control = staged()
+    stage.run(control, world, 6)
+    stage.load, stage.turn = 60.0, lambda _: None  # type: ignore[method-assign,assignment]
+    stage.run(control, world, 14)
+    return _live(*world.directions[KEY].told)
+
+
 def _tried(phase: Phase) -> Story:
     step = replace(TRIED, phase=phase)
     return replace(story(pod()), control=replace(EMPTY, retune=RetuneMemory(step=step)))
@@ -236,6 +245,7 @@ HERE: Final[Mapping[str, Callable[[], Story]]] = {
     "more than the fleet has is wanted": lambda: _scaled(gpus={"h100": 0.0}),
     "more than the budget allows is wanted": lambda: _scaled(limits=Limits(devices=Fraction(0))),
     "what fails to start is wanted": lambda: _scaled(state=ReplicaState.FAILED),
+    "what no plan follows is wanted": _unfollowed,
     "limits are kept": lambda: story(pod(), spec={"slo": {"ttftP99Ms": 60_000}, "workload": CHAT}),
     "limits cannot be kept": lambda: story(pod(), spec={"slo": {"ttftP99Ms": 1}, "workload": CHAT}),
     "two scale it": lambda: story(

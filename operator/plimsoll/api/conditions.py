@@ -118,7 +118,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "Placed": "There is room.",
         "NoGPUs": "No node has GPUs that this plan could use.",
         "NoFreeGPUs": "The GPUs are there, but used by others.",
-        "BudgetExhausted": "The namespace's GPU budget is used up.",
+        "BudgetExhausted": "The namespace's budget is used up, or cost.maxPerHour.",
         "NodeDeclared": "A declared node class could hold it; a node is being made, or nodes may not be seen.",
         "GroupHalfScheduled": "Some pods of a group have nodes, others have not.",
         "NotPlanned": "Nothing was planned; Stalled says why.",
@@ -166,7 +166,8 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     names.SCALING: {
         "AtMax": "scaling.max is reached.",
         "GPUsUnavailable": "The fleet has no more GPUs for it.",
-        "BudgetExhausted": "The namespace's GPU budget is used up.",
+        "BudgetExhausted": "The namespace's budget is used up, or cost.maxPerHour.",
+        "NotPlanned": "The plan has had fewer for two minutes, and no lack of GPUs says why; Stalled may, or Placed.",
         "StartFailed": "Replicas fail to start, so no more are asked for.",
         "SetReplicas": "An autoscaler targets the resource, but spec.replicas is absent.",
     },

@@ -182,7 +182,9 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
     for one in _tuned(tick, case, record, signals):
         said.setdefault(one.type, one)
     if (behind := _behind(tick, subject, wish, record.memory.of(role.role).up_at)) is not None:
-        said.setdefault(behind.type, behind)
+        limit = said.get(behind.type)
+        # A bound that more may be asked for than is no limit yet where not even what it allows can be had.
+        said[behind.type] = behind if limit is None or limit.reason == "AtMax" else limit
     refused = tick.looked.woken.refused.get(subject.key)
     # That nobody knows the load is the greater trouble, and a Prometheus that answers no question answers this one neither.
     metrics = said.get(names.METRICS)
@@ -208,8 +210,12 @@ def _behind(tick: Tick, subject: Subject, wish: int, up_at: float | None) -> Tol
     nor how GPUs lie together, so it goes on to ask."""
     if wish <= subject.replicas or subject.paused or up_at is None or tick.now - up_at < tick.law.unplaced_s:
         return None
-    message = f"{wish} replicas are wanted, and the plan has {subject.replicas}; Placed says why, or Stalled"
-    return Told(type=names.SCALING, status="True", reason="GPUsUnavailable", message=message)
+    reason, why = "NotPlanned", "Stalled says why, or Placed"
+    if subject.short:
+        known = subject.short == "BudgetExhausted"
+        reason, why = "BudgetExhausted" if known else "GPUsUnavailable", "Placed says why"
+    message = f"{wish} replicas are wanted, and the plan has {subject.replicas}; {why}"
+    return Told(type=names.SCALING, status="True", reason=reason, message=message)
 
 
 def _shares(case: Case, role: RoleDecision, wish: int) -> Mapping[str, int]:

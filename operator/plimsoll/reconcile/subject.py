@@ -7,7 +7,7 @@ spec.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from plimsoll import names
@@ -34,6 +34,7 @@ from plimsoll.reconcile.changing import before_of, change_of
 from plimsoll.reconcile.kept import Kept
 from plimsoll.render.revision import Revision
 from plimsoll.render.sets import set_name
+from plimsoll.status.findings import lacking_of
 
 ZERO_AFTER_S = 900.0
 
@@ -97,6 +98,8 @@ class Subject:
     """As it is stored."""
     told: tuple[Told, ...]
     """Conditions as status had them when this was made."""
+    short: str = ""
+    """What the plan lacks for all that is wanted, by its finding's reason; empty where it lacks nothing, or nobody says."""
     replicas: int = field(init=False)
     bounds: Bounds = field(init=False)
     exports: frozenset[str] = field(init=False)
@@ -144,9 +147,11 @@ def subject_of(
         return None
     ours = {each.name for each in (*sets, *(() if changed is None else (changed,)))}
     others = {name: _planned(name, one.entry, bears) for name, one in there.items() if name not in ours}
-    return _subject(
+    found = _subject(
         deployment, spec, engine, sets=sets, changed=changed, others=others, record=record, config=config
     )
+    lacking = lacking_of(plan)
+    return found if lacking is None else replace(found, short=lacking.reason)
 
 
 def _subject(
