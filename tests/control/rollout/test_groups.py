@@ -43,7 +43,12 @@ def a_set(*groups: tuple[PodSeen, ...]) -> SetSeen:
     )
 
 
+def ended(group: tuple[PodSeen, ...]) -> tuple[PodSeen, ...]:
+    return tuple(replace(pod, restarts=4) for pod in group)
+
+
 WAITS, LOADS, READY, LEAVES = Stage.UNSCHEDULED, Stage.LOADING, Stage.READY, Stage.LEAVING
+FAILED = Stage.FAILED
 
 
 @pytest.mark.parametrize(
@@ -86,6 +91,29 @@ def test_one_that_lacks_a_node_for_good_gives_its_gpus_back_at_last() -> None:
 def test_what_serves_is_never_let_go() -> None:
     seen = a_set(pods(0, READY, READY), pods(1, LOADS, WAITS), pods(2, LOADS, WAITS))
     assert kept(seen, 10 * HALF_SECONDS, 3) == (0,)
+
+
+@pytest.mark.parametrize(
+    ("groups", "stay"),
+    [
+        ([pods(0, LOADS, FAILED), pods(1, READY, READY)], (1,)),
+        ([pods(0, LOADS, FAILED), pods(1, LOADS, LOADS)], (1,)),
+        ([ended(pods(0, LOADS, LOADS)), pods(1, LOADS, LOADS)], (1,)),
+        ([ended(pods(0, READY, READY)), pods(1, READY, READY)], (0,)),
+        ([pods(0, LOADS, FAILED), pods(1, WAITS, WAITS)], (1,)),
+    ],
+    ids=[
+        "before one that serves",
+        "before one that loads",
+        "the same while it loads once more",
+        "not because it ended once, where it serves",
+        "before one that waits, which may take its GPUs",
+    ],
+)
+def test_where_one_goes_it_is_one_whose_engine_ends(
+    groups: list[tuple[PodSeen, ...]], stay: tuple[int, ...]
+) -> None:
+    assert kept(a_set(*groups), 0, 1) == stay
 
 
 def test_the_first_groups_of_a_set_come_together() -> None:

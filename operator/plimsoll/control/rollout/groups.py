@@ -86,13 +86,17 @@ def _newest(seen: SetSeen) -> float:
 
 
 def numbers(seen: SetSeen | None, count: int, over: frozenset[int]) -> tuple[int, ...]:
-    """Which groups stay or come: those that serve, then those that are there, then the lowest free numbers.
+    """Which groups stay or come: those that serve, then those that are there, of these last whose engines end, then the lowest free
+    numbers.
 
     Where groups are there and one of them waits for nodes, no further one comes to wait beside it.
     """
     there: Sequence[int] = () if seen is None else seen.groups
     whole = {number for number in there if seen is not None and seen.whole(number)}
-    kept = sorted(there, key=lambda number: (number not in whole, number))[:count]
+    # An engine that comes back for a moment, to end again, is no better than one that has ended.
+    pods = () if seen is None else seen.pods
+    end = {pod.group for pod in pods if pod.stage is Stage.FAILED or pod.restarts}
+    kept = sorted(there, key=lambda number: (number not in whole, number in end - whole, number))[:count]
     stay = [number for number in kept if number not in over]
     waits = seen is not None and any(pod.stage is Stage.UNSCHEDULED for pod in seen.pods)
     if over or (there and waits):
