@@ -4,6 +4,7 @@ import pytest
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.groups import Reservation
+from plimsoll.facts.inventory import Taint
 from plimsoll.facts.observe import fleet_of, observe
 from tests.facts.cluster import node
 
@@ -73,3 +74,27 @@ def test_a_node_that_is_to_be_made_is_promised_once(pods, coming):
 def test_what_is_there_is_promised_before_what_is_to_be_made():
     others = promised(3, node("n1", {"pool": "h"}))
     assert (dict(others.free), dict(others.coming)) == ({0: 1}, {4: 1})
+
+
+@pytest.mark.parametrize(
+    ("key", "effect", "there"),
+    [
+        ("node.cilium.io/agent-not-ready", "NoExecute", {"not ready": 1}),
+        ("ebs.csi.aws.com/agent-not-ready", "NoSchedule", {"not ready": 1}),
+        ("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule", {"not ready": 1}),
+        ("startup-taint.cluster-autoscaler.kubernetes.io/driver", "NoSchedule", {"not ready": 1}),
+        ("node.cilium.io/agent-not-ready", "PreferNoSchedule", {}),
+        ("team/dedicated", "NoSchedule", {}),
+    ],
+)
+def test_a_node_whose_taint_says_that_it_lacks_something_yet_has_come_and_is_not_ready(key, effect, there):
+    (pool,) = observe([node("n1", taints=[{"key": key, "effect": effect}])], []).pools
+    assert (dict(pool.unavailable), dict(pool.free)) == (there, {} if there else {8: 1})
+    assert pool.taints == (() if there else (Taint(key=key, value="", effect=effect),))
+
+
+def test_of_a_node_that_is_gone_a_taint_of_its_start_says_nothing():
+    gone = node("n1", taints=[{"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"}])
+    gone["status"]["conditions"][0]["status"] = "Unknown"
+    (pool,) = observe([gone], []).pools
+    assert dict(pool.unavailable) == {"unreachable": 1}

@@ -42,6 +42,11 @@ RDMA = "feature.node.kubernetes.io/rdma.available"
 _LEAVING_TAINTS = frozenset({"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"})
 CORDONED = "node.kubernetes.io/unschedulable"
 _STATE_TAINTS = ("node.kubernetes.io/", "DeletionCandidateOfClusterAutoscaler")
+_STARTING = ("not-ready", "uninitialized", "unregistered")
+"""How the names of taints end that are taken off once a node has what it lacks: agent-not-ready, of whichever agent it is."""
+_START_UP = "startup-taint."
+"""How those begin that say so to a cluster autoscaler."""
+_KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
 _PROMISES = (
     (nvidia.PRODUCT, nvidia.RESOURCE),
     (nvidia.GKE_PRODUCT, nvidia.RESOURCE),
@@ -71,7 +76,7 @@ class NodeParser:
         labels: dict[str, str] = {key: str(value) for key, value in (metadata.get("labels") or {}).items()}
         one = class_of(labels, tuple(self._classes.values()))
         memory, cores, disk, reading = self._read(labels, status.get("allocatable") or {}, one)
-        taints, leaving = _taints(spec.get("taints") or ())
+        taints, told = _taints(spec.get("taints") or ())
         place = Place(
             zone=next((labels[key] for key in ZONE if labels.get(key)), None),
             arch=next((labels[key] for key in ARCH if labels.get(key)), None),
@@ -90,7 +95,7 @@ class NodeParser:
             problems=(),
             keys=_shared(self._keys, keys, keys),
             values=tuple(sys.intern(labels[key]) for key in keys),
-            away=leaving or _away(metadata, spec, status),
+            away=_away(metadata, spec, status, told),
             cpu_millis=cores,
             memory_bytes=memory,
             disk_bytes=disk,
@@ -178,26 +183,35 @@ def _host(labels: dict[str, str], memory: int) -> tuple[Device | None, tuple[Pro
 
 
 def _taints(taints: Sequence[Mapping[str, Any]]) -> tuple[tuple[Taint, ...], str]:
-    """Taints that pods may bear, apart from those by which Kubernetes and autoscalers mark a node's state."""
-    kept, leaving = [], ""
+    """Taints that pods may bear, apart from those by which Kubernetes and autoscalers mark a node's state, and what these say of it."""
+    kept, state = [], ""
     for taint in taints:
         key = taint.get("key", "")
         if key in _LEAVING_TAINTS:
-            leaving = "deleting"
-        elif not key.startswith(_STATE_TAINTS):
+            state = "deleting"
+        elif key.startswith(_STATE_TAINTS):
+            continue
+        elif _starts(key) and taint.get("effect") in _KEEPS_OUT:
+            state = state or "not ready"
+        else:
             kept.append(Taint(key=key, value=taint.get("value") or "", effect=taint.get("effect", "")))
-    return tuple(sorted(kept, key=lambda taint: (taint.key, taint.value, taint.effect))), leaving
+    return tuple(sorted(kept, key=lambda taint: (taint.key, taint.value, taint.effect))), state
 
 
-def _away(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
-    if metadata.get("deletionTimestamp"):
+def _starts(key: str) -> bool:
+    return key.startswith(_START_UP) or key.rpartition("/")[2].lower().endswith(_STARTING)
+
+
+def _away(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any], told: str) -> str:
+    """`told`: what taints say."""
+    if told == "deleting" or metadata.get("deletionTimestamp"):
         return "deleting"
     if spec.get("unschedulable"):
         return "cordoned"
     conditions = status.get("conditions")
     ready = next((item.get("status") for item in conditions or () if item.get("type") == "Ready"), None)
     if conditions is None or ready == "True":
-        return ""
+        return told
     # Of one that has just been made its kubelet says so itself; of one that is gone nobody says anything.
     return "unreachable" if ready == "Unknown" else "not ready"
 
