@@ -209,6 +209,8 @@ class Room:
     """What each pool is made up of: those that have a part in common share its devices. One that is not named shares none."""
     limits: Limits = UNLIMITED
     """What the namespace's budget leaves, the deployment's own replicas already taken out."""
+    found: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
+    """By pool those that share its devices, once somebody asked: the same in all rooms that are left of one, so they hand it on."""
 
     def after(self, sets: Iterable[ServingSet], replicas: Mapping[str, int]) -> Room:
         """What is left once so many replicas are asked for, by set. Where pools share devices nobody knows whose the taken ones are,
@@ -220,14 +222,20 @@ class Room:
         for each, more in grown:
             if limits is not UNLIMITED:
                 limits = limits.less(claim_of(each), more)
-            for pool in free:
-                if self._shared(pool, each.pool):
-                    free[pool] -= more * each.gpus
-        return Room(gpus=free, parts=self.parts, limits=limits)
+            for pool in self._sharing(each.pool):
+                free[pool] -= more * each.gpus
+        return Room(gpus=free, parts=self.parts, limits=limits, found=self.found)
 
-    def _shared(self, one: str, other: str) -> bool:
-        mine, theirs = self.parts.get(one), self.parts.get(other)
-        return one == other or (mine is not None and theirs is not None and not mine.isdisjoint(theirs))
+    def _sharing(self, pool: str) -> tuple[str, ...]:
+        """Pools that have less when devices of this one are taken, itself among them where it has a limit."""
+        if (known := self.found.get(pool)) is None:
+            mine = self.parts.get(pool, frozenset())
+            known = self.found[pool] = tuple(
+                other
+                for other in self.gpus
+                if other == pool or not mine.isdisjoint(self.parts.get(other, frozenset()))
+            )
+        return known
 
 
 def claim_of(each: ServingSet) -> Claim:
