@@ -67,14 +67,16 @@ class Scaling(ApiModel):
 
     min: Replicas | None = field("Fewest replicas. Absent: 1, or 0 with zero.")
     max: Annotated[Int, Field(ge=1, le=1000)] | None = field(
-        "Most replicas. Absent: as many as the declared load needs, else 1, and no autoscaling."
+        "Most replicas. Absent: what the declared load needs, else 1, and no autoscaling."
     )
-    up_window_seconds: Seconds | None = field("How long more must be wanted before it is given. Absent: 30.")
+    up_window_seconds: Seconds | None = field(
+        "How long more must be wanted for a step up. Absent: 30, or two looks if more."
+    )
     down_window_seconds: Seconds | None = field(
-        "How long less must be wanted before it is taken. Absent: 450, or the start-up time if more; half "
+        "How long less must be wanted for a step down. Absent: 450, or the start-up time if more; half "
         "where first tokens came in time for hours, more where load wavers."
     )
-    zero: ScaleToZero | None = field("Let it go to no replica at all.")
+    zero: ScaleToZero | None = field("Let it go to no replica.")
 
 
 class TuningFloors(ApiModel):
