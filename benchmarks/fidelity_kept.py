@@ -27,9 +27,7 @@ from plimsoll.simulate.fidelity import Fidelity
 from plimsoll.simulate.steps import Limits
 
 FILE: Final = Path(__file__).parent.parent / "operator" / "plimsoll" / "simulate" / "fidelity.yaml"
-HEAD: Final = (
-    "# Written by benchmarks/standin_fidelity.py --write; simulate/fidelity.py says what the numbers mean.\n"
-)
+HEAD: Final = "# Written by benchmarks/standin_fidelity.py and on_gpu.py with --write; simulate/fidelity.py says what the numbers mean.\n"
 DIGITS: Final = 4
 LOOPS: Final = (
     ("meta-llama/Llama-3.1-8B", "h100_sxm", 1, 1024, 128, 16),
@@ -41,6 +39,8 @@ CROWDED: Final = Limits(
     blocks=160, block_size=32, max_num_seqs=48, max_num_batched_tokens=2048, max_model_len=2048
 )
 USERS: Final = 40
+POOL: Final = "crowded"
+"""As the cells of a real engine on CPUs; the other loads are loops on GPUs, as the points of others are."""
 
 
 class _Plain(yaml.SafeDumper):
@@ -51,7 +51,7 @@ class _Plain(yaml.SafeDumper):
 
 def answers() -> dict[str, tuple[float, ...]]:
     """What the engine model says now: mean TTFT and TPOT of the loops in milliseconds, and all that is seen of the crowded pool."""
-    return {**dict(map(_loop, LOOPS)), "crowded": _crowded()}
+    return {**dict(map(_loop, LOOPS)), POOL: _crowded()}
 
 
 def _loop(load: tuple[str, str, int, int, int, int]) -> tuple[str, tuple[float, ...]]:
@@ -94,19 +94,35 @@ def _crowded() -> tuple[float, ...]:
 def write(
     result: Mapping[str, Any], latencies: Path | None, *, engine: str, today: date, file: Path = FILE
 ) -> None:
-    """What this run measured, beside what stays of an earlier one of the same model."""
+    """What this run measured, beside what stays of an earlier one: of which the model answers as it did then."""
     before = yaml.safe_load(file.read_text("utf-8")) if file.exists() else {}
-    found = {
+    found: dict[str, Any] = {
         "loops": before.get("loops") if latencies is None else _loops(result["pairs"], latencies, today),
+        "gpu": before.get("gpu"),
         "real": before.get("real") if result["cells"] is None else _real(result, engine, today),
         "answers": {name: list(values) for name, values in answers().items()},
     }
-    if found["answers"] != before.get("answers") and (latencies is None or result["cells"] is None):
+    kept, now = before.get("answers") or {}, found["answers"]
+    others = {name for name in kept.keys() | now.keys() if kept.get(name) != now.get(name)}
+    needed = {
+        "--latencies FILE": latencies is None and others - {POOL},
+        "a real engine": result["cells"] is None and POOL in others,
+    }
+    if missing := [what for what, lacks in needed.items() if lacks]:
         raise SystemExit(
-            "the engine model is another one since: both parts are to be measured again, --latencies FILE and a real engine"
+            f"the engine model is another one since: to be measured again with {' and '.join(missing)}"
         )
+    _put(found, file)
+
+
+def write_gpu(told: Mapping[str, Any], file: Path = FILE) -> None:
+    """What was measured on a GPU, beside all the rest."""
+    _put({**yaml.safe_load(file.read_text("utf-8")), "gpu": dict(told)}, file)
+
+
+def _put(found: Mapping[str, Any], file: Path) -> None:
     Fidelity.model_validate(found)
-    text = yaml.dump(found, Dumper=_Plain, sort_keys=False, default_flow_style=None, width=110)
+    text = yaml.dump(dict(found), Dumper=_Plain, sort_keys=False, default_flow_style=None, width=110)
     file.write_text(HEAD + text, encoding="utf-8")
 
 

@@ -106,6 +106,7 @@ def played(row: Row, constants: Constants) -> Point:
         max_num_seqs=row.settings.max_num_seqs * ranks,
         max_num_batched_tokens=row.settings.max_num_batched_tokens * ranks,
         max_model_len=row.settings.max_model_len + 1,
+        steps_ahead=row.engine.steps_ahead,
     )
     users, given, asked = load.concurrency, load.input_tokens, load.output_tokens
     volley = _volley(Engine(times, limits), users, given, asked)

@@ -16,8 +16,9 @@ import re
 import sys
 import urllib.request
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -105,6 +106,10 @@ class Side:
         return sum(float(one) for one in PREEMPTED.findall(page))
 
 
+def _told(run: dict[str, Any]) -> None:
+    print("  ".join(f"{key} {value}" for key, value in run.items()), file=sys.stderr, flush=True)
+
+
 def ratios(
     before: Sequence[str], after: Sequence[str], folder: Path, *, seeds: int, users: int, requests: int
 ) -> dict[str, Any]:
@@ -114,32 +119,43 @@ def ratios(
         EngineProcess(model, *words_of(before), environment=environment) as old,
         EngineProcess(model, *words_of(after), environment=environment) as new,
     ):
-        at_its_best = Side("before", old.url)
-        for side in (Side("after", new.url), at_its_best):
-            # What an engine does once for all its time is not measured of either.
-            _told(side.run(ClosedLoop(users), 0, requests))
-        pace = OpenLoop(round(SHARE * at_its_best.answered / at_its_best.seconds, 2))
-        urls = old.url, new.url
-        return {
-            "load": str(pace),
-            **_compared(pace, *urls, seeds=seeds, requests=requests),
-            "crowded": _compared(ClosedLoop(users), *urls, seeds=seeds, requests=requests),
-        }
+        return in_turns(old.url, new.url, seeds=seeds, users=users, requests=requests)
 
 
-def _compared(pattern: Pattern, before: str, after: str, *, seeds: int, requests: int) -> dict[str, Any]:
-    sides = [Side("before", before), Side("after", after)]
-    runs = [
-        _told(side.run(pattern, seed, requests))
-        for seed in range(1, seeds + 1)
-        for side in (sides if seed % 2 else sides[::-1])
-    ]
+def in_turns(
+    before: str,
+    after: str,
+    *,
+    seeds: int,
+    users: int,
+    requests: int,
+    tell: Callable[[dict[str, Any]], None] = _told,
+) -> dict[str, Any]:
+    """Two engines that stand already, by their addresses. `tell` hears of each run as it ends."""
+    at_its_best = Side("before", before)
+    for side in (Side("after", after), at_its_best):
+        # What an engine does once for all its time is not measured of either.
+        tell(side.run(ClosedLoop(users), 0, requests))
+    pace = OpenLoop(round(SHARE * at_its_best.answered / at_its_best.seconds, 2))
+    compare = partial(_compared, before, after, seeds=seeds, requests=requests, tell=tell)
+    return {"load": str(pace), **compare(pace), "crowded": compare(ClosedLoop(users))}
+
+
+def _compared(
+    before: str,
+    after: str,
+    pattern: Pattern,
+    *,
+    seeds: int,
+    requests: int,
+    tell: Callable[[dict[str, Any]], None],
+) -> dict[str, Any]:
+    sides, runs = [Side("before", before), Side("after", after)], []
+    for seed in range(1, seeds + 1):
+        for side in sides if seed % 2 else sides[::-1]:
+            runs.append(side.run(pattern, seed, requests))
+            tell(runs[-1])
     return {**report_of(*sides), "runs": runs}
-
-
-def _told(run: dict[str, Any]) -> dict[str, Any]:
-    print("  ".join(f"{key} {value}" for key, value in run.items()), file=sys.stderr, flush=True)
-    return run
 
 
 def words_of(argv: Sequence[str]) -> list[str]:

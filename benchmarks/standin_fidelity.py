@@ -287,6 +287,7 @@ def main() -> int:
     parser.add_argument(
         "--latencies", type=points_file, metavar="FILE", help="measured points of GPUs, as CSV"
     )
+    parser.add_argument("--no-engine", action="store_true", help="the points of --latencies alone")
     parser.add_argument("--turns", type=int, default=3, help="times around the cells (default: %(default)s)")
     parser.add_argument(
         "--kept", type=Path, metavar="FILE", help="keep turns of the real engine there, and go on from those"
@@ -302,7 +303,10 @@ def main() -> int:
     began = time.monotonic()
     result: dict[str, Any] = {}
     try:
-        result = run(Settings(turns=chosen.turns, span_s=chosen.span, kept=chosen.kept), say)
+        if chosen.no_engine:
+            result = {"cells": None, "missing": {"cells": "not asked for"}}
+        else:
+            result = run(Settings(turns=chosen.turns, span_s=chosen.span, kept=chosen.kept), say)
     except EngineUnavailable as why:
         result = {"cells": None, "missing": {"cells": str(why).partition("\n")[0]}}
     if chosen.latencies is not None:

@@ -119,6 +119,22 @@ def experts() -> TinyModel:
     return TinyModel(name="experts", files=_files(config))
 
 
+def shaped(name: str, config: Mapping[str, Any]) -> TinyModel:
+    """A model of any shape, by its config.json, for an engine that makes up its weights: the vocabulary has words as here, the rest is spare."""
+    spare = config["vocab_size"] - VOCABULARY
+    words = tokenizer()
+    pieces = {**words["model"]["vocab"], **{f"spare{place}": VOCABULARY + place for place in range(spare)}}
+    files = _files(config)
+    return TinyModel(
+        name=name,
+        files={
+            **files,
+            "config.json": _json({**config, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}),
+            "tokenizer.json": _json({**words, "model": {**words["model"], "vocab": pieces}}),
+        },
+    )
+
+
 def adapter(rank: int = 8, hidden: int = COMMON["hidden_size"]) -> TinyModel:
     """A LoRA adapter of the dense model, on two projections of each layer; with another width, of some other model."""
     # Both read 256 numbers. A model of made-up weights repeats itself, unless an adapter writes to what every layer adds to.

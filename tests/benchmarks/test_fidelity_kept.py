@@ -16,6 +16,7 @@ from plimsoll.planning.speed.rates import committed
 from plimsoll.simulate import fidelity
 from plimsoll.simulate.fidelity import Fidelity, belief_error, kept
 
+LOOP = "openai/gpt-oss-120b b200_sxm 128"
 TODAY = date(2027, 1, 2)
 LOOPS = {
     "rows": 7,
@@ -61,6 +62,7 @@ def test_what_is_written_is_what_is_told(
     tmp_path: Path, points: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "fidelity.yaml"
+    file.write_bytes(FILE.read_bytes())
     write(measured(cells=True), points, engine="0.99.0", today=TODAY, file=file)
     found = Fidelity.model_validate(yaml.safe_load(file.read_text()))
     assert "&" not in file.read_text(), "of a date that stands twice too"
@@ -97,13 +99,35 @@ def test_what_was_not_measured_this_time_stays_while_the_model_is_the_same(
     assert (found.real.engine, found.loops.points) == ("0.99.0", 3)
 
 
-@pytest.mark.parametrize("cells", [True, False])
-def test_half_of_a_file_is_not_written_for_another_model(
-    cells: bool, tmp_path: Path, points: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("other", "cells", "refused"),
+    [
+        ("crowded", False, "with a real engine$"),
+        ("crowded", True, None),
+        (LOOP, True, "with --latencies FILE$"),
+        (LOOP, False, None),
+    ],
+    ids=[
+        "another pool, not measured",
+        "another pool, measured",
+        "other loops, not measured",
+        "other loops, measured",
+    ],
+)
+def test_errors_of_a_model_that_answers_otherwise_since_are_not_kept(
+    other: str, cells: bool, refused: str | None, points: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "fidelity.yaml"
+    file = points.with_name("fidelity.yaml")
     file.write_bytes(FILE.read_bytes())
-    monkeypatch.setattr(fidelity_kept, "answers", lambda: {"crowded": (1.0,)})
-    with pytest.raises(SystemExit, match="both parts"):
+    monkeypatch.setattr(fidelity_kept, "answers", lambda: dict(kept().answers) | {other: (1.0,)})
+
+    def written() -> None:
         write(measured(cells=cells), None if cells else points, engine="0.99.0", today=TODAY, file=file)
-    assert file.read_bytes() == FILE.read_bytes()
+
+    if refused is None:
+        written()
+        assert Fidelity.model_validate(yaml.safe_load(file.read_text())).answers[other] == (1.0,)
+    else:
+        with pytest.raises(SystemExit, match=refused):
+            written()
+        assert file.read_bytes() == FILE.read_bytes()

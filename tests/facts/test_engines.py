@@ -48,6 +48,11 @@ def test_a_watermark_is_told_only_to_versions_whose_own_parser_takes_it(version,
     assert ("--watermark" in engine_facts("vllm", version).flags) is has
 
 
+@pytest.mark.parametrize(("version", "ahead"), [("0.12.0", False), ("0.14.0", True), ("0.33.0", True)])
+def test_steps_are_chosen_ahead_by_versions_that_do_so_by_themselves(version, ahead):
+    assert engine_facts("vllm", version).steps_ahead is ahead
+
+
 @pytest.mark.parametrize(("ranks", "expected"), [(1, (2048, 128)), (2, (4096, 256))])
 def test_batch_defaults_on_cpus_grow_with_ranks(ranks, expected):
     assert engine_facts().batch_defaults(64 * GIB, "cpu", ranks=ranks) == expected

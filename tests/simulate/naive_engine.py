@@ -1,5 +1,6 @@
 """The engine model again, one step at a time and one sequence at a time: slow, and plain enough to be believed."""
 
+import math
 from dataclasses import dataclass, field
 
 from plimsoll.simulate.steps import Limits, StepTimes
@@ -36,6 +37,7 @@ class NaiveEngine:
         self.prefilling: set[int] = set()
         self.targets: dict[int, int] = {}
         self.preemptions = 0
+        self.began = 0.0
 
     def submit(self, sequence: Sequence) -> None:
         self.advance(sequence.arrival)
@@ -51,7 +53,7 @@ class NaiveEngine:
         return -(-tokens // self.limits.block_size)
 
     def step(self) -> None:
-        short = False
+        short, chosen_at = False, self.began if self.running else math.inf
         decoding = [one for one in self.running if one.number not in self.prefilling]
         while self.new_blocks(decoding) > self.free:
             short = True
@@ -79,6 +81,8 @@ class NaiveEngine:
             budget, took = self.chunk(one, budget, took, done)
         while not short and budget > 0 and self.waiting and len(self.running) < self.limits.max_num_seqs:
             head = self.waiting[0]
+            if self.limits.steps_ahead and head.arrival >= chosen_at:
+                break
             watermark = self.limits.watermark_blocks if self.running else 0
             if self.blocks_for(head.prompt) > self.free - watermark:
                 break
@@ -89,6 +93,7 @@ class NaiveEngine:
             self.prefilling.add(head.number)
             self.targets[head.number] = head.prompt
             budget, took = self.chunk(head, budget, took, done)
+        self.began = self.now
         self.now += took
         for one in decoding:
             self.token(one)

@@ -37,6 +37,7 @@ def worlds(draw: st.DrawFn) -> tuple[Limits, list[tuple[float, int, int]]]:
         max_num_batched_tokens=draw(st.integers(sequences, 200)),
         max_model_len=longest,
         watermark_blocks=draw(st.integers(0, 3)),
+        steps_ahead=draw(st.booleans()),
     )
     count = draw(st.integers(1, 25))
     requests = []
@@ -111,6 +112,29 @@ def test_how_far_it_is_asked_to_go_at_a_time_changes_nothing(world, pauses):
     for one, other in zip(first, second, strict=True):
         assert one.finished_at == pytest.approx(other.finished_at)
         assert one.preemptions == other.preemptions
+
+
+def test_where_steps_are_chosen_ahead_who_comes_during_one_waits_for_the_next_too():
+    def first(*, ahead: bool) -> float:
+        engine = Engine(TIMES, replace(LIMITS, steps_ahead=ahead))
+        engine.submit(Request(0.0, 16, 100), 0.0)
+        engine.advance(1.0)
+        late = Request(engine.now - 0.001, 16, 5)  # during the step that has just ended
+        engine.submit(late, late.arrival)
+        engine.advance(1e9)
+        return late.first_at
+
+    step = TIMES.decode[1]
+    assert step <= first(ahead=True) - first(ahead=False) < 1.1 * step
+
+
+def test_an_engine_without_work_takes_in_at_once_whoever_is_there():
+    engine = Engine(TIMES, replace(LIMITS, steps_ahead=True))
+    requests = [Request(3.0, 16, 5) for _ in range(4)]
+    for one in requests:
+        engine.submit(one, 3.0)
+    engine.advance(1e9)
+    assert len({one.first_at for one in requests}) == 1
 
 
 def test_a_short_cache_preempts_and_still_answers_everybody():

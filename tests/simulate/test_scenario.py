@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,11 +10,13 @@ import pytest
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.config_fleet import PROVISION_S
 from plimsoll.api.v1alpha1.workload import Workload
+from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.learned import NOTHING
 from plimsoll.planning.ask.reading import read
 from plimsoll.planning.planner import plan
 from plimsoll.simulate.arrivals import P95, P99
 from plimsoll.simulate.scenario import Scenario, lengths_of, scenario_of
+from plimsoll.simulate.steps import limits_of
 from tests.planning.asking import deployment, facts, inventory, pool
 
 
@@ -78,6 +81,26 @@ def test_a_resource_that_is_stopped_is_simulated_with_one_replica_and_that_is_sa
 )
 def test_that_the_operator_would_not_follow_the_load_is_said(spec: dict[str, Any], told: bool) -> None:
     assert any("without scaling.max" in said for said in scenario(**spec).left_out) == told
+
+
+@pytest.mark.parametrize(
+    ("engine", "vendor", "ahead"),
+    [
+        ({}, Vendor.NVIDIA, True),
+        ({"extraArgs": ["--no-async-scheduling"]}, Vendor.NVIDIA, False),
+        ({}, Vendor.CPU, False),
+    ],
+    ids=["as engines do by themselves", "a person wants it otherwise", "on CPUs"],
+)
+def test_steps_are_chosen_ahead_where_the_engine_does_so(
+    engine: dict[str, Any], vendor: Vendor, ahead: bool
+) -> None:
+    asked = deployment(workload={"preset": "chat", "requestsPerSecond": "2"}, engine=engine)
+    there, known = inventory(pool(nodes=1)), facts(asked)
+    reading = read(asked, there, known, NOTHING, OperatorConfig())
+    assert reading.task is not None
+    (chosen, *_), gpu = plan(asked, there, known).sets, reading.slots[0].gpu
+    assert limits_of(chosen, reading.task, replace(gpu, vendor=vendor)).steps_ahead is ahead
 
 
 @pytest.mark.parametrize(

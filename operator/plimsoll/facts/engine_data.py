@@ -97,6 +97,7 @@ class Band(_Data):
     graphs_in_budget: bool | None = None
     whole_prompts: bool | None = None
     chunks_above: int | None = None
+    steps_ahead: bool | None = None
     prefix_caching_default: bool | None = None
     default_block_size: int | None = None
     batch_rules: tuple[BatchRule, ...] = ()

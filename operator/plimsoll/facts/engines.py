@@ -74,6 +74,8 @@ class EngineFacts:
     """Whether prompts are processed (and profiled) whole, up to the maximal length, instead of in chunks."""
     chunks_above: int | None
     """Where prompts are whole: the maximal length above which text models are cut into chunks all the same."""
+    steps_ahead: bool
+    """Whether a step is chosen while the one before it runs on the device: who comes meanwhile waits for both."""
     prefix_caching_default: bool
     default_block_size: int
     batch_rules: tuple[BatchRule, ...]
@@ -178,6 +180,7 @@ def engine_facts(name: str = "vllm", version: str | None = None) -> EngineFacts:
         graphs_in_budget=_said(band.graphs_in_budget, name, "graphsInBudget"),
         whole_prompts=bool(band.whole_prompts),
         chunks_above=band.chunks_above,
+        steps_ahead=bool(band.steps_ahead),
         prefix_caching_default=bool(band.prefix_caching_default),
         default_block_size=_said(band.default_block_size, name, "defaultBlockSize"),
         batch_rules=band.batch_rules,

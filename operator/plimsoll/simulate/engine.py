@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from math import ceil, sqrt
+from math import ceil, inf, sqrt
 
 from plimsoll.simulate.meters import ITL, LATENCY, TOKENS, TTFT, Histogram
 from plimsoll.simulate.prefixes import PREFIX_BLOCK, Prefixes
@@ -57,6 +57,8 @@ class Engine:
         self._kv_read = 0
         """Cached tokens of all that decode."""
         self._step = 0
+        self._began = 0.0
+        """When the last step began: where steps are chosen ahead, the next one was chosen then."""
         self._orders = 0
         self._ends: list[tuple[int, int, Request]] = []
         """Heap of (last step, order, request); those put back or aborted are skipped when they come up."""
@@ -81,6 +83,7 @@ class Engine:
         )
         if not self.running and not self.waiting and self.now < at:
             self.now = at
+        request.came_at = at
         self.waiting.append(request)
         return True
 
@@ -90,7 +93,8 @@ class Engine:
             if self._partial is not None or (self.waiting and self._admissible(self._budget())):
                 self._take_step()
             elif self._decoding:
-                self._decode(until)
+                # Whoever came too late for this step may be let in by the next one.
+                self._decode(self.now if self.waiting and self._is_late(self.waiting[0]) else until)
             else:
                 return
 
@@ -149,6 +153,8 @@ class Engine:
         if budget <= 0 or len(self.running) >= limits.max_num_seqs:
             return False
         request = self.waiting[0]
+        if self.running and self._is_late(request):
+            return False
         # An empty engine takes whatever fits at all: nothing would ever come free for it.
         room = self.free_blocks - (limits.watermark_blocks if self.running else 0)
         need = -(-(request.input_tokens + request.generated) // limits.block_size)
@@ -156,13 +162,19 @@ class Engine:
             need -= self._prefixes.blocks(self._prefixes.used(self._shareable(request)))
         return need <= room
 
+    def _is_late(self, request: Request) -> bool:
+        """Whether it came when the step that follows was chosen already."""
+        return self.limits.steps_ahead and request.came_at >= self._began
+
     def _shareable(self, request: Request) -> Sequence[int]:
         return request.prefix[: request.input_tokens // PREFIX_BLOCK]
 
     def _take_step(self) -> None:
         """One step in which prompts are computed, beside those that decode."""
         limits, times = self.limits, self.times
-        took = 0.0
+        took, began = 0.0, self.now
+        if not self.running:
+            self._began = inf  # nothing was under way, so it is chosen now
         short = False
         if self._decoding:
             need = self._grows[self._step % limits.block_size]
@@ -195,6 +207,7 @@ class Engine:
             request = self._admit() if not short and self.waiting and self._admissible(budget) else None
         self.queued = len(self.waiting)
         self.now += took
+        self._began = began
         self._step += 1
         if decoding:
             self._kv_read += decoding
@@ -229,6 +242,7 @@ class Engine:
         self.queued = len(self.waiting)
         self.free_blocks -= self._growth(steps)
         self.now += steps * (rest + bend * steps)
+        self._began = self.now - rest - bend * (2 * steps - 1)
         self._step += steps
         self._kv_read += steps * decoding
         self.generation_tokens += steps * decoding

@@ -1,6 +1,6 @@
 """How far the engine model is from what was measured: it stands beside every claim of a simulation.
 
-The figures are in fidelity.yaml, written by `benchmarks/standin_fidelity.py --write` and never by hand. Beside them stands what the model
+The figures are in fidelity.yaml, written by `--write` of `benchmarks/standin_fidelity.py` and `on_gpu.py` and never by hand. Beside them stands what the model
 itself answered to a few fixed loads then: a test asks it again, so that figures of another model than the one that runs are found.
 """
 
@@ -36,6 +36,26 @@ class Loops(_Kept):
     tpot_p90_pct: float
 
 
+class OnGpu(_Kept):
+    """A real engine on a GPU that no constant was fitted on, and the model's answers to the very same requests."""
+
+    measured: date
+    gpu: str
+    model: str
+    engine: str
+    points: int
+    """Closed loops with room in the cache."""
+    ttft_median_pct: float
+    ttft_most_pct: float
+    tpot_median_pct: float
+    tpot_most_pct: float
+    output_most_pct: float
+    """Tokens a second, of the crowded runs too."""
+    crowded: int
+    """Runs whose pool was too small."""
+    preemptions_most_pct: float
+
+
 class Real(_Kept):
     """Cells of a real engine on CPUs, each with constants of other cells: medians of the cells' errors."""
 
@@ -59,6 +79,7 @@ class Real(_Kept):
 
 class Fidelity(_Kept):
     loops: Loops
+    gpu: OnGpu
     real: Real
     answers: Mapping[str, tuple[float, ...]]
     """Of the model to fixed loads."""
@@ -79,7 +100,7 @@ def kept() -> Fidelity:
 
 def belief_error() -> str:
     """How far the planner's step times, and the engine model that goes by them, are from measurements that they had not seen."""
-    fitted, loops, real = committed().fitted, kept().loops, kept().real
+    fitted, loops, gpu, real = committed().fitted, kept().loops, kept().gpu, kept().real
     errors = fitted.left_out
     return (
         f"step times are the planner's, off by {errors['tpot_median_pct']:g}% (median) and {errors['tpot_p90_pct']:g}% (p90) "
@@ -87,7 +108,10 @@ def belief_error() -> str:
         f"of the fit ({fitted.rows} points); the engine model then answers closed loops of such points within "
         f"{loops.tpot_median_pct:g}% (median) and {loops.tpot_p90_pct:g}% (p90) for TPOT and {loops.ttft_median_pct:g}% and "
         f"{loops.ttft_p90_pct:g}% for TTFT ({loops.points} points, compared on {loops.measured}; how a loop begins was chosen on such "
-        f"points); from a real engine on CPUs its p50 and p99 are "
+        f"points); from vLLM {gpu.engine} with {gpu.model.rpartition('/')[2]} on {gpu.gpu}, a pair that nothing was fitted on, it is off by "
+        f"{gpu.ttft_median_pct:.0f}% (median) and {gpu.ttft_most_pct:.0f}% (most) for TTFT, {gpu.tpot_median_pct:.0f}% and "
+        f"{gpu.tpot_most_pct:.0f}% for TPOT, at most {gpu.output_most_pct:.0f}% for output and {gpu.preemptions_most_pct:.0f}% for preemptions "
+        f"({gpu.points} closed loops, and {gpu.crowded} runs that a short pool crowds, measured on {gpu.measured}); from a real engine on CPUs its p50 and p99 are "
         f"{real.ttft_p50_err_pct:.0f}% and {real.ttft_p99_err_pct:.0f}% off for TTFT, {real.itl_p50_err_pct:.0f}% and "
         f"{real.itl_p99_err_pct:.0f}% for ITL, and the cache in use by {real.kv_err_pp:g} points, {_preemptions(real)} ({real.cells} cells of vLLM "
         f"{real.engine}, measured on {real.measured} on a machine at a load average of {real.load_average[0]:g} to "

@@ -13,6 +13,7 @@ class Request:
         "arrival",
         "base",
         "cached",
+        "came_at",
         "computed",
         "finished_at",
         "first_at",
@@ -38,6 +39,8 @@ class Request:
         self.output_tokens = output_tokens
         self.prefix = prefix
         """Ids of shared blocks of prompt tokens, from its start."""
+        self.came_at = arrival
+        """When the engine was handed it."""
         self.admitted_at = -1.0
         """When it left the queue for the first time."""
         self.first_at = -1.0

@@ -132,7 +132,7 @@ def scenario_of(
         raise CannotSimulate(
             f"{plan.namespace}/{plan.name}: decodes nothing; the engine model is one of generation"
         )
-    told = limits_of(chosen)
+    told = limits_of(chosen, task, slot.gpu)
     hardware = _hardware(chosen, reading, provision)
     workload, allowed = intent.spec.workload, limits.allows(claim_of(chosen))
     fixed = intent.bounds.fixed
@@ -215,7 +215,7 @@ def _sets(
             continue
         if _room(chosen, reading.slots, reading.owner) < 1:
             continue
-        told, hardware = limits_of(chosen), _hardware(chosen, reading, provision)
+        told, hardware = limits_of(chosen, task, slot.gpu), _hardware(chosen, reading, provision)
         allowed = limits.allows(claim_of(chosen))
         times = believed(chosen, model=task.model, gpu=slot.gpu, engine=task.engine, limits=told)
         site = Site(times=times, limits=told, hardware=hardware, allowed=allowed)

@@ -11,8 +11,9 @@ from random import Random
 from typing import Final
 
 from plimsoll.facts.engines import EngineFacts
-from plimsoll.facts.gpus import Gpu
+from plimsoll.facts.gpus import Gpu, Vendor
 from plimsoll.facts.model import ModelFacts
+from plimsoll.planning.ask.task import Task
 from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.speed.performance import Replica
 from plimsoll.planning.speed.rates import Rates, committed_rates
@@ -23,6 +24,8 @@ BELIEF_IS_OFF: Final = 0.2
 POOL_IS_OFF: Final = 0.05
 """The same of the pool: step times are a belief that stays one, but an engine tells its pool when it starts, and the law goes by what it
 tells. What is drawn is how far the ledger of memory, by which the plan was made, may be from that."""
+STEP_BY_STEP: Final = "--no-async-scheduling"
+"""With it a step is chosen once the one before it has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,8 @@ class Limits:
     max_queued: int | None = None
     """Waiting requests beyond which a new one is refused."""
     prefix_caching: bool = True
+    steps_ahead: bool = False
+    """Each step is chosen while the one before it runs: who comes meanwhile waits for both."""
 
     @property
     def kv_tokens(self) -> int:
@@ -110,7 +115,7 @@ def step_times(
     )
 
 
-def limits_of(chosen: PlanSet) -> Limits:
+def limits_of(chosen: PlanSet, task: Task, gpu: Gpu) -> Limits:
     """What a set's ledger and settings come to; a replica of several data-parallel ranks is one pool here."""
     capacity, settings, ranks = chosen.ledger.capacity, chosen.settings, chosen.layout.data
     if capacity is None:
@@ -125,6 +130,10 @@ def limits_of(chosen: PlanSet) -> Limits:
         watermark_blocks=blocks * settings.watermark_permille // 1000,
         max_queued=settings.max_queued_requests,
         prefix_caching=settings.prefix_caching,
+        # On CPUs nothing runs beside the engine's own process.
+        steps_ahead=task.engine.steps_ahead
+        and gpu.vendor is not Vendor.CPU
+        and STEP_BY_STEP not in task.intent.spec.engine.extra_args,
     )
 
 

@@ -66,7 +66,7 @@ def tunable_of(
         chosen = planned
         for setting, value in sorted(settings.items()):
             chosen = changed(chosen, setting, value, engine=plan.engine, version=plan.engine_version)
-        limits = limits_of(chosen)
+        limits = limits_of(chosen, task, slot.gpu)
         times = believed(chosen, model=task.model, gpu=slot.gpu, engine=task.engine, limits=limits)
         return Variant(times=times, limits=limits, capacity=capacity_of(chosen))
 
