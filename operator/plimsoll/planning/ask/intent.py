@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil
+from math import ceil, exp, log
 from typing import Final
 
 from plimsoll.api.quantity import parse_bytes, parse_decimal
@@ -195,7 +195,7 @@ def _p99(length: TokenPercentiles | None) -> int | None:
         return None if length is None else length.p99
     median = _typical(length, 1)
     p95 = length.p95 if length.p95 is not None else 2 * median
-    return ceil(median * (p95 / median) ** P99_OVER_P95)
+    return ceil(median * exp(P99_OVER_P95 * log(p95 / median)))
 
 
 def _twice(median: int | None) -> int | None:
