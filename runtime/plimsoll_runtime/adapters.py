@@ -65,7 +65,7 @@ class Engine(NamedTuple):
         try:
             cards = json.loads(answer[1])["data"]
             return {str(card["id"]): str(card["root"]) for card in cards if card.get("parent")}
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
 

@@ -152,5 +152,5 @@ def _size_in(index: Path) -> int | None:
         if index.stat().st_size > _MOST_INDEX:
             return None
         return int(json.loads(index.read_text(encoding="utf-8"))["metadata"]["total_size"])
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None

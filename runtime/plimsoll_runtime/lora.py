@@ -105,7 +105,10 @@ def judged(wanted: Wanted, folder: Path, max_rank: int) -> Failure | None:
 def _config(file: Path) -> Mapping[str, Any]:
     if file.stat().st_size > MOST_CONFIG:
         raise ValueError(f"it is longer than {MOST_CONFIG} bytes")
-    about = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        about = json.loads(file.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError("it is nested too deep to be read") from error
     if not isinstance(about, dict):
         raise ValueError("it is no JSON object")  # noqa: TRY004 - the file's, not a caller's
     return about
@@ -174,7 +177,7 @@ def _said(text: str) -> str:
     try:
         body = json.loads(text)
         text = str((body.get("error") or body).get("message") or body.get("detail") or text)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         pass
     lines = [line for line in text.splitlines() if line.strip() and not _TRACE.match(line)]
     return plain(lines[-1] if lines else text)

@@ -41,7 +41,7 @@ def base_of(argv: Sequence[str], environment: Mapping[str, str]) -> Base | None:
             if file.stat().st_size > _MOST_CONFIG:
                 continue
             config = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
         if isinstance(config, dict):
             inner = config.get("text_config")

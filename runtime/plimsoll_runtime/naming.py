@@ -48,7 +48,7 @@ def _value(flag: str, value: str, put: Callable[[str], str]) -> str:
         return value
     try:
         told = json.loads(value)
-    except ValueError:  # the engine says so
+    except (ValueError, RecursionError):  # the engine says so
         return value
     new = {key: put(one) if key in _KEYS and isinstance(one, str) else one for key, one in told.items()}
     return value if new == told else json.dumps(new, separators=(",", ":"), sort_keys=True)

@@ -328,9 +328,9 @@ def test_it_speaks_admission_reviews_and_counts_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"[]", b"not json", b"{}", b'{"apiVersion": "admission.k8s.io/v1", "request": []}', review({"uid": "1", **{
+    [b"", b"[]", b"not json", b"[" * 100_000, b"{}", b'{"apiVersion": "admission.k8s.io/v1", "request": []}', review({"uid": "1", **{
         key: value for key, value in request().items() if key != "object"}})],
-    ids=["nothing", "a list", "no JSON", "no review", "no request", "no object"],
+    ids=["nothing", "a list", "no JSON", "deep", "no review", "no request", "no object"],
 )  # fmt: skip
 def test_what_is_no_review_is_an_error_that_says_so(tmp_path: Path, body: bytes) -> None:
     ((status, text),) = posted(desk(), body, folder=tmp_path)

@@ -1,4 +1,4 @@
-"""What is left of a call when it is over."""
+"""What is left of a call when it is over, and what an answer that cannot be read is taken for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from plimsoll.kube.credentials import Access, configuration
 from plimsoll.kube.door import Door
-from plimsoll.kube.errors import Unreachable
+from plimsoll.kube.errors import Refused, Unreachable
 from plimsoll.kube.pace import Pace
 from tests.kube.api_server import kubeconfig
 
@@ -61,3 +61,25 @@ def test_an_answer_that_was_cut_off_is_held_by_nobody(tmp_path: Path, watches: b
     before = broken()
     asyncio.run(main())
     assert [one for one in broken() if one not in before] == []
+
+
+@pytest.mark.parametrize(("status", "error"), [(200, Unreachable), (500, Refused)])
+def test_an_answer_nested_too_deep_is_one_that_cannot_be_read(
+    tmp_path: Path, status: int, error: type[Exception]
+) -> None:
+    async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 %d So\r\nContent-Length: 100000\r\n\r\n" % status + b"[" * 100_000)
+        await writer.drain()
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(answers, "127.0.0.1", 0)
+        with kubeconfig(tmp_path, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"):
+            pace = Pace(chance=lambda: 0.0)
+            async with Door(Access(lambda: configuration(None, None), pace), pace=pace) as door:
+                with pytest.raises(error):
+                    await door.get("/a")
+        server.close()
+
+    asyncio.run(main())

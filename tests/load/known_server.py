@@ -14,6 +14,9 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+DEEP = "[" * 60_000
+"""More than Python goes down."""
+
 
 @dataclass
 class Behaviour:
@@ -33,6 +36,8 @@ class Behaviour:
     silent: tuple[int, ...] = ()
     """Tokens, by their place in the answer, that have no text."""
     metrics: Callable[[KnownServer], str] | None = None
+    lists: str | None = None
+    """Instead of its models."""
     seats: int | None = None
     """Answers at once; more wait for a first token."""
 
@@ -60,6 +65,8 @@ class KnownServer:
         return app
 
     async def _models(self, _request: web.Request) -> web.Response:
+        if self.behaviour.lists is not None:
+            return web.Response(text=self.behaviour.lists)
         entry: dict[str, Any] = {"id": "tiny", "object": "model"}
         if self.behaviour.context:
             entry["max_model_len"] = self.behaviour.context
@@ -86,6 +93,10 @@ class KnownServer:
         self.most = max(self.most, self.answering)
         try:
             fate = self.behaviour.fate(number)
+            if fate == "a deep answer":
+                return web.Response(text=DEEP, content_type="application/json")
+            if fate == "a deep refusal":
+                return web.Response(text=DEEP, status=500)
             if fate == "json":
                 return web.json_response({"choices": [{"message": {"content": "whole"}}]})
             if fate.isdigit():
@@ -123,7 +134,7 @@ class KnownServer:
         while given < wanted:
             if fate == "hang" and given >= wanted // 2:
                 await asyncio.sleep(1e6)
-            if given >= wanted // 2 and fate in ("cut", "reset", "error", "abort"):
+            if given >= wanted // 2 and fate in ("cut", "reset", "error", "abort", "deep"):
                 break
             if fate != "probe":
                 gap = it.gap_of(self.streaming) if it.gap_of else it.gap_s
@@ -137,7 +148,7 @@ class KnownServer:
                 given,
                 usage=bool(continuous),
             )
-        if fate in ("cut", "reset", "error"):
+        if fate in ("cut", "reset", "error", "deep"):
             return await self._broken(request, response, fate)
         if fate == "abort":
             await send({"delta": {}, "finish_reason": "abort"}, given, usage=bool(continuous))
@@ -152,6 +163,8 @@ class KnownServer:
         if fate == "reset":
             assert request.transport is not None
             request.transport.abort()
+        if fate == "deep":
+            await response.write(f"data: {DEEP}\n\n".encode())
         if fate == "error":
             await response.write(b'data: {"error": {"message": "the engine died"}}\n\n')
         return response

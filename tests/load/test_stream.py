@@ -49,7 +49,7 @@ def test_what_events_say(data: object, event: Event):
     assert read_event(json.dumps(data)) == event
 
 
-@pytest.mark.parametrize("data", ["", "no", "[1]", "7"])
+@pytest.mark.parametrize("data", ["", "no", "[1]", "7", "[" * 100_000])
 def test_what_is_no_event_is_said(data: str):
     with pytest.raises(StreamError):
         read_event(data)
@@ -73,3 +73,14 @@ def test_an_event_without_end_is_not_kept_for_ever():
 )
 def test_the_sentence_in_an_error_is_found(body: object, text: str):
     assert error_text(body) == text
+
+
+def test_an_error_of_any_depth_has_a_text():
+    wrapped: object = "no room"
+    for _ in range(100_000):
+        wrapped = {"error": wrapped}
+    listed: object = []
+    for _ in range(100_000):
+        listed = [listed]
+    assert error_text(wrapped) == "no room"
+    assert error_text({"message": listed}) == "an error that is nested too deep to be read"

@@ -187,7 +187,7 @@ def test_a_context_that_nobody_asked_for_is_inherited_and_said_or_cut_and_said()
 
 def test_lengths_of_the_traffic_set_the_context_and_what_a_user_says_wins():
     lengths = {"inputTokens": {"p50": 500, "p95": 3000}, "outputTokens": {"p50": 200, "p95": 500}}
-    assert planned(deployment(workload=lengths)).sets[0].settings.max_model_len == 3584
+    assert planned(deployment(workload=lengths)).sets[0].settings.max_model_len == 7168
     said = planned(deployment(workload={**lengths, "contextTokens": 10_000}))
     assert said.sets[0].settings.max_model_len == 10_000
 

@@ -72,7 +72,10 @@ def test_answers_that_come_at_once_are_read_one_after_the_other():
     [
         ((500, b"no"), "500"),
         ((422, b'{"error": "too many samples"}'), "too many samples"),
+        ((422, b'{"error": ' + b"[" * 100_000), "HTTP 422"),
         ((200, b"not json"), "Error"),
+        ((200, b"[" * 100_000), "Error"),
+        ((200, b'{"data": {"result": [' + b"[" * 100_000), "Error"),
         ((200, b'{"data": {}}'), "KeyError"),
         ((200, b'{"data": {"result": 3}}'), "instant vector"),
     ],

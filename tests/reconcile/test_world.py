@@ -127,6 +127,14 @@ def test_what_is_kept_of_a_plan_is_what_would_be_read_back() -> None:
     assert Kept.from_data(data) == ours
 
 
+@pytest.mark.parametrize(
+    "text", ["{", "[" * 100_000, "[]", "7"], ids=["cut", "too deep", "a list", "a number"]
+)
+def test_what_was_kept_and_cannot_be_read_counts_as_none(text: str) -> None:
+    keys = ("plan.json", "previous.json", "control.json", "retry.json", "models.json")
+    assert Kept.from_data(dict.fromkeys(keys, text)) == Kept()
+
+
 def test_a_plan_and_sets_of_a_resource_that_had_the_name_before_are_not_its_own() -> None:
     revision = frozen(resource())
     ref = Ref("apps/v1", "ControllerRevision", "team-a", revision.name)

@@ -43,6 +43,11 @@ from tests.runtime.lora_engine import an_adapter, item, listed
             "NotAnAdapter",
             "no JSON object",
         ),
+        (
+            lambda folder: (an_adapter(folder) / "adapter_config.json").write_text("[" * 100_000),
+            "NotAnAdapter",
+            "nested too deep",
+        ),
     ],
 )
 def test_what_is_certain_to_be_refused_is_told_with_the_field_to_change(tmp_path, make, word, said):

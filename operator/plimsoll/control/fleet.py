@@ -57,7 +57,7 @@ def decide_fleet(
                 now=now,
                 situation=situation,
                 memory=memories.get(situation.name, EMPTY),
-                room=replace(room, limits=_own(left, situation)),
+                room=_within(room, _own(left, situation)),
                 law=law,
             )
         except Exception as error:
@@ -66,7 +66,7 @@ def decide_fleet(
             spoiled(situation.name, error)
             continue
         decisions.append(decision)
-        room = replace(room, limits=left)
+        room = _within(room, left)
         for role, decided in zip(situation.roles, decision.roles, strict=True):
             room = room.after(role.sets, decided.wished)
         if room.limits is not left:
@@ -93,6 +93,11 @@ def _left(asked: Iterable[Situation], fleet: Fleet) -> dict[str, Limits]:
             # The most replicas are those of one deployment, not of all of a namespace.
             left[situation.namespace] = replace(left[situation.namespace], replicas=whole.replicas)
     return left
+
+
+def _within(room: Room, limits: Limits) -> Room:
+    """Most of a fleet has no budgets, and so the same room."""
+    return room if room.limits is limits else replace(room, limits=limits)
 
 
 def _own(left: Limits, situation: Situation) -> Limits:

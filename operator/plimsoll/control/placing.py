@@ -15,8 +15,10 @@ from plimsoll.control.law import Law
 from plimsoll.control.memory import Blocked, RoleMemory
 from plimsoll.control.pools import grown
 from plimsoll.control.situation import Role, Room, ServingSet
+from plimsoll.values import light
 
 
+@light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placing:
     memory: RoleMemory
@@ -35,6 +37,8 @@ def placing(
 ) -> Placing:
     """`least` replicas stay asked for."""
     stuck = {each.name: count for each in role.sets if (count := _unplaced(each, now, law.unplaced_s))}
+    if not stuck and not memory.blocked:
+        return Placing(memory=memory, blocked=frozenset(), withdrawn={}, moved={}, stuck=stuck)
     blocked = {
         each.name: memory.blocked[each.name]
         for each in role.sets

@@ -6,10 +6,11 @@ any other form is the engine's own last words and is none of this.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Final
+
+from plimsoll.api.plainjson import parsed
 
 LONGEST: Final = 600
 _WORD: Final = re.compile(r"[A-Z][A-Za-z]{0,62}")
@@ -32,8 +33,8 @@ def read_failure(text: str) -> Failure | None:
     if not text.startswith("{"):
         return None
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+        data = parsed(text)
+    except ValueError:
         return None
     if not isinstance(data, dict):
         return None

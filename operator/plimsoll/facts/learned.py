@@ -16,6 +16,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Final, TypeVar
 
+from plimsoll.api.plainjson import parsed
 from plimsoll.facts.gpus import GIB
 from plimsoll.facts.learned_rows import LONGEST_WORD, LearnedError, LearnedKey, Row
 from plimsoll.facts.learned_speed import Speed
@@ -228,8 +229,8 @@ def _line(entry: Residual) -> str:
 
 def import_learned(text: str) -> Learned:
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        data = parsed(text)
+    except ValueError as error:
         raise LearnedError(f"learned facts must be JSON as `export` writes it: {error}") from None
     if (
         not isinstance(data, dict)

@@ -6,11 +6,11 @@ It was written by a pod, so it is held to a size and a form, and read by the sam
 from __future__ import annotations
 
 import base64
-import json
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from plimsoll.api.plainjson import parsed
 from plimsoll.facts.hf_config import parse_config
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.model_codec import checked, model_facts
@@ -84,8 +84,8 @@ def _unpacked(told: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _json(text: str | bytes) -> object:
     try:
-        found: object = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        found: object = parsed(text)
+    except ValueError as error:
         raise ModelTellingUnreadable(f"it is no JSON: {error}") from error
     return found
 

@@ -12,6 +12,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
+from plimsoll.api.plainjson import parsed
+
 SCHEMA: Final = 1
 MOST_TEXT: Final = 16 * 1024
 MOST_POINTS: Final = 64
@@ -94,8 +96,8 @@ def read_record(text: str) -> RampRecord:
     if len(text) > MOST_TEXT:
         raise RecordError(f"it has {len(text):,} letters; at most {MOST_TEXT:,} are read")
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+        data = parsed(text)
+    except ValueError:
         raise RecordError("it is no JSON; `plimsoll ramp NAME --record` writes one") from None
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise RecordError(f'it is no record of "schema": {SCHEMA}; another version may have written it')

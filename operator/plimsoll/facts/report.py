@@ -5,11 +5,11 @@ Read from a pod, so every figure is held to a range and a form; one that is miss
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from plimsoll.api.plainjson import parsed
 from plimsoll.facts.failure import plain
 
 SCHEMA: Final = 1
@@ -96,8 +96,8 @@ class Report:
 
 def read_report(text: bytes) -> Report:
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        data = parsed(text)
+    except ValueError as error:
         raise ReportUnreadable(f"it is no JSON: {error}") from None
     if not isinstance(data, dict) or data.get("schema") != SCHEMA or not isinstance(data.get("state"), str):
         raise ReportUnreadable(f'it is no object with "schema": {SCHEMA} and a "state"')

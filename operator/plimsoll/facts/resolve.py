@@ -6,13 +6,13 @@ config.json and tensor headers, never weights. Every way that fails says what wo
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from plimsoll.api.plainjson import parsed
 from plimsoll.api.problems import WHAT_HELPS
 from plimsoll.api.quantity import parse_bytes
 from plimsoll.api.v1alpha1.model import ModelSpec
@@ -196,8 +196,8 @@ def _read(source: str, path: Path) -> str:
 
 def _object(source: str, name: str, text: str) -> Mapping[str, object]:
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        found = parsed(text)
+    except ValueError as error:
         raise ModelUnknown(source, f"{name} is not JSON: {error}", ("copy config.json whole",)) from error
     if not isinstance(found, dict):
         raise ModelUnknown(

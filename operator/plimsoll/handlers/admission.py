@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from plimsoll import names
 from plimsoll.api.defaults import effective
+from plimsoll.api.plainjson import parsed
 from plimsoll.api.problems import SpecError, problems_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.inventory import Inventory
@@ -290,7 +291,7 @@ async def serve(admission: Admission, host: str, port: int, context: ssl.SSLCont
         outcome = "error"
         try:
             async with asyncio.timeout(ANSWER_SECONDS), turnstile:
-                review = await request.json()
+                review = await request.json(loads=parsed)
                 asked = review.get("request") if isinstance(review, dict) else None
                 if not isinstance(asked, dict) or review.get("apiVersion") != REVIEW:
                     return web.Response(status=400, text=f"no AdmissionReview of {REVIEW} with a request")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
 import ssl
 from collections import Counter, OrderedDict
@@ -19,6 +18,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from plimsoll.api.plainjson import parsed
 from plimsoll.handlers import tls
 from plimsoll.handlers.ending import ANSWERS_SECONDS
 
@@ -172,8 +172,8 @@ class Alert:
 def _alerts(body: bytes) -> Iterator[Alert]:
     """Raises before the first where the message is none, so that no half of it is heard."""
     try:
-        message = json.loads(body)
-    except (ValueError, RecursionError):
+        message = parsed(body)
+    except ValueError:
         raise Refused(400, "the body is no JSON") from None
     listed = message.get("alerts") if isinstance(message, dict) else None
     if not isinstance(listed, list):

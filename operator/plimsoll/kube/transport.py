@@ -6,7 +6,6 @@ What is asked, how many at once and how often again is the `door`'s.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 import aiohttp
 
+from plimsoll.api.plainjson import parsed
 from plimsoll.kube.credentials import Access
 from plimsoll.kube.errors import Silent, Unreachable, refusal
 from plimsoll.kube.kinds import resource_in
@@ -99,7 +99,7 @@ class Transport:
             async with self._send(request) as answer:
                 code = str(answer.status)
                 await _raise_refusal(answer)
-                found: dict[str, Any] = json.loads(await answer.read())
+                found: dict[str, Any] = parsed(await answer.read())
                 return found
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             # A stream keeps its error, and the error's frames keep the stream with all that had come: megabytes, until somebody
@@ -169,7 +169,7 @@ async def _raise_refusal(answer: aiohttp.ClientResponse) -> None:
         return
     text = await answer.read()
     try:
-        body = json.loads(text)
+        body = parsed(text)
     except ValueError:
         body = None
     if not isinstance(body, dict):

@@ -7,7 +7,6 @@ server that closes idle connections is not taken for one that fails. Times are t
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from array import array
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from plimsoll.api.plainjson import parsed
 from plimsoll.load.answers import Answer, Outcome
 from plimsoll.load.problems import EndpointError, LoadError
 from plimsoll.load.prompts import SHORT_PROBE, Calibration, Prompts, calibrated, long_probe
@@ -188,7 +188,7 @@ class Client:
         try:
             async with self._session.get(url, timeout=aiohttp.ClientTimeout(total=_CONNECT_S)) as response:
                 status = response.status
-                body = await response.json(content_type=None) if status == 200 else None
+                body = await response.json(content_type=None, loads=parsed) if status == 200 else None
         except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
             raise EndpointError(f"{url} does not answer: {_why(error)}") from None
         except ValueError:
@@ -287,7 +287,7 @@ def _why(error: Exception) -> str:
 async def _problem(response: aiohttp.ClientResponse) -> str:
     raw = (await response.content.read(65536)).decode("utf-8", "replace")
     try:
-        return error_text(json.loads(raw))
+        return error_text(parsed(raw))
     except ValueError:
         return error_text(raw) or response.reason or "no reason given"
 

@@ -11,8 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from plimsoll.api.plainjson import parsed
+
 DONE: Final = "[DONE]"
 _LONGEST_EVENT: Final = 8 << 20
+_WRAPPINGS: Final = ("error", "message", "detail")
 _TEXTS: Final = ("content", "reasoning", "reasoning_content", "tool_calls", "refusal")
 
 
@@ -55,7 +58,7 @@ class Event:
 
 def read_event(data: str) -> Event:
     try:
-        body = json.loads(data)
+        body = parsed(data)
     except ValueError:
         raise StreamError(f"an event that is no JSON: {data[:80]!r}") from None
     if not isinstance(body, dict):
@@ -76,11 +79,12 @@ def read_event(data: str) -> Event:
 
 def error_text(body: object) -> str:
     """The sentence in an error's body, whatever it is wrapped in."""
-    if isinstance(body, dict):
-        for key in ("error", "message", "detail"):
-            if body.get(key):
-                return error_text(body[key])
-    text = body if isinstance(body, str) else json.dumps(body)
+    while isinstance(body, dict) and (key := next((key for key in _WRAPPINGS if body.get(key)), None)):
+        body = body[key]
+    try:
+        text = body if isinstance(body, str) else json.dumps(body)
+    except RecursionError:
+        text = "an error that is nested too deep to be read"
     return " ".join(text.split())[:200]
 
 

@@ -15,7 +15,7 @@ from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import NOTHING, Learned
 from plimsoll.planning.ask.checks import products_of
-from plimsoll.planning.ask.context_length import LEAST_SHORTENED, shortened
+from plimsoll.planning.ask.context_length import shortened
 from plimsoll.planning.ask.reading import PlanFacts, Reading, read
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.choice.advice import advise
@@ -195,14 +195,14 @@ def _weighed(
     """Layouts weighed; a context that nobody asked for is cut until one fits, if any does."""
     weighed = weigh(task, reading.slots, demand, reading.owner, money=money)
     best = (task, weighed, reading.findings)
-    tokens = task.context.tokens // 2
-    while weighed.quality < SURE and task.context.inherited and tokens >= LEAST_SHORTENED:
+    for tokens in task.context.shorter:
+        if weighed.quality >= SURE:
+            break
         shorter = replace(task, context=shortened(task.context, tokens))
         weighed = weigh(shorter, reading.slots, demand, reading.owner, money=money)
         if weighed.quality > best[1].quality:
             kept_findings = tuple(f for f in reading.findings if f not in task.context.findings)
             best = (shorter, weighed, (*kept_findings, *shorter.context.findings))
-        tokens //= 2
     return best
 
 

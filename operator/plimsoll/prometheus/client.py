@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import json
 import re
 import threading
 import time
@@ -23,6 +22,7 @@ from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
 from urllib3.util.retry import Retry
 
+from plimsoll.api.plainjson import parsed
 from plimsoll.prometheus.answers import Rows
 from plimsoll.prometheus.rows import rows_of
 
@@ -194,7 +194,7 @@ def _told(content: str) -> str:
     """What a Prometheus says is wrong, of all that it answers."""
     text = bytes(ast.literal_eval(content)).decode(errors="replace")
     try:
-        return str(json.loads(text)["error"])
+        return str(parsed(text)["error"])
     except (ValueError, KeyError, TypeError):
         return text.strip() or "without a word"
 

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import orjson
 
+from plimsoll.api.plainjson import parsed
+
 PIECE: Final = 32 * 1024
 """Characters that are decoded at once, at least: what they become stays in the processor's cache."""
 FIRST: Final = re.compile(r'"result"\s*:\s*(?=\[)')
@@ -23,7 +25,7 @@ def rows_of(text: str) -> Iterator[Any]:
     # All but the last piece, which what follows the rows is left in, is read by the faster of two readers that agree.
     begun = FIRST.search(text)
     if begun is None:
-        rows = json.loads(text)["data"]["result"]
+        rows = parsed(text)["data"]["result"]
         raise TypeError(f"an instant vector was expected, not a {type(rows).__name__}")
     at = begun.end() + 1
     while (cut := BETWEEN.search(text, at + PIECE)) is not None:

@@ -6,12 +6,12 @@ a person asked for last, and what control remembers. A ConfigMap that cannot be 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from plimsoll import names
+from plimsoll.api.plainjson import parsed
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.control.record import Record
 from plimsoll.planning import codec
@@ -131,7 +131,7 @@ def _plan(text: object) -> Plan | None:
     if not isinstance(text, str):
         return None
     try:
-        return Plan.from_data(json.loads(text))
+        return Plan.from_data(parsed(text))
     except (CodecError, ValueError):
         return None
 
@@ -149,7 +149,7 @@ def _record(text: object) -> Record | None:
     if not isinstance(text, str):
         return None
     try:
-        data = json.loads(text)
+        data = parsed(text)
     except ValueError:
         return None
     try:
@@ -163,7 +163,7 @@ def _retry(text: object) -> Retry | None:
     if not isinstance(text, str):
         return None
     try:
-        return codec.decode(Retry, json.loads(text))
+        return codec.decode(Retry, parsed(text))
     except (CodecError, ValueError):
         return None
 
@@ -173,6 +173,6 @@ def _models(text: object) -> tuple[KeptModel, ...]:
     if not isinstance(text, str):
         return ()
     try:
-        return codec.decode(tuple[KeptModel, ...], json.loads(text))
+        return codec.decode(tuple[KeptModel, ...], parsed(text))
     except (CodecError, ValueError):
         return ()

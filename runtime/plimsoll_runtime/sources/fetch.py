@@ -195,7 +195,7 @@ class _Fetch(NamedTuple):
         body = self._patiently(lambda: small(client, file))
         try:
             return sorted({str(name) for name in json.loads(body)["weight_map"].values()})
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise failed("BadCheckpoint", f"{index} of {client.name} is no index of weights", ANEW) from error
 
     def _patiently(self, call: Callable[[], _T]) -> _T:

@@ -104,7 +104,7 @@ def _digest(blob: object, lfs: object) -> Digest | None:
 def _error(body: str) -> str:
     try:
         said = json.loads(body).get("error")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return ""
     return said[:300] if isinstance(said, str) else ""
 

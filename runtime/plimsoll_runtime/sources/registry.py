@@ -259,5 +259,5 @@ def _of_docker(text: str, host: str) -> str | None:
         if about.get("auth"):
             return str(about["auth"])
         return base64.b64encode(f"{about['username']}:{about['password']}".encode()).decode()
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

@@ -13,7 +13,7 @@ def test_what_decodes_nothing_is_priced_by_the_request_and_waits_for_no_tokens(t
     made = planned(asked, pool("L4-24GB", price_per_hour="0.5"))
     cost = made.sets[0].cost
     assert (cost.per_million_output_tokens, cost.per_million_requests is None) == (None, False)
-    assert made.sets[0].settings.max_model_len == 2048
+    assert made.sets[0].settings.max_model_len == 2816
     assert (made.sets[0].load.output_tokens, made.sets[0].load.generates) == (1, False)
     assert "for each request" in made.choice
     assert finding(made, "NothingDecoded").field == "slo.itlP99Ms"

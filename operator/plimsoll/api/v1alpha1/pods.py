@@ -1,12 +1,12 @@
 """What a user may say about the pods themselves: a bounded list of patches in place of a pod template."""
 
-import json
 import re
 from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field
 
 from plimsoll.api.base import ApiModel, LabelName, LabelValue, ObjectName, Rule, field
+from plimsoll.api.plainjson import parsed
 from plimsoll.api.plainyaml import MAX_DEPTH, nesting
 
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -17,8 +17,8 @@ def _check_json(text: str) -> str:
     if (levels := nesting(_STRING.sub("", text))) > MAX_DEPTH:
         raise ValueError(f"{levels} levels deep; {MAX_DEPTH} are allowed, and a pod has fewer")
     try:
-        json.loads(text)
-    except (ValueError, RecursionError) as error:
+        parsed(text)
+    except ValueError as error:
         raise ValueError(
             "not JSON text; write a string with its quotes, as '\"64Gi\"', or an object"
         ) from error

@@ -70,8 +70,8 @@ class Workload(ApiModel):
         "long-documents, batch, reasoning, small-gpu, tool-calling, multi-gpu) or one of the admin's own."
     )
     context_tokens: Annotated[Int, Field(ge=16, le=16777216)] | None = field(
-        "Longest request, input and output together (the engine's max model length). Absent: from p99, else "
-        "p95, of both; else the model's own limit, which costs memory, as a condition says."
+        "Longest request, input with output (the engine's max model length). Absent: p99 of both, else "
+        "by p50 and p95; else the model's own limit, which costs memory, as a condition says."
     )
     input_tokens: TokenPercentiles | None = field("Lengths of prompts. Absent: about 1024.")
     output_tokens: TokenPercentiles | None = field("Lengths of answers. Absent: about 256.")

@@ -7,6 +7,7 @@ import re
 from decimal import ROUND_DOWN, ROUND_UP, Decimal, InvalidOperation
 from typing import Any
 
+from plimsoll.api.plainjson import parsed
 from plimsoll.api.quantity import format_quantity
 from plimsoll.facts.gpus import GIB
 
@@ -84,8 +85,8 @@ def gibibytes(text: str) -> str | None:
 
 def parsed_json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parsed(text)
+    except ValueError:
         raise BadValueError(f"{text[:80]!r} is not JSON") from None
 
 

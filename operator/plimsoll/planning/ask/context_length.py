@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import count, takewhile
 from typing import Final
 
 from plimsoll.api.quantity import parse_decimal
@@ -22,8 +23,8 @@ FIELD: Final = "workload.contextTokens"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextLength:
     tokens: int
-    inherited: bool
-    """True where nobody asked for this length: it may be cut where memory is short."""
+    shorter: tuple[int, ...]
+    """To be taken instead, one after the other, where memory is short; none where somebody asked for this length."""
     value: Value
     findings: tuple[Finding, ...] = ()
 
@@ -42,9 +43,8 @@ def context_length(architecture: Architecture, intent: Intent) -> ContextLength:
     asked, lengths = intent.spec.workload.context_tokens, intent.lengths
     if asked is not None:
         return _asked(asked, ceiling, architecture, intent)
-    if lengths.input_long is not None and lengths.output_long is not None:
-        need = lengths.input_long + lengths.output_long
-        return _from_traffic(need, -(-need // STEP) * STEP, ceiling, intent)
+    if lengths.input_p99 is not None and lengths.output_p99 is not None:
+        return _from_traffic(lengths.input_p99, lengths.output_p99, ceiling, intent)
     value = explained(
         "max_model_len",
         str(ceiling),
@@ -67,14 +67,14 @@ def context_length(architecture: Architecture, intent: Intent) -> ContextLength:
         value=str(ceiling),
         remedy=f"{FIELD}: the p99 of input and output together",
     )
-    return ContextLength(tokens=ceiling, inherited=True, value=value, findings=(finding,))
+    return ContextLength(tokens=ceiling, shorter=_halves(ceiling), value=value, findings=(finding,))
 
 
 def shortened(context: ContextLength, tokens: int) -> ContextLength:
-    """An inherited ceiling cut to what the memory holds, which is said."""
+    """A length that nobody asked for, cut to what the memory holds, which is said."""
     message = (
-        f"no layout holds one request of {context.tokens:,} tokens, and nobody asked for that many (it is "
-        f"{context.value.source}'s number): {tokens:,} are planned. Set {FIELD} to what you need"
+        f"no layout holds one request of {context.tokens:,} tokens, and nobody asked for that many (it follows from "
+        f"{context.value.source}): {tokens:,} are planned. Set {FIELD} to what you need"
     )
     finding = Finding(
         severity=Severity.WARNING,
@@ -87,14 +87,14 @@ def shortened(context: ContextLength, tokens: int) -> ContextLength:
     value = explained(
         "max_model_len",
         str(tokens),
-        f"what {context.value.source} says, halved until one request of it fits",
+        f"what {context.value.source} says, cut until one request of it fits",
         inputs={"before": str(context.tokens)},
         field=FIELD,
         origin=Origin.DERIVED,
         source="memory",
         changes=f"{FIELD}, or GPUs with more memory",
     )
-    return ContextLength(tokens=tokens, inherited=True, value=value, findings=(finding,))
+    return ContextLength(tokens=tokens, shorter=(), value=value, findings=(finding,))
 
 
 def _asked(asked: int, ceiling: int, architecture: Architecture, intent: Intent) -> ContextLength:
@@ -103,7 +103,7 @@ def _asked(asked: int, ceiling: int, architecture: Architecture, intent: Intent)
         return _clamped(asked, ceiling, intent)
     value = as_set(intent, "max_model_len", FIELD, str(tokens))
     if tokens <= ceiling:
-        return ContextLength(tokens=tokens, inherited=not binds, value=value)
+        return ContextLength(tokens=tokens, shorter=() if binds else _halves(tokens), value=value)
     factor = -(-asked // architecture.max_positions)
     message = (
         f"{FIELD} is {asked:,}, but the model is made for {ceiling:,} tokens; set at most {ceiling:,}, "
@@ -117,7 +117,7 @@ def _asked(asked: int, ceiling: int, architecture: Architecture, intent: Intent)
         value=str(asked),
         remedy=f"at most {ceiling}",
     )
-    return ContextLength(tokens=asked, inherited=False, value=value, findings=(finding,))
+    return ContextLength(tokens=asked, shorter=(), value=value, findings=(finding,))
 
 
 def _clamped(asked: int, ceiling: int, intent: Intent) -> ContextLength:
@@ -141,39 +141,45 @@ def _clamped(asked: int, ceiling: int, intent: Intent) -> ContextLength:
         value=str(asked),
         remedy="longContext, or a model with a longer context",
     )
-    return ContextLength(tokens=ceiling, inherited=True, value=value, findings=(finding,))
+    return ContextLength(tokens=ceiling, shorter=_halves(ceiling), value=value, findings=(finding,))
 
 
-def _from_traffic(need: int, rounded: int, ceiling: int, intent: Intent) -> ContextLength:
-    tokens = min(rounded, ceiling)
-    inputs = {
-        "input": str(intent.lengths.input_long),
-        "output": str(intent.lengths.output_long),
-        "model": str(ceiling),
-    }
+def _from_traffic(prompt: int, answer: int, ceiling: int, intent: Intent) -> ContextLength:
+    need, least = prompt + answer, (intent.lengths.input_long or 0) + (intent.lengths.output_long or 0)
+    tokens, told = min(_in_steps(need), ceiling), min(_in_steps(least), ceiling)
     _, source = intent.source_of("workload.inputTokens")
     value = explained(
         "max_model_len",
         str(tokens),
-        f"long input + long output, rounded up to {STEP}, at most the model's limit",
-        inputs=inputs,
+        f"p99 of input + p99 of output (as log-normal lengths have it where only p50 and p95 are told), rounded up to {STEP}, "
+        "at most the model's limit",
+        inputs={"input": str(prompt), "output": str(answer), "model": str(ceiling)},
         field=FIELD,
         origin=Origin.DERIVED,
         source=f"workload.inputTokens and outputTokens ({source})",
         changes=f"workload.inputTokens, workload.outputTokens or {FIELD}",
     )
+    shorter = (told,) if told < tokens else ()
     if need <= ceiling:
-        return ContextLength(tokens=tokens, inherited=False, value=value)
+        return ContextLength(tokens=tokens, shorter=shorter, value=value)
     message = (
-        f"long requests need {need:,} tokens (input {intent.lengths.input_long:,} + output "
-        f"{intent.lengths.output_long:,}), but the model is made for {ceiling:,}; the longest will be refused"
+        f"long requests need {need:,} tokens (input {prompt:,} + output {answer:,}), but the model is made for "
+        f"{ceiling:,}; the longest will be refused"
     )
     finding = Finding(
         severity=Severity.WARNING,
         reason="WorkloadAboveModel",
         message=message,
         field="workload.inputTokens",
-        value=str(intent.lengths.input_long),
+        value=str(prompt),
         remedy=f"lengths that together stay within {ceiling}",
     )
-    return ContextLength(tokens=tokens, inherited=False, value=value, findings=(finding,))
+    return ContextLength(tokens=tokens, shorter=shorter, value=value, findings=(finding,))
+
+
+def _in_steps(tokens: int) -> int:
+    return -(-tokens // STEP) * STEP
+
+
+def _halves(tokens: int) -> tuple[int, ...]:
+    return tuple(takewhile(lambda half: half >= LEAST_SHORTENED, (tokens >> times for times in count(1))))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil, exp, log
 from typing import Final
 
 from plimsoll.api.quantity import parse_bytes, parse_decimal
@@ -22,6 +23,8 @@ ASSUMED_INPUT: Final = 1024
 ASSUMED_OUTPUT: Final = 256
 ASSUMED_CONCURRENCY: Final = 32
 """Requests in flight on a replica when no load is declared: enough for layouts to differ in what they can batch."""
+P99_OVER_P95: Final = 2.3263 / 1.6449
+"""How many times as far the 99th percentile of a normal distribution is from its median as the 95th."""
 
 Source = tuple[Origin, str]
 SourceOf = Callable[[str], Source]
@@ -34,6 +37,9 @@ class Lengths:
     input_long: int | None
     """p99, else p95; None where nothing is declared."""
     output_long: int | None
+    input_p99: int | None
+    """As declared, else of log-normal lengths with the p50 and p95; None where nothing is declared."""
+    output_p99: int | None
     declared: bool
 
     @property
@@ -141,6 +147,7 @@ def pooled(intent: Intent) -> Intent:
         intent.lengths,
         output_typical=1,
         output_long=0,
+        output_p99=0,
         declared=intent.spec.workload.input_tokens is not None,
     )
     return replace(intent, lengths=lengths, itl_ms=None, generates=False)
@@ -159,6 +166,8 @@ def _lengths(
         output_typical=output_typical,
         input_long=_long(prompt),
         output_long=_long(answer),
+        input_p99=_p99(prompt),
+        output_p99=_p99(answer),
         declared=prompt is not None and answer is not None,
     )
 
@@ -179,6 +188,14 @@ def _long(length: TokenPercentiles | None) -> int | None:
     return (
         length.p99 if length.p99 is not None else length.p95 if length.p95 is not None else _twice(length.p50)
     )
+
+
+def _p99(length: TokenPercentiles | None) -> int | None:
+    if length is None or length.p99 is not None:
+        return None if length is None else length.p99
+    median = _typical(length, 1)
+    p95 = length.p95 if length.p95 is not None else 2 * median
+    return ceil(median * exp(P99_OVER_P95 * log(p95 / median)))
 
 
 def _twice(median: int | None) -> int | None:
