@@ -18,7 +18,6 @@ from typing import Any
 from latency_accuracy import left_out, quantile
 from latency_rows import Row, read_rows
 from plimsoll.planning.speed.closed_loop import START_SHARE
-from plimsoll.planning.speed.performance import Replica
 from plimsoll.planning.speed.rates import Constants, rates_for
 from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.request import Request
@@ -85,19 +84,11 @@ def scored(points: Sequence[Point]) -> dict[str, Any]:
 
 def played(row: Row, constants: Constants) -> Point:
     load, ranks = row.load, row.layout.data
-    replica = Replica.of(
-        model=row.model,
-        gpu=row.gpu,
-        layout=row.layout,
-        engine=row.engine,
-        settings=row.settings,
-        kv_tokens=row.kv_tokens,
-    )
     times = step_times(
-        replica,
+        row.replica,
         prompt_tokens=load.input_tokens,
         context=load.input_tokens + load.output_tokens / 2,
-        rates=rates_for(constants, replica.classes),
+        rates=rates_for(constants, row.case.classes),
     )
     block = 16
     limits = Limits(

@@ -58,6 +58,7 @@ class Row:
     ttft: float
     tpot: float
     """Both in seconds, as measured."""
+    replica: Replica
     case: Case
     stated: Mapping[str, str]
 
@@ -133,6 +134,7 @@ def row_of(raw: Mapping[str, str]) -> Row:
         kv_tokens=tokens,
         ttft=_measured(raw, "ttft_ms"),
         tpot=_measured(raw, "tpot_ms"),
+        replica=replica,
         case=replica.case(load),
         stated=dict(raw),
     )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from cluster.engine import is_ready
 from cluster.owner import Owner
 
 READY_SECONDS: Final = 420.0
@@ -45,7 +46,7 @@ class EngineOnGpu(Owner):
             return [*told, *self._serve, f"--host={host}", f"--port={port}"]
 
         began = time.monotonic()
-        self.url = f"http://{self._listening('engine', 'env', args, _is_ready, READY_SECONDS)}"
+        self.url = f"http://{self._listening('engine', 'env', args, is_ready, READY_SECONDS)}"
         self.start_s = round(time.monotonic() - began, 1)
         with urllib.request.urlopen(f"{self.url}/version", timeout=10) as answer:  # noqa: S310 - this machine
             self.version = answer.read().decode().split('"')[3]
@@ -55,12 +56,3 @@ class EngineOnGpu(Owner):
         log = self.processes.log("engine").read_text("utf-8", errors="replace")
         found = {name: line.findall(log) for name, line in LINES.items()}
         return {name: float(seen[-1].replace(",", "")) for name, seen in found.items() if seen}
-
-
-def _is_ready(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://{address}/health", timeout=10) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        time.sleep(0.2)
-        return False

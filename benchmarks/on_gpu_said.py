@@ -18,7 +18,6 @@ from observations import Skipped, read
 from plimsoll.load.lengths import Fixed
 from plimsoll.load.workload import ClosedLoop, OpenLoop, Pattern, Workload, asks
 from plimsoll.planning.memory.constants import fitted_constants
-from plimsoll.planning.speed.performance import Replica
 from plimsoll.planning.speed.rates import committed, rates_for
 from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.request import Request
@@ -123,16 +122,8 @@ def played(row: Row, limits: Limits, asked: Workload, count: int) -> Played:
         drawn = list(islice(wanted, count))
     lengths = [one.input_tokens + (one.output_tokens or 0) / 2 for one in drawn]
     settings = replace(row.settings, max_num_seqs=max(row.settings.max_num_seqs, limits.max_num_seqs))
-    replica = Replica.of(
-        model=row.model,
-        gpu=row.gpu,
-        layout=row.layout,
-        engine=row.engine,
-        settings=settings,
-        kv_tokens=row.kv_tokens,
-    )
     times = step_times(
-        replica,
+        replace(row.replica, settings=settings),
         prompt_tokens=round(fmean(one.input_tokens for one in drawn)),
         context=fmean(lengths),
         rates=rates_for(committed(), row.case.classes),

@@ -121,10 +121,10 @@ class EngineProcess(Owner):
             host, _, port = address.rpartition(":")
             return [*serve, f"--host={host}", f"--port={port}"]
 
-        self.url = f"http://{self._listening('engine', 'env', args, _is_ready, READY_SECONDS)}"
+        self.url = f"http://{self._listening('engine', 'env', args, is_ready, READY_SECONDS)}"
 
 
-def _is_ready(address: str) -> bool:
+def is_ready(address: str) -> bool:
     try:
         with urllib.request.urlopen(f"http://{address}/health", timeout=10) as answer:
             return bool(answer.status == 200)
