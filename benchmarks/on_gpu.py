@@ -32,7 +32,7 @@ sys.path[:0] = [str(ROOT / "e2e"), str(ROOT / "runtime")]  # programs there find
 from fidelity_kept import write_gpu  # noqa: E402
 from models import shaped  # noqa: E402
 from on_gpu_engine import EngineOnGpu  # noqa: E402
-from on_gpu_said import BLOCK, cache, latencies, rows_of, summary, turn  # noqa: E402
+from on_gpu_said import BLOCK, caches, latencies, rows_of, summary, turn  # noqa: E402
 from plimsoll.control.retune import sizing  # noqa: E402
 from plimsoll.control.retune.ladder import AIM  # noqa: E402
 from plimsoll.facts.models import catalogue_config  # noqa: E402
@@ -43,7 +43,7 @@ from plimsoll.load.lengths import Fixed  # noqa: E402
 from plimsoll.load.result import Result  # noqa: E402
 from plimsoll.load.workload import ClosedLoop, Workload  # noqa: E402
 from preempting import ANSWERS, PROMPTS  # noqa: E402
-from retune_ratios import in_turns  # noqa: E402
+from retune_ratios import in_turns, told  # noqa: E402
 
 PARTS: Final = ("start", "speed", "turns")
 STARTS, POINTS, RUNS = "starts.jsonl", "latencies.csv", "turns.jsonl"
@@ -111,7 +111,7 @@ def quick(on: Ground, engine: EngineOnGpu, shapes: Sequence[tuple[int, int]], us
                     points.writeheader()
                 points.writerow(row)
                 file.flush()
-                say("  ".join(f"{name} {value}" for name, value in row.items()))
+                told(row)
 
 
 def _point(engine: EngineOnGpu, *, prompt: int, answer: int, users: int) -> dict[str, Any]:
@@ -159,11 +159,11 @@ def turned(on: Ground, *, pool: int, users: int, seeds: int, requests: int) -> N
         after = both.enter_context(on.serving(*words, f"--watermark={kept / 1000}"))
         about = {**on.about(before), "pool_tokens": pool, "sequences": users, "requests": requests}
 
-        def told(run: Mapping[str, Any]) -> None:
-            say("  ".join(f"{name} {value}" for name, value in run.items()))
+        def heard(run: dict[str, Any]) -> None:
+            told(run)
             append(on.out / RUNS, {**about, "watermark": kept if run["side"] == "after" else 0, **run})
 
-        in_turns(before.url, after.url, seeds=seeds, users=users, requests=requests, tell=told)
+        in_turns(before.url, after.url, seeds=seeds, users=users, requests=requests, tell=heard)
 
 
 def watermark(pool: int) -> int:
@@ -178,7 +178,7 @@ def compared(folder: Path) -> dict[str, Any]:
     """What was measured, each with what is said of it without a GPU."""
     report: dict[str, Any] = {}
     if (file := folder / STARTS).exists():
-        report["start"] = [{**row, **cache(row, file)} for row in rows_of(file)]
+        report["start"] = [{**row, **said} for row, said in zip(rows_of(file), caches(file), strict=True)]
     if (file := folder / POINTS).exists():
         with file.open(newline="") as lines:
             report["speed"] = [

@@ -4,7 +4,7 @@ the very same requests."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from kv_scores import from_config
 from latency_rows import Row, row_of
-from observations import Skipped, read
+from observations import Case, Skipped, read
 from plimsoll.load.lengths import Fixed
 from plimsoll.load.workload import ClosedLoop, OpenLoop, Pattern, Workload, asks
 from plimsoll.planning.memory.constants import fitted_constants
@@ -40,14 +40,13 @@ class Played:
     gap: float
     """The longest."""
 
-    def p99(self, values: Sequence[float]) -> float:
-        return sorted(values)[int(0.99 * len(values))]
+
+def caches(file: Path) -> Iterator[dict[str, Any]]:
+    """Of each start of a file, by model, GPU and flags alone."""
+    return map(_cache, read([file]))
 
 
-def cache(row: dict[str, Any], file: Path) -> dict[str, Any]:
-    """Of a start, by model, GPU and flags alone."""
-    line = rows_of(file).index(row)
-    case = list(read([file]))[line]
+def _cache(case: Case | Skipped) -> dict[str, Any]:
     if isinstance(case, Skipped):
         return {"not_judged": case.reason}
     points, skipped = from_config([case], lambda _: fitted_constants())
@@ -93,8 +92,8 @@ def turn(run: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "preemptions": seen.preemptions,
         "tokens_s": round(seen.tokens_s),
-        "e2e_p99_s": round(seen.p99(seen.e2e), 3),
-        "ttft_p99_s": round(seen.p99(seen.ttft), 3),
+        "e2e_p99_s": round(_p99(seen.e2e), 3),
+        "ttft_p99_s": round(_p99(seen.ttft), 3),
         "max_gap_s": round(seen.gap, 3),
     }
 
@@ -200,6 +199,10 @@ def summary(report: Mapping[str, Any]) -> dict[str, Any] | None:
             max(_off(run["played"]["preemptions"], run["preemptions"]) for run in crowded), 1
         ),
     }
+
+
+def _p99(values: Sequence[float]) -> float:
+    return sorted(values)[int(0.99 * len(values))]
 
 
 def _off(said: float, measured: float) -> float:

@@ -106,7 +106,7 @@ class Side:
         return sum(float(one) for one in PREEMPTED.findall(page))
 
 
-def _told(run: dict[str, Any]) -> None:
+def told(run: dict[str, Any]) -> None:
     print("  ".join(f"{key} {value}" for key, value in run.items()), file=sys.stderr, flush=True)
 
 
@@ -129,7 +129,7 @@ def in_turns(
     seeds: int,
     users: int,
     requests: int,
-    tell: Callable[[dict[str, Any]], None] = _told,
+    tell: Callable[[dict[str, Any]], None] = told,
 ) -> dict[str, Any]:
     """Two engines that stand already, by their addresses. `tell` hears of each run as it ends."""
     at_its_best = Side("before", before)
