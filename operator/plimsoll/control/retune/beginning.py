@@ -84,7 +84,8 @@ def _since(memory: RetuneMemory, clock: str) -> float | None:
 
 def _held(scene: Scene, memory: RetuneMemory, reason: str, message: str) -> RetuneMemory:
     """With what keeps a retune from beginning, in the words of when that began: figures that change with each look are not told anew."""
-    if memory.held is not None and memory.held.reason == reason:
+    held = memory.held
+    if held is not None and held.reason == reason and held.message.startswith(scene.named("")):
         return memory
     return replace(memory, held=HeldBack(reason=reason, message=scene.named(message), since=scene.now))
 
