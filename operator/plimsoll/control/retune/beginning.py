@@ -11,7 +11,15 @@ from plimsoll.control.retune.allowed import barred, refusal
 from plimsoll.control.retune.figures import figures_of
 from plimsoll.control.retune.ladder import RELEASED, Change, Choice, choose
 from plimsoll.control.retune.scene import FIELDS, Scene
-from plimsoll.control.retune.steps import HeldBack, Past, Phase, RetuneMemory, Step, of_set
+from plimsoll.control.retune.steps import (
+    OF_SET,
+    HeldBack,
+    Past,
+    Phase,
+    RetuneMemory,
+    Step,
+    of_set,
+)
 from plimsoll.control.retune.symptoms import Seen, Symptom, as_calm, cause, scaling_first, seen
 from plimsoll.control.retune.turned import Event, Turned
 
@@ -31,11 +39,12 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
     if what is None:
         memory = _freed(scene, memory)
         clock = _clock(scene, Symptom.RELAXED)
-        calm = memory.since.get(clock) if as_calm(scene) else None
+        calm = _since(memory, clock) if as_calm(scene) else None
         kept = {} if calm is None else {clock: calm}
         return Turned(memory=memory if memory.since == kept else replace(memory, since=kept))
     clock = _clock(scene, what.symptom)
-    since = min(memory.since.get(clock, scene.now), scene.now)
+    before = _since(memory, clock)
+    since = scene.now if before is None else min(before, scene.now)
     memory = replace(memory, since={clock: since})
     if scene.now - since < what.lasts_s:
         left = f"{what.why}, for {scene.now - since:.0f} of {what.lasts_s:.0f} s"
@@ -63,13 +72,20 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
 
 
 def _clock(scene: Scene, symptom: Symptom) -> str:
-    """What tells since when it has been so. Of several sets the largest is looked at, which another one may be by the next look."""
-    return of_set(cause(symptom), scene.serving.name if scene.about else "")
+    """What tells since when it has been so. Of several sets the largest is looked at, which another one may be by the next look; and others
+    come beside the only one, and go."""
+    return of_set(cause(symptom), scene.serving.name)
+
+
+def _since(memory: RetuneMemory, clock: str) -> float | None:
+    """The release before did not say of which set it is."""
+    return memory.since.get(clock, memory.since.get(clock.partition(OF_SET)[0]))
 
 
 def _held(scene: Scene, memory: RetuneMemory, reason: str, message: str) -> RetuneMemory:
     """With what keeps a retune from beginning, in the words of when that began: figures that change with each look are not told anew."""
-    if memory.held is not None and memory.held.reason == reason:
+    held = memory.held
+    if held is not None and held.reason == reason and held.message.startswith(scene.named("")):
         return memory
     return replace(memory, held=HeldBack(reason=reason, message=scene.named(message), since=scene.now))
 

@@ -147,7 +147,7 @@ class RetuneMemory:
     past: tuple[Past, ...] = ()
     """Newest first."""
     since: Mapping[str, float] = field(default_factory=dict)
-    """Symptoms, each with the set that it is of where the plan has several, and since when they have been there."""
+    """Symptoms, each with the set that it is of, and since when they have been there. The release before wrote them without the set."""
     failures: int = 0
     """Since the last success, or since a person cleared them. A canary that was given too little is none."""
     restarts: tuple[float, ...] = ()

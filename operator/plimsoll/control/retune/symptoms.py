@@ -12,7 +12,7 @@ from typing import Final
 
 from plimsoll.control.law import Law
 from plimsoll.control.retune.scene import Scene
-from plimsoll.control.signals import ReplicaSignals
+from plimsoll.control.signals import RATE_S, ReplicaSignals
 from plimsoll.facts.spans import DAY_S
 
 _LAW: Final = Law()
@@ -20,7 +20,8 @@ ACT: Final = 0.05
 STORM: Final = 0.20
 CALM: Final = _LAW.healthy_preempted
 RELEASED: Final = 0.005
-STORM_S: Final = 60.0
+STORM_S: Final = RATE_S + 60.0
+"""Rates look back two minutes, so that what is preempted in one moment is seen for as long; a minute more of it is a storm."""
 FULL: Final = _LAW.alert_kv
 """As an alert says it, and as a step down is held back by it."""
 ROOMY: Final = 0.70
