@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from plimsoll.planning import codec
+from plimsoll.planning.ask.values import counted
 from plimsoll.simulate.advice import conclusions
 from plimsoll.simulate.alone import beyond_reach
 from plimsoll.simulate.arrivals import Arrivals
@@ -92,7 +93,7 @@ def _scenario_notes(report: Report) -> Sequence[str]:
         )
     if not scenario.bounded:
         notes.append(
-            f"the resource has no scaling.max; what its devices hold was allowed, {scenario.most} replicas"
+            f"the resource has no scaling.max; what its devices hold was allowed, {counted(scenario.most, 'replica')}"
         )
     notes += scenario.left_out
     if scenario.sets:
