@@ -20,7 +20,9 @@ h1 { font-size: 1.3rem; }
 svg { width: 100%; height: auto; } text { fill: var(--dim); font: 11px system-ui, sans-serif; }
 .grid { stroke: var(--rule); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+.scroll + .scroll { margin-top: .9rem; }
+th, td { padding: .2rem .5rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+th { font-size: .75rem; vertical-align: bottom; }
 dt { font-weight: 600; } dd { margin: 0 0 .4rem 1.5rem; }
 """
 
