@@ -54,6 +54,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: str = "") 
 def check_writable(name: str) -> None:
     """Told before the minutes of what the page is about, not after. An older page of that name stays until there is a new one, and
     where there is none, none is left."""
+    if name == "-":
+        raise BadInput("--html -: name a file; what is printed is the report itself")
     file = Path(name).resolve()
     is_new = not file.exists()
     try:
