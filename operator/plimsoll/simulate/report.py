@@ -103,9 +103,15 @@ def _scenario_notes(report: Report) -> Sequence[str]:
     limits = scenario.limits
     longest = sum(tokens >= limits.max_model_len for tokens in report.arrivals.inputs)
     if longest:
+        cure = "a larger workload.contextTokens takes them"
+        if not report.lengths_from_trace:
+            cure = (
+                "their lengths were drawn around those of spec.workload, the longest beyond its percentiles: a lower p99 there has them "
+                "drawn shorter, a larger workload.contextTokens has them taken"
+            )
         notes.append(
             f"prompts longer than max_model_len {limits.max_model_len:,} are refused, whatever the policy: {longest:,} of "
-            f"{len(report.arrivals):,}; a larger workload.contextTokens takes them"
+            f"{len(report.arrivals):,}; {cure}"
         )
     late, asked = beyond_reach(report.arrivals, report.world), len(report.arrivals)
     if 1000 * late >= asked:
