@@ -12,7 +12,7 @@ import pytest
 from plimsoll import names
 from plimsoll.alerts import ALERTS
 from plimsoll.alerts.base import Alert
-from plimsoll.alerts.pages import alerts_page, runbook
+from plimsoll.alerts.pages import MARK, alerts_page, runbook
 from plimsoll.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
@@ -72,3 +72,10 @@ def test_levels_of_one_alert_are_told_apart_by_more_than_a_word(alert: Alert) ->
     assert len(rows) == len(wheres)
     assert all(where in row for where, row in zip(wheres, rows, strict=True))
     assert all(where in runbook(alert) for where in wheres)
+
+
+@every_alert
+def test_another_alert_is_a_link_to_its_runbook(alert: Alert) -> None:
+    _, _, written = (ROOT / alert.runbook).read_text().partition(MARK)
+    others = "|".join(one.name for one in ALERTS if one is not alert)
+    assert re.findall(rf"(?<!\[)\bPlimsoll(?:{others})\b", written) == []
