@@ -18,6 +18,22 @@ def test_the_rules_are_those_of_the_alerts_and_their_runbooks_are_where_the_admi
     assert rule["metadata"]["labels"]["release"] == "prometheus"
 
 
+@pytest.mark.parametrize(
+    ("given", "at"), [("https://git.example/plimsoll", "https://git.example/plimsoll/docs/"), ("", "docs/")]
+)
+def test_a_repository_needs_no_slash_at_its_end(given: str, at: str) -> None:
+    asked = ("--set", "metrics.rules.enabled=true", "--set", f"metrics.rules.repository={given}")
+    (rule,) = (one for one in objects(rendered(VALUES["default"], *asked)) if one["kind"] == "PrometheusRule")
+    told = [
+        each["annotations"]["runbook_url"]
+        for group in rule["spec"]["groups"]
+        for each in group["rules"]
+        if "alert" in each
+    ]
+    assert told
+    assert all(url.startswith(f"{at}runbooks/") for url in told)
+
+
 def test_the_dashboards_are_those_that_are_generated() -> None:
     found = objects(rendered(VALUES["everything"]))
     (held,) = (one for one in found if one["metadata"]["name"].endswith("-dashboards"))

@@ -15,7 +15,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from plimsoll.alerts.dashboards import DASHBOARDS, dashboard_json
 from plimsoll.alerts.dashboards.panels import WIDTH
-from plimsoll.alerts.records import RECORDS, WORDS
+from plimsoll.alerts.records import FAILED, ITL, PREEMPTED, RECORDS, TTFT, WAITING, WORDS
 from plimsoll.prometheus import own
 
 FOLDER = Path(__file__).parents[2] / "charts" / "plimsoll" / "dashboards"
@@ -183,6 +183,34 @@ def test_every_metric_that_it_names_is_in_the_vocabulary(data: dict[str, Any]) -
     }
     assert named - known == set()
     assert named
+
+
+@every_dashboard
+def test_what_alerts_fire_on_is_drawn(data: dict[str, Any]) -> None:
+    asked = " ".join(queries(data))
+    assert [
+        str(record) for record in (FAILED, PREEMPTED, TTFT, ITL, WAITING) if f"({record}" not in asked
+    ] == []
+
+
+def test_the_fleet_counts_replicas_without_a_place_whatever_they_wait_for() -> None:
+    (fleet,) = (one.to_data() for one in DASHBOARDS if one.uid == "plimsoll-fleet")
+    (waiting,) = (one for one in panels(fleet) if one["title"] == "Waiting for a place")
+    (target,) = waiting["targets"]
+    assert 'state=~"waiting_.*"' in target["expr"]
+
+
+def test_the_fleet_leads_to_the_deployment_that_a_curve_is_of() -> None:
+    (fleet,) = (one.to_data() for one in DASHBOARDS if one.uid == "plimsoll-fleet")
+    for one in panels(fleet):
+        legends = " ".join(target["legendFormat"] for target in one["targets"])
+        label = "llm_namespace" if "{{llm_namespace}}" in legends else "namespace"
+        told = [link["url"] for link in one["fieldConfig"]["defaults"].get("links", [])]
+        url = (
+            f"/d/plimsoll-deployment?var-datasource=${{datasource}}&var-namespace=${{__field.labels.{label}}}"
+            "&var-llm=${__field.labels.llm}&${__url_time_range}"
+        )
+        assert told == ([url] if "{{llm}}" in legends else []), one["title"]
 
 
 def test_links_lead_to_dashboards_that_there_are() -> None:

@@ -127,6 +127,12 @@ def test_the_page_is_complete_in_itself_and_well_formed():
     assert "http://" not in text.replace("http://chat:8000", "")
 
 
+def test_charts_are_no_wider_than_a_narrow_screen():
+    text = ramp_page(ramped())
+    assert "minmax(min(24rem, 100%), 1fr)" in text
+    assert "figure { margin: 0; }" in text
+
+
 def test_the_page_shows_the_curves_the_knee_the_target_and_escapes_names():
     text = ramp_page(ramped())
     assert text.count("<svg") == 3

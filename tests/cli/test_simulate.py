@@ -288,6 +288,7 @@ def test_a_plan_that_does_not_fit_is_told_with_its_reason(requests: str, tmp_pat
         (("--scale", "twice"), "'twice' is not a valid number"),
         (("--days", "inf"), "--days"),
         (("--html", "/none/out.html"), "cannot be written"),
+        (("--html", "-"), "--html -: name a file; what is printed is the report itself"),
         (("--policy", "magic"), "magic"),
     ],
 )

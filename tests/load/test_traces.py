@@ -204,6 +204,20 @@ def test_times_whose_unit_is_told_by_a_name_need_no_word():
             "rate_rps is '1e9'; it must be a number that is not negative, at most 1,000,000",
         ),
         ("t_s,rate_rps,cv\n0,1,inf\n", "cv is 'inf'"),
+        (
+            "arrival_s,input_tokens,Input Tokens,output_tokens\n0,5,6,5\n",
+            "two columns are called input_tokens and Input Tokens; keep the one that is meant",
+        ),
+        ("t_s,rate_rps,rate_rps\n0,1,2\n", "two columns are called rate_rps and rate_rps"),
+        (
+            PLAIN + '0,5,5\n1,"5"6,5\n',
+            "line 3: is no CSV: ',' expected after '\"'; is a quote left open, or not written twice within a value?",
+        ),
+        ('"arrival_s" ,input_tokens,output_tokens\n0,5,5\n', "line 1: is no CSV"),
+        (
+            '{"timestamp": 0, "input_length": 6, "output_length": 5}\n{"timestamp": 0,\n',
+            "line 2: is no JSON: Expecting property name enclosed in double quotes at character 17",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_by_its_line_and_column_with_what_would_be_right(text: str, said: str):
@@ -220,6 +234,27 @@ def test_a_file_that_cannot_be_read_is_said_to_be_one(tmp_path: Path):
     for path in (tmp_path / "no.csv", cut, noise, tmp_path):
         with pytest.raises(LoadError, match=path.name), open_trace(path) as trace:
             list(trace.lines)
+
+
+def test_a_file_of_utf_16_is_said_to_be_one(tmp_path: Path):
+    path = tmp_path / "sheet.csv"
+    path.write_bytes(REQUESTS.encode("utf-16"))
+    with pytest.raises(LoadError, match=r"is text in UTF-16, .* save it as UTF-8"), open_trace(path):
+        pass
+
+
+def test_columns_that_are_called_alike_do_no_harm_where_they_are_not_read():
+    trace = read_trace(
+        "arrival_s,who,Who,timestamp,Timestamp,input_tokens,output_tokens\n3,a,b,5,6,374,44\n".splitlines(),
+        "x",
+    )
+    assert list(trace.lines) == [Arrived(0.0, 374, 44)]
+
+
+def test_spaces_between_columns_do_no_harm():
+    spaced = 'arrival_s, "input_tokens", output_tokens, who\n0.0, 374, 44, "a, b"\n4, "396", 109, c\n'
+    trace = read_trace(spaced.splitlines(keepends=True), "x")
+    assert list(trace.lines) == [Arrived(0.0, 374, 44), Arrived(4.0, 396, 109)]
 
 
 def test_what_fails_beside_a_trace_is_not_said_to_be_the_trace(tmp_path: Path):

@@ -10,7 +10,7 @@ from plimsoll.simulate.causes import Late
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.policies.static import Static
 from plimsoll.simulate.run import Run
-from plimsoll.simulate.tally import Figures, Outcome
+from plimsoll.simulate.tally import Figures, Outcome, Point
 from tests.simulate.worlds import SCENARIO, steady, world
 
 DAY_S = 86400.0
@@ -93,6 +93,36 @@ def test_what_held_the_law_back_is_told_by_its_share_of_the_time_with_what_may_b
     assert "spec.replicas holds their number: raise it" in next(iter(conclusions(fixed, [ours], DAY_S)))
     kept = result("plimsoll", 99.0, 48.0, late=late)
     assert list(conclusions(PLENTY, [kept], DAY_S)) == []
+
+
+def seen(minutes: int, told: int, begin: int = 0) -> tuple[Point, ...]:
+    return tuple(
+        replace(
+            BEFORE.points[0], at=60.0 * (begin + one), told=told, ready=told, starting=0, arrivals_per_s=1.0
+        )
+        for one in range(minutes)
+    )
+
+
+@pytest.mark.parametrize(("late_before", "told"), [(10, True), (4, False)])
+def test_more_replicas_are_no_cure_alone_where_minutes_with_fewer_of_them_were_late_too(
+    late_before: int, told: bool
+):
+    late = [minute(60.0 * one, 2, 0) for one in range(late_before)]
+    late += [minute(60.0 * one, 4, 0) for one in range(10, 20)]
+    ours = result("plimsoll", 80.0, 48.0, late=late)
+    ours = replace(ours, outcome=replace(ours.outcome, points=(*seen(10, 2), *seen(10, 4, 10))))
+    (said,) = conclusions(PLENTY, [ours], DAY_S)
+    assert "raise scaling.max; the fleet has room for 9" in said
+    assert ("though minutes with fewer replicas and less to do were late too" in said) == told
+
+
+def test_one_replica_is_called_one():
+    one = replace(PLENTY, most=1)
+    ours = result("plimsoll", 90.0, 48.0, late=[minute(300, 1, 0)])
+    answer, held = conclusions(one, [ours, result("static_peak", 80.0, 48.0, replicas=1)], DAY_S)
+    assert "even 1 replica all the time" in answer
+    assert "100% with the one replica that there may be: raise scaling.max" in held
 
 
 def test_a_trace_that_ends_before_replicas_start_says_little_of_scaling():

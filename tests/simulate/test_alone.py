@@ -92,3 +92,9 @@ def test_prompts_that_no_replica_takes_are_counted_with_what_would_take_them():
     )
     (note,) = [note for note in report.notes if "max_model_len" in note]
     assert note.endswith("30 of 600; a larger workload.contextTokens takes them")
+    drawn = replace(report, lengths_from_trace=False, scenario=replace(SCENARIO, lengths_declared=True))
+    (note,) = [note for note in drawn.notes if "max_model_len" in note]
+    assert note.endswith(
+        "30 of 600; their lengths were drawn around those of spec.workload, the longest beyond its percentiles: a lower p99 "
+        "there has them drawn shorter, a larger workload.contextTokens has them taken"
+    )

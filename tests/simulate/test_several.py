@@ -14,7 +14,7 @@ from plimsoll.facts.learned import NOTHING
 from plimsoll.planning.ask.reading import read
 from plimsoll.planning.placing.budgets import UNLIMITED, Claim, Limits
 from plimsoll.planning.planner import plan
-from plimsoll.simulate.advice import cost_of
+from plimsoll.simulate.advice import conclusions, cost_of
 from plimsoll.simulate.alone import longest_in_time
 from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.estate import Estate
@@ -145,6 +145,16 @@ def test_a_budget_holds_for_all_sets_together():
     assert 2 * first + other <= 6 + 1, "a replica that leaves may be counted beside one that comes"
     constant = story(mixed(limits=limits), CREST, "static_peak").outcome
     assert (constant.sets[0].replicas_most, constant.sets[1].replicas_most) == (2, 2)
+
+
+def test_where_a_budget_holds_all_sets_the_report_says_so_and_counts_no_replica_beyond_it():
+    scenario = mixed(limits=Limits(devices=Fraction(4)))
+    assert scenario.most > scenario.room == 2
+    told, constant = (story(scenario, CREST, name) for name in ("plimsoll", "static_peak"))
+    assert constant.parameter == 2
+    said = "; ".join(conclusions(scenario, (told, constant), CREST.span_s))
+    assert "even 2 replicas all the time, the most there may be" in said
+    assert "with all 2 replicas that there may be: raise the budget; the fleet has room for 8" in said
 
 
 def test_behind_a_service_the_slow_get_as_many_as_the_quick_and_from_an_inference_pool_fewer():

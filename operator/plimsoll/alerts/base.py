@@ -8,6 +8,8 @@ from typing import Final, Literal
 Severity = Literal["warning", "critical"]
 WHO: Final = "{{ $labels.namespace }}/{{ $labels.llm }}"
 """The resource, in the words of a template."""
+NAMED: Final = "{{ $labels.llm }} -n {{ $labels.namespace }}"
+"""The same as a command takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,12 @@ class Level:
     expr: str
     lasting: str
     """How long it must hold, as Prometheus writes times."""
+    where: str = ""
+    """From where on, where an alert has several levels: `above 5%`."""
+
+    @property
+    def told(self) -> str:
+        return f"{self.severity} {self.where}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

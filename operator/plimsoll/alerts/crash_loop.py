@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.base import NAMED, WHO, Alert, Level
 from plimsoll.alerts.records import REPLICAS, RESTARTS_HOUR
 from plimsoll.alerts.records import RESTARTS as SEEN
 from plimsoll.alerts.thresholds import RESTARTS
@@ -19,7 +19,7 @@ CRASH_LOOP: Final = Alert(
     summary=f"Engines of {WHO} crash again and again.",
     description=(
         "{{ $value | humanize }} restarts in 15 minutes, or in an hour where they come ever later. The conditions say why in the engine's own words: "
-        "`kubectl describe llm`, `plimsoll doctor NAME`. Out of memory: a smaller spec.memory.utilizationPercent or context. A new image or argument: "
+        f"`kubectl describe llm {NAMED}`, `plimsoll doctor {NAMED}`. Out of memory: a smaller spec.memory.utilizationPercent or context. A new image or argument: "
         "put it back."
     ),
     levels=(Level("critical", f"{SEEN} >= {RESTARTS} or ({LATER})", "1m"),),

@@ -20,7 +20,12 @@ ITL_OVER_SLO: Final = Alert(
         "these apart. Fewer sequences (let retuning work: spec.tuning.mode auto), more replicas (spec.scaling.max), or promise less."
     ),
     levels=(
-        Level("warning", f"{ITL} > on (namespace, llm) {_LIMIT} {_ENOUGH}", "5m"),
-        Level("critical", f"{ITL} > on (namespace, llm) ({SLO_ACT} * {_LIMIT}) {_ENOUGH}", "5m"),
+        Level("warning", f"{ITL} > on (namespace, llm) {_LIMIT} {_ENOUGH}", "5m", "above the promise"),
+        Level(
+            "critical",
+            f"{ITL} > on (namespace, llm) ({SLO_ACT} * {_LIMIT}) {_ENOUGH}",
+            "5m",
+            f"above {SLO_ACT} times the promise",
+        ),
     ),
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from plimsoll.alerts import ALERTS
-from plimsoll.alerts.base import WHO, Alert
+from plimsoll.alerts.base import NAMED, WHO, Alert
 from plimsoll.alerts.records import RECORDS, WORDS
 from plimsoll.alerts.thresholds import TABLE
 from plimsoll.prometheus import own
@@ -115,7 +115,7 @@ def runbook(alert: Alert, before: str = "") -> str:
     """The page of one alert; what people wrote on it stays."""
     _, mark, written = before.partition(MARK)
     body = written if mark else SKELETON
-    severities = ", ".join(f"{level.severity} after {level.lasting}" for level in alert.levels)
+    severities = ", ".join(f"{level.told} after {level.lasting}" for level in alert.levels)
     return (
         f"# {alert.alert}\n\n{_plain(alert.summary)}\n\n{_plain(alert.description)}\n\n"
         f"Severity: {severities}. The rule stands in [files/rules.yaml](../../charts/plimsoll/files/rules.yaml), "
@@ -125,7 +125,7 @@ def runbook(alert: Alert, before: str = "") -> str:
 
 def _plain(text: str) -> str:
     """Without the templates, for a page about any resource."""
-    text = text.replace(WHO, "a deployment")
+    text = text.replace(WHO, "a deployment").replace(NAMED, "NAME -n NAMESPACE")
     while "{{" in text:
         before, _, rest = text.partition("{{")
         _, _, after = rest.partition("}}")
@@ -149,7 +149,7 @@ def _alert_rows() -> Iterator[str]:
     for alert in ALERTS:
         for level in alert.levels:
             page = alert.runbook.removeprefix("docs/")
-            yield f"| [{alert.alert}]({page}) | {level.severity} | {level.lasting} | {_plain(alert.summary)} |\n"
+            yield f"| [{alert.alert}]({page}) | {level.told} | {level.lasting} | {_plain(alert.summary)} |\n"
 
 
 def _sources(expr: str) -> str:

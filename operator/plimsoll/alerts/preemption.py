@@ -17,7 +17,7 @@ PREEMPTION: Final = Alert(
         "otherwise allow more replicas (spec.scaling.max) or declare the load as it is (spec.workload)."
     ),
     levels=(
-        Level("warning", f"{PREEMPTED} > {PREEMPTED_WARN}", "5m"),
-        Level("critical", f"{PREEMPTED} > {PREEMPTED_ACT}", "5m"),
+        Level("warning", f"{PREEMPTED} > {PREEMPTED_WARN}", "5m", f"above {PREEMPTED_WARN.value:.0%}"),
+        Level("critical", f"{PREEMPTED} > {PREEMPTED_ACT}", "5m", f"above {PREEMPTED_ACT.value:.0%}"),
     ),
 )

@@ -20,7 +20,12 @@ TTFT_OVER_SLO: Final = Alert(
         "more room (spec.workload.inputTokens as they are, so that the plan is made for them) or promise less."
     ),
     levels=(
-        Level("warning", f"{TTFT} > on (namespace, llm) {_LIMIT} {_ENOUGH}", "5m"),
-        Level("critical", f"{TTFT} > on (namespace, llm) ({SLO_ACT} * {_LIMIT}) {_ENOUGH}", "5m"),
+        Level("warning", f"{TTFT} > on (namespace, llm) {_LIMIT} {_ENOUGH}", "5m", "above the promise"),
+        Level(
+            "critical",
+            f"{TTFT} > on (namespace, llm) ({SLO_ACT} * {_LIMIT}) {_ENOUGH}",
+            "5m",
+            f"above {SLO_ACT} times the promise",
+        ),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.base import NAMED, WHO, Alert, Level
 from plimsoll.alerts.records import REPLICAS
 
 WAITING_FOR_GPUS: Final = Alert(
@@ -12,7 +12,7 @@ WAITING_FOR_GPUS: Final = Alert(
     summary=f"Replicas of {WHO} wait for GPUs.",
     description=(
         "{{ $value }} replicas have had no place for 10 minutes: GPUs are used by others, cordoned, or a queue or quota holds them. "
-        "`plimsoll doctor NAME` says which. Add nodes, free some, raise the quota, or allow smaller GPUs (spec.topology.gpuProducts)."
+        f"`plimsoll doctor {NAMED}` says which. Add nodes, free some, raise the quota, or allow smaller GPUs (spec.topology.gpuProducts)."
     ),
     levels=(
         Level(

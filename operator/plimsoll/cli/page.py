@@ -20,7 +20,9 @@ h1 { font-size: 1.3rem; }
 svg { width: 100%; height: auto; } text { fill: var(--dim); font: 11px system-ui, sans-serif; }
 .grid { stroke: var(--rule); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+.scroll + .scroll { margin-top: .9rem; }
+th, td { padding: .2rem .5rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+th { font-size: .75rem; vertical-align: bottom; }
 dt { font-weight: 600; } dd { margin: 0 0 .4rem 1.5rem; }
 """
 
@@ -52,6 +54,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: str = "") 
 def check_writable(name: str) -> None:
     """Told before the minutes of what the page is about, not after. An older page of that name stays until there is a new one, and
     where there is none, none is left."""
+    if name == "-":
+        raise BadInput("--html -: name a file; what is printed is the report itself")
     file = Path(name).resolve()
     is_new = not file.exists()
     try:

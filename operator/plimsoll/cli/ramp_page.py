@@ -24,7 +24,8 @@ LABEL = 28
 
 _STYLE: Final = """
 h2 { font-size: 1rem; margin: 0 0 .3rem; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1.5rem; }
+figure { margin: 0; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24rem, 100%), 1fr)); gap: 1.5rem; }
 .a { stroke: var(--a); fill: var(--a); } .b { stroke: var(--b); fill: var(--b); }
 .line { fill: none; stroke-width: 2; } .even { stroke: var(--dim); stroke-dasharray: 3 4; fill: none; }
 .knee { stroke: var(--mark); stroke-dasharray: 6 3; } .target { stroke: var(--dim); stroke-dasharray: 1 3; }

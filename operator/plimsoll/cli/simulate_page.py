@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import accumulate
 from math import ceil, floor, log10
 from typing import Final
 
@@ -32,16 +33,19 @@ from plimsoll.simulate.tally import Point
 
 WIDTH, HEIGHT = 1100, 150
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 20
+LETTER: Final = 7.0
+"""Room for one of a curve's name, in capitals of a wide font."""
 TICKS_S: Final = (1, 5, 15, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY_S)
 ACTIONS: Final = 500
 """Listed in a table; the JSON form has them all."""
 
 _STYLE: Final = """
+.chart svg { min-width: 52rem; }
 h2 { font-size: 1.1rem; margin: 2rem 0 .3rem; } h3 { font-size: .9rem; margin: .8rem 0 0; }
 .line { fill: none; stroke-width: 1.6; } .a { stroke: var(--a); } .b { stroke: var(--b); } .c { stroke: var(--c); }
 text.a { fill: var(--a); stroke: none; } text.b { fill: var(--b); stroke: none; } text.c { fill: var(--c); stroke: none; }
 .act { stroke: var(--mark); stroke-width: 2; } .tune { stroke: var(--mark); stroke-dasharray: 1 3; } .target { stroke: var(--dim); stroke-dasharray: 2 3; }
-td:first-child, th:first-child, .actions td, .actions th { text-align: left; } .actions td:last-child { white-space: normal; }
+td:first-child, th:first-child, .actions td, .actions th { text-align: left; } .actions td { vertical-align: top; } .actions td:last-child { white-space: normal; min-width: 20rem; }
 """
 
 
@@ -50,7 +54,7 @@ class Chart:
     title: str
     lines: tuple[Line, ...]
     top: float | None = None
-    """The end of the axis; None: by the values."""
+    """The end of the axis; None: by the values, which are counts."""
     low: float = 0.0
     target: float | None = None
     steps: bool = False
@@ -95,10 +99,10 @@ def _charts(report: Report, one: Result) -> Iterator[Chart]:
     replicas = max((point.told for point in points), default=1)
     scale = replicas / most if most else 0.0
     yield Chart(
-        title=f"Replicas: told, ready; arrivals in grey, {short(most)}/s at their highest",
+        title=f"Replicas: asked for, ready; arrivals in grey, {short(most)}/s at their highest",
         lines=(
             line("arrivals", "c", lambda point: point.arrivals_per_s * scale),
-            line("told", "b", lambda point: float(point.told)),
+            line("asked for", "b", lambda point: float(point.told)),
             line("ready", "a", lambda point: float(point.ready)),
         ),
         steps=True,
@@ -141,7 +145,7 @@ def _charts(report: Report, one: Result) -> Iterator[Chart]:
 def _svg(chart: Chart, span_s: float, one: Result) -> str:
     top = chart.top
     if top is None:
-        top = _rounded(max([1.0, *(value for line in chart.lines for _, value in line.points)]))
+        top = most_of(max((value for line in chart.lines for _, value in line.points), default=0.0))
 
     def across(at: float) -> float:
         return LEFT + at / span_s * (WIDTH - LEFT - RIGHT)
@@ -154,16 +158,16 @@ def _svg(chart: Chart, span_s: float, one: Result) -> str:
     if chart.target is not None:
         y = up(chart.target)
         parts.append(f'<line class="target" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-    for place, line in enumerate(chart.lines):
+    begins = names_begin([line.name for line in chart.lines])
+    for line, left in zip(chart.lines, begins, strict=True):
         if line.points:
             places = [(f"{across(at):.1f}", f"{up(value):.1f}") for at, value in line.points]
             path = "".join(f"H{x}V{y}" if chart.steps else f"L{x} {y}" for x, y in places)
             # The last value holds to the end, so that the line of a single point is seen too.
             end = f"H{across(span_s):.1f}" if len(places) == 1 or chart.steps else ""
             parts.append(f'<path class="line {line.style}" d="M{" ".join(places[0])}{path}{end}"/>')
-            right = WIDTH - RIGHT - 64 * (len(chart.lines) - place - 1)
             parts.append(
-                f'<text class="{line.style}" x="{right}" y="{TOP - 3}" text-anchor="end">{escape(line.name)}</text>'
+                f'<text class="{line.style}" x="{left:.0f}" y="{TOP - 4}">{escape(line.name)}</text>'
             )
     for action in one.outcome.actions[:ACTIONS]:
         said = f"{clock(action.at)} {action.before} → {action.after}: {action.reason}: {action.message}"
@@ -171,7 +175,14 @@ def _svg(chart: Chart, span_s: float, one: Result) -> str:
     for act in one.outcome.acts[:ACTIONS]:
         at, change, step, why = retune_row(act)
         parts.append(_mark("tune", across(act.at), TOP, f"{at} {change}: {step}: {why}"))
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(chart.title)}">{"".join(parts)}</svg>'
+    drawn = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(chart.title)}">{"".join(parts)}</svg>'
+    return f'<div class="scroll chart">{drawn}</div>'
+
+
+def names_begin(names: Sequence[str]) -> list[float]:
+    """Of each curve, from the left: what is scrolled on a narrow screen is seen there first."""
+    widths = (LETTER * len(name) + 16 for name in names[:-1])
+    return list(accumulate(widths, initial=float(LEFT)))
 
 
 def _mark(style: str, x: float, up_to: float, said: str) -> str:
@@ -180,10 +191,11 @@ def _mark(style: str, x: float, up_to: float, said: str) -> str:
     return f"{line}<title>{escape(said)}</title></line>"
 
 
-def _rounded(value: float) -> float:
-    """The next number that four parts of an axis divide into readable ones."""
-    step = 4 * 10.0 ** floor(log10(value / 4))
-    return next(one for one in (step, 2 * step, 2.5 * step, 5 * step, 10 * step) if one >= value)
+def most_of(value: float) -> float:
+    """The next number that four parts of an axis divide into readable ones; what is counted has no halves."""
+    step = 4 * 10.0 ** floor(log10(max(value, 4.0) / 4))
+    between = 3.0 if step < 40 else 2.5
+    return next(one for one in (step, 2 * step, between * step, 5 * step, 10 * step) if one >= value)
 
 
 def _grid(
@@ -210,7 +222,7 @@ def _actions(one: Result) -> str:
         (clock(each.at), f"{each.before} → {each.after}", each.reason, each.message)
         for each in one.outcome.actions
     ]
-    return _listed(f"{len(rows)} actions", ("at", "replicas", "reason", "why"), rows)
+    return _listed(many(len(rows), "action"), ("at", "replicas", "reason", "why"), rows)
 
 
 def _retunes(one: Result) -> str:

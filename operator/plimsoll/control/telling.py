@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import ceil
 from typing import Final
 
 from plimsoll import names
 from plimsoll.control.decision import Need, Told
 from plimsoll.control.placing import Placing
-from plimsoll.control.pools import Spread
+from plimsoll.control.pools import ROUNDING, Spread
 from plimsoll.control.situation import Role, ServingSet
 
 _MORE_GPUS: Final = "free GPUs, add nodes, or lower scaling.max"
@@ -25,7 +26,7 @@ def figures(role: Role, need: Need) -> str:
     """What each view asks for, in replicas of the first set."""
     unit = _unit(role)
     parts = [
-        f"{value:.1f} by {words}"
+        f"{_tenths(value):.1f} by {words}"
         for value, words in (
             (need.tokens, "tokens in the pool"),
             (need.running, "requests in flight"),
@@ -38,6 +39,11 @@ def figures(role: Role, need: Need) -> str:
     if not parts:
         return "nothing says how many are wanted"
     return f"wanted are {', '.join(parts)}" + (f" (in replicas of {unit})" if unit else "")
+
+
+def _tenths(value: float) -> float:
+    """Up, as replicas are whole: where 2.04 are wanted there are to be 3, which nobody would see from 2.0."""
+    return ceil(10 * (value - ROUNDING)) / 10
 
 
 def _unit(role: Role) -> str:

@@ -59,17 +59,29 @@ class RateColumns:
 def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
     """Which column is what; else a sentence that says what is missing."""
     known: dict[str, str] = {}
+    twice: dict[str, str] = {}
     for name in head:
-        known.setdefault(_folded(name), name)
+        folded = _folded(name)
+        if folded in known:
+            twice.setdefault(folded, name)
+        known.setdefault(folded, name)
 
     def called(names: Iterable[str]) -> str | None:
         return next((known[name] for name in names if name in known), None)
+
+    def doubled(*used: str | None) -> str | None:
+        """Of two that are called alike nobody knows which is meant; of those that are not read it is no matter."""
+        both = next((name for name in used if name is not None and _folded(name) in twice), None)
+        if both is None:
+            return None
+        return f"two columns are called {both.strip()} and {twice[_folded(both)].strip()}; keep the one that is meant"
 
     if "raterps" in known:
         at = called(("ts", *_AT))
         if at is None:
             return f"no column says when; rates are {RATE_HEAD}"
-        return RateColumns(at=at, unit_s=_unit_s(at), rate=known["raterps"], cv=known.get("cv"))
+        rate, cv = known["raterps"], known.get("cv")
+        return doubled(at, rate, cv) or RateColumns(at=at, unit_s=_unit_s(at), rate=rate, cv=cv)
     at, prompt, answer = called(_AT), called(_INPUT), called(_OUTPUT)
     if "ts" in known and prompt is None and answer is None:
         return f"no column is rate_rps; rates are {RATE_HEAD}, and requests {REQUEST_HEAD}"
@@ -82,12 +94,13 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
         return f"no column is {' or '.join(missing)}; a trace's are {REQUEST_HEAD}, or {RATE_HEAD}"
     bailian = _BAILIAN in known
     mooncake = not bailian and _folded(at) == "timestamp" and _folded(prompt) == _MOONCAKE
-    return RequestColumns(
+    shared = None if bailian else called(_BLOCKS)
+    return doubled(at, prompt, answer, shared) or RequestColumns(
         at=at,
         unit_s=None if mooncake else _unit_s(at),
         input_tokens=prompt,
         output_tokens=answer,
-        blocks=None if bailian else called(_BLOCKS),
+        blocks=shared,
     )
 
 

@@ -8,6 +8,7 @@ line until the next. Other names for the same are in `trace_forms`.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -44,6 +45,7 @@ STDIN: Final = Path("-")
 LOOKED_AT: Final = 1000
 """Lines by which the unit of times is told, where no name tells it."""
 _GZIP: Final = b"\x1f\x8b"
+_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UNREADABLE: Final = (EOFError, OSError, UnicodeDecodeError, csv.Error, zlib.error)
 _BEYOND: Final = "beyond the head"
 
@@ -93,12 +95,16 @@ def open_trace(path: Path, *, sorted_by_time: bool = True) -> Iterator[Requests 
     with ExitStack() as opened:
         try:
             raw = _stdin() if path == STDIN else opened.enter_context(path.open("rb"))
-            packed = raw.peek(len(_GZIP)).startswith(_GZIP)
+            begin = raw.peek(len(_GZIP))
         except OSError as error:
             raise LoadError(
                 f"{name}: cannot be read: {error.strerror or error}; name a file of CSV or JSON lines, gzipped or not"
             ) from None
-        whole = gzip.GzipFile(fileobj=raw) if packed else raw
+        if begin.startswith(_UTF_16):
+            raise LoadError(
+                f"{name}: is text in UTF-16, as some spreadsheets and shells write it; save it as UTF-8"
+            )
+        whole = gzip.GzipFile(fileobj=raw) if begin.startswith(_GZIP) else raw
         file = opened.enter_context(io.TextIOWrapper(whole, encoding="utf-8-sig", newline=""))
         yield read_trace(file, name, sorted_by_time=sorted_by_time)
 
@@ -164,9 +170,32 @@ def _rows(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
         return list(_object(first, name, blank + 1)), _objects(chain([first], lines), name, blank + 1)
     head = first.rstrip("\r\n")
     rows = csv.DictReader(
-        chain([first], lines), delimiter=max(",;\t", key=head.count), strict=True, restkey=_BEYOND
+        chain([first], lines),
+        delimiter=max(",;\t", key=head.count),
+        strict=True,
+        restkey=_BEYOND,
+        skipinitialspace=True,
     )
-    return rows.fieldnames or (), ((blank + rows.line_num, row) for row in rows)
+    with _told_by_line(rows, name, blank):
+        return rows.fieldnames or (), _table(rows, name, blank)
+
+
+def _table(rows: csv.DictReader[str], name: str, blank: int) -> Numbered:
+    with _told_by_line(rows, name, blank):
+        for row in rows:
+            yield blank + rows.line_num, row
+
+
+@contextmanager
+def _told_by_line(rows: csv.DictReader[str], name: str, blank: int) -> Iterator[None]:
+    try:
+        yield
+    except csv.Error as error:
+        # The line that fails is counted by the reader beneath, and not yet by the one of rows.
+        raise LoadError(
+            f"{name}, line {blank + rows.reader.line_num}: is no CSV: {error}; is a quote left open, or not written twice "
+            "within a value?"
+        ) from None
 
 
 def _objects(lines: Iterable[str], name: str, begin: int) -> Numbered:
@@ -177,7 +206,11 @@ def _objects(lines: Iterable[str], name: str, begin: int) -> Numbered:
 
 def _object(line: str, name: str, place: int) -> Row:
     try:
-        row = json.loads(line)
+        row = json.loads(line.rstrip())
+    except json.JSONDecodeError as error:
+        raise LoadError(
+            f"{name}, line {place}: is no JSON: {error.msg} at character {error.pos + 1}"
+        ) from None
     except ValueError as error:
         raise LoadError(f"{name}, line {place}: is no JSON: {error}") from None
     except RecursionError:

@@ -23,6 +23,10 @@ from plimsoll.simulate.world import START_P90_S
 REFUSED, WAKING, BOUND, CRASHED, RETUNED = "refused", "waking", "bound", "crashed", "retuned"
 STARTING, RISING, OTHER = "starting", "rising", "other"
 SHORT_S: Final = 2 * START_P90_S
+CALM_LEAST: Final = 5
+"""Minutes that say something of a plan that nothing is missing to."""
+CALM_LATE: Final = 0.9
+"""The share of them from which it is the plan that is late, and not single ones of them."""
 
 
 def conclusions(
@@ -61,7 +65,7 @@ def _beside(scenario: Scenario, ours: Result, constant: Result, currency: str) -
     keeps = "keeps slo for" if ours.outcome.figures.slo_pct is not None else "answers"
     replicas, cheapest = round(constant.parameter), constant.outcome.figures.gpu_hours
     if constant.slo_pct < GOAL_PCT:
-        return f"plimsoll {keeps} {said(ours)}; even {replicas} replicas all the time, the most there may be, {said(constant)}"
+        return f"plimsoll {keeps} {said(ours)}; even {counted(replicas, 'replica')} all the time, the most there may be, {said(constant)}"
     compared = _compared(ours.outcome.figures.gpu_hours, cheapest, ("fewer", "more"))
     mine, theirs = cost_of(scenario, ours), cost_of(scenario, constant)
     if scenario.sets and mine is not None and theirs:
@@ -146,7 +150,7 @@ def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
         if one.refused
         else WAKING
         if any(since < one.at + 60.0 and one.at < until for since, until in held)
-        else _why(one, min(scenario.most, scenario.room))
+        else _why(one, scenario.reachable)
         for one in late
     )
     sooner = (
@@ -158,7 +162,8 @@ def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
         REFUSED: f"because prompts of {scenario.limits.max_model_len:,} tokens and more are refused, whatever the replicas: a larger "
         "workload.contextTokens takes them",
         WAKING: "while requests waited for it to wake: a longer zero.afterSeconds has it sleep less often, and without scaling.zero it never does",
-        BOUND: f"with all {scenario.most} replicas that there may be: {_more_room(scenario)}",
+        BOUND: f"with {'the one replica' if scenario.reachable == 1 else f'all {scenario.reachable} replicas'} that there may be: "
+        f"{_more_room(scenario)}{_no_cure_alone(scenario, ours)}",
         CRASHED: f"while a replica started again after a crash: {sooner} another one there meanwhile",
         RETUNED: "while a replica started with other settings in place of one that served: with a free GPU another one comes first, and "
         "tuning.mode 'off' leaves settings as planned",
@@ -169,6 +174,19 @@ def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
     }
     parts = [f"{100 * counts[why] / len(late):.0f}% {cures[why]}" for why in cures if counts[why]]
     yield f"of the time in which fewer than 99 of 100 were in time, {'; '.join(parts)}"
+
+
+def _no_cure_alone(scenario: Scenario, ours: Result) -> str:
+    """A word of caution where nearly every minute was late in which no more replicas were asked for than were there."""
+    late = {round(one.at / 60) for one in ours.outcome.late if not one.refused}
+    calm = {
+        int(point.at // 60)
+        for point in ours.outcome.points
+        if point.told < scenario.reachable and not point.starting and point.arrivals_per_s
+    }
+    if len(calm) < CALM_LEAST or len(calm & late) < CALM_LATE * len(calm):
+        return ""
+    return ", though minutes with fewer replicas and less to do were late too, so that more of them alone do not keep this slo"
 
 
 def _spread(scenario: Scenario, ours: Result, pooled: Result) -> str:
@@ -200,9 +218,11 @@ def _why(one: Late, most: int) -> str:
 def _more_room(scenario: Scenario) -> str:
     if scenario.fixed:
         return "spec.replicas holds their number: raise it, or leave it out and set scaling.max"
-    if scenario.most < scenario.room:
-        what = "the budget" if scenario.budget_binds else "scaling.max"
-        return f"raise {what}; the fleet has room for {scenario.room}"
+    if scenario.reachable < scenario.devices_hold:
+        held = scenario.budget_binds or scenario.room < scenario.most
+        return (
+            f"raise {'the budget' if held else 'scaling.max'}; the fleet has room for {scenario.devices_hold}"
+        )
     return "the fleet has no room for more"
 
 

@@ -143,7 +143,8 @@ class Comparison:
     def static_peak(self) -> Result:
         """The smallest constant number that keeps the goal; the largest that there may be where none does."""
         scenario = self.stage.scenario
-        least, most = scenario.least, scenario.most
+        most = scenario.reachable
+        least = min(scenario.least, most)
         guess = min(most, max(least, ceil(max(self._work_by_ten_minutes()) / 0.75)))
         if self._keeps(guess):
             while guess > least and self._keeps(guess - 1):

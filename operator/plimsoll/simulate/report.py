@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from plimsoll.planning import codec
+from plimsoll.planning.ask.values import counted
 from plimsoll.simulate.advice import conclusions
 from plimsoll.simulate.alone import beyond_reach
 from plimsoll.simulate.arrivals import Arrivals
@@ -92,7 +93,7 @@ def _scenario_notes(report: Report) -> Sequence[str]:
         )
     if not scenario.bounded:
         notes.append(
-            f"the resource has no scaling.max; what its devices hold was allowed, {scenario.most} replicas"
+            f"the resource has no scaling.max; what its devices hold was allowed, {counted(scenario.most, 'replica')}"
         )
     notes += scenario.left_out
     if scenario.sets:
@@ -102,9 +103,15 @@ def _scenario_notes(report: Report) -> Sequence[str]:
     limits = scenario.limits
     longest = sum(tokens >= limits.max_model_len for tokens in report.arrivals.inputs)
     if longest:
+        cure = "a larger workload.contextTokens takes them"
+        if not report.lengths_from_trace:
+            cure = (
+                "their lengths were drawn around those of spec.workload, the longest beyond its percentiles: a lower p99 there has them "
+                "drawn shorter, a larger workload.contextTokens has them taken"
+            )
         notes.append(
             f"prompts longer than max_model_len {limits.max_model_len:,} are refused, whatever the policy: {longest:,} of "
-            f"{len(report.arrivals):,}; a larger workload.contextTokens takes them"
+            f"{len(report.arrivals):,}; {cure}"
         )
     late, asked = beyond_reach(report.arrivals, report.world), len(report.arrivals)
     if 1000 * late >= asked:

@@ -16,6 +16,7 @@ from plimsoll.control.law import up_window_s
 from plimsoll.control.situation import Capacity, Slo
 from plimsoll.planning.ask.intent import ASSUMED_INPUT, ASSUMED_OUTPUT
 from plimsoll.planning.ask.reading import Reading
+from plimsoll.planning.ask.values import counted
 from plimsoll.planning.placing.budgets import UNLIMITED, claim_of
 from plimsoll.planning.placing.budgets import Limits as Budgeted
 from plimsoll.planning.placing.occupancy import Ground
@@ -61,7 +62,7 @@ class Scenario:
     lengths_declared: bool
     least: int
     most: int
-    """Replicas that the resource allows and the fleet has room for."""
+    """Replicas that the resource allows and the fleet has room for. Of several sets together a budget may leave fewer, see `reachable`."""
     bounded: bool
     """Whether the resource says how many there may be, or its namespace's budget."""
     fixed: bool = False
@@ -88,8 +89,18 @@ class Scenario:
 
     @property
     def room(self) -> int:
-        """Replicas that find devices, and that the budget leaves."""
+        """Replicas that find devices; of several sets those that the budget leaves too."""
         return sum(one.site.room for one in self.sets) if self.sets else self.hardware.most
+
+    @property
+    def devices_hold(self) -> int:
+        """Replicas that find devices, whatever the budget."""
+        return sum(one.hardware.most for one in self.sets) if self.sets else self.hardware.most
+
+    @property
+    def reachable(self) -> int:
+        """The largest number that can be there, the first set's first."""
+        return min(self.most, self.room)
 
     def world(self, seed: int, *, crashes_per_replica_day: float = 0.0) -> World:
         return draw_world(
@@ -254,7 +265,7 @@ def _left_out(reading: Reading, outcome: Outcome, allowed: int | None, *, severa
         yield "spec.replicas holds the number of replicas, so it never sleeps, whatever scaling.zero says"
     if allowed is not None:
         yield (
-            f"the namespace's budget allows {allowed} replicas{' of the first set' if several else ''}; what others there take of it, and whose priority goes first, "
+            f"the namespace's budget allows {counted(allowed, 'replica')}{' of the first set' if several else ''}; what others there take of it, and whose priority goes first, "
             "is not simulated"
         )
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from plimsoll.alerts.dashboards.panels import Choice, Dashboard, Line, Panel, panel
 from plimsoll.alerts.records import (
+    FAILED,
     FINISHED,
     ITL,
     ITL_MEDIAN,
@@ -76,6 +77,7 @@ DEPLOYMENT: Final = Dashboard(
                 panel("KV pool", "Share in use, mean of the replicas.", Line(f"avg({engine('kvUsage')})"), unit="percentunit", kind="stat"),
                 panel("Preemptions for each request", "Above 1% is worth a look, above 5% to act.", Line(of(PREEMPTED)), unit="percentunit", kind="stat"),
                 panel("Restarts in an hour", "Of engines.", Line(f"round(max(increase({own.RESTARTS.name}{{{_OWN}}}[1h])))"), kind="stat"),
+                panel("Answers that fail", "Share of the requests that engines took.", Line(of(FAILED)), unit="percentunit", kind="stat"),
             ),
         ),
         (

@@ -6,6 +6,7 @@ from typing import Final
 
 from plimsoll.alerts.dashboards.panels import Dashboard, Line, Panel, panel
 from plimsoll.alerts.records import (
+    FAILED,
     ITL,
     KV_USAGE,
     PREEMPTED,
@@ -22,6 +23,7 @@ from plimsoll.prometheus.own import Own
 
 _WHO: Final = "{{llm_namespace}}/{{llm}}"
 _RECORDED: Final = "{{namespace}}/{{llm}}"
+_PLACELESS: Final = '{state=~"waiting_.*"}'
 
 
 def _by_state(state: str) -> str:
@@ -82,7 +84,7 @@ FLEET: Final = Dashboard(
                 panel("Deployments", "LLMDeployments that the operator sees.", Line(f"max({own.DEPLOYMENTS.name})"), kind="stat"),
                 panel("Replicas ready", "Of all deployments.", Line(_by_state("ready")), kind="stat"),
                 panel("Replicas wanted", "Of all deployments.", Line(_by_state("wanted")), kind="stat"),
-                panel("Waiting for GPUs", "Replicas without a place.", Line(_by_state("waiting_gpus")), kind="stat"),
+                panel("Waiting for a place", "Replicas that wait for GPUs, nodes or quota.", Line(f"sum({drawn(REPLICAS, _PLACELESS)})"), kind="stat"),
                 panel("Failed", "Replicas whose engine waits to be started again.", Line(_by_state("failed")), kind="stat"),
                 panel("Devices in use", "Of all that take pods.", Line(
                     f"1 - sum({_told(own.POOL_DEVICES, _FREE)}) / sum({_told(own.POOL_DEVICES)})"
@@ -105,8 +107,9 @@ FLEET: Final = Dashboard(
                 panel("Running", "Of the busiest deployments.", Line(f"topk(10, {drawn(RUNNING)})", _RECORDED), stacked=True),
                 panel("Waiting", "In front of engines.", Line(f"topk(10, {drawn(WAITING)})", _RECORDED), stacked=True),
                 panel("Replicas that wait", "For GPUs, nodes or quota.", Line(
-                    drawn(REPLICAS, '{state=~"waiting_.*"}') + " > 0", "{{namespace}}/{{llm}} {{state}}"
+                    drawn(REPLICAS, _PLACELESS) + " > 0", "{{namespace}}/{{llm}} {{state}}"
                 ), stacked=True),
+                panel("Answers that fail", "Share of the requests that engines took.", Line(f"topk(10, {drawn(FAILED)})", _RECORDED), unit="percentunit"),
             ),
         ),
         (

@@ -140,11 +140,24 @@ def _panel(one: Panel) -> Json:
         "title": one.title,
         "description": one.about,
         "datasource": SOURCE,
-        "fieldConfig": {"defaults": {"unit": one.unit, "custom": custom}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": one.unit, "custom": custom, **_leading(one)}, "overrides": []},
         "options": options,
         "targets": [_target(number, line, one) for number, line in enumerate(one.lines)],
         "transformations": [{"id": "merge", "options": {}}] if one.kind == "table" else [],
     }
+
+
+def _leading(one: Panel) -> Json:
+    """From a curve of one deployment among others to the page of that one, at the same time."""
+    legends = " ".join(line.legend for line in one.lines)
+    if "{{llm}}" not in legends:
+        return {}
+    namespace = "llm_namespace" if "{{llm_namespace}}" in legends else "namespace"
+    url = (
+        f"/d/plimsoll-deployment?var-datasource=${{datasource}}&var-namespace=${{__field.labels.{namespace}}}"
+        "&var-llm=${__field.labels.llm}&${__url_time_range}"
+    )
+    return {"links": [{"title": "This deployment", "url": url}]}
 
 
 def _target(number: int, line: Line, one: Panel) -> Json:

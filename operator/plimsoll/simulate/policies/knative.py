@@ -63,7 +63,7 @@ class Kpa:
         return Wish(
             max(view.least, min(desired, view.most)),
             reason,
-            f"{flying:.0f} requests in flight, {self.target:.0f} a replica are aimed at",
+            f"{flying:.0f} in flight, {self.target:.0f} a replica are aimed at",
         )
 
     def _wanted(self, since: float) -> int:

@@ -93,6 +93,4 @@ class Keda:
         ratio = waiting / (self.threshold * view.told)
         desired = view.told if abs(ratio - 1) <= TOLERANCE else ceil(waiting / self.threshold)
         replicas = self._behaviour.bounded(max(view.least, min(desired, view.most)), view)
-        return Wish(
-            replicas, "Waiting", f"{waiting:.0f} requests wait, {self.threshold:g} a replica are aimed at"
-        )
+        return Wish(replicas, "Waiting", f"{waiting:.0f} waiting, {self.threshold:g} a replica are aimed at")

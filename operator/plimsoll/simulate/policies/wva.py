@@ -12,6 +12,7 @@ from math import ceil
 from typing import Final
 
 from plimsoll.control.samples import PodSample
+from plimsoll.planning.ask.values import counted
 from plimsoll.simulate.policies.base import View, Wish
 
 EVERY_S: Final = 60.0
@@ -71,7 +72,7 @@ class Wva1:
             return Wish(
                 min(view.told + 1, view.most),
                 "Saturated",
-                f"{len(free)} of {len(peaks)} replicas are not full; spare KV {spare_kv:.2f}, queue {spare_queue:.1f}",
+                f"not full: {len(free)} of {len(peaks)}; spare KV {spare_kv:.2f}, queue {spare_queue:.1f}",
             )
         count = len(peaks)
         if count < 2 or view.told <= view.least or view.pending:
@@ -81,7 +82,9 @@ class Wva1:
         if left_kv < SPARE_KV or left_queue < SPARE_QUEUE:
             return None
         return Wish(
-            view.told - 1, "Spare", f"over {count - 1} replicas {left_kv:.2f} of the cache would be spare"
+            view.told - 1,
+            "Spare",
+            f"over {counted(count - 1, 'replica')} {left_kv:.2f} of the cache would be spare",
         )
 
     def _spare(self, peaks: Sequence[tuple[float, float]]) -> tuple[float, float]:

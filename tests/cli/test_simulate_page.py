@@ -1,0 +1,73 @@
+"""What a reader of the page sees of it, on a wide screen and on a narrow one."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from plimsoll.cli.page import page
+from plimsoll.cli.simulate_page import LEFT, LETTER, most_of, names_begin
+from tests.cli.test_simulate import llm, rates, simulated
+
+__all__ = ["llm", "rates"]
+
+
+@pytest.fixture
+def text(llm: str, rates: str, tmp_path: Path) -> str:
+    file = tmp_path / "out.html"
+    assert simulated(llm, rates, "--html", str(file)).code == 0
+    return file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("value", "top"),
+    [
+        (0, 4),
+        (1, 4),
+        (4, 4),
+        (5, 8),
+        (9, 12),
+        (12, 12),
+        (13, 20),
+        (33, 40),
+        (41, 80),
+        (90, 100),
+        (1700, 2000),
+    ],
+)
+def test_an_axis_of_replicas_or_requests_has_whole_numbers_alone(value: float, top: float):
+    assert most_of(value) == top
+    assert top % 4 == 0
+
+
+def test_curves_keep_a_width_at_which_they_can_be_read_and_are_scrolled_on_a_narrow_screen(text: str):
+    assert text.count('<div class="scroll chart"><svg') == text.count("<svg") > 0
+    assert re.search(r"\.chart svg \{ min-width: \d+rem; \}", text)
+
+
+def test_heads_of_tables_are_small_so_that_the_last_column_is_seen_without_scrolling():
+    assert re.search(r"\bth \{ font-size: \.75rem;", page("x", "", ""))
+
+
+def test_names_of_curves_stand_beside_one_another_however_long_they_are():
+    names = ("H100-SXM-80GB", "A100-SXM-80GB", "L40S-48GB")
+    begins = names_begin(names)
+    assert begins[0] == LEFT
+    assert all(
+        begin + LETTER * len(name) < after
+        for begin, after, name in zip(begins, begins[1:], names, strict=False)
+    )
+
+
+def test_reasons_keep_a_width_at_which_they_can_be_read(text: str):
+    assert re.search(r"\.actions td:last-child \{[^}]*min-width: \d+rem", text)
+
+
+def test_tables_do_not_stick_together():
+    assert re.search(r"\.scroll \+ \.scroll \{ margin-top:", page("x", "", ""))
+
+
+def test_what_was_done_is_counted_in_words_that_fit(text: str):
+    counts = re.findall(r"<summary>(\d+) (actions?)</summary>", text)
+    assert counts
+    assert all((count == "1") == (word == "action") for count, word in counts)
