@@ -14,7 +14,7 @@ from plimsoll.control.demand import Load
 from plimsoll.control.latencies import ENOUGH
 from plimsoll.control.law import Law
 from plimsoll.control.memory import RoleMemory
-from plimsoll.control.need import Asked, replicas
+from plimsoll.control.need import Asked, whole_replicas
 from plimsoll.control.pools import shrunk, spare
 from plimsoll.control.signals import LATENCY_S
 from plimsoll.control.situation import ReplicaState, Situation
@@ -53,7 +53,7 @@ def down(turn: Turn, asked: Asked, load: Load, window: float) -> Down:
         each.count(ReplicaState.STARTING, ReplicaState.UNSCHEDULABLE, ReplicaState.FAILED)
         for each in role.sets
     )
-    peak = replicas(asked.memory.most_wished)
+    peak = whole_replicas(asked.memory.most_wished)
     enough = spare(role, load.weight, asked.memory.most_wished)
     step = max(1, idle, math.ceil(law.down_share * enough))
     count = min(step, enough, there - least)

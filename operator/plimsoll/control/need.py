@@ -203,5 +203,6 @@ def _lasting(gap_s: float, slo: Slo) -> Told:
     )
 
 
-def replicas(wanted: float) -> int:
+def whole_replicas(wanted: float) -> int:
+    """Rounded up: a part of a replica is a replica."""
     return max(0, math.ceil(wanted - 1e-9))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from plimsoll import names
 from plimsoll.control.copying import replace
-from plimsoll.control.decision import limited
+from plimsoll.control.decision import is_limited
 from plimsoll.control.demand import beside
 from plimsoll.control.gate import gate_of
 from plimsoll.control.learning import lead_s
@@ -142,7 +142,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         wants_more=role.over_since is not None,
         wanted=role.wanted / each if subject.autoscaled and role.wanted is not None else None,
         beside=others,
-        more_replicas=more and not limited(so_far.told) and _has_room(tick, subject),
+        more_replicas=more and not is_limited(so_far.told) and _has_room(tick, subject),
         free_replicas=ground.replicas,
         start_s=lead_s(role, Role(sets=(serving,), signals=signals), tick.law),
         data=data,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from plimsoll.control.decision import Decision, limited
+from plimsoll.control.decision import Decision, is_limited
 from plimsoll.control.demand import beside
 from plimsoll.control.gate import gate_of
 from plimsoll.control.law import Law
@@ -90,7 +90,7 @@ class Retuning:
             wants_more=role.over_since is not None,
             wanted=None if tunable.fixed or role.wanted is None else role.wanted / each,
             beside=others,
-            more_replicas=wish < view.most and not limited(decision.conditions) and room,
+            more_replicas=wish < view.most and not is_limited(decision.conditions) and room,
             free_replicas=max(0, most - taken),
             start_s=lead_s(role, Role(sets=(plain,), signals=signals), self._law),
             data=gate_of(signals, self._law).open,
