@@ -11,7 +11,7 @@ from plimsoll.control.demand import beside
 from plimsoll.control.gate import gate_of
 from plimsoll.control.learning import lead_s
 from plimsoll.control.record import Record, acts_of
-from plimsoll.control.retune import Scene, Turned, advance, left
+from plimsoll.control.retune import Scene, Turned, abandoned, advance
 from plimsoll.control.retune.scene import named
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Role, ServingSet
@@ -74,7 +74,7 @@ def _noted(record: Record, turned: Turned, now: float, about: str) -> tuple[Reco
 def untried(record: Record, now: float, until_pause: int) -> tuple[Record, tuple[News, ...]]:
     """Of whom nobody looks at any more: what is tried goes, which is told."""
     return _noted(
-        record, left(record.retune, now, until_pause=until_pause, about=record.about), now, record.about
+        record, abandoned(record.retune, now, until_pause=until_pause, about=record.about), now, record.about
     )
 
 

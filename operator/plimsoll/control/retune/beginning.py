@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from plimsoll.control.retune.allowed import barred, refusal
 from plimsoll.control.retune.figures import figures_of
-from plimsoll.control.retune.ladder import RELEASED, Change, Choice, choose
+from plimsoll.control.retune.ladder import TAKEN_BACK, Change, Choice, choose
 from plimsoll.control.retune.scene import FIELDS, Scene
 from plimsoll.control.retune.steps import HeldBack, Past, Phase, RetuneMemory, Step, of_set
-from plimsoll.control.retune.symptoms import Seen, Symptom, as_calm, cause, scaling_first, seen
+from plimsoll.control.retune.symptoms import SeenSymptom, Symptom, as_calm, cause, scaling_first, symptom_of
 from plimsoll.control.retune.turned import Event, Turned
 
 NO_RUNG = "NothingHelps"
@@ -27,7 +27,7 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
         return Turned(memory=replace(memory, since={}, held=None))
     if not scene.data:
         return Turned(memory=replace(memory, since={}))
-    what = seen(scene, changed_before=_moved(scene))
+    what = symptom_of(scene, changed_before=_moved(scene))
     if what is None:
         memory = _freed(scene, memory)
         clock = _clock(scene, Symptom.RELAXED)
@@ -83,10 +83,10 @@ def _freed(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
 
 
 def _moved(scene: Scene) -> bool:
-    return any(scene.planned.get(one, now) != now for one in RELEASED if (now := scene.knobs.text(one)))
+    return any(scene.planned.get(one, now) != now for one in TAKEN_BACK if (now := scene.knobs.text(one)))
 
 
-def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, change: Change) -> Turned:
+def _begun(scene: Scene, memory: RetuneMemory, what: SeenSymptom, choice: Choice, change: Change) -> Turned:
     passed_over = f"; passed over: {'; '.join(choice.refused)}" if choice.refused else ""
     tried = scene.consent.mode == "auto"
     by_hand = "" if tried else f" (spec.{FIELDS[change.setting]}: {change.after})"
@@ -122,7 +122,7 @@ def _identity(change: Change, memory: RetuneMemory) -> str:
 
 
 def _suggested(
-    scene: Scene, memory: RetuneMemory, what: Seen, change: Change, *, why: str, said: str
+    scene: Scene, memory: RetuneMemory, what: SeenSymptom, change: Change, *, why: str, said: str
 ) -> Turned:
     """Once a while, as what is said of it is kept."""
     last = memory.suggested
