@@ -47,7 +47,7 @@ class Read(Protocol[T_co]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked(Generic[T_co]):
+class Answered(Generic[T_co]):
     answers: Mapping[str, T_co]
     errors: Mapping[str, str]
     """By question: why there is no answer."""
@@ -76,12 +76,12 @@ class Prometheus:
         self._busy = 0
         """Threads that work on a question, waited for or not."""
 
-    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Asked[T]:
+    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Answered[T]:
         """All of them at once; those that are not answered in time are among the errors."""
         if not questions:
-            return Asked(answers={}, errors={})
+            return Answered(answers={}, errors={})
         if self._busy >= THREADS:
-            return Asked(answers={}, errors=dict.fromkeys(questions, NO_ANSWER))
+            return Answered(answers={}, errors=dict.fromkeys(questions, NO_ANSWER))
         loop = asyncio.get_running_loop()
         asked = {
             about: loop.run_in_executor(self._threads, self._one, text, partial(read, about))
@@ -98,7 +98,7 @@ class Prometheus:
                 errors[about] = _words(error)
             else:
                 answers[about] = future.result()
-        return Asked(answers=answers, errors=errors)
+        return Answered(answers=answers, errors=errors)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

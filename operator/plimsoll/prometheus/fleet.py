@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.prometheus.answers import Part, PodKey, part_of, samples_of
-from plimsoll.prometheus.client import Asked, Read, T
+from plimsoll.prometheus.client import Answered, Read, T
 from plimsoll.prometheus.queries import TURN_S, TURNS, queries
 from plimsoll.prometheus.vocabulary import HISTOGRAMS, Vocabulary
 
@@ -25,7 +25,7 @@ LOST: Final = 3.0
 
 
 class Asks(Protocol):
-    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Asked[T]: ...
+    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Answered[T]: ...
 
 
 @dataclass(frozen=True, slots=True)
