@@ -29,7 +29,7 @@ LAW: Final = Law()
 def decide(
     *, now: float, situation: Situation, memory: Memory, room: Room | None = None, law: Law = LAW
 ) -> Decision:
-    """The replicas of every set of one deployment. `room` is what the fleet and its budgets leave; None: no limit."""
+    """How many replicas each set of one deployment is to have. `room` is what the fleet and its budgets leave; None: no limit."""
     answers = list[Answer]()
     for role in situation.roles:
         answer = _decide(Turn.of(now, situation, role, room=room, law=law), memory.of(role.name))
@@ -87,7 +87,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     view = asked(role, memory, load, slo=situation.slo, now=now, law=law)
     busy, wanted = situation.busy is not None, view.wanted
     if wanted is None:
-        # Nobody says that fewer would do.
+        # Nothing says that fewer replicas would do, so all that are asked for stay asked for.
         placed = placing(role, view.memory, now, law, least=turn.there, busy=busy, room=turn.room)
         view = replace(view, memory=placed.memory)
         told = (gate.told, *telling.stuck(role, placed))
@@ -206,7 +206,7 @@ def _withdrawn(turn: Turn, view: Asked, placed: Placing) -> Answer:
 
 
 def _jumped(turn: Turn, memory: RoleMemory) -> bool:
-    """Also true at the very first tick."""
+    """Whether the last look was too long ago, or lies in the future; true at the very first tick too."""
     return not memory.looked_before(turn.now, turn.law.jump_s)
 
 
@@ -220,7 +220,7 @@ def _remembered(turn: Turn, before: RoleMemory) -> RoleMemory:
 
 
 def _watched(turn: Turn, memory: RoleMemory) -> RoleMemory:
-    """With what arrives now."""
+    """The memory with what arrives now."""
     steady, recent = turn.role.signals.arrivals_per_s, turn.role.signals.recent_arrivals_per_s
     if steady is None:
         return memory
@@ -228,7 +228,7 @@ def _watched(turn: Turn, memory: RoleMemory) -> RoleMemory:
 
 
 def _regretting(memory: RoleMemory, turn: Turn, lead: float) -> RoleMemory:
-    """Before a step up: whether it takes back a step down that was just made."""
+    """The memory before a step up: where that takes back a step down that was made just before, the regret is counted."""
     law, down_at = turn.law, memory.down_at
     if down_at is None or turn.now - down_at >= law.up_starts * lead:
         return memory
@@ -238,7 +238,7 @@ def _regretting(memory: RoleMemory, turn: Turn, lead: float) -> RoleMemory:
 
 
 def _over(memory: RoleMemory, over: bool, now: float, law: Law) -> RoleMemory:
-    """It may have been so since the tick before this one: the second tick in a row shows twice the time between them."""
+    """The memory with since when more is wanted than there is. That may have begun right after the tick before, so it counts from then."""
     if not over:
         return memory if memory.over_since is None else replace(memory, over_since=None)
     return memory if memory.over_since is not None else replace(memory, over_since=now - law.tick_s)
