@@ -27,19 +27,19 @@ from plimsoll.objects import Manifest
 from plimsoll.planning.pinning import Event, spec_digest
 from plimsoll.planning.placing.placement import room
 from plimsoll.planning.plan import Finding, Outcome, Plan, PlanSet, Severity
-from plimsoll.reconcile.budget import budget, stay
+from plimsoll.reconcile.budget import budget
 from plimsoll.reconcile.changing import Changed, change_of
 from plimsoll.reconcile.direction import kept_by, wished
 from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.manifests import manifests_of, workloads
 from plimsoll.reconcile.observing import better
 from plimsoll.reconcile.promises import promises, standing
 from plimsoll.reconcile.retry import planned
 from plimsoll.reconcile.seen import Seen
-from plimsoll.reconcile.token import token_of
 from plimsoll.render.revision import Revision
 from plimsoll.render.routing import unserved
-from plimsoll.render.sets import freeze, owner_of, set_name, workload
-from plimsoll.render.shared import plan_object, surroundings
+from plimsoll.render.sets import freeze, owner_of, set_name
+from plimsoll.render.shared import plan_object
 
 LOST_SECONDS: Final = 600.0
 """How long nothing may be able to hold a pinned plan before it is made anew."""
@@ -137,7 +137,7 @@ def _rolled_out(
         kept=kept,
         rollout=rollout,
         revisions=there,
-        manifests=_objects(seen, rollout, kept, there, admin),
+        manifests=manifests_of(seen, rollout, kept, there),
         reservations=_promised(seen, made, revisions, rollout),
         look_again_seconds=rollout.look_again_seconds,
         better=_better(seen, spec, made) if rollout.settled else None,
@@ -204,7 +204,7 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
         if target.name in seen.revisions
     }
     held = budget(deployment, made, rollout, known_sets, blind=seen.inventory.nodes_unseen)
-    manifests = (held, *_workloads(deployment, rollout, known_sets))
+    manifests = (held, *workloads(deployment, rollout, known_sets))
     kept = seen.kept.numbered(made)
     if kept.plan is not None and kept != seen.kept:
         manifests = (*manifests, plan_object(owner_of(deployment), kept.plan, kept.beside()))
@@ -267,35 +267,6 @@ def _forgiven(seen: Seen) -> Seen:
     """A person asked for a new plan, so sets that were given up may be tried again."""
     sets = tuple(replace(one, failed="") for one in seen.serving.sets)
     return replace(seen, serving=replace(seen.serving, sets=sets))
-
-
-def _objects(
-    seen: Seen, rollout: Rollout, kept: Kept, there: Mapping[str, Revision], admin: OperatorConfig
-) -> tuple[Manifest, ...]:
-    deployment, made = seen.deployment, kept.plan
-    if made is None:
-        return ()
-    owner = owner_of(deployment)
-    unmoved = stay(made, rollout, there, blind=seen.inventory.nodes_unseen)
-    objects = [*surroundings(deployment, tuple(there.values()), admin, seen.capabilities, stay=unmoved)]
-    for name, revision in there.items():
-        objects.append(revision.manifest(owner, failed=_failed(seen, rollout, name)))
-    objects += _workloads(deployment, rollout, there)
-    turn = token_of(deployment, objects, seen.mark)
-    return (*objects, plan_object(owner, made, kept.beside(), turn))
-
-
-def _workloads(
-    deployment: LLMDeployment, rollout: Rollout, there: Mapping[str, Revision]
-) -> tuple[Manifest, ...]:
-    """What makes the pods of each set, with the numbers that it should have."""
-    owner = owner_of(deployment)
-    return tuple(
-        one
-        for target in rollout.targets
-        if target.name in there
-        for one in workload(there[target.name], owner, target.replicas, target.groups)
-    )
 
 
 def _better(seen: Seen, spec: LLMDeploymentSpec, made: Plan) -> Told | None:
@@ -391,11 +362,6 @@ def _room(chosen: PlanSet, inventory: Inventory) -> int:
         for pool in inventory.pools
         if pool.key in {placement.pool for placement in chosen.placements}
     )
-
-
-def _failed(seen: Seen, rollout: Rollout, name: str) -> str:
-    there = seen.serving.set_named(name)
-    return dict(rollout.failed).get(name, "" if there is None else there.failed)
 
 
 def _refused(made: Plan, error: SpecError) -> Plan:
