@@ -17,12 +17,13 @@ from plimsoll.control.retune.turned import Event, Turned
 
 NO_RUNG = "NothingHelps"
 HELD_S = 600.0
-"""For so long it is told at least what keeps a retune from beginning."""
+"""How long it is told at least what keeps a retune from beginning: what comes and goes with each look would be a write each time."""
 PLANNED_MOST_S = 600.0
 """A plan that was written down so long ago and never begun is dropped."""
 
 
 def idle(scene: Scene, memory: RetuneMemory) -> Turned:
+    """A look while no retune is under way."""
     if scene.consent.mode == "off":
         return Turned(memory=replace(memory, since={}, held=None))
     if not scene.data:
@@ -63,19 +64,20 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
 
 
 def _clock(scene: Scene, symptom: Symptom) -> str:
-    """What tells since when it has been so. Of several sets the largest is looked at, which another one may be by the next look."""
+    """The key by which it is remembered since when a symptom has been there. Of several sets the largest is looked at, and by the next look
+    that may be another one, so the key names the set."""
     return of_set(cause(symptom), scene.serving.name if scene.about else "")
 
 
 def _held(scene: Scene, memory: RetuneMemory, reason: str, message: str) -> RetuneMemory:
-    """With what keeps a retune from beginning, in the words of when that began: figures that change with each look are not told anew."""
+    """The memory with what keeps a retune from beginning. Its message stays that of the first look, as figures in it change all the time."""
     if memory.held is not None and memory.held.reason == reason:
         return memory
     return replace(memory, held=HeldBack(reason=reason, message=scene.named(message), since=scene.now))
 
 
 def _freed(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
-    """Nothing keeps one from beginning now. What comes and goes with each look would be a write each time."""
+    """The memory where nothing keeps a retune from beginning any more, once what did was told for long enough."""
     held = memory.held
     if held is None or abs(scene.now - held.since) < HELD_S:
         return memory
@@ -83,6 +85,7 @@ def _freed(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
 
 
 def _moved(scene: Scene) -> bool:
+    """Whether an earlier retune has changed a setting that a day of calm takes back."""
     return any(scene.planned.get(one, now) != now for one in TAKEN_BACK if (now := scene.knobs.text(one)))
 
 
@@ -124,9 +127,9 @@ def _identity(change: Change, memory: RetuneMemory) -> str:
 def _suggested(
     scene: Scene, memory: RetuneMemory, what: SeenSymptom, change: Change, *, why: str, said: str
 ) -> Turned:
-    """Once a while, as what is said of it is kept."""
+    """A change that is only suggested, to a person or in a dry run. The same one is told again only after a while, as each time is a write."""
     last = memory.suggested
-    # Sizes follow figures that waver: another one of the same setting is no other suggestion.
+    # Sizes follow figures that waver, so another size for the same setting is no new suggestion.
     same = last is not None and last.setting == change.setting
     if last is not None and same and scene.now - last.began < scene.restarts.retry_after_seconds:
         return Turned(memory=memory, why_not=f"{said}: {why}")
