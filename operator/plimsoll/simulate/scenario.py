@@ -42,7 +42,7 @@ class CannotSimulate(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What is said without naming a set is said of the plan's first one."""
+    """What is simulated. Fields that name no set are about the plan's first one."""
 
     name: str
     model: str
@@ -55,7 +55,7 @@ class Scenario:
     limits: Limits
     capacity: Capacity
     requests_per_second: float
-    """That a replica is planned for."""
+    """What one replica is planned for."""
     slo: Slo
     lengths: Lengths
     lengths_declared: bool
@@ -67,7 +67,7 @@ class Scenario:
     fixed: bool = False
     """spec.replicas says how many there are, whatever comes."""
     budget_binds: bool = False
-    """It is the budget that bounds them, and not what the resource says."""
+    """It is the namespace's budget that bounds them, and not the resource."""
     hardware: Hardware
     up_window_s: float
     down_window_s: float | None
@@ -82,9 +82,9 @@ class Scenario:
     limits_together: Budgeted = UNLIMITED
     """What the budget leaves them, where there are several."""
     tunable: Tunable | None = None
-    """What a retune may change, where there is one set; of several each says it of itself."""
+    """What a retune may change, where there is one set; where there are several, each has its own."""
     left_out: tuple[str, ...] = ()
-    """What the resource asks for, or the fleet would do, that is not simulated: a sentence each."""
+    """What of the resource or the fleet is not simulated, a sentence each."""
 
     @property
     def room(self) -> int:
