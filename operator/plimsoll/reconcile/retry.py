@@ -7,7 +7,7 @@ third time, until the spec is edited or a person asks for a new plan. When the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from plimsoll.api.defaults import effective
@@ -57,13 +57,22 @@ def _cpu_cache(chosen: PlanSet) -> tuple[int, int] | None:
     return (now, now // 2) if chosen.hardware.vendor == "cpu" and now > 1 else None
 
 
-FIELDS: Final[Mapping[str, tuple[Lower, str]]] = {
-    # field: (how it is lowered, unit)
-    "engine.maxSequences": (_sequences, ""),
-    "engine.maxBatchedTokens": (_batched, ""),
-    "memory.utilizationPercent": (_utilization, ""),
-    "workload.contextTokens": (_context, ""),
-    "topology.cpu.kvCacheSize": (_cpu_cache, "Gi"),
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """A field of the spec that can be set to less."""
+
+    setting: str
+    """The engine setting that the field decides."""
+    less: Lower
+    unit: str = ""
+
+
+FIELDS: Final[Mapping[str, Lowering]] = {
+    "engine.maxSequences": Lowering("max_num_seqs", _sequences),
+    "engine.maxBatchedTokens": Lowering("max_num_batched_tokens", _batched),
+    "memory.utilizationPercent": Lowering("utilization", _utilization),
+    "workload.contextTokens": Lowering("max_model_len", _context),
+    "topology.cpu.kvCacheSize": Lowering("kv_cache_bytes", _cpu_cache, "Gi"),
 }
 RUNGS: Final[Mapping[str, tuple[str, ...]]] = {
     "GraphCapture": ("memory.utilizationPercent", "engine.maxSequences"),
@@ -78,13 +87,6 @@ RUNGS: Final[Mapping[str, tuple[str, ...]]] = {
 GpuMemoryTaken is not among them: others will not hold that memory for ever, the preflight waits for it, and a lowered plan would
 stay lowered. Nor is WeightsDoNotFit: no setting that could be lowered makes weights smaller. HostOutOfMemory has a cure only on
 CPUs, where a setting says how much of the host's memory the cache takes."""
-OF_SETTINGS: Final = {
-    "engine.maxSequences": "max_num_seqs",
-    "engine.maxBatchedTokens": "max_num_batched_tokens",
-    "memory.utilizationPercent": "utilization",
-    "workload.contextTokens": "max_model_len",
-    "topology.cpu.kvCacheSize": "kv_cache_bytes",
-}
 
 
 def planned(
@@ -138,10 +140,10 @@ def _due(seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, digest
         there = seen.serving.set_named(name)
         word = "" if there is None or there.failed or name in seen.kept.served else _word(there)
         for field in RUNGS.get(word, ()):
-            how, unit = FIELDS[field]
-            less = None if _is_fixed(seen.deployment, field) else how(chosen)
+            how = FIELDS[field]
+            less = None if _is_fixed(seen.deployment, field) else how.less(chosen)
             if less is not None:
-                before, after = (f"{value}{unit}" for value in less)
+                before, after = (f"{value}{how.unit}" for value in less)
                 return Retry(spec=digest, set=name, word=word, field=field, before=before, after=after)
     return None
 
@@ -172,7 +174,7 @@ def _is_fixed(deployment: LLMDeployment, field: str) -> bool:
 
 def _explained(chosen: PlanSet, retry: Retry) -> PlanSet:
     """With the lowered setting's origin: a failed start, and not something that a person wrote."""
-    name = OF_SETTINGS[retry.field]
+    name = FIELDS[retry.field].setting
     values = tuple(
         replace(
             one,
