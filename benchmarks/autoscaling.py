@@ -18,8 +18,9 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
 
 from autoscaling_cells import SYNTHETIC, TUNED_S, Cell, Size, content_of, scored, trace_of, tuned
@@ -159,35 +160,21 @@ def measure(
     kept = Kept(options.resume, str(size))
     distinct = sorted(set(others.values()), key=str)
     named = {cell: f"{cell} {content_of(cell.trace)}" for cell in (*cells, *distinct)}
-    work = [(cell, seed) for seed in range(1, options.seeds + 1) for cell in cells]
     with ProcessPoolExecutor(options.jobs) as pool:
-        untuned = [cell for cell in distinct if ("tuned", named[cell], str(swept)) not in kept]
-        for cell, found in zip(
-            untuned, pool.map(tuned, untuned, [size] * len(untuned), [swept] * len(untuned)), strict=True
-        ):
-            kept.add(("tuned", named[cell], str(swept)), found)
-        settings = {cell: kept[("tuned", named[cell], str(swept))] for cell in distinct}
-        began = time.monotonic()
-        futures = {}
-        for cell, seed in work:
-            sweep, used = seed <= options.sweep_seeds, settings[others[cell]]
-            key = (SCORED, f"{named[cell]} {seed} {sweep}", f"{names} {used}")
-            if key not in kept:
-                futures[pool.submit(scored, cell, size, seed, used, names, sweep=sweep)] = key
-        for done, future in enumerate(as_completed(futures), start=1):
-            kept.add(futures[future], future.result())
-            tell(done, len(futures), time.monotonic() - began)
-    rows = [
-        row
-        for cell, seed in work
-        for row in kept[
-            (
-                SCORED,
-                f"{named[cell]} {seed} {seed <= options.sweep_seeds}",
-                f"{names} {settings[others[cell]]}",
+        settings = _tuned(pool, kept, {cell: named[cell] for cell in distinct}, size, swept)
+        work = [
+            _Scoring(
+                cell=cell,
+                seed=seed,
+                settings=settings[others[cell]],
+                sweep=seed <= options.sweep_seeds,
+                named=named[cell],
+                policies=names,
             )
+            for seed in range(1, options.seeds + 1)
+            for cell in cells
         ]
-    ]
+        _score(pool, kept, work, size, tell)
     told = {
         f"{Path(cell.trace).name} {cell.model} {cell.gpu}": {
             "on": Path(other.trace).name,
@@ -195,7 +182,57 @@ def measure(
         }
         for cell, other in others.items()
     }
-    return rows, told
+    return [row for one in work for row in kept[one.key]], told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scoring:
+    """One cell with one seed, to be scored with the baselines' tuned settings."""
+
+    cell: Cell
+    seed: int
+    settings: Row
+    sweep: bool
+    """Whether the baselines' main parameters are swept as well."""
+    named: str
+    """The cell with what its trace holds."""
+    policies: list[str]
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """By which its rows are kept."""
+        return SCORED, f"{self.named} {self.seed} {self.sweep}", f"{self.policies} {self.settings}"
+
+
+def _tuned(
+    pool: Executor, kept: Kept, named: Mapping[Cell, str], size: Size, swept: list[str]
+) -> dict[Cell, Row]:
+    """The cheapest settings of the baselines on each of these cells, as kept or found now."""
+    keys = {cell: ("tuned", name, str(swept)) for cell, name in named.items()}
+    untuned = [cell for cell in keys if keys[cell] not in kept]
+    found = pool.map(tuned, untuned, [size] * len(untuned), [swept] * len(untuned))
+    for cell, settings in zip(untuned, found, strict=True):
+        kept.add(keys[cell], settings)
+    return {cell: kept[key] for cell, key in keys.items()}
+
+
+def _score(
+    pool: Executor,
+    kept: Kept,
+    work: Sequence[_Scoring],
+    size: Size,
+    tell: Callable[[int, int, float], None],
+) -> None:
+    """Score all that is not kept yet, and keep it."""
+    began = time.monotonic()
+    futures = {
+        pool.submit(scored, one.cell, size, one.seed, one.settings, one.policies, sweep=one.sweep): one.key
+        for one in work
+        if one.key not in kept
+    }
+    for done, future in enumerate(as_completed(futures), start=1):
+        kept.add(futures[future], future.result())
+        tell(done, len(futures), time.monotonic() - began)
 
 
 def _other(cell: Cell, cells: Sequence[Cell]) -> Cell:

@@ -100,9 +100,9 @@ def at_equal_hours(points: Sequence[tuple[float, float]], hours: float) -> float
 
 
 def at_ours(tried: Sequence[Row], ours: Sequence[Row]) -> Row:
-    """A baseline's mean attainment, seed by seed at our GPU-hours of that seed, beside ours with the same seeds.
+    """A baseline's mean attainment at our GPU-hours of each seed, beside our own with the same seeds.
 
-    Only seeds with which it gets by with so few count, and how many those are is said; None where there is none.
+    Only seeds count with which the baseline gets by with as few GPU-hours; `seeds` tells how many those are. None where there is none.
     """
     found = [
         (value, one["slo_pct"])
@@ -136,7 +136,7 @@ def verdict(cell: Cell, rows: Sequence[Row]) -> Row:
         theirs = of_cell(cell, rows, name)
         misses = any(row["slo_pct"] < GOAL_PCT for row in theirs)
         other = mean(theirs, "gpu_hours")
-        # Who does not keep the goal itself, with every seed, is nothing that a saving could be told against.
+        # Savings are told only beside a way that itself keeps the goal, with every seed.
         said[f"of_{name}"] = None if misses or not other else round(hours / other, 4)
         said["misses"] += [name] if misses else []
     seeds = {row["seed"] for row in rows if row["swept"]}
@@ -149,7 +149,7 @@ def verdict(cell: Cell, rows: Sequence[Row]) -> Row:
     said["baselines_at_equal_gpu_hours"] = {name: one["slo_pct"] for name, one in others.items()}
     said["seeds_at_equal_gpu_hours"] = {name: one["seeds"] for name, one in others.items()}
     said["seeds_swept"] = len(compared)
-    # Where no baseline is as cheap there is nothing to be ahead of: what ours saves is told by the GPU-hours.
+    # Where no baseline gets by with as few GPU-hours, there is nothing to compare with: the GPU-hours themselves tell what ours saves.
     told = [one for one in others.values() if one["seeds"]]
     said["ahead"] = bool(told) and all(one["ours_slo_pct"] >= one["slo_pct"] for one in told)
     return said

@@ -17,7 +17,7 @@ import control_scale
 from control_fleet import TICK_S, TURNS, Answers, Estate
 from control_scale import Cost
 from plimsoll import names
-from plimsoll.prometheus.client import Asked, Read, T
+from plimsoll.prometheus.client import Answered, Read, T
 from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.queries import LARGEST
 from plimsoll.prometheus.rows import rows_of
@@ -34,11 +34,11 @@ class Asks:
         self.answers = answers
         self.ticks: list[Counter[str]] = []
 
-    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Asked[T]:
+    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Answered[T]:
         found = {about: self.answers.to(text) for about, text in questions.items()}
         self.ticks[-1].update(self.answers.asked[-len(questions) :])
         answers = {about: read(about, rows_of(data.decode())) for about, data in found.items()}
-        return Asked(answers=answers, errors={})
+        return Answered(answers=answers, errors={})
 
     def close(self) -> None:
         pass

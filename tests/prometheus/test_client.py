@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.facts.engines import engine_facts
 from plimsoll.kube.certificates import made
-from plimsoll.prometheus.client import CHUNK, Asked, Prometheus
+from plimsoll.prometheus.client import CHUNK, Answered, Prometheus
 from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.vocabulary import vocabulary
 from tests.prometheus.serving import body, server, vector
@@ -135,10 +135,10 @@ class Source:
     async def ask(self, questions, read):
         self.looks += 1
         if self.looks in self.lost:
-            return Asked(answers={}, errors=dict.fromkeys(questions, "no answer"))
+            return Answered(answers={}, errors=dict.fromkeys(questions, "no answer"))
         rows = vector(({**LABELS, "le": "+Inf"}, 5.0), (LABELS, 9.0))
         answers = {about: read(about, rows if about in KINDS else []) for about in questions}
-        return Asked(answers=answers, errors={})
+        return Answered(answers=answers, errors={})
 
 
 def known(interval, looks, lost=()):
@@ -192,9 +192,9 @@ def test_which_question_fails_is_told_until_it_is_answered_and_by_who_answers_no
             answered = await super().ask(questions, read)
             errors = fails.get(self.looks, {})
             if errors is None:
-                return Asked(answers={}, errors=dict.fromkeys(questions, "no connection"))
+                return Answered(answers={}, errors=dict.fromkeys(questions, "no connection"))
             answers = {about: each for about, each in answered.answers.items() if about not in errors}
-            return Asked(answers=answers, errors=errors)
+            return Answered(answers=answers, errors=errors)
 
     async def run():
         metrics = FleetMetrics(Limited(), WORDS)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from plimsoll.prometheus.client import NO_ANSWER, NO_CONNECTION, Asked, Read, T
+from plimsoll.prometheus.client import NO_ANSWER, NO_CONNECTION, Answered, Read, T
 from plimsoll.prometheus.wakes import GROUPS_MOST, LABEL, SLOW_LOOKS, TOGETHER, WakeQueries, Woken, is_closed
 
 
@@ -21,7 +21,7 @@ class Gateway:
         """What it answers to everything for a while."""
         self.loaded = True
 
-    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Asked[T]:
+    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Answered[T]:
         self.asked.append(questions)
         answers, errors = {}, {}
         for about, text in questions.items():
@@ -34,7 +34,7 @@ class Gateway:
             else:
                 keys = [part.split('"')[0] for part in text.split(f'"{LABEL}", "')[1:]]
                 answers[about] = read(about, [{"metric": {LABEL: key}, "value": [0, "3"]} for key in keys])
-        return Asked(answers=answers, errors=errors)
+        return Answered(answers=answers, errors=errors)
 
 
 def looked(wakes: WakeQueries, queries: Mapping[str, str], times: int = 1) -> Woken:

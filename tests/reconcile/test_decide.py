@@ -273,7 +273,7 @@ def test_who_only_asks_whether_it_may_be_hears_what_a_first_turn_would_say_and_n
     admin = OperatorConfig.model_validate({"trust": {"podPatches": {"allow": ["/spec/nothing/*"]}}})
     asked = seen(spec=spec, config=admin)
     first = decide(asked)
-    monkeypatch.delattr(room, "_objects")
+    monkeypatch.delattr(room, "manifests_of")
     assert foreseen(asked) == first.plan
     said = "podPatches[0]" in str(first.plan.findings)
     assert said == ("podPatches" in spec), "what no pod can be made of is found where it is written down"

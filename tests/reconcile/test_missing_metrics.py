@@ -11,7 +11,7 @@ import pytest
 import control_fleet
 from control_fleet import NOW, TICK_S, Estate
 from plimsoll import names
-from plimsoll.prometheus.client import Asked, Read, T
+from plimsoll.prometheus.client import Answered, Read, T
 from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.queries import queries
 from plimsoll.prometheus.vocabulary import HISTOGRAMS, Vocabulary
@@ -38,9 +38,9 @@ class Asks:
         self.steady = {name: value for word, value in figures.items() for name in words.of(word)}
         self.about = {text: about for tick in range(9) for about, text in queries(words, tick).items()}
 
-    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Asked[T]:
+    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Answered[T]:
         answers = {key: read(key, self._rows(self.about[text])) for key, text in questions.items()}
-        return Asked(answers=answers, errors={})
+        return Answered(answers=answers, errors={})
 
     def _rows(self, about: str) -> Iterator[dict[str, Any]]:
         passed = self.estate.clock[0] - NOW

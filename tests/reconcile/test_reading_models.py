@@ -18,7 +18,7 @@ from plimsoll.reconcile import reading_models
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.models import Found, Missing
 from plimsoll.reconcile.reading_models import clear, read_models
-from plimsoll.reconcile.told_models import Told
+from plimsoll.reconcile.told_models import ModelReadings
 from plimsoll.reconcile.world import World
 from plimsoll_runtime.model import Model, told
 from tests.render.building import config, resource
@@ -80,10 +80,10 @@ class Around:
     async def kept(self, _: str) -> Kept:
         return self.there
 
-    def read(self, deployment: Any) -> Told:
+    def read(self, deployment: Any) -> ModelReadings:
         return asyncio.run(read_models(cast(World, self), KEY, deployment, self.there.models))
 
-    def clear(self, read: Told) -> None:
+    def clear(self, read: ModelReadings) -> None:
         asyncio.run(clear(cast(World, self), KEY, read))
 
 

@@ -20,7 +20,7 @@ from plimsoll.facts.serving import PodSeen, SetSeen, Stage
 from plimsoll.planning.speed.believing import belief
 from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.measured import Measured
-from plimsoll.reconcile.recorded import Judged, Ramps, judged, ramp_told, ramp_untold
+from plimsoll.reconcile.recorded import JudgedRamp, Ramps, judge_ramp, ramp_told, ramp_untold
 from plimsoll.reconcile.seen import Seen
 from plimsoll.status.told import ramp_news
 from tests.reconcile.test_measured import turned
@@ -68,8 +68,8 @@ def with_spec(deployment: LLMDeployment, **spec: Any) -> LLMDeployment:
     return deployment.model_copy(update={"spec": type(deployment.spec).model_validate(data)})
 
 
-def taken(seen: Seen, decision: Decision, own: Learned = NOTHING, **changed: Any) -> Judged:
-    found = judged(handed_in(seen, write_record(record(seen, decision, **changed))), decision, own)
+def taken(seen: Seen, decision: Decision, own: Learned = NOTHING, **changed: Any) -> JudgedRamp:
+    found = judge_ramp(handed_in(seen, write_record(record(seen, decision, **changed))), decision, own)
     assert found is not None
     return found
 
@@ -104,11 +104,11 @@ def test_a_record_is_judged_once_whatever_came_of_it():
     for text in (write_record(record(seen, decision)), "no record at all"):
         first = handed_in(seen, text)
         assert ramp_untold(first.deployment)
-        told = ramp_told(judged(first, decision, NOTHING), now=100.0)
+        told = ramp_told(judge_ramp(first, decision, NOTHING), now=100.0)
         assert told is not None
         again = handed_in(seen, text, told)
         assert not ramp_untold(again.deployment)
-        assert judged(again, decision, NOTHING) is None
+        assert judge_ramp(again, decision, NOTHING) is None
         assert ramp_untold(handed_in(seen, f"{text} ", told).deployment), "another one is judged again"
 
 
@@ -155,7 +155,7 @@ def test_a_lesson_is_told_too_where_a_newer_one_took_its_place_before_it_was_kep
 
 def test_nothing_handed_in_is_nothing_to_judge():
     seen, decision = turned()
-    assert judged(seen, decision, NOTHING) is None
+    assert judge_ramp(seen, decision, NOTHING) is None
     assert not ramp_untold(handed_in(seen, "").deployment)
 
 
@@ -277,7 +277,7 @@ def test_another_model_than_was_planned_for_is_refused():
 
 def test_text_that_is_no_record_is_refused_with_what_would_be_right():
     seen, decision = turned()
-    found = judged(handed_in(seen, json.dumps({"schema": 1})), decision, NOTHING)
+    found = judge_ramp(handed_in(seen, json.dumps({"schema": 1})), decision, NOTHING)
     assert found is not None
     assert found.speed is None
     assert "1 to 64 points" in found.message

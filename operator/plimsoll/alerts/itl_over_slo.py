@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import ITL, SLO, TTFT_SAMPLES
-from plimsoll.alerts.thresholds import SAMPLES, SLO_ACT
+from plimsoll.alerts.records import ENOUGH, ITL, SLO
+from plimsoll.alerts.thresholds import SLO_ACT
 
-_ENOUGH: Final = f"and on (namespace, llm) {TTFT_SAMPLES} >= {SAMPLES}"
 _LIMIT: Final = f'{SLO}{{latency="itl_p99"}}'
 
 ITL_OVER_SLO: Final = Alert(
@@ -20,10 +19,10 @@ ITL_OVER_SLO: Final = Alert(
         "these apart. Fewer sequences (let retuning work: spec.tuning.mode auto), more replicas (spec.scaling.max), or promise less."
     ),
     levels=(
-        Level("warning", f"{ITL} > on (namespace, llm) {_LIMIT} {_ENOUGH}", "5m", "above the promise"),
+        Level("warning", f"{ITL} > on (namespace, llm) {_LIMIT} {ENOUGH}", "5m", "above the promise"),
         Level(
             "critical",
-            f"{ITL} > on (namespace, llm) ({SLO_ACT} * {_LIMIT}) {_ENOUGH}",
+            f"{ITL} > on (namespace, llm) ({SLO_ACT} * {_LIMIT}) {ENOUGH}",
             "5m",
             f"above {SLO_ACT} times the promise",
         ),

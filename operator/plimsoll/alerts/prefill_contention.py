@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import ITL, ITL_MEDIAN, PREEMPTED, PROMPT, TTFT_SAMPLES
-from plimsoll.alerts.thresholds import LONG_PROMPT, PREEMPTED_WARN, SAMPLES, SPIKE, SPIKE_LEAST
+from plimsoll.alerts.records import ENOUGH, ITL, ITL_MEDIAN, PREEMPTED, PROMPT
+from plimsoll.alerts.thresholds import LONG_PROMPT, PREEMPTED_WARN, SPIKE, SPIKE_LEAST
 
 _SPIKES: Final = f"{ITL} > on (namespace, llm) ({SPIKE} * {ITL_MEDIAN}) and {ITL} > {SPIKE_LEAST}"
 
@@ -21,7 +21,7 @@ PREFILL_CONTENTION: Final = Alert(
     levels=(
         Level(
             "warning",
-            f"{_SPIKES} and on (namespace, llm) {PROMPT} > {LONG_PROMPT} and on (namespace, llm) {TTFT_SAMPLES} >= {SAMPLES} "
+            f"{_SPIKES} and on (namespace, llm) {PROMPT} > {LONG_PROMPT} {ENOUGH} "
             f"unless on (namespace, llm) {PREEMPTED} > {PREEMPTED_WARN}",
             "10m",
         ),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from plimsoll.alerts.thresholds import SAMPLES
 from plimsoll.facts.engines import bundled_versions, engine_facts, engine_names, engine_profile
 from plimsoll.prometheus import own
 from plimsoll.prometheus.own import Own
@@ -128,3 +129,6 @@ RECORDS: Final = (
     REPLICAS, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS, RESTARTS_HOUR,
 )  # fmt: skip
 """In the order in which they are computed: one may use those before it."""
+
+ENOUGH: Final = f"and on (namespace, llm) {TTFT_SAMPLES} >= {SAMPLES}"
+"""Narrows an alert about a percentile to resources with enough requests to have one."""

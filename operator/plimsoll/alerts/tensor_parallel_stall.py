@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import ITL_MEDIAN, KV_USAGE, PREDICTED, PREEMPTED, TENSOR, TTFT_SAMPLES
-from plimsoll.alerts.thresholds import KV_FULL, PREEMPTED_WARN, SAMPLES, STALL
+from plimsoll.alerts.records import ENOUGH, ITL_MEDIAN, KV_USAGE, PREDICTED, PREEMPTED, TENSOR
+from plimsoll.alerts.thresholds import KV_FULL, PREEMPTED_WARN, STALL
 
 TENSOR_PARALLEL_STALL: Final = Alert(
     name="TensorParallelStall",
@@ -20,7 +20,7 @@ TENSOR_PARALLEL_STALL: Final = Alert(
         Level(
             "warning",
             f'{ITL_MEDIAN} > on (namespace, llm) ({STALL} * {PREDICTED}{{latency="itl_p99"}}) '
-            f'and on (namespace, llm) {TENSOR}{{link="pcie"}} > 1 and on (namespace, llm) {TTFT_SAMPLES} >= {SAMPLES} '
+            f'and on (namespace, llm) {TENSOR}{{link="pcie"}} > 1 {ENOUGH} '
             f"unless on (namespace, llm) {PREEMPTED} > {PREEMPTED_WARN} unless on (namespace, llm) {KV_USAGE} > {KV_FULL}",
             "10m",
         ),

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import SLO, TTFT, TTFT_SAMPLES
-from plimsoll.alerts.thresholds import SAMPLES, SLO_ACT
+from plimsoll.alerts.records import ENOUGH, SLO, TTFT
+from plimsoll.alerts.thresholds import SLO_ACT
 
-_ENOUGH: Final = f"and on (namespace, llm) {TTFT_SAMPLES} >= {SAMPLES}"
 _LIMIT: Final = f'{SLO}{{latency="ttft_p99"}}'
 
 TTFT_OVER_SLO: Final = Alert(
@@ -20,10 +19,10 @@ TTFT_OVER_SLO: Final = Alert(
         "more room (spec.workload.inputTokens as they are, so that the plan is made for them) or promise less."
     ),
     levels=(
-        Level("warning", f"{TTFT} > on (namespace, llm) {_LIMIT} {_ENOUGH}", "5m", "above the promise"),
+        Level("warning", f"{TTFT} > on (namespace, llm) {_LIMIT} {ENOUGH}", "5m", "above the promise"),
         Level(
             "critical",
-            f"{TTFT} > on (namespace, llm) ({SLO_ACT} * {_LIMIT}) {_ENOUGH}",
+            f"{TTFT} > on (namespace, llm) ({SLO_ACT} * {_LIMIT}) {ENOUGH}",
             "5m",
             f"above {SLO_ACT} times the promise",
         ),

@@ -10,20 +10,20 @@ from dataclasses import replace
 from plimsoll.control.decision import Action, Need, Told
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.situation import Zero
-from plimsoll.control.telling import limited
+from plimsoll.control.telling import scaling_limited
 from plimsoll.control.turn import Answer, Turn
 from plimsoll.control.zero import woken
 
 
 def fixed(turn: Turn, memory: RoleMemory, count: int) -> Answer:
-    spread = turn.toward(count, max(count, turn.there))
+    allotted = turn.toward(count, max(count, turn.there))
     return turn.answer(
         memory,
-        replicas=spread.replicas,
+        replicas=allotted.replicas,
         wanted=count,
         reason="Fixed",
         message=f"spec.replicas is {count}",
-        told=limited(turn.role, spread, count),
+        told=scaling_limited(turn.role, allotted, count),
     )
 
 
@@ -31,13 +31,13 @@ def asleep(turn: Turn, memory: RoleMemory, zero: Zero) -> Answer:
     least, verdict = turn.role.bounds.min, woken(zero, memory)
     if not verdict.answer and least == 0:
         return turn.answer(memory, wanted=0, reason="ScaledToZero", message=verdict.why)
-    spread = turn.toward(max(1, least), turn.role.bounds.max)
-    told = limited(turn.role, spread, max(1, least))
-    if spread.limit is not None and not any(spread.replicas.values()):
-        return turn.answer(memory, wanted=1, reason=spread.limit, message=verdict.why, told=told)
+    allotted = turn.toward(max(1, least), turn.role.bounds.max)
+    told = scaling_limited(turn.role, allotted, max(1, least))
+    if allotted.limit is not None and not any(allotted.replicas.values()):
+        return turn.answer(memory, wanted=1, reason=allotted.limit, message=verdict.why, told=told)
     return turn.answer(
         replace(memory, woken_at=turn.now, up_at=turn.now),
-        replicas=spread.replicas,
+        replicas=allotted.replicas,
         wanted=max(1, least),
         reason="Woken",
         message=verdict.why,
@@ -59,22 +59,22 @@ def within(
     """What is there, moved into the user's bounds; the reason is that for holding, where nothing has to move."""
     bounds, there = turn.role.bounds, turn.there
     aim = min(max(there, bounds.min), bounds.max)
-    spread = turn.toward(aim, bounds.max)
-    after = sum(spread.replicas.values())
+    allotted = turn.toward(aim, bounds.max)
+    after = sum(allotted.replicas.values())
     if after > there:
         memory = replace(memory, up_at=turn.now)
         reason, message = "AtMin", f"scaling.min is {bounds.min}, and there are {there}"
     elif after < there:
         reason, message = "AtMax", f"scaling.max is {bounds.max}, and there are {there}"
-    elif spread.limit is not None:
-        reason = spread.limit
+    elif allotted.limit is not None:
+        reason = allotted.limit
         message = f"{aim} replicas are asked for by the bounds, and there are {there}; none can be moved now"
     return turn.answer(
         memory,
-        replicas=spread.replicas,
+        replicas=allotted.replicas,
         wanted=there if wanted is None else wanted,
         reason=reason,
         message=message,
         need=need,
-        told=(*told, *limited(turn.role, spread, aim)),
+        told=(*told, *scaling_limited(turn.role, allotted, aim)),
     )

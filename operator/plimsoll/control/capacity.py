@@ -8,9 +8,9 @@ from plimsoll.control.situation import Capacity
 from plimsoll.planning.plan import PlanSet
 
 SURE: Final = 0.95
-"""Of what is predicted: half of all predictions are off by more than the rest."""
+"""Share of the predicted rate that is counted on: half of all predictions are off by more than the rest of it."""
 NEAR: Final = 0.8
-"""Of what a replica carries at most, from which on a prediction for less, in a plan of the release before, is one for that."""
+"""A plan of an older release has a prediction for its declared load alone. It is taken for one at the limits from this share of them on."""
 
 
 def capacity_of(chosen: PlanSet) -> Capacity:
@@ -25,7 +25,7 @@ def capacity_of(chosen: PlanSet) -> Capacity:
         requests_per_second=_most(chosen),
         input_tokens=chosen.load.input_tokens,
         output_tokens=chosen.load.output_tokens,
-        # Of guessed tokens, counters of gaps and of steps say no more how many there were in a step.
+        # With speculative decoding the counters no longer tell how many tokens there were in a step.
         max_batched_tokens=None
         if chosen.settings.speculation is not None
         else (chosen.settings.max_num_batched_tokens * chosen.layout.data) or None,
@@ -33,7 +33,8 @@ def capacity_of(chosen: PlanSet) -> Capacity:
 
 
 def _most(chosen: PlanSet) -> float | None:
-    """With as many in flight as the limits allow. What was declared may be far less, and says nothing of what a replica carries."""
+    """Requests a second of a replica with as many in flight as its limits allow. A prediction for the declared load says nothing of that
+    where the declared load is far less."""
     if chosen.most_per_second is not None:
         return SURE * chosen.most_per_second
     if chosen.performance is None or chosen.load.concurrency < NEAR * chosen.max_concurrency:

@@ -15,7 +15,7 @@ from plimsoll.control.situation import Capacity
 from plimsoll.values import light
 
 FORGET: Final = 1 / 120
-"""Two hours of minutes are remembered."""
+"""Share of what is known that each new minute takes the place of: about two hours are remembered."""
 PLAN_POINTS: Final = 6.0
 """Measured points that the plan's own prediction weighs as much as."""
 PROMPT_SHARE: Final = 0.15

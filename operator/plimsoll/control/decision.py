@@ -35,7 +35,7 @@ class Told:
     message: str
 
 
-def limited(told: Iterable[Told]) -> bool:
+def is_limited(told: Iterable[Told]) -> bool:
     """Whether anything keeps the load from getting the replicas that it asks for."""
     return any(one.type == names.SCALING and one.status == "True" for one in told)
 

@@ -21,21 +21,22 @@ from plimsoll.control.situation import NO_LIMITS, Capacity, ReplicaState, Role, 
 from plimsoll.values import light
 
 AWAITED: Final = frozenset({ReplicaState.NODE_COMING, ReplicaState.QUEUED})
-"""What they wait for takes as long as it takes."""
+"""States in which a replica counts as coming however long it takes: somebody makes a node for it, or keeps its turn."""
 CALM_SHARE: Final = 0.1
-"""Requests that may wait beside those that run without being a queue."""
+"""Requests that may wait, as a share of those that run, without being a queue."""
 
 
 @light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """Of a whole role. None: nobody says."""
+    """What a whole role is asked to do. None: no replica says it."""
 
     arrivals: float | None
     """Requests a second."""
     running: float | None
-    """Requests that are being worked on, and smoothed over two minutes those in flight."""
+    """Requests that are being worked on now."""
     inflight: float | None
+    """Requests in flight, in the mean of two minutes."""
     waiting: float
     """In the replicas' queues and at the gateway."""
     finished: float | None = None
@@ -47,38 +48,38 @@ class Demand:
         return is_queue(self.waiting, self.running)
 
     def crest(self, rate: float, sigmas: float) -> float:
-        """What such a rate comes to in a burst."""
+        """What a rate of arrivals comes to in a burst."""
         return rate + sigmas * math.sqrt(self.burstiness * rate / RECENT_S)
 
 
 def is_queue(waiting: float, running: float | None) -> bool:
-    """More waits than the next step of a batch takes up."""
+    """Whether more requests wait than the engine's next steps would take up anyway."""
     return waiting > CALM_SHARE * (running or 0.0) + 1
 
 
 @light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """Requests in flight that fill one replica of the first set, by what limits it."""
+    """What fills one replica of the first set, by each of the things that limit it."""
 
     by_pool: float | None
-    """As many as the pool holds at the length they have now; None where there is no pool or nothing runs."""
+    """Requests in flight that the pool holds, at the length that they have now; None where there is no pool or nothing runs."""
     by_limits: float
-    """As many as keep the latency limits, and as many as the engine runs at once."""
+    """Requests in flight that keep the latency limits, and no more than the engine runs at once."""
     curve: Curve | None
     most: float | None = None
-    """Requests a second beyond which a queue grows: as seen where one waited, and with every step full."""
+    """Requests a second beyond which a queue grows: the least of what was seen beside a queue and of what full steps come to."""
     prompt: float | None = None
-    """Requests a second up to which first tokens come in time; None where nothing is promised or known."""
+    """Requests a second up to which first tokens come in time; None where no limit is set, or nothing is known."""
     spent: float = 1.0
-    """First tokens that were late for hours, as a share of those that may be: 1 where nothing is promised or known."""
+    """How many first tokens were late over hours, as a share of how many may be; 1 where no limit is set, or nothing is known."""
     gap_s: float = math.inf
-    """Seconds of the 99th percentile gap that is there at any load; infinite where fewer requests have shorter ones."""
+    """Seconds of the 99th percentile gap that is there at any load; infinite where fewer requests would make it shorter."""
     longest_s: float = math.inf
-    """Seconds than which no load makes a gap longer while nobody is preempted; infinite where nobody knows."""
+    """Seconds of the longest gap that any load makes while no request is preempted; infinite where that is not known."""
 
     def rate(self, full: float) -> float:
-        """The highest of one replica that has so many in flight."""
+        """The highest rate of one replica that has `full` requests in flight, in requests a second."""
         planned = self.curve.rate(full) if self.curve is not None else math.inf
         return planned if self.most is None else min(planned, self.most)
 
@@ -88,7 +89,7 @@ class Carried:
 
 
 def weights(sets: tuple[ServingSet, ...]) -> Mapping[str, float]:
-    """What a replica of each set carries, beside one of the first."""
+    """By set: what one replica of it carries, in replicas of the first set."""
     if not sets:
         return {}
     if len(sets) == 1:
@@ -98,7 +99,8 @@ def weights(sets: tuple[ServingSet, ...]) -> Mapping[str, float]:
 
 
 def beside(sets: tuple[ServingSet, ...], name: str) -> tuple[float, float]:
-    """What a replica of the named set carries, beside one of the first; and what all that are ready in the others do, in replicas of it."""
+    """What one replica of the named set carries, in replicas of the first set; and what the ready replicas of all other sets carry, in
+    replicas of the named one."""
     weight = weights(sets)
     others = sum(weight[one.name] * one.ready for one in sets if one.name != name)
     return weight[name], others / weight[name]
@@ -181,12 +183,12 @@ def _pool(role: Role, weight: Mapping[str, float]) -> float:
 @light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supply:
-    """Replicas of the first set, or as good as so many of them."""
+    """What there is, counted in replicas of the first set."""
 
     ready: float
     counted: float
-    """Ready, and starting for not too long, and asked for but not there yet; none that no node takes, or that
-    cannot be made."""
+    """Those that are ready, that have been starting for not too long, or that are asked for and will be made. Not those for which no node has
+    room."""
 
 
 def supply_of(
@@ -217,7 +219,7 @@ def supply_of(
 @light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """All of it together: what is to be done, by what."""
+    """Demand, what a replica holds of it, and supply, together."""
 
     demand: Demand
     holds: Carried

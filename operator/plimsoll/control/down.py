@@ -14,7 +14,7 @@ from plimsoll.control.demand import Load
 from plimsoll.control.latencies import ENOUGH
 from plimsoll.control.law import Law
 from plimsoll.control.memory import RoleMemory
-from plimsoll.control.need import Asked, replicas
+from plimsoll.control.need import Asked, whole_replicas
 from plimsoll.control.pools import shrunk, spare
 from plimsoll.control.signals import LATENCY_S
 from plimsoll.control.situation import ReplicaState, Situation
@@ -34,8 +34,8 @@ class Down:
 def window_s(
     situation: Situation, memory: RoleMemory, lead: float, law: Law, *, spent: float, now: float
 ) -> float:
-    """How long less must be wanted: as somebody set it, else the shorter the more of the late first tokens that are allowed never came,
-    and the longer the more steps down were soon taken back."""
+    """How long less must have been wanted before replicas go. As the user has set it; else shorter where fewer first tokens were late than
+    are allowed to be, and longer where earlier steps down were soon taken back."""
     if situation.down_window_s is not None:
         return situation.down_window_s
     eased = 1 - law.down_eased * max(0.0, 1 - spent)
@@ -46,14 +46,14 @@ def window_s(
 def down(turn: Turn, asked: Asked, load: Load, window: float) -> Down:
     """`window`: for how long less must have been wanted, as `window_s` has it."""
     role, law, there = turn.role, turn.law, turn.there
-    # With a wake signal the last replica goes by idleness alone, never by a small load.
+    # The last replica never goes for a small load: with a wake signal it goes by idleness alone.
     least = max(1, role.bounds.min)
     # Replicas that do not serve yet cost nobody an answer when they go.
     idle = sum(
         each.count(ReplicaState.STARTING, ReplicaState.UNSCHEDULABLE, ReplicaState.FAILED)
         for each in role.sets
     )
-    peak = replicas(asked.memory.most_wished)
+    peak = whole_replicas(asked.memory.most_wished)
     enough = spare(role, load.weight, asked.memory.most_wished)
     step = max(1, idle, math.ceil(law.down_share * enough))
     count = min(step, enough, there - least)
@@ -88,10 +88,10 @@ def _timing(turn: Turn, memory: RoleMemory, window: float, lead: float) -> str |
 
 
 def _missing(turn: Turn) -> str | None:
-    """What no replica says though the engine has a word for it, and there was something to say.
+    """Why nothing may go: a figure that the engine exports has no value, though there was something to count.
 
-    Some counters are there from the first request on that they count, and a histogram of nothing has no quantiles: where nothing ran
-    for as long as latencies look back, or too little ended for a p99, none of them is missed.
+    Some counters appear only with the first request that they count, and an empty histogram has no quantiles. So where nothing has run
+    for as long as latencies look back, or too little has ended for a p99, none of them counts as missing.
     """
     role, signals, slo = turn.role, turn.role.signals, turn.situation.slo
     worked = bool(signals.most("inflight_most"))
@@ -129,11 +129,12 @@ class Latency:
     p99: float
     limit: float
     least: float | None = None
-    """What it is expected to be beside a few requests; None where nobody can tell."""
+    """What it is expected to be beside only a few requests; None where that is not known."""
     most: float = math.inf
-    """Longer than which fewer replicas do not make it."""
+    """The longest that it can become, however few replicas there are."""
     lasting: bool = False
-    """Whether it is no longer than that, and that is too long already: fewer replicas make it no worse, and more no better."""
+    """Whether it would break its limit beside a few requests too, and is no longer now: more replicas would not make it better, nor fewer
+    make it worse."""
 
     @property
     def share(self) -> float:
@@ -181,8 +182,10 @@ def _latencies(turn: Turn, memory: RoleMemory, longest_s: float) -> tuple[Latenc
 
 
 def _alarm(turn: Turn, latencies: Iterable[Latency]) -> str | None:
-    """What an alert about the load fires on, in the same figures: whether somebody's Alertmanager is there, and whom it tells,
-    decides nothing. Those that do not serve yet stay too. A limit that replicas without load would pass as well keeps none."""
+    """Why nothing may go: by these figures an alert about the load would fire, whether or not there is an Alertmanager.
+
+    Replicas that do not serve yet stay then too. A latency limit that would be broken without load as well holds none of them.
+    """
     signals, law = turn.role.signals, turn.law
     if (signals.preempted_share or 0.0) > law.healthy_preempted:
         return "requests are preempted"
@@ -195,7 +198,7 @@ def _alarm(turn: Turn, latencies: Iterable[Latency]) -> str | None:
 
 
 def _calm(latencies: Iterable[Latency], load: Load, *, after: float, law: Law) -> str | None:
-    """Would those that are left be calm?"""
+    """Why nothing may go: the `after` replicas that are left would be too full, too busy or too slow; None where they would be calm."""
     if after >= load.supply.ready:
         return None
     full = _full(load, after)
@@ -217,7 +220,7 @@ def _calm(latencies: Iterable[Latency], load: Load, *, after: float, law: Law) -
 
 
 def _full(load: Load, after: float) -> float | None:
-    """How full so many replicas would be. Those that do not say it now carry what they carry: they count as full."""
+    """How full `after` replicas would be; None where no replica says how many requests it has. Those that do not say it count as full."""
     demand, holds, free = load.demand, load.holds, after - load.missing
     if demand.inflight is None:
         return None
@@ -227,13 +230,14 @@ def _full(load: Load, after: float) -> float | None:
     if demand.arrivals is not None and holds.curve is not None:
         each = max(each, holds.curve.inflight(demand.arrivals / free))
     elif load.supply.ready:
-        # Without a line: as if the time a request takes grew with the requests beside it.
+        # Without a learned line, a request is taken to take longer in proportion to the requests beside it.
         each *= load.supply.ready / free
     return each / holds.least
 
 
 def _computing(load: Load, after: float, law: Law) -> float:
-    """Share of what first tokens in time allow, with the gap that keeps the number still; 0 where nothing is known."""
+    """Share of the prompts that `after` replicas could compute with first tokens in time, with the gap between the two targets kept; 0
+    where nothing is known."""
     rate, free = load.demand.arrivals, after - load.missing
     if rate is None or load.holds.prompt is None:
         return 0.0
@@ -241,7 +245,7 @@ def _computing(load: Load, after: float, law: Law) -> float:
 
 
 def _busy(load: Load, after: float, law: Law) -> float:
-    """Share of their highest rate that a burst would ask of so many replicas; 0 where no rate is known."""
+    """Share of their highest rate that a burst would ask of `after` replicas; 0 where no rate is known."""
     rate, free = load.demand.arrivals, after - load.missing
     if rate is None or load.holds.curve is None:
         return 0.0

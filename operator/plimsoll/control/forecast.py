@@ -15,11 +15,13 @@ from plimsoll.control.signals import RATE_S, RECENT_S
 from plimsoll.facts.spans import DAY_S
 
 STEP_SIGMAS: Final = 3.0
+"""Standard deviations by which the last half minute must pass the last two minutes to be a step of the load."""
 BURSTS_S: Final = 1800.0
 LEVEL_S: Final = 60.0
 TREND_S: Final = 300.0
+"""Over which burstiness, level and trend are smoothed."""
 DAMPED_S: Final = 900.0
-"""A trend is believed for about so long."""
+"""How far ahead a trend is believed, about."""
 SLOT_S: Final = 900
 SLOTS: Final = DAY_S // SLOT_S
 DAYS_LEAST: Final = 1
@@ -32,11 +34,11 @@ EXPECTED_KEPT: Final = 40
 SURPRISE_STEP: Final = 0.05
 SURPRISE_SHARE: Final = 0.9
 SURPRISE_FIRST: Final = 1.2
-"""Before a forecast came due: a deployment that nobody knows is taken for an erratic one. A steady hour shows better."""
+"""Before any forecast has come due: an unknown deployment is taken for an erratic one, until a steady hour shows better."""
 
 
 def observed(load: LoadMemory, now: float, steady: float, recent: float | None) -> LoadMemory:
-    """With one more look at arrivals: over two minutes, and over the last half of one."""
+    """The memory with one more look at arrivals: `steady` over two minutes, `recent` over the last half minute."""
     stepped_at, burstiness = _stepped(load, now, steady, recent)
     rate = recent if stepped_at is not None and recent is not None else steady
     passed = 0.0 if load.at is None else now - load.at
@@ -80,12 +82,12 @@ def expecting(load: LoadMemory, due: float, rate: float) -> LoadMemory:
 
 
 def surprise(load: LoadMemory) -> float:
-    """By which factor arrivals may pass their forecast."""
+    """The factor by which arrivals may pass their forecast: nine in ten stay below it."""
     return SURPRISE_FIRST if load.surprise is None else load.surprise
 
 
 def arrivals(load: LoadMemory, steady: float | None, recent: float | None) -> float | None:
-    """What counts as the load now."""
+    """Arrivals a second that count as the load now: those of the last half minute while the load is on a step."""
     return recent if load.stepped_at is not None and recent is not None else steady
 
 
@@ -127,7 +129,7 @@ def _judged(load: LoadMemory, now: float, rate: float) -> LoadMemory:
 
 
 def _slotted(load: LoadMemory, now: float, rate: float) -> dict[str, Any]:
-    """What changes of the part of a day that is under way, and of the profile where one has ended."""
+    """The fields that change with a look: those of the present part of the day, and the profile where a part has just ended."""
     slot = int(now // SLOT_S)
     if load.slot == slot:
         return {"slot_sum": load.slot_sum + rate, "slot_seen": load.slot_seen + 1}

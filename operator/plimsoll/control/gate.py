@@ -17,7 +17,7 @@ from plimsoll.control.signals import Signals
 
 OUTAGE: Final = "Outage"
 QUERY_REFUSED: Final = "QueryRefused"
-"""Only the query that is to wake it gets no answer: how loaded the replicas are is known."""
+"""Reason where only the wake query is refused: how loaded the replicas are is known all the same."""
 _WHERE: Final[Mapping[str, str]] = {
     "PrometheusUnreachable": "the Prometheus of prometheusUrl, where one is set, and at the operator's log",
     "Missing": "the operator's log, whether the pods may be reached (networking.allowFrom), what their engines export and, where prometheusUrl is set, "
@@ -33,7 +33,8 @@ class Gate:
     open: bool
     """Whether numbers may be decided from these signals."""
     missing: int
-    """Ready replicas that do not say how many requests they have: idle when more is asked for, full when something is taken away."""
+    """Ready replicas that do not say how many requests they have. They count as idle where more is asked for, and as full where something is
+    to be taken away."""
     told: Told
 
 
@@ -53,8 +54,8 @@ def gate_of(signals: Signals, law: Law) -> Gate:
 
 
 def lasting(told: Told, since: float, now: float, law: Law) -> Told:
-    """What is said of metrics that have been missing since then. It changes once more, when they have been so for long: a sentence
-    that is another one at each look would be a write each time."""
+    """The condition for metrics that have been missing since then. Its message changes once more, when that has lasted for long: a message
+    with a duration in it would be a write at each look."""
     message = f"since {datetime.fromtimestamp(since, UTC).strftime(_AT)} {told.message}"
     if now - since < law.outage_s:
         return replace(told, message=message)
@@ -62,7 +63,7 @@ def lasting(told: Told, since: float, now: float, law: Law) -> Told:
 
 
 def lasting_since(message: str) -> float | None:
-    """What `lasting` said, read again: since when. None where it says no such thing."""
+    """Since when metrics are missing by a message that `lasting` wrote; None where it is no such message."""
     said = message.removeprefix("since ").split(" ", 3)
     try:
         return datetime.strptime(" ".join(said[:3]), _AT).replace(tzinfo=UTC).timestamp()
@@ -84,4 +85,4 @@ def _told(status: str, reason: str, message: str) -> Told:
 _FRESH: Final = Gate(
     open=True, missing=0, told=_told("True", "Fresh", "all ready replicas have fresh metrics")
 )
-"""Of nearly all, at nearly every tick."""
+"""Made once, as it is what nearly every deployment gets at nearly every tick."""

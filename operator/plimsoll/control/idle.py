@@ -1,6 +1,7 @@
-"""How long nobody asked: by the gateway's count, the wake annotation, and the engines' own. What a deployment may sleep by.
+"""How long nobody has asked a deployment for anything, which decides whether it may sleep.
 
-Where somebody would have to say and does not, somebody may be asking.
+It is told by the gateway's count, the wake annotation and the engines' own counts. Where one of them should say and does not, somebody
+may be asking.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ def wake_of(
     asked_at: float | None,
     reachable: bool,
 ) -> Zero:
-    """`queried`: the signal is a query, and `waiting` its answer; `asked_at` is what `last_asked` said at the tick before."""
+    """What is known of sleep and waking. `queried`: the wake signal is a query, and `waiting` its answer; `asked_at` is what `last_asked` said
+    at the tick before."""
     silent = queried and waiting is None
-    # One that is seen at this very tick asks too, though nobody has reckoned with it yet.
+    # An annotation that was written since then counts as asking too.
     asked = None if asked_at is None else max(asked_at, woken_at or 0.0)
     idle = None if silent or asked is None or not reachable else max(0.0, now - asked)
     return Zero(after_s=after_s, waiting=waiting, silent=silent, woken_at=woken_at, idle_s=idle)
@@ -36,11 +38,11 @@ def last_asked(
     noted_at: float | None,
     counts: bool,
 ) -> float:
-    """When somebody last asked. An engine that says nothing may be busy, and so may one whose pages nobody could read.
+    """When somebody last asked. An engine that says nothing may be busy, and so may one whose metrics could not be read.
 
-    `counts`: its engine has a word for what it has done, beside what is in flight.
+    `counts`: the engine exports what it has done, and not only what is in flight.
     """
-    # What is to come was written before a clock was put back: it counts as of now.
+    # A moment that is still to come was noted before a clock was put back: it counts as now.
     last = min(now, max(before or now, noted_at or 0.0))
     asked = (
         (waiting or 0.0) > 0
@@ -56,5 +58,5 @@ def last_asked(
 
 
 def _served(one: ReplicaSignals) -> float | None:
-    """What it has gained lately; an engine that counts no requests counts their tokens."""
+    """What the replica was asked for lately: requests that arrived, or tokens where its engine does not count requests."""
     return one.generation_tokens if one.recently is None else one.recently

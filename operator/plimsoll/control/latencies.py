@@ -52,17 +52,17 @@ class Spread:
 
     @cached_property
     def sigma(self) -> float | None:
-        """Of the log-normal distribution that is nearest; None where that is not known. Dear, and the same for several ticks."""
+        """Of the nearest log-normal distribution; None where that is not known. Cached, as it is dear to work out."""
         return None if self.shape is None else self.shape.sigma
 
     @cached_property
     def worked_out(self) -> dict[tuple[float, ...], float]:
-        """What somebody found out of its shares, by what else it depends on: it goes when this goes."""
+        """A cache for what others work out of its shares, by what else that depends on; it lives as long as this value."""
         return {}
 
     @cached_property
     def shares(self) -> tuple[tuple[float, float], ...]:
-        """Of what was counted, and the values they have; all of it has the 99th percentile's where no shape is known."""
+        """Pairs of a share of what was counted and the value that this share has. Without a known shape, all of it has the 99th percentile."""
         return ((1.0, self.p99),) if self.shape is None else tuple(self.shape.shares())
 
 
@@ -77,14 +77,14 @@ class Latencies:
     prompt: Spread | None = None
     output: Spread | None = None
     whole: bool = True
-    """Whether each replica was looked at for all of the time, so that its samples can be counted a second."""
+    """Whether every replica was seen over the whole time, so that samples can be counted by the second."""
 
 
 NOTHING_SEEN: Final = Latencies()
 
 
 class Spreads:
-    """Of histograms that stand for several ticks, since their questions take turns: each is worked out once."""
+    """Quantiles of histograms, each worked out once: as questions for histograms take turns, one stands for several ticks."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Histogram, Spread | None]] = {}
@@ -93,7 +93,7 @@ class Spreads:
     def of(self, histogram: Histogram | None) -> Spread | None:
         if histogram is None:
             return None
-        # Who is held here is alive, so no other histogram has its identity.
+        # A histogram that is held here is alive, so no other one has its id.
         found = self._known.get(id(histogram)) or (histogram, Spread.of(histogram))
         self._asked[id(histogram)] = found
         return found[1]
@@ -104,7 +104,7 @@ class Spreads:
 
 
 def latencies_of(summed: Iterable[Mapping[str, Histogram]], spreads: Spreads) -> Latencies:
-    """Of histograms that were summed by set already, each by its name as a sample has it."""
+    """From histograms that were summed by set already, each by its field of a sample."""
     listed = list(summed)
 
     def spread(name: str) -> Spread | None:

@@ -1,4 +1,4 @@
-"""How much came later than promised, in the mean of the last hours: 99 of 100 are promised over hours, not in each minute."""
+"""Which share came later than promised over the last hours: that 99 of 100 are in time is promised over hours, not in each minute."""
 
 from __future__ import annotations
 
@@ -11,41 +11,42 @@ from plimsoll.control.latencies import Spread
 PROMISED: Final = 0.01
 """Share of first tokens, and of gaps, that may be late: limits are of the 99th percentile."""
 ALLOWED: Final = PROMISED / 2
-"""Share that may in fact be late in the mean of hours: the other half of the promise is for what nobody foresees."""
+"""Share that is aimed to be late over hours: the other half of the promise is left for what nobody foresees."""
 HOURS_MINUTES: Final = 360
-"""That all weigh the same as the newest one."""
+"""Minutes over which the mean is taken."""
 FIRST_MINUTES: Final = 60
-"""That what is believed at first weighs as much as."""
+"""Minutes that the first belief weighs as much as."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lateness:
-    """A share, of one limit: what was found of another one says nothing of it."""
+    """The share that was late, held against one limit. It says nothing about another limit."""
 
     share: float
     minutes: int = 0
-    """That it was seen for, up to those from which each new one weighs the same."""
+    """How many minutes it was seen for, counted up to where each new one weighs the same."""
     limit_s: float | None = None
-    """None: of any, as nobody has looked."""
+    """None: nothing was seen yet, so it holds for any limit."""
 
     def against(self, limit_s: float | None, at_first: Lateness) -> Lateness:
         return self if self.limit_s == limit_s else replace(at_first, limit_s=limit_s)
 
     def seen(self, share: float) -> Lateness:
-        """With what a minute showed."""
+        """The mean with one more minute."""
         minutes = min(self.minutes + 1, HOURS_MINUTES - FIRST_MINUTES)
         weight = 1 / (FIRST_MINUTES + minutes)
         return replace(self, share=self.share + weight * (share - self.share), minutes=minutes)
 
 
 TWICE: Final = Lateness(share=2 * ALLOWED)
-"""Twice what may be until an hour has shown better: nobody knows, and replicas that are not there take a start-up to come."""
+"""The first belief about first tokens: twice as many late as allowed, until an hour has shown better. Replicas that are missing take a
+start-up to come."""
 AS_ALLOWED: Final = Lateness(share=ALLOWED, minutes=HOURS_MINUTES - FIRST_MINUTES)
-"""For as long as hours have not shown otherwise."""
+"""The first belief about all else: just as many late as allowed, until hours have shown otherwise."""
 
 
 def late_share(said: Spread | None, limit_s: float | None) -> float | None:
-    """Of what the last minutes saw; None where nothing is promised, or too little was seen."""
+    """Share of what the last minutes saw that was late; None where no limit is set, or too little was seen."""
     if limit_s is None or said is None or said.shape is None or not said.trusted:
         return None
     return said.shape.above(limit_s) / said.shape.count

@@ -22,15 +22,17 @@ from plimsoll.control.situation import Replica, ReplicaState, Role, Slo
 
 EVERY_S: Final = 60.0
 COMFORT: Final = 0.9
-"""Share of a limit within which the load that is there is fine."""
+"""Share of a latency limit up to which the present load is taken to be fine."""
 GROWTH_MOST: Final = 1.25
-"""Beyond what was seen to hold, by how much at most: latency does not grow in a straight line."""
+"""Times the seen requests in flight, up to which more are believed to be fine: latency does not grow in a straight line."""
 STEP_UP: Final = 1.02
 STEP_DOWN: Final = 0.85
+"""Bounds of how far one minute moves what a replica is believed to carry."""
 FADES: Final = 1 / 480
-"""Of the way back to the plan, each minute within the limits: what one bad hour taught is forgotten in a day."""
+"""Share of the way back to the plan that each minute within the limits goes: what one bad hour taught is forgotten in a day."""
 STARTS_LEAST: Final = 10
 MOST_WEIGHT: Final = 0.3
+"""Weight of the newest minute in the most that a replica finishes, where all replicas have a queue."""
 LEAST_SHARE: Final = 0.2
 MOST_SHARE: Final = 4.0
 """Bounds around the plan's own prediction."""
@@ -41,9 +43,9 @@ def ratio_of(
 ) -> float | None:
     """The worse of both p99 latencies, as a share of its limit; None where nothing is promised or too little was seen.
 
-    Gaps are left out where the one that is there at any load breaks the limit: neither more nor fewer replicas would mend it.
-    One that is believed to keep the limit is no reason for longer ones. Gaps that keep it, and that no load makes longer than it,
-    count as none: how near to it those in one wide bucket of a histogram are, nobody can tell.
+    `lasting_s` is the gap that is there at any load. Where that alone breaks the limit, gaps are left out, as neither more nor fewer
+    replicas would mend them. `most_s` is the gap than which no load makes any longer. Where that keeps the limit, gaps that keep it
+    count as 0: how near to it they are cannot be told within one wide bucket of a histogram.
     """
     shares = [
         0.0 if max(most, spread.p99) <= limit else spread.p99 / limit
@@ -69,7 +71,7 @@ def lead_s(memory: RoleMemory, role: Role, law: Law) -> float:
 
 @lru_cache(maxsize=prompts.KNOWN_MOST)
 def _start_s(starts: tuple[float, ...], first: float) -> float:
-    """Of nine in ten. Asked several times a tick, and the same until a replica has started."""
+    """The time within which nine of ten starts are over. Cached, as it is asked for several times a tick and changes with each start only."""
     ordered = sorted((*starts, *(first,) * (STARTS_LEAST - len(starts))))
     return ordered[math.ceil(0.9 * len(ordered)) - 1]
 
@@ -95,8 +97,11 @@ def _begun(replica: Replica) -> float:
 
 
 def _came(replica: Replica, until: float, law: Law) -> bool:
-    """Whether it had not been ready before: who is ready again, as its engine ended or its node was silent, says since when it is,
-    and nobody says it of the first time. One that got its GPUs after all others were ready is new, however long it took."""
+    """Whether the replica is ready for the first time, so that its start can be learned from.
+
+    After an end of its engine, or a silence of its node, a replica tells since when it is ready again, and not when it first was. So only
+    a time that a first start may take counts; but one that got its GPUs after all known starts is new, however long it took.
+    """
     likely = replica.restarts == 0 and replica.since - _begun(replica) <= law.start_most_s
     return likely or 0 < until <= _begun(replica)
 
@@ -106,7 +111,7 @@ def is_settled(memory: RoleMemory, now: float) -> bool:
 
 
 def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float) -> RoleMemory:
-    """With what the last minute taught about the first set's replicas."""
+    """The memory with what the last minute taught about replicas of the first set."""
     if memory.learnt_at is not None and now - memory.learnt_at < EVERY_S:
         return memory
     first, demand, ready = role.sets[0], load.demand, load.supply.ready
@@ -139,15 +144,15 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
 
 
 def _steady(memory: RoleMemory, now: float, seconds: float) -> bool:
-    """As many replicas, and a queue, for longer than what is looked at looks back."""
+    """Whether a queue has stood, beside an unchanged number of replicas, for longer than the signals look back."""
     begun = [memory.since, memory.owing_since]
     return all(at is not None and now - at > seconds for at in begun)
 
 
 def _most(before: float | None, load: Load, signals: Signals) -> float | None:
-    """What finishes where a queue waits is all that there is to be had; beside a full replica others may be half empty.
+    """The most requests a second that a replica finishes, learned from replicas with a queue: what those finish is all that they can.
 
-    Those few that queue beside the others are those that the heaviest requests met, so that they count as the few they are.
+    Where only a few of the replicas have a queue, they met the heaviest requests, so what they show weighs the less.
     """
     work = work_seen(signals)
     full = [
@@ -165,14 +170,15 @@ def _most(before: float | None, load: Load, signals: Signals) -> float | None:
 
 
 def _done(each: ReplicaSignals, work: float | None) -> float | None:
-    """Requests' worth of work in its span: long ones that begin together finish nothing for a while, and work all the time."""
+    """How many requests' worth of work a replica did, told by its tokens: long requests that began together work all the time and finish none
+    for a while."""
     if work is None or each.prompt_tokens is None or each.generation_tokens is None:
         return each.finished
     return work_of(each.prompt_tokens, each.generation_tokens) / work
 
 
 def _risen(before: float, load: Load, shown: float) -> float | None:
-    """A little more is believed each minute, until it limits nothing any more; then it is forgotten."""
+    """The most without a queue to learn from: a little more is believed each minute, until it limits nothing and is forgotten."""
     risen, curve = max(before * (1 + FADES), shown), load.holds.curve
     if curve is None:
         return max(before, shown)
@@ -192,8 +198,8 @@ def _concurrency(before: float | None, role: Role, load: Load, ready: float, slo
         return before
     each = load.demand.inflight / ready
     known = before if before is not None else float(planned)
-    # Latencies are those of the worst moment of five minutes on the fullest replica: held against the mean of now, the calm
-    # after a burst would look like a replica that is slow with few requests.
+    # Latencies are of the worst moment of five minutes on the fullest replica. Beside the mean of now, the calm after a burst would look
+    # like a replica that is slow with few requests.
     worst = max(each, role.signals.most("inflight_most") or 0.0)
     if ratio <= COMFORT:
         known += FADES * max(0.0, planned - known)

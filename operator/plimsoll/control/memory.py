@@ -29,13 +29,14 @@ class LoadMemory:
     trend: float = 0.0
     """Change of the level a second."""
     burstiness: float = 1.0
-    """How much more arrivals of half a minute vary than independent ones would, squared; at least 1."""
+    """Variance of the arrivals of half a minute over that of independent ones; at least 1."""
     stepped_at: float | None = None
-    """Since when the last half minute brings more than chance and burstiness explain; None: it does not."""
+    """Since when the last half minute has had more arrivals than chance and burstiness explain; None: it has not."""
     slot: int | None = None
     """The part of a day that is under way, counted since the epoch."""
     slot_sum: float = 0.0
     slot_seen: int = 0
+    """Looks in that part, and the sum of their arrivals a second."""
     profile: tuple[float | None, ...] = ()
     """Arrivals a second by part of a day, the days before weighed together; empty before the first part is over."""
     parts_seen: int = 0
@@ -56,7 +57,7 @@ class Learnt:
     """Seconds that a request takes, by how many are in flight."""
     steps: StepMemory = NOTHING_SEEN
     most: float | None = None
-    """Requests a second that a replica finished while others waited for it: no more can be had; None: never seen."""
+    """Requests a second that a replica finishes while others wait for it, which is the most that it can; None: never seen."""
 
 
 NOTHING_LEARNT: Final = Learnt()
@@ -81,35 +82,35 @@ class RoleMemory:
     slow_since: float | None = None
     """Since when a latency limit has been passed."""
     changed: float | None = None
-    """When replicas last came or went, or a queue was last being paid back: older latencies are another state's."""
+    """When replicas last came or went, or a queue was last there: latencies from before that belong to another state."""
     ready: int | None = None
     """As of the last tick."""
     since: float | None = None
-    """Since when there are so many."""
+    """Since when so many have been ready."""
     owing_since: float | None = None
     """Since when requests wait."""
     wanted: float | None = None
     """At the last tick."""
     wishes: tuple[tuple[float, float], ...] = ()
-    """When and how much was wanted: those that nothing as large came after, oldest and largest first."""
+    """When how much was wanted, oldest and largest first. A wish is dropped once a later one is as large."""
     up_at: float | None = None
     down_at: float | None = None
     regrets: float = 0.0
-    """Steps down that were soon taken back, as of the last one; older ones count less."""
+    """Steps down that were soon taken back, as counted at the last of them; older ones count less."""
     regretted_at: float | None = None
     """When the last of them was."""
     starts: tuple[float, ...] = ()
     """Start-up times in seconds, newest last."""
     started_until: float = 0.0
-    """Replicas that came to be ready until then are learned from."""
+    """Starts up to that moment have been learned from."""
     load: LoadMemory = LoadMemory()
     learnt: Mapping[str, Learnt] = field(default_factory=dict)
-    """By the plan's entry of a set, and where an older release wrote it by the set's name."""
+    """By digest of a set's entry in the plan; by the set's name where an older release wrote it."""
     learnt_at: float | None = None
     blocked: Mapping[str, Blocked] = field(default_factory=dict)
     """By set."""
     missing_since: float | None = None
-    """Since when the load is not asked: metrics are missing, or a person paused it or says how many."""
+    """Since when the load has not decided: metrics are missing, or a person paused it or set the number."""
     zero_at: float | None = None
     """When the last replica was let go."""
     woken_at: float | None = None
@@ -118,19 +119,19 @@ class RoleMemory:
         return self.learnt.get(each.known_by) or self.learnt.get(each.name) or NOTHING_LEARNT
 
     def looked_before(self, now: float, jump_s: float) -> bool:
-        """One tick or a few ago: neither is this the first look, nor did the clock jump, nor was nobody awake."""
+        """Whether the last look was one tick or a few ago; False at the first look, after a jump of the clock and after a long absence."""
         return self.seen is not None and 0 <= now - self.seen <= jump_s
 
     def wish(self, now: float, wanted: float, window_s: float) -> RoleMemory:
-        """With one more wish; those that are older than the window, or that this one passes, are forgotten.
+        """With one more wish. Wishes older than the window, and those that are no larger than this one, are forgotten.
 
-        A wish of a single tick would give nobody a replica, so it keeps none either: two in a row count, the smaller.
+        A wish of a single tick starts no replica, so it keeps none either: the smaller of the last two wishes is what counts.
         """
         lasting = wanted if self.wanted is None else min(wanted, self.wanted)
         kept = [(at, size) for at, size in self.wishes if at > now - window_s and size > lasting]
         kept.append((now, lasting))
         while len(kept) > WISHES_KEPT:
-            # The larger of the two oldest stays, and stays longer: a decision to take away waits rather than hurries.
+            # Of the two oldest the larger stays, with the later time: rather should a step down wait too long than come too soon.
             kept[:2] = [(kept[1][0], kept[0][1])]
         return replace(self, wishes=tuple(kept), wanted=wanted)
 
@@ -145,15 +146,15 @@ class RoleMemory:
         return self.wishes[0][1] if self.wishes else 0.0
 
     def unasked(self, now: float) -> RoleMemory:
-        """Where the load decides nothing now."""
+        """The memory at a tick in which the load does not decide."""
         since = now if self.missing_since is None else self.missing_since
         return replace(self, over_since=None, missing_since=since)
 
     def blinded(self, now: float) -> RoleMemory:
-        """After a time that nobody watched: what was not wished in it is not known to have been too much, nor what was so before
-        it to have lasted.
+        """The memory after a time that nobody watched.
 
-        The load of before it says nothing of now, and what was expected for it nobody saw.
+        Nobody knows whether fewer replicas would have done in it, or whether what was so before it went on: both begin anew. The load
+        from before says nothing about now, and forecasts for that time cannot be judged.
         """
         load = replace(self.load, at=None, level=0.0, trend=0.0, stepped_at=None, expected=())
         return replace(

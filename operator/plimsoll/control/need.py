@@ -34,7 +34,7 @@ class Asked:
     memory: RoleMemory
     panic: bool
     told: Told | None
-    """SLOAttainable, where it can be said."""
+    """The condition SLOAttainable, where there is something to say."""
 
 
 def asked(
@@ -46,25 +46,21 @@ def asked(
     now: float,
     law: Law,
 ) -> Asked:
-    holds, ready = load.holds, load.supply.ready
+    """What the load asks for, with everything that is told about it and remembered of it."""
+    holds = load.holds
     ratio, lead = ratio_of(role.signals, slo), lead_s(memory, role, law)
     memory = _slow(memory, ratio, now)
-    cured = _curable(role, law)
     lasted = memory.slow_since is not None and now - memory.slow_since >= law.slow_s
+    curable = _curable(role, law)
+    # Without gaps that no number of replicas would shorten: they break their limit, and ask for nothing.
     pressing = ratio_of(role.signals, slo, holds.gap_s)
-    latency = None
+    latency, told = None, None
     if pressing is not None and pressing > 1:
-        if lasted and cured and is_settled(memory, now):
-            latency = ready * min(law.latency_most, pressing)
-        elif _unpaid(memory, now, law):
-            latency = ready * law.latency_most
-        if latency is not None and _awaited(memory, load, lead=lead, now=now, law=law):
-            latency = min(latency, load.supply.counted)
-    told = None
+        latency = _by_latency(memory, load, pressing, slow=lasted and curable, lead=lead, now=now, law=law)
     if lasted and (pressing is None or pressing <= 1):
         told = _lasting(holds.gap_s, slo)
-    elif lasted and not cured and is_settled(memory, now):
-        # Latencies are of five minutes: those of a queue that was there in them more replicas might have cured.
+    elif lasted and not curable and is_settled(memory, now):
+        # Latencies look back five minutes, and more replicas might have cured those of a queue that was there then.
         told = _attainable(role, ratio)
     memory, predicted = _predicted(memory, load, lead=lead, now=now, law=law)
     need = Need(
@@ -95,8 +91,8 @@ def _needed(load: Load, full: float, law: Law) -> float | None:
         return None if counted is None else min(counted, law.slow_most * max(ready, 1.0)) + queued
     steady = _carrying(demand.arrivals, full, law.target, load, law)
     debt = (demand.arrivals + demand.waiting / law.payback_s) / holds.rate(full)
-    # Requests in flight correct a line that is off, step by step: beyond the target they grow faster than the load, and
-    # while a queue is paid back they show how full replicas may be, not how full they would be.
+    # Requests in flight correct the line where it is wrong, a step at a time: beyond the target they grow faster than the load.
+    # While a queue is paid back they do not count, as replicas may then be fuller than the target.
     corrected = 0.0 if demand.owing else min(counted or 0.0, ready * law.correction)
     return max(steady, debt, corrected)
 
@@ -114,20 +110,36 @@ def _computing(rate: float, load: Load) -> float | None:
     return None if load.holds.prompt is None else rate / load.holds.prompt
 
 
-def _unpaid(memory: RoleMemory, now: float, law: Law) -> bool:
-    """A queue that as many replicas have not worked off in the time it should take: they do not reach it, or cannot.
+def _by_latency(
+    memory: RoleMemory, load: Load, pressing: float, *, slow: bool, lead: float, now: float, law: Law
+) -> float | None:
+    """Replicas that latencies ask for, which are at `pressing` times their limit. `slow`: they have been for long enough, and more
+    replicas can cure it."""
+    ready = load.supply.ready
+    if slow and is_settled(memory, now):
+        wanted = ready * min(law.latency_most, pressing)
+    elif _unpaid(memory, now, law):
+        wanted = ready * law.latency_most
+    else:
+        return None
+    return min(wanted, load.supply.counted) if _awaited(memory, load, lead=lead, now=now, law=law) else wanted
 
-    Behind a Service it stays with those that were there first, while clients find a new replica only as they connect anew. So
-    new ones have as long as latencies look back: until then these are partly those of fewer replicas, and ask twice for one cure.
+
+def _unpaid(memory: RoleMemory, now: float, law: Law) -> bool:
+    """Whether a queue stands that these replicas have not worked off in the time it should take: they cannot, or it does not reach them.
+
+    Behind a Service a queue stays with the replicas that were there first, as clients find a new one only when they connect anew.
+    New replicas are given as long as latencies look back: until then latencies are partly those of fewer replicas, and would ask a
+    second time for the same cure.
     """
     waited = ((memory.owing_since, law.payback_s), (memory.since, LATENCY_S))
     return all(begun is not None and now - begun >= least for begun, least in waited)
 
 
 def _awaited(memory: RoleMemory, load: Load, *, lead: float, now: float, law: Law) -> bool:
-    """Replicas of the last step up are on their way: what is slow until they serve says nothing of whether they will do.
+    """Whether replicas of the last step up are still on their way: latencies until they serve do not tell whether they will suffice.
 
-    Each that comes to be ready would else make the same share a larger number, asked for before the first was had.
+    Otherwise each of them that comes to be ready would raise the number again, since latency asks for a share of those ready.
     """
     begun, supply = memory.up_at, load.supply
     return begun is not None and now - begun < law.credit_starts * lead and supply.counted > supply.ready
@@ -163,14 +175,14 @@ def _predicted(
     if holds.curve is None:
         return memory, None
     calm = holds.curve.rate(law.forecast_target * holds.least)
-    # First tokens are to come in time too where more arrives than is foreseen, by as much more as too many were late.
+    # First tokens are to come in time also where more arrives than the forecast says; how much more, follows from how many were late.
     passed = 1 + (forecast.surprise(load) - 1) * holds.spent
     sure = passed * max(coming / calm, _computing(coming, view) or 0.0)
     return memory, max(_carrying(coming, holds.least, law.forecast_target, view, law), sure)
 
 
 def _panic(role: Role, law: Law) -> bool:
-    """Half of the replicas are at their limit now; waiting for a second look would only lengthen the queue."""
+    """Whether half of the replicas are at their limit: waiting for a second look would only make the queue longer."""
     crowded = [
         each
         for each in role.signals.replicas
@@ -203,5 +215,6 @@ def _lasting(gap_s: float, slo: Slo) -> Told:
     )
 
 
-def replicas(wanted: float) -> int:
+def whole_replicas(wanted: float) -> int:
+    """Rounded up: a part of a replica is a replica."""
     return max(0, math.ceil(wanted - 1e-9))

@@ -1,8 +1,8 @@
 """What to do with replicas that find no GPUs: wait a little, ask for no more, then take the wish back and try again later.
 
-A node that is being made is waited for, though not for ever; a replica that the user's own minimum asks for stays wished for ever, in another set
-where that one has room. Nothing else may hold a plan up: the other sets, and the way down, go on. Who is moved by a rollout, a
-retune or a drain waits too, but its number is what serves already: with it one that serves would go.
+A node that is being made is waited for, though not for ever. What the user's own minimum asks for stays asked for, in another set
+where that one has room. Other sets, and steps down, are not held up meanwhile. Replicas that a rollout, a retune or a drain moves
+may wait for GPUs too; their wish is not taken back, as their number is that of replicas that serve, one of which would go with it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from plimsoll.values import light
 class Placing:
     memory: RoleMemory
     blocked: frozenset[str]
-    """Sets of which no more is asked now."""
+    """Sets of which no more replicas are asked for now."""
     withdrawn: Mapping[str, int]
     """Replicas of each set that are no longer asked for."""
     moved: Mapping[str, int]
-    """Replicas of each set that come in the place of as many of those: no fewer are asked for than the least."""
+    """Replicas of each set that are asked for in place of withdrawn ones, so that the minimum stays asked for."""
     stuck: Mapping[str, int]
     """Replicas of each set without GPUs for longer than a moment."""
 
@@ -35,7 +35,7 @@ class Placing:
 def placing(
     role: Role, memory: RoleMemory, now: float, law: Law, *, least: int, busy: bool, room: Room | None
 ) -> Placing:
-    """`least` replicas stay asked for."""
+    """What becomes of replicas that find no GPUs. At least `least` replicas stay asked for; `busy`: something else moves replicas."""
     stuck = {each.name: count for each in role.sets if (count := _unplaced(each, now, law.unplaced_s))}
     if not stuck and not memory.blocked:
         return Placing(memory=memory, blocked=frozenset(), withdrawn={}, moved={}, stuck=stuck)
@@ -64,7 +64,7 @@ def placing(
 
 
 def _moved(role: Role, count: int, refused: frozenset[str], room: Room | None) -> Mapping[str, int]:
-    """So many replicas at most on other sets, by set, where those have room now."""
+    """Up to `count` replicas for other sets, by set, where those have room now."""
     if count <= 0 or len(role.sets) < 2:
         return {}
     ones = {each.name: 1.0 for each in role.sets}
@@ -74,7 +74,7 @@ def _moved(role: Role, count: int, refused: frozenset[str], room: Room | None) -
 
 
 def _late(each: ServingSet, now: float, law: Law) -> int:
-    """Replicas whose wish is to be taken back; those beyond what is told go without."""
+    """How many replicas of a set have waited so long that they are no longer asked for. Surplus ones go anyway, and do not count."""
     return max(0, _unplaced(each, now, law.withdraw_s) - max(0, each.present - each.told))
 
 
@@ -83,6 +83,6 @@ def _unplaced(each: ServingSet, now: float, seconds: float) -> int:
 
 
 def _started_since(each: ServingSet, block: Blocked) -> bool:
-    """A replica that got its GPUs after the last refusal: there is room again, and the next refusal is a first one."""
+    """Whether a replica got its GPUs after the last refusal: there is room again, so that the next refusal counts as a first one."""
     refused = block.until - block.retry_s
     return any((replica.scheduled or 0.0) > refused for replica in each.replicas)

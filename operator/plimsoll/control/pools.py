@@ -18,14 +18,14 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """Replicas by set, and what was left over."""
+class Allotment:
+    """How many replicas each set is to have, and what found no place."""
 
     replicas: Mapping[str, int]
     short: float = 0.0
     """What was wanted and found no place, in replicas of the first set."""
     limit: str | None = None
-    """Why: a reason of ScalingLimited, or StartFailed. Never None where more was wanted and none was given."""
+    """Why some found no place: a reason of ScalingLimited, or StartFailed. Never None where more was wanted and none was given."""
 
 
 def _cheapest_first(role: Role, weight: Mapping[str, float]) -> list[ServingSet]:
@@ -47,8 +47,11 @@ def grown(
     blocked: Collection[str],
     room: Room | None,
     patient: bool = False,
-) -> Spread:
-    """So many units more, of at most so many replicas in all. Who is patient has those that find no room wait for it."""
+) -> Allotment:
+    """The sets with `units` more replicas of the first set, or as good as, and at most `most` replicas in all.
+
+    `patient`: replicas that find no room are asked for all the same, and wait for it.
+    """
     told = {each.name: each.told for each in role.sets}
     room = room or Room()
     total, left, limit = sum(told.values()), units, None
@@ -73,11 +76,12 @@ def grown(
         told[each.name] += taken
         total += taken
         left -= taken * weight[each.name]
-    return Spread(replicas=told, short=max(0.0, left), limit=limit if left > ROUNDING else None)
+    return Allotment(replicas=told, short=max(0.0, left), limit=limit if left > ROUNDING else None)
 
 
 def _fails(each: ServingSet) -> bool:
-    """Whether a further replica would fail too: one cannot be made, or does that came after the last that could start."""
+    """Whether a further replica would most likely fail too: one cannot be made, or one fails that was created after the last
+    good start."""
     if each.unmade:
         return True
     started = [replica.since for replica in each.replicas if replica.state is ReplicaState.READY]
@@ -101,8 +105,8 @@ def _fits(each: ServingSet, wanted: int, room: Room) -> tuple[int, str | None]:
 
 
 def _in_turn(role: Role, weight: Mapping[str, float]) -> list[tuple[ServingSet, int]]:
-    """Replicas in the order in which they go: those that cannot be made, for which others would be asked again; then those that do not
-    serve, which cost nobody an answer; and among either the dearest first."""
+    """The order in which replicas go: first those that cannot be made, then those that do not serve, whose end costs nobody an
+    answer, and then those that serve. Within each of these the dearest set goes first."""
     ordered = [
         (each, each.unmade, min(each.told, each.ready)) for each in reversed(_cheapest_first(role, weight))
     ]
@@ -114,7 +118,7 @@ def _in_turn(role: Role, weight: Mapping[str, float]) -> list[tuple[ServingSet, 
 
 
 def spare(role: Role, weight: Mapping[str, float], wanted: float) -> int:
-    """Replicas that may go, in their turn, so that those left carry what is wanted."""
+    """How many replicas may go, in that order, while those that are left still carry what is wanted."""
     found, left = 0, sum(each.told * weight[each.name] for each in role.sets) - wanted
     for each, count in _in_turn(role, weight):
         going = max(0, min(count, math.floor(left / weight[each.name] + ROUNDING)))
@@ -124,12 +128,12 @@ def spare(role: Role, weight: Mapping[str, float], wanted: float) -> int:
     return found
 
 
-def shrunk(role: Role, weight: Mapping[str, float], count: int, least: int) -> Spread:
-    """So many replicas fewer, never below the least, in their turn."""
+def shrunk(role: Role, weight: Mapping[str, float], count: int, least: int) -> Allotment:
+    """The sets with `count` replicas fewer, in that order, and never fewer than `least` in all."""
     told = {each.name: each.told for each in role.sets}
     left = max(0, min(count, sum(told.values()) - least))
     for each, there in _in_turn(role, weight):
         taken = min(left, there)
         told[each.name] -= taken
         left -= taken
-    return Spread(replicas=told)
+    return Allotment(replicas=told)

@@ -22,48 +22,48 @@ from plimsoll.control.signals import LATENCY_S, RATE_S, RECENT_S, Signals
 from plimsoll.control.situation import Capacity
 
 PLAN_WEIGHT: Final = 0.1
-"""Minutes that the plan's own prediction weighs as much as: it stands far from what is seen, and pulls the more."""
+"""Minutes that the plan's own prediction weighs as much as. So few, since it lies far from what is seen and so pulls hard on a line."""
 EASE_MOST: Final = 30.0
-"""By how much more may be reckoned to be late than is promised, where in fact hardly any is."""
+"""Times the promised share of late first tokens that the formula may reckon with, where in fact hardly any are late."""
 EASE_POWER: Final = 2
-"""Of how many times less than allowed is late: with 1 it rests where half of what is allowed is never used."""
+"""The power of (allowed share / late share) by which the formula is eased: with 1 half of what is allowed would never be used."""
 WAIT_SHARE_LEAST: Final = 0.25
-"""Of the limit, that is left for waiting, however long the longest prompts take."""
+"""Share of the limit that is left for waiting, however long the longest prompts take to compute."""
 FULL_LEAST, FULL_MOST = 0.30, 0.95
-"""Bounds of how full steps may be: near the whole of it any error of what was learned is a queue."""
+"""Bounds of how full steps may be: nearer to 1 any error in what was learned is a queue."""
 HALVINGS: Final = 8
-"""Of what lies between these, until what is left says nothing."""
+"""How often the range between these bounds is halved, until what is left does not matter."""
 KNOWN_MOST: Final = 2**13
-"""Answers that are remembered: of more deployments than one operator has."""
+"""Answers that are cached: more than one operator has deployments."""
 SPREAD_WEIGHT, SKEW_WEIGHT = 1 / 30, 1 / 15
-"""Of the newest minute."""
+"""Weight of the newest minute."""
 SKEW_FIRST, SKEW_MOST = 1.2, 2.0
 BUSY_SHARE: Final = 0.2
-"""Of all tokens, that the busiest replicas compute together which count: of five and less it is the busiest alone. The one of thirty
-that chance gave most connections makes few wait, and to rid it of them would take twice as many replicas."""
+"""The busiest replicas are as many as compute this share of all tokens; of five or fewer it is the busiest one alone. One of thirty to which
+chance gave most connections lets few requests wait, and to ease it would take twice as many replicas."""
 SPENT_MOST: Final = 2.0
-"""Times what may be late, from which on more of it asks for no more room."""
+"""Times what may be late, from which on still more of it asks for no more room."""
 FEW: Final = 4.0
-"""Requests of a replica that are few whatever it carries: nobody would pay for fewer."""
+"""Requests in flight on a replica that are few for any replica: nobody would pay for fewer."""
 LUMPS_FIRST: Final = 3.0
-"""Lengths of a planned prompt that the variance is first taken to be, for each token: log-normal lengths with a long tail."""
+"""First belief about the variance of arriving tokens over their mean, in planned prompts: as of log-normal lengths with a long tail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMemory:
     points: Points = NOTHING
-    """Seconds that a step takes by the tokens in it, in the mean of a minute."""
+    """How long a step takes by the tokens in it: a point for the mean of each minute."""
     lumps: float | None = None
-    """Tokens: the variance of what comes to a replica, over its mean."""
+    """In tokens: the variance of the tokens that come to a replica, over their mean."""
     late: Lateness = TWICE
-    """First tokens."""
+    """Of first tokens."""
     late_steady: Lateness = AS_ALLOWED
-    """The same of those minutes only in which as many replicas served as before and none had a queue: a rush that nobody foresaw
-    says nothing of how busy a replica may be without one."""
+    """Of first tokens in those minutes alone in which the number of replicas stood still and none had a queue: an unforeseen rush says
+    nothing of how busy a replica may be without one."""
     late_gaps: Lateness = AS_ALLOWED
-    """Gaps between tokens."""
+    """Of gaps between tokens."""
     skew: float = SKEW_FIRST
-    """Tokens of the busiest replicas, as a share of the mean one's."""
+    """Tokens of the busiest replicas, as a multiple of the mean replica's."""
 
 
 _NORMAL: Final = NormalDist()
@@ -80,7 +80,7 @@ def learned(
     ttft_s: float | None = None,
     itl_s: float | None = None,
 ) -> StepMemory:
-    """With what a minute showed."""
+    """The memory with what one more minute showed."""
     if (share := late_share(signals.latencies.ttft, ttft_s)) is not None:
         late = memory.late.against(ttft_s, TWICE).seen(share)
         calm = memory.late_steady.against(ttft_s, AS_ALLOWED)
@@ -100,7 +100,7 @@ def learned(
 
 
 def most_tokens(memory: StepMemory, capacity: Capacity) -> float | None:
-    """A second of one replica with every step full; None where neither plan nor measurements tell."""
+    """Tokens a second of one replica with every step full; None where neither the plan nor measurements tell."""
     line, budget = _line(memory, capacity), capacity.max_batched_tokens
     return None if line is None or not budget else budget / line.seconds(budget)
 
@@ -117,14 +117,15 @@ def _line(memory: StepMemory, capacity: Capacity) -> Curve | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unloaded:
-    """99th percentiles in seconds that few requests of a replica have, and so those of any number of replicas."""
+    """99th percentiles in seconds where a replica has only a few requests: no number of replicas makes them shorter."""
 
     ttft_s: float
     itl_s: float
 
 
 def unloaded(memory: StepMemory, signals: Signals, capacity: Capacity) -> Unloaded | None:
-    """A long prompt is computed by itself, and the prompts of a few others cut into the gaps between an answer's tokens."""
+    """Those of the present traffic; None where step times are not known. A long prompt is computed by itself, and the prompts of a few other
+    requests cut into the gaps between an answer's tokens."""
     line, budget = _line(memory, capacity), capacity.max_batched_tokens
     if line is None or not budget:
         return None
@@ -143,9 +144,9 @@ def within_limit(
 ) -> float:
     """Share of the most at which the 99th percentile of first tokens still comes in time, on the busiest replicas.
 
-    Each prompt has the time that its own computing leaves of the limit. Few are among the longest, and few of these meet the
-    longest waits: all prompts taken for as long as the longest would leave replicas half empty. Of prompts that spread over
-    more than a decade somewhat more are late, as waits then have a longer tail than the one that is reckoned with.
+    Each prompt may wait for as long as its own computing leaves of the limit. Few prompts are among the longest, and few of these meet
+    the longest waits, so to take all prompts for the longest would leave replicas half empty. Where lengths spread over more than a
+    factor of ten somewhat more are late than this says, as waits then have a longer tail than the formula's.
     """
     lumps = _lumps_so_far(memory, capacity)
     about = (
@@ -161,20 +162,20 @@ def within_limit(
         full = known
     else:
         full = prompt.worked_out[about] = _fullest(*about, prompt.shares)
-    # The only one there is no busier than the mean one.
+    # A single replica is no busier than the mean one.
     return full if signals.live == 1 else full / memory.skew
 
 
 def _fullest(
     aim: float, unit: float, most: float, ttft_s: float, lengths: tuple[tuple[float, float], ...]
 ) -> float:
-    """Share of the most at which so many are late. Dear, and the same for several ticks: what it is told changes once a minute."""
+    """Share of the most at which the share `aim` of first tokens is late. Dear, so its answers are cached: the arguments change once a minute."""
     left = [
         (share, max(WAIT_SHARE_LEAST * ttft_s, ttft_s - tokens / most) / unit) for share, tokens in lengths
     ]
 
     def late(full: float) -> float:
-        """The tail of a wait: full x exp(-2 (1 - full) t / variance a second of work)."""
+        """The share of waits that are longer than t is full * exp(-2 (1 - full) t / variance of a second's work)."""
         return full * sum([share * math.exp((full - 1) * units) for share, units in left])
 
     full, step = FULL_LEAST, FULL_MOST - FULL_LEAST
@@ -186,21 +187,21 @@ def _fullest(
 
 
 def _lumps_so_far(memory: StepMemory, capacity: Capacity) -> float:
-    """What one minute shows is taken for no more than that: in the first one nothing came for a while, and then all at once."""
+    """As learned, else the first belief: the first minutes, in which all requests may come at once, are not believed alone."""
     return LUMPS_FIRST * capacity.input_tokens if memory.lumps is None else memory.lumps
 
 
 def _aim(late: float) -> float:
-    """Share that may be reckoned to be late: more than is promised where hours have shown that the reckoning is too dark.
+    """Share of first tokens that the formula may reckon to be late: more than is promised where hours have shown it to be too dark.
 
-    It is one for the busiest replica, at a rate that is seldom reached; what is really late in the mean of hours is far less.
+    The formula is for the busiest replica at a rate that is seldom reached; over hours far fewer first tokens are really late.
     """
     eased: float = (ALLOWED / min(ALLOWED, max(ALLOWED / EASE_MOST, late))) ** EASE_POWER
     return PROMISED * min(EASE_MOST, eased)
 
 
 def spent(memory: StepMemory, ttft_s: float | None) -> float:
-    """What was late in the mean of hours, as a share of what may in fact be; up to a bound."""
+    """How much was late over hours, as a share of what is allowed; up to a bound."""
     return min(SPENT_MOST, memory.late.against(ttft_s, TWICE).share / ALLOWED)
 
 
@@ -216,15 +217,16 @@ def step_s(most: float | None, capacity: Capacity) -> float:
 
 
 def longest_gap_s(memory: StepMemory, full_s: float, itl_s: float | None) -> float:
-    """Seconds than which no load makes a gap longer: those of a full step, unless hours have shown that too many gaps are longer than promised.
-    Steps full of the ends of long prompts, which look back on all of these, last longer than the mean full one."""
+    """Seconds of the longest gap that any load makes: that of a full step; infinite where hours have shown that too many gaps are longer than
+    promised. Steps that are full of the ends of long prompts last longer than the mean full step."""
     return full_s if memory.late_gaps.against(itl_s, AS_ALLOWED).share <= ALLOWED else math.inf
 
 
 def lasting_gap_s(full_s: float, lengths: tuple[float, float], capacity: Capacity) -> float:
-    """Seconds of a full step, where each prompt fills steps by itself: beside a few requests the 99th percentile of gaps is one.
+    """Seconds of the 99th percentile gap that is there at any load: a full step's, where a single prompt fills whole steps.
 
-    Infinite where only prompts together fill a step, which fewer on a replica do less often, and where nobody knows.
+    Infinite where it takes several prompts together to fill a step, as fewer requests on a replica then do so less often; and where
+    nothing is known.
     """
     budget, (prompt, output) = capacity.max_batched_tokens, lengths
     return full_s if budget and FEW * (prompt // budget) > PROMISED * output else math.inf
@@ -251,7 +253,8 @@ def _planned(capacity: Capacity, budget: int) -> tuple[float, float] | None:
     if not rate or not running:
         return None
     tokens = rate * (capacity.input_tokens + capacity.output_tokens)
-    # A token for each that runs. Waiting for a place is in there too, so no step is taken to hold more than it may.
+    # Each request that runs has one token in a step. The prediction counts those that wait for a place too, so no step is taken to hold more
+    # than it may.
     seconds = min(running / (rate * capacity.output_tokens), budget / tokens)
     return tokens * seconds, seconds
 
@@ -276,16 +279,17 @@ def _lumps(signals: Signals) -> float | None:
         if not each.prompt_tokens or each.recent_prompt_tokens is None:
             continue
         if each.span_s < RATE_S or not RECENT_S <= each.recent_span_s <= each.span_s / 2:
-            continue  # beside a gap in what was seen the half minute is as long as the two
+            continue  # scrapes are missing, so that the half minute is nearly as long as the two minutes
         share = each.recent_span_s / each.span_s
         mean = each.prompt_tokens * share
-        # The half minute is one of those that the mean is of, which hides its share of the variance.
+        # The half minute is part of the two minutes that it is held against, which hides its share of the variance.
         said.append((each.recent_prompt_tokens - mean) ** 2 / mean / (1 - share))
     return sum(said) / len(said) if said else None
 
 
 def _skew(signals: Signals, lumps: float | None) -> float | None:
-    """Of the busiest replicas, without what chance alone makes the busiest of so many by."""
+    """How much more the busiest replicas compute than the mean one, without the part that is chance: of many replicas some are always the
+    busiest."""
     said = sorted(
         each.prompt_tokens + (each.generation_tokens or 0.0)
         for each in signals.replicas

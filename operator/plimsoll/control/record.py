@@ -25,7 +25,7 @@ class Act:
 
     at: float
     what: str
-    """scale, or a retune's setting; with the set that it is of, where the plan has several."""
+    """`scale`, or the setting that a retune changed; with its set where the plan has several."""
     before: str
     after: str
     reason: str
@@ -47,7 +47,7 @@ class Record:
     replicas: int | None = None
     """Last decided; None: nothing was, and the declared load stands."""
     shares: Mapping[str, int] = field(default_factory=dict)
-    """How many of them are whose, by the digest of a set's entry in the plan; empty where the plan has one set, or nobody says."""
+    """How many of them each set has, by the digest of its entry in the plan; empty where the plan has one set, or that was not decided."""
     memory: Memory = field(default_factory=Memory)
     retune: RetuneMemory = field(default_factory=RetuneMemory)
     observed: Observed = field(default_factory=Observed)
@@ -59,32 +59,32 @@ class Record:
     """When somebody last asked, as far as gateway and engines say; None: nobody has looked."""
 
     def read(self, now: float) -> Record:
-        """As whoever begins to watch goes on from it: nothing is known of the time since it was written."""
+        """The record as a program that has just begun goes on from it, which knows nothing of the time since it was written."""
         roles = {
             name: role if role.begun is None else role.blinded(now)
             for name, role in self.memory.roles.items()
         }
         busy_at = None if self.busy_at is None else now
-        # A symptom that was there then may have gone meanwhile, and what is seen now be another one's first moment. Calm is waited
-        # for for a day, longer than many programs run: as much of it as was seen goes on, by whatever clock it is now.
+        # A symptom that was there then may have gone and come back since, so it is watched anew. But calm has to last for a day, longer than
+        # many programs run, so as much of it as was seen still counts.
         retune = self.retune.calm_again(now - (self.calm_s or 0.0))
         return replace(self, memory=replace(self.memory, roles=roles), retune=retune, busy_at=busy_at)
 
     def unwatched(self, now: float, jump_s: float) -> Record:
-        """After a time in which nobody looked; a longer one is a jump of the clock to whoever looks next."""
+        """The record after a time in which nobody looked. A longer one needs nothing here: the next look takes it for a jump of the clock."""
         watched = (role.looked_before(now, jump_s) for role in self.memory.roles.values())
         return self.read(now) if any(watched) else self
 
     @property
     def calm_s(self) -> float | None:
-        """For how long it had been seen, when somebody last looked, that an earlier change is no longer needed."""
+        """For how long, until the last look, it was seen that an earlier change is no longer needed; None where it is needed."""
         since = self.retune.calm_since
         seen = max((role.seen for role in self.memory.roles.values() if role.seen is not None), default=None)
         return None if since is None or seen is None else min(DAY_S, max(0.0, seen - since))
 
     @property
     def about(self) -> str:
-        """The set that the last retune is of, as its last decision names it; empty where it does not, or is forgotten."""
+        """The set of the last retune, as its last act names it; empty where that names none, or is forgotten."""
         last = next((act.what for act in self.acts if act.what != "scale"), "")
         return last.partition(OF_SET)[2]
 
@@ -96,7 +96,7 @@ EMPTY: Final = Record()
 
 
 def acts_of(now: float, before: RetuneMemory, turned: Turned, about: str = "") -> tuple[Act, ...]:
-    """What a person would want to read later of one look at a retune, in its order. `about`: the set, where there are several."""
+    """What one look did about a retune, for people to read later. `about`: its set, where the plan has several."""
     after = turned.memory
     # By its name: times of all that ended are other ones once a clock was put back.
     ended = (

@@ -21,11 +21,11 @@ from plimsoll.facts.pod_sample import COUNTERS, HISTOGRAMS, PodSample
 from plimsoll.values import light
 
 KEPT_S: Final = 330.0
-"""Latencies look back five minutes; two scrapes more, so that samples span them."""
+"""How long samples are kept: five minutes, which latencies look back, and two scrapes more, so that samples span them."""
 BEGUN_SHARE: Final = 0.5
-"""Of what was counted, below which an engine has begun anew."""
+"""A counter that falls below this share of itself has begun anew, as its engine has."""
 OLDER_S: Final = 60.0
-"""By how much one of a pair is behind the other, at most: what is less for longer has begun anew."""
+"""How far one Prometheus of a pair is behind the other at most: a counter that is lower for longer has begun anew."""
 AT: Final = attrgetter("at")
 COUNTS: Final = attrgetter(*COUNTERS)
 _SHAPES: Final = attrgetter(*HISTOGRAMS)
@@ -41,11 +41,11 @@ class Track:
 
     samples: tuple[PodSample, ...]
     last: PodSample
-    """As scraped; a counter that it does not say is as it was last said."""
+    """The newest sample as scraped; a counter that it does not hold is filled in from the one before."""
     carried: PodSample | None = None
-    """What was counted before the last restart of the engine."""
+    """What was counted before the last restart of the engine, which is added to what it counts since."""
     peaks: tuple[Peak, ...] = ()
-    """The samples with more in flight than any later one: the most over any time until now is the first of them in it."""
+    """Samples that no later one has reached in requests in flight. So the most since any moment is the first of these after it."""
 
     @classmethod
     def begun(cls, sample: PodSample) -> Track:
@@ -74,8 +74,8 @@ class Window:
     tracks: Mapping[str, Track] = field(default_factory=dict)
 
     def add(self, now: float, samples: Iterable[PodSample]) -> Window:
-        """With one more scrape; pods that have not been seen for a whole window are forgotten, and so is what was seen at a time that is
-        to come, since a clock was put back."""
+        """The window with one more scrape. Pods that have not been seen for a whole window are forgotten, and so is what was noted with a time
+        that is still to come, as a clock was put back since."""
         tracks = {pod: track for pod, track in self.tracks.items() if abs(now - track.last.at) < KEPT_S}
         for sample in samples:
             known = tracks.get(sample.pod)
@@ -84,7 +84,7 @@ class Window:
 
 
 def _higher(peaks: tuple[Peak, ...], sample: PodSample) -> tuple[Peak, ...]:
-    """With one more sample, where it says how many are in flight; a queue that is not told of is none that is empty."""
+    """The peaks with one more sample, where that says how many are in flight. An unknown queue is not an empty one."""
     if sample.running is None or sample.waiting is None:
         return peaks
     held = sample.running + sample.waiting
@@ -97,8 +97,9 @@ def _higher(peaks: tuple[Peak, ...], sample: PodSample) -> tuple[Peak, ...]:
 class Fallen(Enum):
     NOT = 0
     A_LITTLE = 1
-    """As an older answer says it, of another Prometheus of a pair that scrapes a little later; or an engine that had hardly counted."""
+    """The answer may be an older one, of the other Prometheus of a pair; or the engine restarted when it had counted hardly anything."""
     TO_THE_BEGINNING = 2
+    """The engine has restarted."""
 
 
 def _fallen(before: PodSample, after: PodSample) -> Fallen:
@@ -119,7 +120,7 @@ def _count(shape: Histogram | None) -> float | None:
 
 
 def _filled(sample: PodSample, before: PodSample) -> PodSample:
-    """With the counters of before that it does not say."""
+    """The sample with counters that it does not hold taken from the one before."""
     missing = {
         name: old
         for name in COUNTERS
@@ -129,7 +130,7 @@ def _filled(sample: PodSample, before: PodSample) -> PodSample:
 
 
 def _last_said(samples: Sequence[PodSample]) -> PodSample:
-    """The last sample, with each counter as it was last said."""
+    """The last sample, with each counter at its last known value."""
     said = samples[-1]
     for before in reversed(samples[:-1]):
         if None not in COUNTS(said):
@@ -139,6 +140,7 @@ def _last_said(samples: Sequence[PodSample]) -> PodSample:
 
 
 def _on_top(sample: PodSample, carried: PodSample) -> PodSample:
+    """The sample with what was counted before the restart added to each of its counters and histograms."""
     changed: dict[str, float | Histogram] = {}
     for name in COUNTERS:
         new, old = getattr(sample, name), getattr(carried, name)

@@ -17,7 +17,7 @@ from plimsoll.control.down import down, window_s
 from plimsoll.control.gate import Gate, gate_of
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory, RoleMemory
-from plimsoll.control.need import Asked, asked, replicas
+from plimsoll.control.need import Asked, asked, whole_replicas
 from plimsoll.control.placing import Placing, placing
 from plimsoll.control.pools import grown
 from plimsoll.control.situation import Room, Situation
@@ -29,7 +29,7 @@ LAW: Final = Law()
 def decide(
     *, now: float, situation: Situation, memory: Memory, room: Room | None = None, law: Law = LAW
 ) -> Decision:
-    """The replicas of every set of one deployment. `room` is what the fleet and its budgets leave; None: no limit."""
+    """How many replicas each set of one deployment is to have. `room` is what the fleet and its budgets leave; None: no limit."""
     answers = list[Answer]()
     for role in situation.roles:
         answer = _decide(Turn.of(now, situation, role, room=room, law=law), memory.of(role.name))
@@ -87,7 +87,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     view = asked(role, memory, load, slo=situation.slo, now=now, law=law)
     busy, wanted = situation.busy is not None, view.wanted
     if wanted is None:
-        # Nobody says that fewer would do.
+        # Nothing says that fewer replicas would do, so all that are asked for stay asked for.
         placed = placing(role, view.memory, now, law, least=turn.there, busy=busy, room=turn.room)
         view = replace(view, memory=placed.memory)
         told = (gate.told, *telling.stuck(role, placed))
@@ -103,7 +103,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     told = (gate.told, *((view.told,) if view.told else ()), *telling.stuck(role, placed))
     if not role.bounds.min <= turn.there <= role.bounds.max:
         return bounded.within(
-            turn, view.memory, reason="", message="", told=told, wanted=replicas(wanted), need=view.need
+            turn, view.memory, reason="", message="", told=told, wanted=whole_replicas(wanted), need=view.need
         )
     if placed.withdrawn:
         return replace(_withdrawn(turn, view, placed), told=told)
@@ -115,14 +115,14 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
 
 
 def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], short: float) -> Answer:
-    memory, there, wanted = view.memory, turn.there, replicas(view.wanted or 0.0)
+    memory, there, wanted = view.memory, turn.there, whole_replicas(view.wanted or 0.0)
     rising = 0.0 if memory.over_since is None else turn.now - memory.over_since
     says = telling.figures(turn.role, view.need)
     hurry = view.panic and not forecast.is_fresh_step(memory.load, turn.now)
     if not hurry and rising < turn.situation.up_window_s:
         message = f"{says}, for {rising:.0f} of {turn.situation.up_window_s:.0f} seconds"
         return turn.answer(memory, wanted=wanted, reason=RISING, message=message, need=view.need)
-    spread = grown(
+    allotted = grown(
         turn.role,
         weight,
         min(short, float(max(there, turn.law.ups_beyond))),
@@ -130,16 +130,16 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
         blocked=placed.blocked,
         room=turn.room,
     )
-    taken = sum(spread.replicas.values()) - there
-    told = telling.unmet(turn.role, spread, wanted)
-    if spread.limit is not None and not taken:
+    taken = sum(allotted.replicas.values()) - there
+    told = telling.unmet(turn.role, allotted, wanted)
+    if allotted.limit is not None and not taken:
         message = f"{says}; no more can be had now"
         return turn.answer(
-            memory, wanted=wanted, reason=spread.limit, message=message, need=view.need, told=told
+            memory, wanted=wanted, reason=allotted.limit, message=message, need=view.need, told=told
         )
     return turn.answer(
         replace(_regretting(memory, turn, view.need.lead_s), up_at=turn.now, over_since=None),
-        replicas=spread.replicas,
+        replicas=allotted.replicas,
         wanted=wanted,
         reason="Panic" if hurry else "LoadRose",
         message=f"{there} to {there + taken} replicas: {says}",
@@ -168,7 +168,7 @@ def _sleep(turn: Turn, view: Asked) -> Answer | None:
 
 def _down(turn: Turn, view: Asked, load: Load, window: float) -> Answer:
     fewer = down(turn, view, load, window)
-    says, wanted = telling.figures(turn.role, view.need), replicas(view.wanted or 0.0)
+    says, wanted = telling.figures(turn.role, view.need), whole_replicas(view.wanted or 0.0)
     if fewer.passed is not None:
         says = f"{says}; {fewer.passed}"
     if fewer.why_not is not None:
@@ -197,7 +197,7 @@ def _withdrawn(turn: Turn, view: Asked, placed: Placing) -> Answer:
             name: told - placed.withdrawn.get(name, 0) + placed.moved.get(name, 0)
             for name, told in turn.told.items()
         },
-        wanted=replicas(view.wanted or 0.0),
+        wanted=whole_replicas(view.wanted or 0.0),
         reason="GPUsUnavailable",
         message=f"{count} {'replica' if count == 1 else 'replicas'} found no GPUs for {turn.law.withdraw_s / 60:.0f} minutes; {after}",
         need=view.need,
@@ -206,7 +206,7 @@ def _withdrawn(turn: Turn, view: Asked, placed: Placing) -> Answer:
 
 
 def _jumped(turn: Turn, memory: RoleMemory) -> bool:
-    """Also true at the very first tick."""
+    """Whether the last look was too long ago, or lies in the future; true at the very first tick too."""
     return not memory.looked_before(turn.now, turn.law.jump_s)
 
 
@@ -220,7 +220,7 @@ def _remembered(turn: Turn, before: RoleMemory) -> RoleMemory:
 
 
 def _watched(turn: Turn, memory: RoleMemory) -> RoleMemory:
-    """With what arrives now."""
+    """The memory with what arrives now."""
     steady, recent = turn.role.signals.arrivals_per_s, turn.role.signals.recent_arrivals_per_s
     if steady is None:
         return memory
@@ -228,7 +228,7 @@ def _watched(turn: Turn, memory: RoleMemory) -> RoleMemory:
 
 
 def _regretting(memory: RoleMemory, turn: Turn, lead: float) -> RoleMemory:
-    """Before a step up: whether it takes back a step down that was just made."""
+    """The memory before a step up: where that takes back a step down that was made just before, the regret is counted."""
     law, down_at = turn.law, memory.down_at
     if down_at is None or turn.now - down_at >= law.up_starts * lead:
         return memory
@@ -238,7 +238,7 @@ def _regretting(memory: RoleMemory, turn: Turn, lead: float) -> RoleMemory:
 
 
 def _over(memory: RoleMemory, over: bool, now: float, law: Law) -> RoleMemory:
-    """It may have been so since the tick before this one: the second tick in a row shows twice the time between them."""
+    """The memory with since when more is wanted than there is. That may have begun right after the tick before, so it counts from then."""
     if not over:
         return memory if memory.over_since is None else replace(memory, over_since=None)
     return memory if memory.over_since is not None else replace(memory, over_since=now - law.tick_s)

@@ -21,7 +21,7 @@ from plimsoll.facts.pod_sample import PodSample
 from plimsoll.values import light
 
 FRESH_S: Final = 60.0
-"""Older than this is missing: four scrapes lost."""
+"""Age from which a sample counts as missing: four scrapes were lost."""
 RATE_S: Final = 120.0
 RECENT_S: Final = 30.0
 LATENCY_S: Final = 300.0
@@ -40,7 +40,7 @@ class ReplicaSignals:
     block_size: int | None = None
     max_num_seqs: int | None = None
     span_s: float = 0.0
-    """Over which the counters gained; shorter than two minutes for a young replica, 0 for one seen once."""
+    """Seconds over which the counters gained: two minutes, less for a young replica, and 0 for one that was seen once."""
     preemptions: float | None = None
     finished: float | None = None
     errors: float | None = None
@@ -49,9 +49,9 @@ class ReplicaSignals:
     prefix_queries: float | None = None
     prefix_hits: float | None = None
     arrived: float | None = None
-    """Finished, and gained in flight: finished alone would undercount while a queue grows."""
+    """Requests that arrived: those that ended, and by how many more are in flight. Without the latter a growing queue would be missed."""
     recently: float | None = None
-    """What arrived in the last half minute, where a step shows first."""
+    """Requests that arrived in the last half minute, in which a step of the load shows first."""
     recent_prompt_tokens: float | None = None
     recent_span_s: float = 0.0
     inflight_mean: float | None = None
@@ -66,13 +66,13 @@ class ReplicaSignals:
 
 @dataclass(frozen=True, kw_only=True)
 class Signals:
-    """What is cached is asked several times a tick."""
+    """What all live replicas say together. What is asked for several times a tick is cached."""
 
     at: float
     live: int
     """Replicas that are ready, hence asked."""
     replicas: tuple[ReplicaSignals, ...]
-    """Those of them with fresh data, sorted by name."""
+    """Those of them that have a fresh sample, sorted by name."""
     latencies: Latencies = NOTHING_SEEN
     reachable: bool = True
     """Whether the source of metrics answered at all."""
@@ -85,12 +85,12 @@ class Signals:
 
     @cached_property
     def silent(self) -> int:
-        """Ready replicas of which nobody knows how many requests they have: nothing fresh is said of them, or not that."""
+        """How many ready replicas do not say how many requests they have, with a fresh sample or without one."""
         told = [each for each in self.replicas if each.running is not None and each.waiting is not None]
         return self.live - len(told)
 
     def sum(self, name: str) -> float | None:
-        """Of one figure over all replicas that say it; None where none does."""
+        """The sum of one figure over the replicas that say it; None where none does."""
         said = [value for replica in self.replicas if (value := getattr(replica, name)) is not None]
         return float(sum(said)) if said else None
 
@@ -99,7 +99,8 @@ class Signals:
         return sum(said) / len(said) if said else None
 
     def held_each(self, pool: float | None = None) -> float | None:
-        """KV tokens that a running request holds, by the replicas that say both; `pool` stands for a size that is not said."""
+        """KV tokens that one running request holds, in the mean of the replicas that tell. `pool` is the size of a pool where a replica does not
+        say it."""
         said = [
             (each.kv_fraction * size, each.running)
             for each in self.replicas
@@ -118,7 +119,7 @@ class Signals:
         )
 
     def rate(self, name: str) -> float | None:
-        """A second, over one span for all: what a young replica gained is spread over the time of the old ones too."""
+        """What all replicas gained of a figure, a second. All gains are divided by the longest span, that of young replicas too."""
         gained, span = self.sum(name), max([each.span_s for each in self.replicas], default=0.0)
         return None if gained is None or span <= 0 else gained / span
 
@@ -150,7 +151,7 @@ class Signals:
         return hits / queries if queries else None
 
     def _both(self, one: str, other: str) -> tuple[float, float] | None:
-        """Two sums over the replicas that say both figures: what only one of them is known of would shift their ratio."""
+        """The sums of two figures over the replicas that say both, so that their ratio is one of the same replicas."""
         said = [
             (first, second)
             for each in self.replicas
@@ -174,7 +175,7 @@ def signals_of(
     """
     asked = sorted(live)
     tracks = [(pod, track) for pod in asked if (track := window.tracks.get(pod)) is not None]
-    # A sample is made after its tick has looked at the clock, and perhaps by another clock.
+    # A sample may have a later time than its tick: it is made after the tick has read the clock, perhaps by another machine's.
     fresh = [(pod, track) for pod, track in tracks if abs(now - track.last.at) <= FRESH_S]
     return Signals(
         at=now,
@@ -187,7 +188,7 @@ def signals_of(
 
 
 def _base(track: Track, span: float) -> PodSample | None:
-    """The newest sample that is at least so much older than the last, else the oldest; None where there is only one."""
+    """The newest sample that is older than the last one by at least `span` seconds, else the oldest; None where there is only one."""
     samples = track.samples
     if len(samples) < 2:
         return None
@@ -195,7 +196,7 @@ def _base(track: Track, span: float) -> PodSample | None:
 
 
 _SILENT: Final = PodSample(pod="", at=0.0)
-"""Stands for the earlier sample of a replica that was seen once: nothing is gained since it."""
+"""Stands for the earlier sample of a replica that was seen only once, so that no gain is known."""
 
 
 def _replica(pod: str, track: Track) -> ReplicaSignals:
@@ -232,7 +233,7 @@ _LATELY: Final = attrgetter("finished", "errors", "prompt_tokens")
 
 
 def _gains(last: PodSample, base: PodSample) -> list[float | None]:
-    """Of each counter, in their order; a loop of its own, since it is walked for every replica of the fleet."""
+    """The gain of each counter, in their order. A loop of its own rather than calls of _gained, as it runs for every replica of the fleet."""
     return [
         None if new is None or old is None else new - old if new > old else 0.0
         for new, old in zip(COUNTS(last), COUNTS(base), strict=True)
@@ -244,7 +245,7 @@ def _gained(new: float | None, old: float | None) -> float | None:
 
 
 def _arrived(finished: float | None, errors: float | None, last: PodSample, base: PodSample) -> float | None:
-    """Those turned away came too: a full queue would hide how much more is asked for."""
+    """Requests that arrived between two samples. Those that were turned away count: else a full queue would hide how many more are asked."""
     if finished is None:
         return None
     return finished + (errors or 0.0) + _more(last.running, base.running) + _more(last.waiting, base.waiting)
@@ -262,7 +263,7 @@ def _more(new: float | None, old: float | None) -> float:
 
 
 def _together(running: float | None, waiting: float | None) -> float | None:
-    """In flight; a queue that is not told of is none that is empty."""
+    """Requests in flight; None where the queue is not known, as an unknown queue is not an empty one."""
     return None if running is None or waiting is None else running + waiting
 
 

@@ -18,8 +18,11 @@ from plimsoll.planning.placing.budgets import UNLIMITED, Claim, Limits
 from plimsoll.values import light
 
 NODE_LEAST_S: Final = 1800.0
+"""How long a node that is being made is waited for at least."""
 NODE_TIMES: Final = 3.0
-"""Times as long as a node is said to take, where that is more: a cloud that has none left says nothing."""
+"""Times as long as a node is said to take, for which it is waited where that is longer: a cloud that has none left never says so."""
+ZERO_AFTER_S: Final = 900.0
+"""How long nobody must have asked before the last replica goes, where the spec does not say."""
 
 
 class ReplicaState(StrEnum):
@@ -51,7 +54,7 @@ class Replica:
     restarts: int = 0
     """Times that an engine of it has ended and was started again."""
     outside: bool = False
-    """It fails by no doing of its engine: its image cannot be had, or its node took it away."""
+    """It fails, and not because of its engine: its image cannot be had, or its node took it away."""
 
     def is_unplaced(self, now: float, seconds: float, node_s: float = NODE_LEAST_S) -> bool:
         """No node has taken it for so long, and where one is made for it: none has come for that long."""
@@ -98,11 +101,12 @@ class ServingSet:
     refused: bool = False
     """Whether the API server lets no more of its pods be made."""
     entry: str = ""
-    """The plan's, by its digest; empty where nobody says. A set's name holds more: any text of its pods that a person edits."""
+    """Digest of the plan's entry for it; empty where that is not known. Unlike its name, it does not change with the text of its pods that
+    a person may edit."""
 
     @property
     def known_by(self) -> str:
-        """What is learned of it is kept by this."""
+        """The key by which what is learned of it is kept."""
         return self.entry or self.name
 
     @property
@@ -147,6 +151,14 @@ class Slo:
     ttft_p99_s: float | None = None
     itl_p99_s: float | None = None
 
+    @classmethod
+    def of_ms(cls, *, ttft_p99: int | None, itl_p99: int | None) -> Slo:
+        """In milliseconds, as the spec has them."""
+        return cls(
+            ttft_p99_s=None if ttft_p99 is None else ttft_p99 / 1000,
+            itl_p99_s=None if itl_p99 is None else itl_p99 / 1000,
+        )
+
 
 NO_LIMITS: Final = Slo()
 
@@ -155,7 +167,7 @@ NO_LIMITS: Final = Slo()
 class Zero:
     """Scaling to no replica is asked for, with a wake signal that lives outside the pods."""
 
-    after_s: float = 900.0
+    after_s: float = ZERO_AFTER_S
     waiting: float | None = None
     """Requests that the gateway holds (the wake query); None: no answer, or no query."""
     silent: bool = False
@@ -176,7 +188,7 @@ class Role:
     name: str = "serve"
     bounds: Bounds = Bounds()
     exports: frozenset[str] = frozenset()
-    """Figures that its engine has a word for, as a sample names them: where no replica says one, it is missing and not zero."""
+    """Figures that its engine exports, by their names in a sample. Where no replica says such a figure, it is missing and not zero."""
 
 
 @light
@@ -191,8 +203,8 @@ class Situation:
     up_window_s: float = 30.0
     down_window_s: float | None = None
     busy: str | None = None
-    """Why nothing may be taken away, in a clause: a rollout or a retune is under way. Nor is it while an alert fires, which is nothing that is
-    told: what it fires on is in the signals."""
+    """Why nothing may be taken away, in a clause: a rollout or a retune is under way. Alerts hold replicas too, but by the signals that
+    they fire on, so none is told here."""
 
     @property
     def namespace(self) -> str:
@@ -210,11 +222,11 @@ class Room:
     limits: Limits = UNLIMITED
     """What the namespace's budget leaves, the deployment's own replicas already taken out."""
     found: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
-    """By pool those that share its devices, once somebody asked: the same in all rooms that are left of one, so they hand it on."""
+    """A cache: by pool those that share its devices. They are the same in every room that is left of a first one, so it is handed on."""
 
     def after(self, sets: Iterable[ServingSet], replicas: Mapping[str, int]) -> Room:
-        """What is left once so many replicas are asked for, by set. Where pools share devices nobody knows whose the taken ones are,
-        so that they are gone from all of them."""
+        """What is left once each set has so many replicas. Where pools share devices, nobody knows from which of them a device is taken, so it
+        counts as gone from each."""
         grown = [(each, more) for each in sets if (more := replicas[each.name] - each.told) > 0]
         if not grown:
             return self

@@ -9,7 +9,7 @@ from typing import Final
 from plimsoll import names
 from plimsoll.control.decision import Need, Told
 from plimsoll.control.placing import Placing
-from plimsoll.control.pools import ROUNDING, Spread
+from plimsoll.control.pools import ROUNDING, Allotment
 from plimsoll.control.situation import Role, ServingSet
 
 _MORE_GPUS: Final = "free GPUs, add nodes, or lower scaling.max"
@@ -47,7 +47,7 @@ def _tenths(value: float) -> float:
 
 
 def _unit(role: Role) -> str:
-    """What sizes are counted in, where not all replicas carry the same."""
+    """The set in whose replicas loads are counted; empty where a role has one set, so that there is nothing to tell apart."""
     if len(role.sets) < 2:
         return ""
     return _called(role.sets[0])
@@ -57,24 +57,28 @@ def _called(each: ServingSet) -> str:
     return f"{each.name} on {each.product}" if each.product else each.name
 
 
-def unmet(role: Role, spread: Spread, wanted: int) -> tuple[Told, ...]:
-    """What the load wants, in replicas of the first set, beside what can be had of all of them."""
+def unmet(role: Role, allotted: Allotment, wanted: int) -> tuple[Told, ...]:
+    """ScalingLimited for what the load wants. Where a role has several sets, what is wanted is counted in replicas of the first
+    set, and what can be had in replicas of any."""
     if unit := _unit(role):
-        return limited(role, spread, wanted, of=f" of {unit}", among=" of all sets")
-    return limited(role, spread, wanted)
+        return scaling_limited(role, allotted, wanted, of=f" of {unit}", among=" of all sets")
+    return scaling_limited(role, allotted, wanted)
 
 
-def limited(role: Role, spread: Spread, wanted: int, *, of: str = "", among: str = "") -> tuple[Told, ...]:
-    if spread.limit is None:
+def scaling_limited(
+    role: Role, allotted: Allotment, wanted: int, *, of: str = "", among: str = ""
+) -> tuple[Told, ...]:
+    """The condition ScalingLimited; nothing where everything that was wanted found a place."""
+    if allotted.limit is None:
         return ()
-    why = LIMITS.get(spread.limit, spread.limit).format(max=role.bounds.max)
-    had = sum(spread.replicas.values()) - sum(each.unmade for each in role.sets)
+    why = LIMITS.get(allotted.limit, allotted.limit).format(max=role.bounds.max)
+    had = sum(allotted.replicas.values()) - sum(each.unmade for each in role.sets)
     message = f"{wanted} replicas{of} are wanted, {had}{among} can be had: {why}"
-    return (Told(type=names.SCALING, status="True", reason=spread.limit, message=message),)
+    return (Told(type=names.SCALING, status="True", reason=allotted.limit, message=message),)
 
 
 def stuck(role: Role, placed: Placing) -> tuple[Told, ...]:
-    """Beside other sets that may grow meanwhile, whose they are."""
+    """ScalingLimited for replicas that find no GPUs; it names their sets where there are several, as the others may still grow."""
     if not placed.stuck:
         return ()
     count = sum(placed.stuck.values())

@@ -9,7 +9,7 @@ from plimsoll.control.decision import Action, Need, RoleDecision, SetWish, Told
 from plimsoll.control.demand import weights
 from plimsoll.control.law import Law
 from plimsoll.control.memory import RoleMemory
-from plimsoll.control.pools import Spread, grown, shrunk
+from plimsoll.control.pools import Allotment, grown, shrunk
 from plimsoll.control.situation import Role, Room, Situation
 from plimsoll.values import light
 
@@ -40,7 +40,7 @@ class Turn:
         there = sum(told.values())
         return cls(now=now, situation=situation, role=role, room=room, law=law, told=told, there=there)
 
-    def toward(self, aim: int, most: int) -> Spread:
+    def toward(self, aim: int, most: int) -> Allotment:
         """To a number of replicas at once: up where the budget allows, those that find no room too; down from the dearest."""
         if aim > self.there:
             ones, more = {each.name: 1.0 for each in self.role.sets}, float(aim - self.there)

@@ -1,7 +1,8 @@
-"""The number of replicas that stays asked for: what is decided starts from what a plan holds, and the plan may be behind.
+"""The number of replicas that stays asked for from tick to tick.
 
-A turn may take longer than a tick, and a plan may get fewer GPUs than were wished for. What is wished stands meanwhile, so that
-it is neither taken back nor asked for anew at each tick, and goes once a whole window asked for less.
+A decision starts from the replicas that the plan has, and the plan may be behind: a turn takes longer than a tick, or there are too
+few GPUs for all that was wished. The wish stands meanwhile, so that no tick takes it back or asks for it a second time; it goes once
+a whole window has asked for less.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def standing(
     bounds: Bounds,
     weight: Mapping[str, float] = NO_WEIGHTS,
 ) -> int:
-    """`before` is what was asked for last; `weight` is what a replica of each set carries, beside one of the first, of which wishes are."""
+    """The number after a decision. `before` was asked for so far; `weight` is what a replica of each set carries, in replicas of the first
+    set, in which wishes are counted."""
     before = min(max(before, bounds.min), max(bounds.min, bounds.max))
     if role.action in (Action.DOWN, Action.ZERO):
         return min(before, role.replicas)
@@ -37,7 +39,8 @@ def standing(
 
 
 def _carrying(wished: float, role: RoleDecision, weight: Mapping[str, float]) -> int:
-    """Replicas that surely carry so much: those that come are taken to be the smallest, and those that go the largest."""
+    """How many replicas surely carry what is wished: any that come may be of the set that carries least, and any that go of the one that
+    carries most."""
     each = [weight.get(wish.set, 1.0) for wish in role.wishes]
     more = wished - sum(wish.replicas * units for wish, units in zip(role.wishes, each, strict=True))
     if more >= 0:
@@ -46,7 +49,7 @@ def _carrying(wished: float, role: RoleDecision, weight: Mapping[str, float]) ->
 
 
 def acted(before: int, after: int, action: Action) -> bool:
-    """Whether that was a step of its own: what merely follows the load while the plan is behind is none."""
+    """Whether the decision was a step of its own, and not one that the plan still has to follow."""
     if action in (Action.DOWN, Action.ZERO):
         return after < before
     return action is Action.MOVE or (action is not Action.HOLD and after > before)

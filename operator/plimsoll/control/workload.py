@@ -7,7 +7,7 @@ never changed by this: where another one would follow, the user is told what to 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -28,19 +28,20 @@ LENGTHS_S: Final = DAY_S
 PEAK_S: Final = 7 * DAY_S
 LAW: Final = Law()
 BACKLOG_S: Final = DAY_S
-"""In which most of what queues has come to count as load: for an hour it is what an outage has left, for a day it is the load."""
+"""In which most of a standing queue comes to count as load: one of an hour is left from an outage, and one of a day is the load."""
 WATCHED_S: Final = 3600.0
-"""Less is no workload yet."""
-QUIET_S: Final = DAY_S
-"""For so long it must have been seen that less does: a quiet night says nothing of the morning."""
+"""How long traffic must have been watched, and with the next how much of it, before anything is proposed."""
 REQUESTS_LEAST: Final = 1000.0
+QUIET_S: Final = DAY_S
+"""How long it must have been watched before less is proposed: a quiet night says nothing of the morning."""
 APART: Final = 0.25
-"""Within a quarter the declaration is right."""
+"""By which share the seen and the declared figure may differ for the declaration to be right."""
 MOST_TOKENS: Final = 2**24
 MOST_CONCURRENCY: Final = 1_000_000
 """More than these the API does not take."""
 ROUNDED: Final = 2
 """Digits of the numbers that are proposed."""
+PERCENTILES: Final = ("p50", "p95", "p99")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +64,13 @@ class Lengths:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     since: float | None = None
-    """Begin of the observation, moved on by each time that nobody watched; None: nothing was seen yet."""
+    """When the observation began; moved on by every time that nobody watched. None: nothing was seen yet."""
     at: float | None = None
     """Of the last look."""
     prompt: Lengths | None = None
     output: Lengths | None = None
     requests: float = 0.0
-    """Behind the lengths, the older ones counted less."""
+    """How many requests the lengths rest on; older ones count less."""
     prefix_share: float | None = None
     peak_rate: float | None = None
     """Arrivals a second."""
@@ -83,11 +84,11 @@ class Observed:
 
 
 def observe(before: Observed, signals: Signals, now: float, *, burstiness: float = 1.0) -> Observed:
-    """With what the replicas say now."""
+    """The observation with what the replicas say now."""
     if now == before.at:
         return before
     went = 0.0 if before.at is None else now - before.at
-    # What was longer ago than latencies look back nobody saw, and a clock that is put back makes nothing unseen.
+    # Signals look back for so long and no longer; and a clock that is put back does not undo what was seen.
     passed = min(max(0.0, went), LATENCY_S)
     rate = signals.arrivals_per_s
     kept = before.requests * math.exp(-passed / LENGTHS_S)
@@ -129,9 +130,9 @@ def better_declaration(
     *,
     numbered: bool = False,
 ) -> Told | None:
-    """What to declare, where that would give another plan; `replan` plans anew with another workload, or cannot.
+    """What to declare, where another plan would follow from it. `replan` plans anew with another workload; None where it cannot.
 
-    `numbered`: how many replicas there are is what the plan says, and follows neither live traffic nor a person.
+    `numbered`: the plan says how many replicas there are, and neither live traffic nor a person does.
     """
     watched = observed.watched_s
     if watched < WATCHED_S or observed.requests < REQUESTS_LEAST:
@@ -161,50 +162,63 @@ def _identity(plan: Plan, numbered: bool) -> list[tuple[object, ...]]:
 
 
 def _memory(plan: Plan) -> int:
-    """Bytes of all devices of the largest replica; how many replicas there are follows the load of now."""
+    """Memory of the largest replica's devices, which tells a larger plan from a smaller one; the number of replicas follows the load."""
     return max((each.devices_per_replica * each.hardware.memory_bytes for each in plan.sets), default=0)
 
 
+Change = tuple[str, object, str]
+"""A field of spec.workload, its new value, and both in words."""
+
+
 def _proposed(observed: Observed, declared: Workload) -> tuple[Workload, list[str]]:
-    """What the API takes, whatever was seen; and what of it is new, in words."""
-    changed: dict[str, object] = {}
-    said = []
+    """The declared workload with what was seen in its place, and in words what of it is new. The API takes every value."""
     context = _context(observed, declared)
+    changes: list[Change] = []
     if context != declared.context_tokens:
-        changed["context_tokens"] = context
-        said.append(f"contextTokens {context}")
+        changes.append(("context_tokens", context, f"contextTokens {context}"))
+    changes += _length_changes(observed, declared, context)
+    changes += _prefix_change(observed, declared)
+    changes += _load_change(observed, declared)
+    values = {field: value for field, value, _ in changes}
+    return declared.model_copy(update=values), [said for _, _, said in changes]
+
+
+def _length_changes(observed: Observed, declared: Workload, context: int | None) -> Iterator[Change]:
     for field, word, seen, old, most in (
         ("input_tokens", "inputTokens", observed.prompt, declared.input_tokens, (context or MOST_TOKENS) - 1),
         ("output_tokens", "outputTokens", observed.output, declared.output_tokens, MOST_TOKENS),
     ):
         if seen is None:
             continue
-        new = TokenPercentiles(**{key: min(most, _nice(getattr(seen, key))) for key in ("p50", "p95", "p99")})
-        if old is None or any(_apart(getattr(old, key), getattr(new, key)) for key in ("p50", "p95", "p99")):
-            changed[field] = new
-            said.append(f"{word} p50 {new.p50}, p95 {new.p95}, p99 {new.p99}")
-    share = observed.prefix_share
-    percent = None if share is None else round(100 * share)
-    if percent is not None and abs(percent - (declared.shared_prefix_percent or 0)) >= 100 * APART:
-        changed["shared_prefix_percent"] = percent
-        said.append(f"sharedPrefixPercent {percent}")
+        new = TokenPercentiles(**{key: min(most, _nice(getattr(seen, key))) for key in PERCENTILES})
+        if old is None or any(_apart(getattr(old, key), getattr(new, key)) for key in PERCENTILES):
+            yield field, new, f"{word} p50 {new.p50}, p95 {new.p95}, p99 {new.p99}"
+
+
+def _prefix_change(observed: Observed, declared: Workload) -> Iterator[Change]:
+    if observed.prefix_share is None:
+        return
+    percent = round(100 * observed.prefix_share)
+    if abs(percent - (declared.shared_prefix_percent or 0)) >= 100 * APART:
+        yield "shared_prefix_percent", percent, f"sharedPrefixPercent {percent}"
+
+
+def _load_change(observed: Observed, declared: Workload) -> Iterator[Change]:
+    """In the terms in which the load is declared: requests in flight where those are declared, else arrivals a second."""
     if declared.concurrency is not None:
         peak = min(MOST_CONCURRENCY, _nice(observed.peak_inflight or declared.concurrency))
         if observed.peak_inflight and _apart(declared.concurrency, peak):
-            changed["concurrency"] = peak
-            said.append(f"concurrency {peak}")
+            yield "concurrency", peak, f"concurrency {peak}"
     elif observed.peak_rate:
         # In digits that do not change with each look: a peak is forgotten slowly.
         rate = _decimal(_nice(100 * observed.peak_rate) / 100)
         old_rate = declared.requests_per_second
         if rate is not None and (old_rate is None or _apart(float(old_rate), float(rate))):
-            changed["requests_per_second"] = rate
-            said.append(f'requestsPerSecond "{rate}"')
-    return declared.model_copy(update=changed), said
+            yield "requests_per_second", rate, f'requestsPerSecond "{rate}"'
 
 
 def _context(observed: Observed, declared: Workload) -> int | None:
-    """Of the longest request: more than is declared only where prompts come that do not fit into it, as they may in a recorded trace."""
+    """What contextTokens should be: more than is declared only where prompts do not fit into that, as in a recorded trace."""
     context, prompt, output = declared.context_tokens, observed.prompt, observed.output
     if context is None or prompt is None or prompt.p95 < context:
         return context
@@ -212,7 +226,7 @@ def _context(observed: Observed, declared: Workload) -> int | None:
 
 
 def _apart(old: float | None, new: float | None) -> bool:
-    """A percentile that was not declared contradicts nothing."""
+    """Whether two figures differ by more than a quarter. One that was not declared contradicts nothing."""
     if old is None or new is None:
         return False
     return abs(math.log(max(new, 1e-9) / max(old, 1e-9))) > math.log(1 + APART)
@@ -250,7 +264,7 @@ def _held(before: float | None, signals: Signals, passed: float) -> float | None
 
 
 def _queued(signals: Signals) -> bool:
-    """Whether a queue stands, or did in the last minutes: what has queued fills the engines when it is gone from the queue."""
+    """Whether a queue stands now or did in the last minutes: what has waited fills the engines after it has left the queue."""
     most, running = signals.sum("inflight_most") or signals.inflight or 0.0, signals.sum("running") or 0.0
     return LAW.is_alarming(most - running, running)
 
@@ -262,7 +276,7 @@ def _percentiles(lengths: Lengths | None) -> TokenPercentiles | None:
 
 
 def _nice(value: float) -> int:
-    """Up, to two digits: a proposal that reads as one."""
+    """Rounded up to two digits, so that it reads as a proposal and not as a measurement."""
     digits: int = max(0, math.floor(math.log10(max(value, 1.0))) - ROUNDED + 1)
     step = int(10**digits)
     return max(1, math.ceil(value / step) * step)

@@ -17,20 +17,18 @@ from typing import Any, Final
 
 from plimsoll.facts.histograms import Histogram, is_cumulative
 from plimsoll.facts.pod_sample import PodSample
-from plimsoll.prometheus.vocabulary import COUNTERS, HISTOGRAMS, SHARES, Vocabulary
+from plimsoll.prometheus.vocabulary import COUNTERS, GAUGES, HISTOGRAMS, MOST_SHARE, SHARES, Vocabulary
 
 Rows = Iterable[Mapping[str, Any]]
 PodKey = tuple[str, str]
 """Namespace and name."""
 Figures = dict[PodKey, dict[str, Any]]
 """Fields of samples by pod."""
-GAUGE_FIELDS: Final = {"running": "running", "waiting": "waiting", "kvCapacity": "kv_tokens"}
+LOAD: Final = {**GAUGES, "kvCapacity": "kv_tokens"}
 PLAIN: Final = ("kv", "load", "counters", "errors")
 """Questions whose rows each say one figure of a pod by its name."""
 MOST_DIGITS: Final = 12
-"""Of a count that is believed."""
-MOST_SHARE: Final = 1.05
-"""A share a little above one is rounding; more is another unit or a lie."""
+"""Digits of a count, beyond which it is not believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ def part_of(about: str, rows: Rows, words: Vocabulary) -> Part:
         case "kv":
             return Part(_figures(rows, words.fields(SHARES), most=MOST_SHARE))
         case "load":
-            return Part(_figures(rows, words.fields(GAUGE_FIELDS)))
+            return Part(_figures(rows, words.fields(LOAD)))
         case "counters":
             return Part(_figures(rows, words.fields(COUNTERS)))
         case "errors":
@@ -64,7 +62,7 @@ def part_of(about: str, rows: Rows, words: Vocabulary) -> Part:
 def samples_of(parts: Mapping[str, Part]) -> dict[PodKey, PodSample]:
     """What all answers say together; a sample's name is the pod's UID where the rows carry one, else the pod's name.
 
-    A pod of which nobody says when it was looked at was not.
+    A pod for which no answer says when it was scraped was not scraped, so it has no sample.
     """
     nothing = Part()
     ages, pools = (parts.get(about, nothing).pods for about in ("ages", "pools"))

@@ -32,29 +32,29 @@ T_co = TypeVar("T_co", covariant=True)
 NO_ANSWER: Final = "no answer in time"
 NO_CONNECTION: Final = "no connection"
 REFUSALS: Final = tuple(f"HTTP {code}: " for code in (400, 413, 414, 422))
-"""How errors begin that are about the question; all others say nothing of it and may pass."""
+"""How errors begin that are about the question itself. All other errors may pass by themselves."""
 SAID_MOST: Final = 300
 THREADS: Final = 4
 DEADLINE_S: Final = 10.0
 CHUNK: Final = 1024 * 1024
-"""Bytes that are taken of a connection at once: after each, a thread waits until it has Python's lock again."""
+"""Bytes that are read of a connection at once. They are many, as after each read a thread has to wait for Python's lock."""
 
 
 class Read(Protocol[T_co]):
-    """What an answer says, by what it is about; its rows come once."""
+    """Reads one answer: what it is about, and its rows, which can be iterated once."""
 
     def __call__(self, about: str, rows: Rows, /) -> T_co: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked(Generic[T_co]):
+class Answered(Generic[T_co]):
     answers: Mapping[str, T_co]
     errors: Mapping[str, str]
     """By question: why there is no answer."""
 
     @property
     def reachable(self) -> bool:
-        """A Prometheus that answers nothing at all is not there."""
+        """Whether Prometheus is there: it answered something, or nothing was asked."""
         return bool(self.answers) or not self.errors
 
 
@@ -67,21 +67,21 @@ class Prometheus:
         headers: Callable[[], Mapping[str, str]] = dict,
         ca_file: str | None = None,
     ) -> None:
-        """`headers` are asked for at each question: a token is renewed while the program runs."""
+        """`headers` is called for each question, as a token may be renewed while the program runs."""
         self._url, self._deadline = url.rstrip("/"), deadline_s
         self._headers, self._ca_file = headers, ca_file
         self._threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="prometheus")
         self._own = threading.local()
         self._reading, self._counting = threading.Lock(), threading.Lock()
         self._busy = 0
-        """Threads that work on a question, waited for or not."""
+        """How many threads work on a question, even if nobody waits for the answer any more."""
 
-    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Asked[T]:
+    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Answered[T]:
         """All of them at once; those that are not answered in time are among the errors."""
         if not questions:
-            return Asked(answers={}, errors={})
+            return Answered(answers={}, errors={})
         if self._busy >= THREADS:
-            return Asked(answers={}, errors=dict.fromkeys(questions, NO_ANSWER))
+            return Answered(answers={}, errors=dict.fromkeys(questions, NO_ANSWER))
         loop = asyncio.get_running_loop()
         asked = {
             about: loop.run_in_executor(self._threads, self._one, text, partial(read, about))
@@ -98,7 +98,7 @@ class Prometheus:
                 errors[about] = _words(error)
             else:
                 answers[about] = future.result()
-        return Asked(answers=answers, errors=errors)
+        return Answered(answers=answers, errors=errors)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -151,7 +151,8 @@ class _Forms(requests.Session):
 
 
 def _row_by_row(response: requests.Response, *, seconds: float, **_: Any) -> None:
-    """The client takes the rows out of the whole answer, which then has them one by one. It has to be there in time as a whole."""
+    """Make the response's JSON one whose rows are read one by one. The client takes them out of what should be the whole answer, which has to
+    come within the deadline."""
     until = time.monotonic() + seconds
 
     def parts() -> Iterator[bytes]:
@@ -167,7 +168,7 @@ def _row_by_row(response: requests.Response, *, seconds: float, **_: Any) -> Non
 
 
 def is_refusal(why: str) -> bool:
-    """Whether the question will be answered so whenever it is asked."""
+    """Whether the same question would be refused again whenever it is asked."""
     return why.startswith(REFUSALS)
 
 
@@ -191,7 +192,7 @@ _HTTP: Final = re.compile(r"HTTP Status Code (\d+) \((b.*)\)", re.DOTALL)
 
 
 def _told(content: str) -> str:
-    """What a Prometheus says is wrong, of all that it answers."""
+    """What Prometheus says is wrong, from the content of its answer."""
     text = bytes(ast.literal_eval(content)).decode(errors="replace")
     try:
         return str(parsed(text)["error"])
@@ -200,7 +201,7 @@ def _told(content: str) -> str:
 
 
 def _inmost(error: BaseException) -> str:
-    """Each that handed it on says the same in more words."""
+    """The message of the first error in a chain: those that were raised from it say the same in more words."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     return str(error)

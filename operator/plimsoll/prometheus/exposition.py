@@ -14,33 +14,17 @@ from typing import Any, Final
 from plimsoll.facts.histograms import Histogram, is_cumulative, total
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.prometheus.answers import whole
-from plimsoll.prometheus.vocabulary import COUNTERS, HISTOGRAMS, Vocabulary
+from plimsoll.prometheus.vocabulary import COUNTERS, GAUGES, HISTOGRAMS, MOST_SHARE, Vocabulary
 
 LINE: Final = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?\s*$")
 LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
-MOST_SHARE: Final = 1.05
 MOST_BOUNDS: Final = 200
-"""Of a histogram that is believed: engines have some twenty, and the window keeps a score of each replica's."""
+"""Bounds of a histogram, beyond which it is not believed: engines have some twenty, and many samples of each replica are kept."""
 
 
 def sample_of(text: str, words: Vocabulary, *, pod: str, at: float) -> PodSample:
-    """Of one page. An engine with several ranks says everything once a rank: counts add up, shares are averaged."""
-    wanted = _wanted(words)
-    plain: dict[str, list[float]] = {}
-    pools: list[tuple[int, int]] = []
-    buckets: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for name, labels, value in _lines(text, wanted):
-        kind = wanted[name]
-        if kind == "pool":
-            pools += _pool(labels)
-        elif kind == "bucket":
-            series = LABEL.sub(lambda found: "" if found[1] == "le" else found[0], labels)
-            bound = _number(_label(labels, "le") or "", infinite=True)
-            if bound is not None:
-                buckets.setdefault(name, {}).setdefault(series, []).append((bound, value))
-        elif value >= 0:
-            failed = kind == "finished" and _label(labels, "finished_reason") == "error"
-            plain.setdefault(f"{name}!error" if failed else name, []).append(value)
+    """The sample of one page. An engine with several ranks says everything once a rank: counts add up, shares are averaged."""
+    plain, pools, buckets = _read(text, _wanted(words))
     tokens, block = _pools(pools)
     counters = {field: _first(plain, words.of(word)) for word, field in COUNTERS.items()}
     gauges = {field: _first(plain, words.of(word)) for word, field in GAUGES.items()}
@@ -59,7 +43,30 @@ def sample_of(text: str, words: Vocabulary, *, pod: str, at: float) -> PodSample
     )
 
 
-GAUGES: Final = {"running": "running", "waiting": "waiting"}
+Plain = dict[str, list[float]]
+"""Values by exported name, one for each rank."""
+Buckets = dict[str, dict[str, list[tuple[float, float]]]]
+"""By exported name, then by the labels of a series: each bucket's bound and its count."""
+
+
+def _read(text: str, wanted: Mapping[str, str]) -> tuple[Plain, list[tuple[int, int]], Buckets]:
+    """All wanted lines of a page: plain values, the engines' pools (blocks, and tokens of each), and buckets."""
+    plain: Plain = {}
+    pools: list[tuple[int, int]] = []
+    buckets: Buckets = {}
+    for name, labels, value in _lines(text, wanted):
+        kind = wanted[name]
+        if kind == "pool":
+            pools += _pool(labels)
+        elif kind == "bucket":
+            series = LABEL.sub(lambda found: "" if found[1] == "le" else found[0], labels)
+            bound = _number(_label(labels, "le") or "", infinite=True)
+            if bound is not None:
+                buckets.setdefault(name, {}).setdefault(series, []).append((bound, value))
+        elif value >= 0:
+            failed = kind == "finished" and _label(labels, "finished_reason") == "error"
+            plain.setdefault(f"{name}!error" if failed else name, []).append(value)
+    return plain, pools, buckets
 
 
 def _wanted(words: Vocabulary) -> Mapping[str, str]:

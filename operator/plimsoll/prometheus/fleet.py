@@ -16,16 +16,16 @@ from typing import Final, Protocol
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.prometheus.answers import Part, PodKey, part_of, samples_of
-from plimsoll.prometheus.client import Asked, Read, T
+from plimsoll.prometheus.client import Answered, Read, T
 from plimsoll.prometheus.queries import TURN_S, TURNS, queries
 from plimsoll.prometheus.vocabulary import HISTOGRAMS, Vocabulary
 
 LOST: Final = 3.0
-"""Turns, or looks where these are further apart, that may be lost until what was asked is missing."""
+"""How many turns may get no answer, or looks where these are further apart, before a histogram counts as missing."""
 
 
 class Asks(Protocol):
-    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Asked[T]: ...
+    async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Answered[T]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class FleetMetrics:
         self._kinds: dict[str, tuple[float, Mapping[PodKey, Histogram]]] = {}
 
     def speaks(self, words: Vocabulary) -> None:
-        """Another engine or version has come to the fleet."""
+        """Take the metric names of all engines and versions that are in the fleet now."""
         self._words = words
 
     async def look(self, now: float) -> tuple[Reading, str | None]:
@@ -61,17 +61,17 @@ class FleetMetrics:
         questions = queries(self._words, self._turn, self._turns, sorted(again))
         self._turn += self._turns
         asked = await self._source.ask(questions, partial(part_of, words=self._words))
-        # Once: whoever cannot answer it then is not to be asked for more and more.
+        # Out of turn it is asked once: a Prometheus that cannot answer then is not to be asked for more and more.
         self._lost = frozenset(questions.keys() & HISTOGRAMS.keys() - asked.answers.keys() - again)
         if asked.reachable:
-            # What waits for its turn fails as it did, as far as anybody knows.
+            # Of histograms that wait for their turn, the last error stands.
             waits = {kind: why for kind, why in self._errors.items() if kind in HISTOGRAMS.keys() - questions}
             self._errors = {**waits, **asked.errors}
         for kind in questions:
             part = asked.answers.get(kind)
             if part is not None and part.histograms:
                 self._kinds[kind] = (now, part.histograms)
-        # What is at stake is a tenth of a second of a large fleet, in which nobody else would have the loop.
+        # In a thread, as for a large fleet it would hold the loop for a tenth of a second.
         reading = await asyncio.to_thread(self._read, asked.answers, now)
         return reading, None if asked.reachable else next(iter(asked.errors.values()))
 

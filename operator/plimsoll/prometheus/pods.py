@@ -19,7 +19,7 @@ from plimsoll.prometheus.vocabulary import Vocabulary
 
 DEADLINE_S: Final = 10.0
 CONNECT_S: Final = 5.0
-"""What a NetworkPolicy drops is never refused, and is given up sooner."""
+"""A connection that a NetworkPolicy drops is never refused, so it is given up sooner than an answer."""
 LARGEST_PAGE: Final = 2 * 1024 * 1024
 """An engine says a tenth of a megabyte, and eight of them in a pod as many times that."""
 LARGEST_LOOK: Final = 256 * 1024 * 1024
@@ -48,7 +48,7 @@ async def scrape(
     """All pages at once, by one deadline; each sample is of the time at which its page was read, `now` being that of the call."""
     clock = asyncio.get_running_loop().time
     begun = clock()
-    # Nobody waits for a place among so many, so that those who do not answer keep nobody from being asked in time.
+    # All pages are asked at once: with a limit, pods that do not answer would keep others from being asked in time.
     everybody = aiohttp.TCPConnector(limit=0)
     timeout = aiohttp.ClientTimeout(total=deadline_s, sock_connect=min(CONNECT_S, deadline_s))
     held = _Held()
@@ -62,7 +62,7 @@ async def scrape(
 
         listed = sorted(pages, key=lambda page: page.pod)
         fetched = await asyncio.gather(*map(one, listed))
-    # When all are there, or what is read would keep what still comes from being taken in time; nobody else waits for the loop.
+    # They are read once all have come, as reading would keep the loop from taking in the others in time; and in a thread, as it takes long.
     found = await asyncio.to_thread(lambda: [_read(each, words) for each in fetched])
     return Scraped(
         samples=tuple(each for each in found if isinstance(each, PodSample)),
@@ -95,7 +95,7 @@ def _read(fetched: _Fetched | str, words: Vocabulary) -> PodSample | str:
 
 
 def _words(error: Exception, deadline_s: float = DEADLINE_S) -> str:
-    """Without its address: what ails many pods is one reason."""
+    """An error in words without the pod's address, so that pods with the same trouble have the same words."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return "no connection in time"
     if isinstance(error, TimeoutError):

@@ -18,27 +18,30 @@ POD: Final = "namespace, pod, uid"
 _ADDED: Final = "(?:[0-9a-z]{1,10}-[0-9a-z]{5}|[0-9]{1,3}(?:-w)?(?:-[0-9]{1,3})?)"
 """What Kubernetes adds to the name of a set's pod: a template's hash, which may itself look like ours, or numbers."""
 SET_OF_POD: Final = f"(.+-[0-9a-f]{{8}})-{_ADDED}"
-"""The name of a pod's set within the pod's own name, which ends in the hash of the set and what Kubernetes adds."""
+"""Finds the name of a pod's set in the pod's own name: it ends in the set's hash, and Kubernetes adds some more."""
 LLM_OF_POD: Final = f"(.+)-[0-9a-f]{{8}}-{_ADDED}"
-"""The name of its deployment."""
+"""Finds the name of its deployment in the same way."""
 SAME_LOOK: Final = "namespace, pod, job, instance, prometheus, prometheus_replica, replica, __replica__"
-"""Labels that all series of one look at a pod share. Two jobs may look at it, and so may two Prometheis, a pair of which is told apart
-by what it is called outside only: by the Prometheus operator, or as Thanos and Mimir have it. What is not there is empty."""
+"""Labels that all series of one scrape of a pod share. Two jobs may scrape it, and so may two Prometheus servers; those of a pair differ
+only in external labels, as the Prometheus operator, Thanos and Mimir name them. A label that is not there counts as empty."""
 LATENCY_WINDOW: Final = "5m"
 TURNS: Final = (
     "ttft", "itl", "e2e",
     "ttft", "itl", "prompt_lengths",
     "ttft", "itl", "output_lengths",
 )  # fmt: skip
-"""Histograms take turns, one each fifteen seconds: what latency limits speak of every three turns, the others every nine."""
+"""Histograms take turns, one each fifteen seconds: those that latency limits are about come every three turns, the others every nine."""
 TURN_S: Final = 15.0
 LARGEST: Final = 12
-"""Queries of a tick, at most."""
+"""The most queries of one tick."""
 
 
 def queries(words: Vocabulary, turn: int, turns: int = 1, again: Iterable[str] = ()) -> Mapping[str, str]:
-    """By what each is about, for so many turns from one on, as who looks less often asks for more at a time; `again` are histograms that
-    are asked for out of turn."""
+    """The queries of one tick, by what each is about.
+
+    Histograms are those of `turns` turns from `turn` on: whoever looks less often asks for more at a time. Those in `again` are asked
+    for out of turn.
+    """
     running, success = words.of("running"), words.of("requestSuccess")
     once = _once(running)
     asked = {
@@ -65,19 +68,19 @@ def _each(how: str, names: Sequence[str], *more: str, once: str = "") -> str:
 
 
 def _once(running: Sequence[str]) -> str:
-    """Of what two jobs or two Prometheis scrape of one pod only what the newest look brought: all are of the same engines."""
+    """Keeps only the newest scrape of each pod, where two jobs or two Prometheus servers scrape it."""
     if not running:
         return ""
     return f" and on ({SAME_LOOK}) topk by (namespace, pod) (1, timestamp({_matching(running)}))"
 
 
 def _pools(names: Sequence[str], once: str) -> str:
-    """As many as the pod has engines, by what each of them says of its cache."""
+    """Counts the engines of each pod, by the size that they report of their cache."""
     return f"count by ({POD}, num_gpu_blocks, block_size) ({_matching(names)}{once})" if names else ""
 
 
 def _summed(names: Sequence[str], once: str) -> str:
-    """Of those whose series are there now, which `once` says as well."""
+    """Histograms summed by set, of the pods whose series are there now, each once."""
     if not names or not once:
         return ""
     parts = []

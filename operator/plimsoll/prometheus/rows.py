@@ -1,5 +1,7 @@
-"""Rows out of the text of an answer, some hundred at a time: those of a large fleet together would be a hundred megabytes of
-Python's values, and to make all of them before the first is looked at takes half as long again.
+"""Rows of an answer, made from its text some hundred at a time.
+
+All rows of a large fleet together would be a hundred megabytes of Python objects, and to make them all before the first is used would
+take half as long again.
 """
 
 from __future__ import annotations
@@ -14,15 +16,15 @@ import orjson
 from plimsoll.api.plainjson import parsed
 
 PIECE: Final = 32 * 1024
-"""Characters that are decoded at once, at least: what they become stays in the processor's cache."""
+"""Characters that are decoded at once, at least: few enough for what they become to stay in the processor's cache."""
 FIRST: Final = re.compile(r'"result"\s*:\s*(?=\[)')
 BETWEEN: Final = re.compile(r'\}\s*,\s*(?=\{\s*"metric")')
-"""Between two rows. No text inside of an answer looks like this or the above: quotes in it are escaped."""
+"""What stands between two rows. No string within an answer can look like this or the above, as its quotes are escaped."""
 
 
 def rows_of(text: str) -> Iterator[Any]:
     """ValueError where the text is no JSON or breaks off, perhaps only after some rows."""
-    # All but the last piece, which what follows the rows is left in, is read by the faster of two readers that agree.
+    # All pieces are read by the faster of two readers, except for the last, in which something follows the rows.
     begun = FIRST.search(text)
     if begun is None:
         rows = parsed(text)["data"]["result"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-GAUGES = ("running", "waiting")
+GAUGES: Mapping[str, str] = {"running": "running", "waiting": "waiting"}
+"""Logical name of a gauge to the field of a sample, as the next two."""
 COUNTERS: Mapping[str, str] = {
     "preemptions": "preemptions",
     "requestSuccess": "finished",
@@ -14,7 +15,9 @@ COUNTERS: Mapping[str, str] = {
     "prefixQueries": "prefix_queries",
     "prefixHits": "prefix_hits",
 }
-"""Logical name of a counter to the field of a sample."""
+SHARES: Mapping[str, str] = {"kvUsage": "kv_fraction"}
+MOST_SHARE = 1.05
+"""A share a little above one is rounding; more is another unit or a lie."""
 HISTOGRAMS: Mapping[str, tuple[str, ...]] = {
     "ttft": ("timeToFirstToken",),
     "itl": ("interToken", "timePerOutputToken"),
@@ -22,10 +25,8 @@ HISTOGRAMS: Mapping[str, tuple[str, ...]] = {
     "prompt_lengths": ("promptLength",),
     "output_lengths": ("generationLength",),
 }
-"""Field of a sample to logical names, the best first: a mean for each request stands in for gaps that an engine does not count."""
-
-
-SHARES: Mapping[str, str] = {"kvUsage": "kv_fraction"}
+"""Field of a sample to logical names, the best first: where an engine does not count the gaps between tokens, the mean gap of each request
+stands in for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Vocabulary:
         return tuple(dict.fromkeys(name for word in logical for name in self.names.get(word, ())))
 
     def fields(self, meaning: Mapping[str, str]) -> Mapping[str, tuple[str, int]]:
-        """Exported name to the field of a sample, and how many names of that field are better."""
+        """By exported name: the field of a sample that it fills, and how many other names of that field are better."""
         return {
             name: (field, rank)
             for word, field in meaning.items()
@@ -45,14 +46,16 @@ class Vocabulary:
         }
 
     def histogram(self, field: str) -> tuple[str, ...]:
-        """The better first; of one replica only the first that it has counts."""
+        """Exported names of a histogram, the better first: of each replica only the first that it exports counts."""
         return self.of(*HISTOGRAMS[field])
 
 
 def vocabulary(metrics: Iterable[Mapping[str, tuple[str, ...]]]) -> Vocabulary:
-    """Of the metric names of each engine and version in use, each list with the current name first; those that come first lead.
+    """All engines' words together, from the metric names of each engine and version in use. Each of their lists has the current name
+    first, and what comes first here leads.
 
-    What only stands in for something that the engine has as well is left out: histograms are the dear part of every question.
+    A histogram that only stands in for another one, which the engine exports as well, is left out: histograms are the dear part of
+    every question.
     """
     lists: dict[str, dict[tuple[str, ...], None]] = {}
     for each in metrics:
@@ -72,11 +75,12 @@ def vocabulary(metrics: Iterable[Mapping[str, tuple[str, ...]]]) -> Vocabulary:
 
 
 def exports(metrics: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-    """Fields of a sample, beside who runs and waits, that an engine with these metric names has a word for."""
+    """Fields of a sample that an engine with these metric names exports, beside the gauges, which all of them have."""
     plain = {field for word, field in (*SHARES.items(), *COUNTERS.items()) if metrics.get(word)}
     return frozenset(plain | {kind for kind, words in HISTOGRAMS.items() if any(map(metrics.get, words))})
 
 
 def _spare(metrics: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """Histograms that are not needed, as the engine exports a better one of the same field."""
     listed = ([word for word in words if metrics.get(word)] for words in HISTOGRAMS.values())
     return {word for there in listed for word in there[1:]}

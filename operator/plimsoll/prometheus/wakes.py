@@ -1,8 +1,8 @@
-"""What gateways say of deployments that may sleep: all their wake queries in one question, so that many cost no more than one.
+"""The wake queries of all deployments that may sleep, asked as one question, so that many cost no more than one.
 
-The queries are users' own. One that Prometheus refuses would spoil the answer for all: those it may be are then asked in ever
-smaller groups, and whoever is refused alone is left out until it is written anew. So it is with one that is too slow, which is
-tried again now and then. What may pass, as an outage, blames nobody.
+The queries are written by users, and one that Prometheus refuses spoils the answer for all. Then they are asked in ever smaller groups,
+until the bad one is alone; it is left out until it is written anew. So is one that is too slow, which is tried again now and then. A
+failure that may pass by itself, as an outage, is blamed on no query.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from plimsoll.prometheus.fleet import Asks
 
 LABEL: Final = "plimsoll_deployment"
 GROUPS_MOST: Final = 4
-"""That are asked at a look, beside all that are known to be good; a group that is refused becomes as many."""
+"""Groups that are asked at one look, beside all queries that are known to be good; and the parts into which a refused group is split."""
 TOGETHER: Final = "wakes"
 SLOW_LOOKS: Final = 40
-"""After so many looks a query that was too slow is asked again: each time the whole tick waits for it."""
+"""Looks until a query that was too slow is asked again. Not sooner, as the whole tick waits for it each time."""
 CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Woken:
     waiting: Mapping[str, float] = field(default_factory=dict)
-    """Requests that wait, or whatever else the query counts, by deployment; one that nobody answers for is not there."""
+    """By deployment: requests that wait, or whatever else its query counts. A deployment without an answer is not there."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Why a query cannot be asked, by deployment."""
+    """By deployment: why its query is not asked."""
 
 
 class WakeQueries:
@@ -38,23 +38,23 @@ class WakeQueries:
         self._source = source
         self._good: dict[str, str] = {}
         self._groups: list[dict[str, str]] = []
-        """Of queries of which nobody knows yet whether they are good, in the order in which they are asked."""
+        """Groups of queries that are not known to be good yet, in the order in which they are asked."""
         self._bad: dict[str, tuple[str, str]] = {}
         """The query, and why it is refused."""
         self._slow: dict[str, tuple[str, int]] = {}
         """The query, and the look at which it is asked again."""
         self._late = False
-        """Whether the last answer to all together did not come in time."""
+        """Whether the last answer to all good queries together did not come in time."""
         self._looks = 0
 
     async def look(self, queries: Mapping[str, str]) -> Woken:
-        """By deployment (namespace/name), while Prometheus answers other questions in time."""
+        """Ask the queries, given by deployment (namespace/name). Only to be called while Prometheus answers other questions in time."""
         self._looks += 1
         self._read(queries)
         asked, self._groups = self._groups[:GROUPS_MOST], self._groups[GROUPS_MOST:]
         questions = {}
         if self._good:
-            # First, since a slow one keeps whoever asks it.
+            # First, as a slow query among the others keeps the thread that asks it.
             questions[TOGETHER] = _all(self._good)
         questions |= {f"{TOGETHER}-{place}": _all(group) for place, group in enumerate(asked)}
         if not questions:
@@ -77,7 +77,7 @@ class WakeQueries:
         return self._woken({key: value for found in answers.answers.values() for key, value in found.items()})
 
     def _read(self, queries: Mapping[str, str]) -> None:
-        """As they are written now."""
+        """Take the queries as they are written now: forget what is known of those that have changed."""
         self._good = {key: text for key, text in self._good.items() if queries.get(key) == text}
         self._bad = {key: each for key, each in self._bad.items() if queries.get(key) == each[0]}
         self._slow = {key: each for key, each in self._slow.items() if queries.get(key) == each[0]}
@@ -101,7 +101,7 @@ class WakeQueries:
         self._groups += [{key: queries[key]} for key in due[:1] if key not in waits]
 
     def _failed(self, group: Mapping[str, str], why: str) -> None:
-        """One of a group is refused or slow, unless the failure is nobody's."""
+        """A group had no answer: one of its queries is refused or slow, unless the failure has nothing to do with the question."""
         (key, text), *more = group.items()
         if not is_refusal(why) and why != NO_ANSWER:
             self._groups.append(dict(group))
@@ -146,12 +146,12 @@ def _all(queries: Mapping[str, str]) -> str:
 
 
 def _one(key: str, query: str) -> str:
-    """A line of its own, since a query may end in a comment."""
+    """One query, labelled with its deployment. It has lines of its own, as it may end in a comment."""
     return f'label_replace(sum((\n{query}\n)), "{LABEL}", "{key}", "", "")'
 
 
 def is_closed(query: str) -> bool:
-    """Whether it stays inside brackets that are put around it: nobody's query reaches into another's answer."""
+    """Whether a query stays within brackets that are put around it, so that it cannot reach into another deployment's answer."""
     open_: list[str] = []
     quote = ""
     escaped = False

@@ -1,8 +1,8 @@
-"""May this be let in? The verdict on a resource before it is stored, for the optional admission webhook.
+"""Whether a resource may be stored: the verdict for the optional admission webhook.
 
-Pure. It asks the same function as a turn does, so what is turned down is what the loop would only tell of in conditions: the
-user hears it at once. An edit is not held responsible for what was wrong before it, and what may heal without an edit (no nodes
-yet, a hub that does not answer, GPUs in use) is a warning. Only the user's own rights are judged nowhere else.
+Pure. It plans with the same function as a turn does, so it turns down what a turn would only tell of in conditions, and the user
+hears it at once. An edit is not to blame for errors that were there before it, and what may pass without an edit (no nodes yet, a
+hub that does not answer, GPUs in use) is a warning. The user's own rights are judged only here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST_WARNING: Final = 250
 """Clients cut what is longer than 256 bytes."""
 MOST_WARNINGS: Final = 8
 HEALING: Final = frozenset({"ModelReading", "ModelUnreadable"})
-"""Errors that may go without an edit."""
+"""Errors that may pass without an edit."""
 OF_USERS_RIGHTS: Final = frozenset({"NotTrusted", "Forbidden"})
 OF_ADMINS_FILE: Final = ("prices.", "budgets.")
 
@@ -43,7 +43,7 @@ class Verdict:
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     forbidden: bool = False
-    """Whether it is a matter of what may be, and not of what can be."""
+    """Whether it is refused for lack of a right, and not since it cannot be planned."""
 
     @property
     def allowed(self) -> bool:
@@ -51,7 +51,7 @@ class Verdict:
 
 
 def newly_named(deployment: LLMDeployment, before: LLMDeployment | None) -> tuple[Named, ...]:
-    """What the user must have a right to: what was named before the edit was somebody's to name then."""
+    """What the user must have a right to. What the resource named before the edit is not asked about again."""
     known = set() if before is None else {(one.plural, one.name) for one in _named(before)}
     return tuple(one for one in _named(deployment) if (one.plural, one.name) not in known)
 
@@ -97,7 +97,11 @@ def judged(
     before: Plan | None = None,
     rights: Sequence[Finding] = (),
 ) -> Verdict:
-    """`on_cpu` tells that CPUs are asked for and not GPUs. `before` is the plan of the resource as it was before the edit, asked for where the new one has errors."""
+    """The verdict on a plan.
+
+    `on_cpu`: the resource asks for CPUs and not for GPUs. `before` is the plan of the resource as it was before the edit; it is needed
+    only where the new plan has errors.
+    """
     old = set() if before is None else {_mark(found) for found in before.findings}
     errors = [found for found in plan.findings if found.severity is Severity.ERROR]
     held = [found for found in errors if not _heals(found, inventory, on_cpu) and _mark(found) not in old]
@@ -116,7 +120,7 @@ def judged(
 
 
 def unjudged(plan: Plan, why: str) -> Plan:
-    """A plan for which the model's facts were not waited for: that is told, and no fault of the model's source."""
+    """A plan that was judged without the model's facts, as they took too long: a warning says so, and the source is not blamed."""
     told = Finding(
         severity=Severity.WARNING,
         reason="NotJudged",
@@ -131,13 +135,14 @@ def has_errors(plan: Plan) -> bool:
 
 
 def _heals(found: Finding, inventory: Inventory, on_cpu: bool) -> bool:
-    """A fleet with no device that takes pods now may get some, or its own back; where some do and none will do is a no."""
+    """Whether an error may pass without an edit. A fleet without any device that takes pods may get some; but where there are devices and none
+    of them will do, only an edit helps."""
     asked = (pool for pool in inventory.pools if (pool.gpu.vendor is Vendor.CPU) is on_cpu)
     return found.reason in HEALING or (found.reason == "NoGPUs" and not any(map(pool_devices, asked)))
 
 
 def _mark(found: Finding) -> tuple[str, str | None, str | None]:
-    """By what an error is known again, whatever figures are in its message."""
+    """What an error is recognised by; its message may hold figures that change."""
     return found.reason, found.field, found.value
 
 

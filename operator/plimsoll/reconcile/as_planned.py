@@ -1,4 +1,4 @@
-"""What a set runs, where it is what others would run by the same plan and image: only that may teach something for others."""
+"""What a set runs, where others would run the very same by the same plan and image: only then does it teach something about them."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from plimsoll.render.revision import Revision
 CHANGES_ENGINE: Final = re.compile(
     r"/spec/initContainers|/spec/containers(/[^/]+(/(args|command|env|envFrom|image)(/.*)?)?)?$"
 )
-"""Paths of patches that may bring another engine, or tell it other words."""
+"""Paths of pod patches that may bring another engine, or start it with other arguments."""
 ENGINES_OWN: Final = ("VLLM_", "PYTORCH_")
-"""Beginnings of variables by which an engine, or what it allocates with, does otherwise."""
+"""Prefixes of environment variables that change what an engine, or its memory allocator, does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
     model: ModelFacts
-    """As it lies in storage."""
+    """As its files are, before the engine quantizes it."""
     engine: EngineFacts
     gpu: Gpu
 
 
 class NotAsPlanned(ValueError):
-    """Why what a set does says nothing of others."""
+    """Why what a set shows says nothing about other deployments."""
 
 
 def runs(seen: Seen, decision: Decision, revision: Revision) -> Runs:
@@ -57,7 +57,7 @@ def runs(seen: Seen, decision: Decision, revision: Revision) -> Runs:
 
 
 def _asked(seen: Seen) -> LLMDeploymentSpec | None:
-    """What presets and defaults say counts as what the owner says; None where they contradict one another."""
+    """The spec with presets and defaults; None where these contradict one another."""
     try:
         return effective(seen.deployment.spec, seen.deployment.namespace, seen.config).spec
     except SpecError:
@@ -65,7 +65,7 @@ def _asked(seen: Seen) -> LLMDeploymentSpec | None:
 
 
 def _by_the_plan_alone(spec: LLMDeploymentSpec) -> bool:
-    """Whether the engine has no other words than the plan has for it."""
+    """Whether the engine is started by the plan alone, without the user's own arguments, variables or patches."""
     patched = (patch.path for patch in spec.pod_patches)
     return (
         not spec.engine.extra_args

@@ -26,10 +26,10 @@ from plimsoll.planning.plan import Plan
 from plimsoll.status.told import ENGINE, RAMP, News
 
 OTHER: Final = "Other"
-"""In place of a word that is not in our tables: what pods say of themselves must not make series without end."""
+"""In place of a word that is not in our tables: words that pods make up must not make new series without end."""
 
 ACTS: Final = frozenset({"Scale", "Retune", RAMP, ENGINE})
-"""Decisions that are about no condition; whoever takes them has few reasons."""
+"""Decisions that are about no condition. Their reasons are few, so they are counted by their own words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ NO_FIGURES: Final = Figures()
 
 
 class Promise(NamedTuple):
-    """What of a resource's slo is told."""
+    """A resource's slo, as the metrics tell it."""
 
     seconds: tuple[tuple[str, float], ...] = ()
     availability: float | None = None
@@ -77,9 +77,9 @@ class Books:
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
         self.plans: Counter[tuple[str, str]] = Counter()
-        """By why and what came of it; those that were kept are not counted."""
+        """Plans that were made anew, by reason and outcome."""
         self.decisions: Counter[tuple[str, str]] = Counter()
-        """By what they are about and why."""
+        """By what they are about, and the reason."""
 
     def __iter__(self) -> Iterator[tuple[str, Figures]]:
         """By key, sorted; what changes meanwhile does not matter."""
@@ -92,7 +92,7 @@ class Books:
         serving: Serving,
         config: OperatorConfig,
     ) -> None:
-        """How it stands after a turn."""
+        """Note how a deployment stands after its turn."""
         key = f"{deployment.namespace}/{deployment.name}"
         uid, generation = deployment.metadata.uid or "", deployment.metadata.generation
         known = self._known.get(key)
@@ -102,7 +102,7 @@ class Books:
             known = self._known[key] = kept
         pods = [pod for seen in serving.sets for pod in seen.pods]
         if known.seen is not None:
-            # What was before this program looked is not counted: a counter that begins with it looks like that many at once.
+            # Restarts from before this program's first look are not counted: they would look as if all had come at once.
             before = dict(known.seen)
             known.restarts += sum(max(0, pod.restarts - before.get(pod.uid, 0)) for pod in pods)
         known.seen = tuple((pod.uid, pod.restarts) for pod in pods if pod.restarts)
@@ -125,7 +125,7 @@ class Books:
 
 @lru_cache(4096)
 def _shared(figures: Figures) -> Figures:
-    """Most deployments look like others: they share one value, which is a tenth of the room."""
+    """One object for equal figures: most deployments have the same as others, so this takes a tenth of the memory."""
     return figures
 
 
@@ -175,7 +175,7 @@ def _figures(status: LLMDeploymentStatus, serving: Serving, slo: Promise, restar
         conditions=tuple(
             (one.type, one.status == "True")
             for one in sorted(status.conditions, key=lambda one: one.type)
-            # An alert about the latter says that nobody sees the replicas, which is not so.
+            # With a refused wake query the replicas are seen all the same, and the alert on this condition says that they are not.
             if one.status != "Unknown" and (one.type, one.reason) != (names.METRICS, QUERY_REFUSED)
         ),
         restarts=restarts,
@@ -183,7 +183,7 @@ def _figures(status: LLMDeploymentStatus, serving: Serving, slo: Promise, restar
 
 
 def _devices(status: LLMDeploymentStatus) -> int | None:
-    """Each set's own, and those of the plan's first set for replicas that no set is told to run yet."""
+    """Devices of all wanted replicas. Those that no set is asked to run yet count as the plan's first set's."""
     if status.plan is None or status.plan.gpus_per_replica is None or status.replica_status is None:
         return None
     first, wanted = status.plan.gpus_per_replica, status.replica_status.wanted or 0
@@ -202,8 +202,10 @@ def _seconds(**milliseconds: int | None) -> tuple[tuple[str, float], ...]:
 
 @lru_cache(1024)
 def _joined(layout: str, gpu: str) -> tuple[int | None, str]:
-    """GPUs over which a layer is cut, and what joins them; a fabric that is too small for all of them does not. Each turn asks,
-    and of a GPU that is not in the catalogue the ones with names like it would be looked for each time."""
+    """Over how many GPUs each layer is cut, and what joins them: PCIe where the faster fabric does not reach all of them.
+
+    Cached, as each turn asks, and an unknown GPU would be searched for among those with similar names each time.
+    """
     found = Layout.read(layout)
     if found is None:
         return None, ""

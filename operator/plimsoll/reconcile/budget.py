@@ -1,5 +1,5 @@
-"""How many pods no eviction may take. It is written whatever else is not: while the spec is wrong or paused, a node must be
-possible to drain, and what a drain has let go must be held again after it.
+"""The PodDisruptionBudget: how many pods evictions must leave. It is kept up to date even where nothing else is written: nodes have to be
+drained while a spec is wrong or paused too, and after a drain the pods are to be protected again.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from plimsoll.render.shared import disruption_budget
 def budget(
     deployment: LLMDeployment, made: Plan, rollout: Rollout, there: Mapping[str, Revision], *, blind: bool
 ) -> Manifest:
-    """The same as an object, where none of what surrounds the pods is written beside it."""
+    """The PodDisruptionBudget alone, where none of the other objects around the pods is written."""
     return disruption_budget(owner_of(deployment), stay(made, rollout, there, blind=blind))
 
 
 def stay(made: Plan, rollout: Rollout, there: Mapping[str, Revision], *, blind: bool) -> int:
-    """Pods that no eviction may take. Where nobody sees that a node is drained, one replica may go before another comes."""
+    """How many pods evictions must leave. `blind`: nodes are not seen, so nobody would notice a drain and bring another replica first; one
+    replica may then go before another comes."""
     if rollout.stay is not None:
         return rollout.stay
     planned = sum(chosen.replicas * chosen.pods_per_replica for chosen in made.sets)

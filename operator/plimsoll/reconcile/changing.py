@@ -21,11 +21,11 @@ class Changed:
     """Of the set that serves, in the plan."""
     effect: Effect
     serves: str
-    """Name that this set had when it began; empty: nobody said."""
+    """Name that the set had when the retune began; empty where an older release did not note it."""
 
 
 def change_of(plan: Plan, retune: RetuneMemory) -> Changed | None:
-    """None where no retune has an effect, or the plan has no set any more that it could be about."""
+    """What the retune asks for; None where it asks for nothing, or the plan no longer has the set that it is about."""
     effect = effect_of(retune)
     if effect is None or retune.step is None or effect.setting not in SETTINGS:
         return None
@@ -36,7 +36,7 @@ def change_of(plan: Plan, retune: RetuneMemory) -> Changed | None:
 
 
 def adopted(plan: Plan, retune: RetuneMemory) -> Plan:
-    """With the change, where it was found good."""
+    """The plan with the retune's change in its set, where the change was found good; else the plan as it is."""
     change = change_of(plan, retune)
     if change is None or not change.effect.adopt:
         return plan

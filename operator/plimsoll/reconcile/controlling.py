@@ -11,17 +11,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from plimsoll import names
-from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
 from plimsoll.control.copying import replace
-from plimsoll.control.decision import Told
-from plimsoll.control.gate import SILENT, lasting, lasting_since
 from plimsoll.control.latencies import Spreads
 from plimsoll.control.law import Law
 from plimsoll.control.record import Record
@@ -29,9 +26,9 @@ from plimsoll.control.rollout.failing import steady
 from plimsoll.control.samples import Window
 from plimsoll.facts.serving import Serving
 from plimsoll.kube.errors import KubeError
-from plimsoll.kube.times import seconds
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.judging import judged
+from plimsoll.reconcile.patience import Patience
 from plimsoll.reconcile.retuning import untried
 from plimsoll.reconcile.situations import SetsSeen
 from plimsoll.reconcile.sources import Asked, Looked, Source
@@ -43,48 +40,55 @@ from plimsoll.reconcile.world import World
 from plimsoll.render.shared import plan_ref
 
 LOG: Final = logging.getLogger(__name__)
-PATIENCE_S: Final = 60.0
-"""Metrics that have been missing for less are not told of: a replica that has just come is scraped a moment later."""
-TICKS: Final = {"PrometheusUnreachable": 4.0}
-"""Looks without an answer before that is told, where it is more than one."""
-LIMITED_S: Final = 600.0
-"""For so long it is still told that scaling is limited: what comes and goes with each tick would be a write each time."""
 LEAST_PAUSE: Final = 0.2
-"""Of the interval, between two looks: turns need the time too, and so does whoever answers."""
+"""Share of the interval that lies between two looks at least: turns need the time too, and so does whoever answers."""
 BUSY_MOST: Final = 0.2
-"""Share of all time that looks may take which alerts ask for: a large fleet always has somebody who fires."""
+"""Share of all time that looks may take for which alerts ask: in a large fleet some alert always fires."""
 AT_A_TIME: Final = 64
 """Deployments that are looked at before turns get the loop again."""
 TELLS: Final = frozenset({names.METRICS, names.SCALING, names.SLO, names.AUTOTUNE_PAUSED})
-
+"""Conditions that control tells of."""
 
 Mark = tuple[int | None, str, str]
+"""What tells that a deployment is as it was when it was last read: the mark of its resource, and the pinned plan's uid and version."""
 
 
 @dataclass(slots=True)
 class _Known:
+    """One deployment, as the loop knows it from tick to tick."""
+
     subject: Subject
     mark: Mark
-    """Of the resource and of the pinned plan that it was made from."""
+    """Of what the subject was made from."""
     record: Record
+    """What control remembers now."""
     stored: Record
+    """What of it was handed to turns, which keep it in the cluster."""
     due: float
-    """When what was only learned may be stored."""
-    missing_since: float | None = None
-    dark_since: float | None = None
-    """Since when nobody says how loaded the replicas are; before this program began, by what the status told then."""
-    limited_at: float | None = None
-    """When there was last less than is wanted."""
+    """When the record may be stored for what was only learned."""
+    patience: Patience = field(default_factory=Patience)
     case: Case | None = None
     """As the last tick found it."""
     reads: bool = True
-    """Whether the spec can be what it is by now."""
+    """Whether the spec, as it is now, can be planned; where not, the subject is that of an earlier one."""
 
     def seen(self, serving: Serving) -> Case:
-        """As this tick finds it; whose pods are as they were is not looked through again."""
+        """As this tick finds it. Where its pods are as they were, they are not looked through again."""
         last = self.case
         ready = last.ready if last is not None and last.serving is serving else UNREAD
         return Case(subject=self.subject, record=self.record, serving=serving, ready=ready)
+
+    def stores(self, now: float) -> bool:
+        """Whether the record is worth a write now; if so it counts as stored. What was decided always is, and what was only learned is
+        once in STORE_S."""
+        store = matters(self.record, self.stored)
+        self.due = min(self.due, now + STORE_S)
+        if store or now >= self.due:
+            self.due = now + STORE_S
+            store = store or taught(self.record, self.stored)
+        if store:
+            self.stored = self.record
+        return store
 
 
 class Control:
@@ -101,16 +105,16 @@ class Control:
         self._sets = SetsSeen()
         self._known: dict[str, _Known] = {}
         self._passed: dict[str, int | None] = {}
-        """Resources that ask for nothing that is looked at, by the mark of what they say."""
+        """Deployments that ask for nothing live, with the mark that their resource had when that was found."""
         self.ticks = 0
         self.seconds = 0.0
-        """That all ticks took."""
+        """How long all ticks took together."""
         self.reachable = True
         self._unanswered = Unanswered()
         self._asked = asyncio.Event()
 
     def soon(self) -> None:
-        """Somebody says that there is something to see: the next look does not wait for its time."""
+        """An alert says that there is something to see: the next look does not wait for its interval."""
         self._asked.set()
 
     async def run(self) -> None:
@@ -197,8 +201,8 @@ class Control:
         return found
 
     def _leave(self, key: str, known: _Known | None) -> None:
-        """Nobody looks at it any more: what was told of it is taken back, and so is what was tried, which nobody judges. Where its spec
-        cannot be read, what is tried goes on once it can."""
+        """What is left of a deployment that control no longer looks at: the conditions that it told are taken back, and a retune under way
+        is undone, as nobody would judge it. Where only its spec cannot be read now, the retune goes on once it can."""
         world = self._world
         before, bearer = world.directions.get(key), world.resources.bearer(key)
         told = before is not None and bool(before.told)
@@ -220,7 +224,8 @@ class Control:
         self._wake(key)
 
     async def _pass(self, key: str) -> None:
-        """What asks for nothing is not read, unless it has two sets: the one may be tried since before this program began."""
+        """A deployment that asks for nothing live is not read, unless it has two sets: one of them may be a retune's that was begun
+        before this program was, and has to be undone."""
         world = self._world
         bearer = world.resources.bearer(key)
         if bearer is None or key in world.directions or len(world.serving(key).sets) < 2:
@@ -233,7 +238,7 @@ class Control:
             world.directions[key] = Direction(uid=bearer.uid, record=record)
 
     def _changed(self, key: str) -> Mark | None:
-        """The mark of what is to be read; None where it was read, or there is no plan."""
+        """The mark of what has to be read now; None where it was read already, or nothing is planned yet."""
         known, child = (
             self._known.get(key),
             self._world.cluster.children(key).get(plan_ref(*key.split("/", 1))),
@@ -244,7 +249,7 @@ class Control:
         return None if known is not None and known.mark == mark else mark
 
     async def _current(self, key: str, mark: Mark, now: float) -> _Known | None:
-        """What is known of it, made again; the last where it cannot be read now."""
+        """What is known of it, made anew from what it is now; what was known before where it cannot be read now."""
         world = self._world
         if self._passed.get(key) == mark[0]:
             return None
@@ -283,12 +288,12 @@ class Control:
             return known
         if known is None or known.subject.metadata.uid != subject.metadata.uid:
             known = _Known(subject, mark, subject.record.read(now), subject.record, first_due(key, now))
-            known.dark_since = _dark_since(deployment)
+            known.patience = Patience.of(deployment)
             self._known[key] = known
         if not known.reads:
             known.record = known.record.unwatched(now, self._law.jump_s)
         if known.mark[0] != mark[0]:
-            known.limited_at = None
+            known.patience.limited_at = None
         known.subject, known.mark, known.reads = subject, mark, True
         return known
 
@@ -301,18 +306,18 @@ class Control:
         if found.why_not:
             LOG.debug("no retune: %s", found.why_not, extra={"deployment": key})
         before = self._world.direction(key)
-        told = self._told(known, found, before, now)
+        told = known.patience.told(
+            found.told,
+            known.subject.told if before is None else before.told,
+            now=now,
+            law=self._law,
+            same_number=before is not None and before.record.replicas == found.record.replicas,
+        )
         if found.news:
             self._world.books.decided(found.news)
             self._world.cluster.announce(known.subject.metadata, found.news)
-        store = matters(found.record, known.stored)
-        known.due = min(known.due, now + STORE_S)
-        if store or now >= known.due:
-            known.due = now + STORE_S
-            store = store or taught(found.record, known.stored)
-        if store:
-            known.stored = found.record
-        # What is learned in between is not handed on: each would be a write.
+        store = known.stores(now)
+        # What was only learned since the last store is not handed on: each tick would be a write.
         record = replace(known.stored, replicas=found.record.replicas, shares=found.record.shares)
         moved = before is None or store or before.record.replicas != record.replicas
         after = Direction(
@@ -329,57 +334,15 @@ class Control:
             return
         self._wake(key)
 
-    def _told(self, known: _Known, found: Judged, before: Direction | None, now: float) -> tuple[Told, ...]:
-        told = {one.type: one for one in found.told}
-        last = {one.type: one for one in (known.subject.told if before is None else before.told)}
-        metrics = told.get(names.METRICS)
-        if metrics is None or metrics.status == "True":
-            known.missing_since = known.dark_since = None
-        else:
-            # What is to come was seen before a clock was put back: it counts as of now.
-            known.missing_since = now if known.missing_since is None else min(known.missing_since, now)
-            if metrics.reason not in SILENT:
-                known.dark_since = None
-            else:
-                known.dark_since = now if known.dark_since is None else min(known.dark_since, now)
-            # A Prometheus that starts again would be two writes to every deployment of the fleet.
-            patience = (
-                PATIENCE_S
-                if metrics.reason == "Missing"
-                else TICKS.get(metrics.reason, 0.5) * self._interval_s
-            )
-            if now - known.missing_since < patience:
-                del told[names.METRICS]
-                told |= {kind: one for kind, one in last.items() if kind == names.METRICS}
-            elif known.dark_since is not None:
-                told[names.METRICS] = lasting(metrics, known.dark_since, now, self._law)
-        if names.SCALING in told:
-            known.limited_at = now
-        elif known.limited_at is not None and before is not None and names.SCALING in last:
-            # A load that wavers around the most that can be had is limited all the time.
-            same = before.record.replicas == found.record.replicas
-            if same and abs(now - known.limited_at) < LIMITED_S:
-                told[names.SCALING] = last[names.SCALING]
-        return tuple(told[kind] for kind in sorted(told))
-
 
 def pauses(took: float, interval_s: float) -> tuple[float, float]:
-    """Seconds until the next look where somebody asks for it, and where nobody does; `took` is how long this one was."""
+    """Seconds until the next look: where an alert asks for one, and where nobody does. `took` is how long the last one was."""
     most = max(LEAST_PAUSE * interval_s, interval_s - took)
     return min(most, max(LEAST_PAUSE * interval_s, took / BUSY_MOST - took)), most
 
 
-def _dark_since(deployment: LLMDeployment) -> float | None:
-    """Since when its status says that metrics are missing; None: it does not."""
-    said = get_condition(deployment.status.conditions, names.METRICS)
-    if said is None or said.status != "False" or said.reason not in SILENT:
-        return None
-    told = lasting_since(said.message)
-    return seconds(said.last_transition_time) if told is None else told
-
-
 def _as_told(direction: Direction, subject: Subject) -> bool:
-    """Whether cluster and status are already so, as an operator that starts finds them."""
+    """Whether cluster and status are already as the direction asks, as an operator that has just started mostly finds them."""
     there = {(one.type, one.status, one.reason) for one in subject.told if one.type in TELLS}
     now = {(one.type, one.status, one.reason) for one in direction.told}
     wished = direction.record.replicas

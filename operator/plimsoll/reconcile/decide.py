@@ -27,19 +27,19 @@ from plimsoll.objects import Manifest
 from plimsoll.planning.pinning import Event, spec_digest
 from plimsoll.planning.placing.placement import room
 from plimsoll.planning.plan import Finding, Outcome, Plan, PlanSet, Severity
-from plimsoll.reconcile.budget import budget, stay
+from plimsoll.reconcile.budget import budget
 from plimsoll.reconcile.changing import Changed, change_of
 from plimsoll.reconcile.direction import kept_by, wished
 from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.manifests import manifests_of, workloads
 from plimsoll.reconcile.observing import better
 from plimsoll.reconcile.promises import promises, standing
 from plimsoll.reconcile.retry import planned
 from plimsoll.reconcile.seen import Seen
-from plimsoll.reconcile.token import token_of
 from plimsoll.render.revision import Revision
 from plimsoll.render.routing import unserved
-from plimsoll.render.sets import freeze, owner_of, set_name, workload
-from plimsoll.render.shared import plan_object, surroundings
+from plimsoll.render.sets import freeze, owner_of, set_name
+from plimsoll.render.shared import plan_object
 
 LOST_SECONDS: Final = 600.0
 """How long nothing may be able to hold a pinned plan before it is made anew."""
@@ -81,8 +81,8 @@ def decide(seen: Seen) -> Decision:
 
 
 def foreseen(seen: Seen) -> Plan:
-    """The plan that decide() makes at a first look, pods that cannot be written down included, without the objects: for who only
-    asks whether it may be."""
+    """The plan that decide() would make at a first look, without the objects: for those who only ask whether a resource may be let
+    in. Pods that cannot be written down are errors here too."""
     made = seen.plan(seen.deployment)
     if not made.sets or any(found.severity is Severity.ERROR for found in made.findings):
         return made
@@ -117,22 +117,16 @@ def _decided(seen: Seen, spec: LLMDeploymentSpec | None) -> Decision:
         revisions = _revisions(seen, made, admin)
     except SpecError as error:
         return Decision(plan=_refused(made, error), kept=seen.kept, reservations=standing(seen), lost=lost)
-    wanted = [Wanted(name, chosen.replicas) for name, chosen in zip(revisions, made.sets, strict=True)]
-    rules = _rules(seen, spec, made.sets[0], revisions)
+    return replace(_rolled_out(seen, spec, made, revisions, asked), lost=lost)
+
+
+def _rolled_out(
+    seen: Seen, spec: LLMDeploymentSpec, made: Plan, revisions: Mapping[str, Revision], asked: str
+) -> Decision:
+    """The next step from what serves to a plan that can be written down, whose sets these are."""
+    admin = seen.config
     trial = _trial(seen, made, tuple(revisions), admin)
-    if trial is None:
-        rollout = move(wanted, seen.serving, rules, seen.now)
-    else:
-        tried, change = trial
-        beside = Beside(
-            tried=tried.name,
-            serves=tuple(revisions)[change.place],
-            replicas=change.effect.replicas,
-            surge=change.effect.surge,
-        )
-        rollout = leave(
-            move_beside(wanted, beside, seen.serving, rules, seen.now), seen.serving, rules, seen.now
-        )
+    rollout = _rollout(seen, made, revisions, _rules(seen, spec, made.sets[0], revisions), trial)
     kept = _kept(seen, made, asked, settled=rollout.settled)
     existing = {**seen.revisions, **revisions}
     if trial is not None:
@@ -143,10 +137,9 @@ def _decided(seen: Seen, spec: LLMDeploymentSpec | None) -> Decision:
         kept=kept,
         rollout=rollout,
         revisions=there,
-        manifests=_objects(seen, rollout, kept, there, admin),
+        manifests=manifests_of(seen, rollout, kept, there),
         reservations=_promised(seen, made, revisions, rollout),
         look_again_seconds=rollout.look_again_seconds,
-        lost=lost,
         better=_better(seen, spec, made) if rollout.settled else None,
         spared=frozenset(
             one.name[-names.SET_HASH_LENGTH :]
@@ -156,10 +149,34 @@ def _decided(seen: Seen, spec: LLMDeploymentSpec | None) -> Decision:
     )
 
 
+def _rollout(
+    seen: Seen,
+    made: Plan,
+    revisions: Mapping[str, Revision],
+    rules: Rules,
+    trial: tuple[Revision, Changed] | None,
+) -> Rollout:
+    """With the set that a retune tries beside the plan's, where it does."""
+    wanted = [Wanted(name, chosen.replicas) for name, chosen in zip(revisions, made.sets, strict=True)]
+    if trial is None:
+        return move(wanted, seen.serving, rules, seen.now)
+    tried, change = trial
+    beside = Beside(
+        tried=tried.name,
+        serves=tuple(revisions)[change.place],
+        replicas=change.effect.replicas,
+        surge=change.effect.surge,
+    )
+    rollout = move_beside(wanted, beside, seen.serving, rules, seen.now)
+    return leave(rollout, seen.serving, rules, seen.now)
+
+
 def _as_it_is(seen: Seen, made: Plan) -> Decision:
-    """What the user wrote cannot be, or may not be: nothing of it reaches a pod. The sets that serve keep their numbers, or
-    those that a person takes away or live traffic adds; nothing is made anew, and nothing else is written but these numbers
-    and what a drain may take."""
+    """The spec is wrong or not allowed, so nothing of it reaches a pod: the sets that serve go on as they are.
+
+    All that is written is their numbers of replicas, which a person may lower and live traffic may change, and how many pods a
+    drain may take.
+    """
     deployment = seen.deployment
     there: dict[str, Revision] = {}
     serves, wanted = [], []
@@ -187,7 +204,7 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
         if target.name in seen.revisions
     }
     held = budget(deployment, made, rollout, known_sets, blind=seen.inventory.nodes_unseen)
-    manifests = (held, *_workloads(deployment, rollout, known_sets))
+    manifests = (held, *workloads(deployment, rollout, known_sets))
     kept = seen.kept.numbered(made)
     if kept.plan is not None and kept != seen.kept:
         manifests = (*manifests, plan_object(owner_of(deployment), kept.plan, kept.beside()))
@@ -210,7 +227,7 @@ def _promised(seen: Seen, made: Plan, sets: Iterable[str], rollout: Rollout) -> 
 
 
 def _standing_still(seen: Seen, made: Plan) -> Decision:
-    """Paused: everything stays as it is seen, and only that is told; but what a drain may take is kept right."""
+    """Paused: everything stays as it is, and the status tells so. Only how many pods a drain may take is kept up to date."""
     planned = {chosen.digest for chosen in made.sets}
     targets = tuple(
         Target(
@@ -247,38 +264,9 @@ def _standing_still(seen: Seen, made: Plan) -> Decision:
 
 
 def _forgiven(seen: Seen) -> Seen:
-    """A person asked for a new plan: what was given up may be tried again."""
+    """A person asked for a new plan, so sets that were given up may be tried again."""
     sets = tuple(replace(one, failed="") for one in seen.serving.sets)
     return replace(seen, serving=replace(seen.serving, sets=sets))
-
-
-def _objects(
-    seen: Seen, rollout: Rollout, kept: Kept, there: Mapping[str, Revision], admin: OperatorConfig
-) -> tuple[Manifest, ...]:
-    deployment, made = seen.deployment, kept.plan
-    if made is None:
-        return ()
-    owner = owner_of(deployment)
-    unmoved = stay(made, rollout, there, blind=seen.inventory.nodes_unseen)
-    objects = [*surroundings(deployment, tuple(there.values()), admin, seen.capabilities, stay=unmoved)]
-    for name, revision in there.items():
-        objects.append(revision.manifest(owner, failed=_failed(seen, rollout, name)))
-    objects += _workloads(deployment, rollout, there)
-    turn = token_of(deployment, objects, seen.mark)
-    return (*objects, plan_object(owner, made, kept.beside(), turn))
-
-
-def _workloads(
-    deployment: LLMDeployment, rollout: Rollout, there: Mapping[str, Revision]
-) -> tuple[Manifest, ...]:
-    """What makes the pods of each set, with the numbers that it should have."""
-    owner = owner_of(deployment)
-    return tuple(
-        one
-        for target in rollout.targets
-        if target.name in there
-        for one in workload(there[target.name], owner, target.replicas, target.groups)
-    )
 
 
 def _better(seen: Seen, spec: LLMDeploymentSpec, made: Plan) -> Told | None:
@@ -288,8 +276,11 @@ def _better(seen: Seen, spec: LLMDeploymentSpec, made: Plan) -> Told | None:
 def _trial(
     seen: Seen, made: Plan, named: Sequence[str], admin: OperatorConfig
 ) -> tuple[Revision, Changed] | None:
-    """The set that a retune tries beside the plan's own, whose names these are. Where an edit makes other pods of the plan's set there is
-    nothing to try beside: whoever looks at the retune next drops it, and what serves with the change goes as any old set does."""
+    """The set that a retune tries beside the plan's own, which are `named`; None where there is none.
+
+    Nor is there one where an edit makes the plan's set another one: the retune's next look drops it, and the set with its change
+    goes as any old set does.
+    """
     if seen.kept.control is None:
         return None
     change = change_of(made, seen.kept.control.retune)
@@ -308,7 +299,8 @@ def _effective(deployment: LLMDeployment, admin: OperatorConfig) -> LLMDeploymen
 
 
 def _standing(seen: Seen, spec: LLMDeploymentSpec | None) -> Plan | None:
-    """The plan that counts as pinned. Who goes back to the spec before, while its sets are there, gets its plan back."""
+    """The plan that counts as pinned: the last one, or the one before where the user has gone back to its spec while its sets are
+    still there."""
     current, previous = seen.kept.plan, seen.kept.previous
     if spec is None or previous is None or current is None:
         return current
@@ -325,7 +317,7 @@ def _event(seen: Seen, asked: str) -> Event | None:
 
 
 def _kept(seen: Seen, made: Plan, asked: str, *, settled: bool) -> Kept:
-    """What is kept from now on: a plan without sets is told, but never takes the place of one that serves."""
+    """What is kept from now on. A plan without sets is told, but never takes the place of one that serves."""
     if not made.sets:
         return replace(seen.kept, asked=asked)
     left = seen.kept.plan
@@ -364,17 +356,12 @@ def _longest_start(revisions: Mapping[str, Revision]) -> int:
 
 
 def _room(chosen: PlanSet, inventory: Inventory) -> int:
-    """Further replicas that find free devices, whatever we hold ourselves."""
+    """How many further replicas of the set would find free devices, where it is placed."""
     return sum(
         room(pool, chosen.shape, chosen.layout)
         for pool in inventory.pools
         if pool.key in {placement.pool for placement in chosen.placements}
     )
-
-
-def _failed(seen: Seen, rollout: Rollout, name: str) -> str:
-    there = seen.serving.set_named(name)
-    return dict(rollout.failed).get(name, "" if there is None else there.failed)
 
 
 def _refused(made: Plan, error: SpecError) -> Plan:

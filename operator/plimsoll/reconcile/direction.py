@@ -20,9 +20,9 @@ from plimsoll.reconcile.kept import Kept
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Direction:
     uid: str = ""
-    """Of the resource that it is about, as another one may bear its name by now; empty: of whichever does."""
+    """Of the resource that it is about, as another one may have its name by now. Empty: it is for whichever has the name."""
     record: Record = EMPTY
-    """To be kept; replicas and effects follow from it alone."""
+    """What control remembers, to be kept with the plan. The number of replicas and a retune's effect follow from it alone."""
     reason: str = ""
     """Why this number of replicas, in a sentence; empty where the plan decides."""
     told: tuple[Told, ...] = ()
@@ -35,7 +35,7 @@ class Direction:
 
     @property
     def mark(self) -> tuple[object, ...]:
-        """What of it a turn acts on; figures in sentences move all the time."""
+        """What of it a turn acts on. Messages are not part of it, as figures in them change all the time."""
         step = self.record.retune.step
         state = None if step is None else (step.id, step.phase, step.rolled)
         return (
@@ -47,7 +47,7 @@ class Direction:
 
 
 def kept_by(kept: Kept, direction: Direction | None) -> Kept:
-    """With what control remembers now, and a change that it found good as part of the pinned plan."""
+    """With what control remembers now; and where a retune was found good, with its change as part of the pinned plan."""
     record = kept.control if direction is None else direction.record
     if record is None:
         return kept
@@ -56,8 +56,11 @@ def kept_by(kept: Kept, direction: Direction | None) -> Kept:
 
 
 def wished(spec: LLMDeploymentSpec | None, kept: Kept, direction: Direction | None) -> Wish | None:
-    """What live traffic asks for, where it decides. Until control speaks, what it asked for last, and where that is lost too, the
-    replicas of the pinned plan: what serves is never cut down to what was declared."""
+    """How many replicas live traffic asks for, where it decides their number; None where it does not.
+
+    Before control has spoken it is what it asked for last, and where that is lost too, the replicas of the pinned plan: a restart
+    never cuts what serves down to the declared load.
+    """
     if spec is None or spec.replicas is not None or spec.scaling.max is None:
         return None
     if kept.control is not None and kept.control.replicas is not None:

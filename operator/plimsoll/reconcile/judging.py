@@ -32,15 +32,16 @@ from plimsoll.status.told import News
 
 LOG: Final = logging.getLogger(__name__)
 SLOWER_S: Final = 60.0
-"""Between two looks at a deployment's traffic and settings in a large fleet: those change by the minute."""
+"""Between two looks at a deployment's traffic and settings in a large fleet, where not all of them fit into one tick."""
 LARGE: Final = 200
+"""Deployments of a fleet, beyond which it counts as large."""
 COUNTING: Final = frozenset({"requestSuccess", "generationTokens"})
-"""An engine that has neither shows only what is in flight."""
+"""Metrics that count what an engine has done. One that exports neither shows only what is in flight."""
 SCALING: Final = frozenset({names.METRICS, names.SCALING, names.SLO})
 
 
 def judged(tick: Tick, cases: Mapping[str, Case]) -> dict[str, Judged]:
-    """By deployment; one that nothing can be decided for is left out, and keeps what was decided last."""
+    """By deployment. One for which nothing can be decided is left out, so that what was decided last stands."""
     met: dict[str, tuple[Case, Signals, Situation]] = {}
     for key in sorted(cases):
         try:
@@ -79,18 +80,18 @@ def _spoiled(key: str, error: Exception) -> None:
 
 
 def _noticed(tick: Tick, case: Case) -> Case:
-    """With annotations that changed, which ask for something."""
+    """With annotations whose value has changed since they were last seen: those ask for something."""
     asks = annotations_of(case.subject.metadata)
     if not asks and not case.record.noted:
         return case
-    # What is to come was seen before a clock was put back: it counts as of now, as all else that was timed does.
+    # A moment that is still to come was noted before a clock was put back: it counts as now, as all such moments do.
     noted = {
         name: each if each.at <= tick.now else Noted(each.value, tick.now)
         for name, each in case.record.noted.items()
     }
     for name, value in asks.items():
         if name not in noted or noted[name].value != value:
-            # One that was there before anybody looked asks for nothing.
+            # One that was there before the first look asks for nothing.
             looked = case.record.memory.roles or case.record.noted
             noted[name] = Noted(value, tick.now if looked else 0.0)
     if noted == case.record.noted:
@@ -141,7 +142,7 @@ def _busy_at(tick: Tick, case: Case, signals: Signals) -> float:
 def _fleet(tick: Tick, situations: Sequence[Situation]) -> Fleet:
     spaces = sorted({one.namespace for one in situations})
     limits = {space: limits_of(space, tick.config) for space in spaces}
-    # What is decided here is counted as it is seen, and the others by what turns decided.
+    # Deployments that are decided here count by what is seen of them, and all others by what their turns have decided.
     for key in sorted(tick.spends.keys() - {one.name for one in situations}):
         space = key.partition("/")[0]
         for claim, replicas in tick.spends[key] if space in limits else ():
@@ -183,10 +184,10 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
         said.setdefault(one.type, one)
     if (behind := _behind(tick, subject, wish, record.memory.of(role.role).up_at)) is not None:
         limit = said.get(behind.type)
-        # A bound that more may be asked for than is no limit yet where not even what it allows can be had.
+        # Where not even scaling.max can be had, it is not scaling.max that limits.
         said[behind.type] = behind if limit is None or limit.reason == "AtMax" else limit
     refused = tick.looked.woken.refused.get(subject.key)
-    # That nobody knows the load is the greater trouble, and a Prometheus that answers no question answers this one neither.
+    # Not knowing the load is the greater trouble, and whatever keeps Prometheus from telling it keeps this query from an answer too.
     metrics = said.get(names.METRICS)
     if refused is not None and (metrics is None or metrics.status != "False"):
         why = f"spec.scaling.zero.wake.query is refused, so it neither sleeps nor wakes by it: {refused}"
@@ -196,18 +197,21 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
 
 
 def _unmoved(decision: Decision, before: Memory, now: float) -> Memory:
-    """What is remembered where the plan is behind: who asks once more for what is asked for already makes no step now."""
+    """The memory where this decision only asks again for replicas that were asked for before, since the plan is behind: that is no new
+    step up, so the last one keeps its time."""
     (role,) = decision.roles
     after, up_at = decision.memory, before.of(role.role).up_at
     if role.action not in (Action.UP, Action.WAKE) or up_at is None:
         return after
-    # A time that is to come was before a clock was put back.
+    # A moment that is still to come was noted before a clock was put back.
     return Memory(roles={**after.roles, role.role: replace(after.of(role.role), up_at=min(up_at, now))})
 
 
 def _behind(tick: Tick, subject: Subject, wish: int, up_at: float | None) -> Told | None:
-    """That the plan has fewer than are asked for, where that is no turn that comes late: the law knows neither every limit of a plan
-    nor how GPUs lie together, so it goes on to ask."""
+    """ScalingLimited, where the plan has had fewer replicas than are asked for, for longer than a late turn explains.
+
+    The law knows neither every limit of a plan nor how GPUs lie together, so it may ask for what a plan cannot have.
+    """
     if wish <= subject.replicas or subject.paused or up_at is None or tick.now - up_at < tick.law.unplaced_s:
         return None
     reason, why = "NotPlanned", "Stalled says why, or Placed"
@@ -219,7 +223,10 @@ def _behind(tick: Tick, subject: Subject, wish: int, up_at: float | None) -> Tol
 
 
 def _shares(case: Case, role: RoleDecision, wish: int) -> Mapping[str, int]:
-    """Whose the replicas are that stay asked for. While the plan is behind, what was said of as many before stands."""
+    """How many of the wished replicas are of which set, by the digest of its entry in the plan; empty where the plan has one set.
+
+    While the wish is another number than was just decided, as the plan is behind, what was last said for that number stands.
+    """
     sets = case.subject.sets
     if len(sets) < 2:
         return {}
@@ -231,14 +238,14 @@ def _shares(case: Case, role: RoleDecision, wish: int) -> Mapping[str, int]:
 
 
 def _tuned(tick: Tick, case: Case, record: Record, signals: Signals) -> tuple[Told, ...]:
-    """What is told of whoever is only retuned."""
+    """Conditions that retuning alone tells, whether or not live traffic decides the replicas."""
     if case.subject.consent.mode == "off":
         return ()
     return gate_of(signals, tick.law).told, paused(record.retune)
 
 
 def _explained(tick: Tick, case: Case, signals: Signals, judged: Judged) -> Judged:
-    """With why nobody says how many requests its replicas have."""
+    """With the reason why metrics of its replicas are missing, where that is known."""
     why = why_missing(tick.looked, case) if signals.silent or not signals.reachable else ""
     if not why:
         return judged

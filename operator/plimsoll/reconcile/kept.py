@@ -29,15 +29,16 @@ MODELS_KEY: Final = "models.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """A second try with less, where a start failed for memory."""
+    """That a set is tried a second time with less, since its start failed for memory."""
 
     spec: str
     """Digest of the spec whose start failed."""
     set: str
-    """That failed."""
+    """The set that failed."""
     word: str
+    """How it failed, as one of the supervisor's words."""
     field: str
-    """Of the spec, that counts as if it were set."""
+    """The field of the spec that counts as if it were `after`."""
     before: str
     after: str
 
@@ -48,15 +49,15 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptModel:
-    """What a pod of the owner's has told of a model; it stays in their namespace."""
+    """What a pod in the owner's namespace has told of a model. It is kept there and nowhere else."""
 
     asked: str
-    """Digest of what it was asked for."""
+    """Digest of what was asked."""
     source: str
     revision: str | None
     text: str
     ticket: str = ""
-    """Of the reading; another is asked for where a person asked again since."""
+    """Names the reading that this is the answer of. Where a person has asked again since, another reading has another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ class Kept:
         return data
 
     def of(self, spec: LLMDeploymentSpec) -> Kept:
-        """What the release before kept of this very spec counts as kept of it: an upgrade is no edit."""
+        """With the digests by which an older release named this very spec replaced by today's: an upgrade is no edit."""
         before, now = digest_before(spec), spec_digest(spec)
         if before == now:
             return self
@@ -106,7 +107,7 @@ class Kept:
         return found
 
     def numbered(self, made: Plan) -> Kept:
-        """With the replicas that the plan's own sets have in `made`: a restart goes by them, and what is left of a budget."""
+        """With the replicas that the sets of the kept plan have in `made`: a restart goes by them, and so does what a budget has left."""
         plan = self.plan
         if plan is None or [one.digest for one in plan.sets] != [one.digest for one in made.sets]:
             return self
@@ -144,8 +145,8 @@ def _of(record: Record, before: str, now: str) -> Record:
 
 
 def _record(text: object) -> Record | None:
-    """Of one that a newer release wrote, what can be read: an empty memory is a safe one, but budgets and numbers are not to be lost
-    for a field beside them."""
+    """Of a record that a newer release wrote, as much as can be read. An empty memory would be safe, but the number of replicas and what was
+    done today are not to be lost for one unknown field."""
     if not isinstance(text, str):
         return None
     try:
@@ -159,7 +160,7 @@ def _record(text: object) -> Record | None:
 
 
 def _retry(text: object) -> Retry | None:
-    """One that cannot be read counts as none: the start is tried once more, with less."""
+    """One that cannot be read counts as none: then the start may fail, and be tried with less, once more."""
     if not isinstance(text, str):
         return None
     try:
@@ -169,7 +170,7 @@ def _retry(text: object) -> Retry | None:
 
 
 def _models(text: object) -> tuple[KeptModel, ...]:
-    """Those that cannot be read count as none: they are read once more."""
+    """Answers that cannot be read count as none: pods read those models again."""
     if not isinstance(text, str):
         return ()
     try:

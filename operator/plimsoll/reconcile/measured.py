@@ -1,7 +1,7 @@
-"""What engines reported of their starts, on its way to two places: the status of their deployment, and the ledger of all.
+"""What engines reported of their starts, on its way to the status of their deployment and to what is learned for all deployments.
 
-A start teaches once. One that was over before this process began has likely taught another process, so it teaches only what
-nobody knows yet. Reading reports and keeping what was learned are others' work.
+A start teaches once. One that was over before this process began has most likely taught the process before, so it teaches only
+what is not known yet. Reports are read, and lessons kept, elsewhere.
 """
 
 from __future__ import annotations
@@ -54,16 +54,19 @@ class Measured:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a start has taught something."""
     own: Learned = NOTHING
+    """What this cluster has taught."""
     seed: Learned = NOTHING
+    """What an admin has brought from other clusters."""
     known: Learned = NOTHING
     """Both together: what plans are made with."""
     kept: Learned = NOTHING
-    """What outlives this process, as far as it knows."""
+    """What is stored in the cluster, as far as this process knows."""
     _taught: dict[str, dict[str, int]] = field(default_factory=dict)
-    """By deployment, restarts of the pods (by uid) that have taught."""
+    """By deployment and uid of a pod: its restarts when it last taught."""
     _rests: set[str] = field(default_factory=set)
-    """Deployments of which nothing has changed since this process began."""
+    """Deployments whose pods have not changed since this process began."""
     _told: dict[str, tuple[tuple[str, Report], ...]] = field(default_factory=dict)
+    """By deployment, the reports that the status tells."""
 
     def know(self, own: Learned, seed: Learned) -> None:
         self.own, self.seed, self.known = own, seed, merged(own, seed)
@@ -77,12 +80,12 @@ class Measured:
             self._rests.discard(key)
 
     def news(self, key: str, status: LLMDeploymentStatus) -> bool:
-        """Whether engines have told something since status was."""
+        """Whether engines have reported something that the status does not tell yet."""
         reports = self.reports.of(key)
         if self._told.get(key, ()) == tuple(reports.items()):
             return False
         if key in self._rests and _stands_there(status, reports):
-            # Another process told it; else one that starts would plan for everybody who serves.
+            # The process before has told it. Without this, one that starts would take a whole turn of every deployment.
             self.told(key, reports)
             return False
         return True
@@ -101,7 +104,7 @@ class Measured:
         self._rests.discard(key)
 
     def learn(self, key: str, seen: Seen, decision: Decision) -> None:
-        """From the starts of a deployment that have not taught yet."""
+        """Learn from those starts of a deployment that have not taught yet."""
         before, now = self._taught.get(key, {}), {}
         planned = planned_sets(decision)
         reports = self.reports.of(key)
@@ -119,8 +122,8 @@ class Measured:
             self._taught.pop(key, None)
 
     def take(self, speed: Speed) -> bool:
-        """What a ramp taught; whether it, or what was taught since, is kept by now. A status may say so only then, as a record is
-        judged no more once it does."""
+        """Learn what a ramp taught. Returns whether that, or a later lesson for the same key, is kept by now: only then may the status tell of
+        the ramp, as it is not judged again after that."""
         after = paced(self.own, speed)
         if after != self.own:
             self.know(after, self.seed)
@@ -128,7 +131,7 @@ class Measured:
         return self.kept.speed(speed.key) == after.speed(speed.key)
 
     def _before_us(self, moment: float) -> bool:
-        """Whether it was over when this process began. The API tells whole seconds, so what is of its first one may have come after."""
+        """Whether the moment lies before this process began. The API tells whole seconds, so one in the same second does not count."""
         return moment < floor(self.began)
 
     def _teach(self, key: str, pod: PodSeen, found: tuple[Residual, ...]) -> None:
@@ -147,7 +150,7 @@ class Measured:
 
 
 def planned_sets(decision: Decision) -> Mapping[str, Revision]:
-    """Sets that were born of the plan and the spec of this turn: an older one runs what was asked for then, maybe another model."""
+    """Sets that were made by the plan and the spec of this turn. An older set may run something else, even another model."""
     if decision.rollout is None or decision.frozen or not decision.prune:
         return {}
     sets = [target.name for target in decision.rollout.targets if target.planned]
@@ -155,6 +158,7 @@ def planned_sets(decision: Decision) -> Mapping[str, Revision]:
 
 
 def _stands_there(status: LLMDeploymentStatus, reports: Mapping[str, Report]) -> bool:
+    """Whether the status tells all that these reports say."""
     tokens = [one.kv_tokens for one in reports.values()]
     return (
         all(one.adapters is None for one in reports.values())
@@ -168,7 +172,7 @@ def _stands_there(status: LLMDeploymentStatus, reports: Mapping[str, Report]) ->
 
 
 def lessons_of(seen: Seen, decision: Decision, revision: Revision, report: Report) -> Iterator[Residual]:
-    """Nothing where another start by the same plan would be another: that would be believed for everybody's."""
+    """What a start teaches. Nothing where it is not what the plan alone would start: the lesson would be applied to everybody."""
     try:
         found = runs(seen, decision, revision)
     except NotAsPlanned:

@@ -29,7 +29,7 @@ class Missing:
 
     problem: str
     elsewhere: bool = False
-    """Whether a pod with its owner's Secret or volume may know more."""
+    """Whether a pod in its namespace, with the owner's Secret or volume, may be able to read it."""
 
 
 Found = ModelFacts | Missing
@@ -39,7 +39,7 @@ Found = ModelFacts | Missing
 class _Kept:
     found: Found
     until: float | None
-    """When it is asked for again; facts hold for good, as a revision does not change."""
+    """When it is asked for again; None for facts, which hold for good, as a revision never changes."""
 
 
 class Models:
@@ -52,7 +52,7 @@ class Models:
         self._asking: dict[str, asyncio.Task[Found]] = {}
 
     async def look(self, spec: LLMDeploymentSpec) -> Mapping[str, Found]:
-        """By the field that names it, each model of the spec."""
+        """What is known of each model of the spec, by the field that names it."""
         found = {MODEL: await self._find(spec.model)}
         if spec.speculative is not None and spec.speculative.model is not None:
             found[DRAFT] = await self._find(ModelSpec(source=spec.speculative.model))
@@ -90,7 +90,7 @@ class Models:
 
 
 def plan_facts(found: Mapping[str, Found], readings: Mapping[str, str] | None = None) -> PlanFacts:
-    """`readings` say by field who reads what is missing."""
+    """The same for planning. `readings` say, by field, who is reading a model that is missing."""
     readings = readings or {}
     known = {field: one for field, one in found.items() if not isinstance(one, Missing)}
     problems = [

@@ -1,4 +1,4 @@
-"""Would the traffic as it is seen have made another plan? Then the user is told what to declare; nothing is changed by it."""
+"""Whether a plan for the traffic as it is seen would be another one. The user is then told what to declare; nothing is changed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ def better(
     pinned: Plan,
     plan: Callable[[LLMDeployment], Plan],
 ) -> Told | None:
-    """`asked` is its spec with presets and defaults; `plan` plans a deployment anew, as if nothing ran yet. Where another plan is
-    better with the traffic that is declared, that is told already."""
+    """`asked` is its spec with presets and defaults, and `plan` plans a deployment anew, as if nothing ran yet.
+
+    None where the pinned plan already tells that another one is better even for the declared traffic.
+    """
     if (
         record is None
         or pinned.pinning is None

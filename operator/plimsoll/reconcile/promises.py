@@ -1,4 +1,4 @@
-"""Devices that pods of a plan will take and that are on no node yet: reserved for them between turns, so that nobody else plans on them."""
+"""Devices for pods that are not on a node yet: reserved between turns, so that no other deployment's plan counts on them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plimsoll.reconcile.seen import Seen
 
 
 def promises(seen: Seen, made: Plan, sets: Iterable[str]) -> tuple[Reservation, ...]:
-    """`sets` are the names of the plan's, in its order."""
+    """What a plan's pods still have to be given. `sets` are the names of the plan's sets, in its order."""
     return tuple(
         found
         for name, chosen in zip(sets, made.sets, strict=True)
@@ -20,7 +20,7 @@ def promises(seen: Seen, made: Plan, sets: Iterable[str]) -> tuple[Reservation, 
 
 
 def standing(seen: Seen) -> tuple[Reservation, ...]:
-    """While no workload is written, those that are there go on making the pods that they were asked for."""
+    """What the pods of the sets that exist still have to be given, where a turn writes none: their objects go on making pods."""
     # A set keeps where its first replicas went; the plans know better.
     plans = [plan for plan in (seen.kept.previous, seen.kept.plan) if plan is not None]
     planned = {chosen.digest: chosen for plan in plans for chosen in plan.sets}
@@ -38,7 +38,7 @@ def _to_come(seen: Seen, chosen: PlanSet, replicas: int, there: SetSeen | None) 
     placed = 0 if there is None else sum(pod.node is not None for pod in there.pods)
     missing = replicas * chosen.pods_per_replica - placed
     for placement in chosen.placements:
-        # Nobody tells in which pool those are that have a node, so each pool is held for all that may still come to it.
+        # It is not known in which pool those pods are that have a node, so in each pool devices are held for all that may still come there.
         pods = min(missing, placement.replicas * chosen.pods_per_replica)
         if pods > 0:
             devices = chosen.resources.devices
@@ -46,5 +46,5 @@ def _to_come(seen: Seen, chosen: PlanSet, replicas: int, there: SetSeen | None) 
 
 
 def lacks_nodes(serving: Serving) -> bool:
-    """Whether pods of it have no node: a change of the fleet may help."""
+    """Whether any pod is without a node, so that a change of the fleet may help."""
     return any(pod.stage is Stage.UNSCHEDULED for seen in serving.sets for pod in seen.pods)

@@ -18,7 +18,7 @@ from plimsoll.kube.facts_pods import FactsPod
 from plimsoll.objects import Manifest
 from plimsoll.reconcile.kept import KeptModel
 from plimsoll.reconcile.models import Missing, plan_facts
-from plimsoll.reconcile.told_models import Told, Wanted, told_models
+from plimsoll.reconcile.told_models import ModelReadings, WantedPod, told_models
 from plimsoll.reconcile.world import World
 from plimsoll.render.facts_pod import Asked, asked_of, facts_pod
 from plimsoll.render.sets import owner_of
@@ -28,12 +28,15 @@ REFUSED_SECONDS: Final = 60.0
 """Until a pod that was refused is asked for again."""
 
 
-async def read_models(world: World, key: str, deployment: LLMDeployment, kept: tuple[KeptModel, ...]) -> Told:
-    """What is known of the deployment's models; pods are made that read the others, and those taken away that are over."""
+async def read_models(
+    world: World, key: str, deployment: LLMDeployment, kept: tuple[KeptModel, ...]
+) -> ModelReadings:
+    """What is known of the deployment's models. Pods are made to read those that are not, and pods that are not needed any more are
+    deleted."""
     found = await world.models.look(deployment.spec)
     doors = world.facts_pods
     if doors is None:
-        return Told(facts=plan_facts(found), kept=kept)
+        return ModelReadings(facts=plan_facts(found), kept=kept)
     readable: Mapping[str, Asked] = {}
     if any(isinstance(one, Missing) for one in found.values()):
         try:
@@ -61,8 +64,8 @@ async def read_models(world: World, key: str, deployment: LLMDeployment, kept: t
     return told
 
 
-async def clear(world: World, key: str, told: Told) -> None:
-    """Pods go once what they told is kept with the plan; without a plan they stay and are asked again."""
+async def clear(world: World, key: str, told: ModelReadings) -> None:
+    """Delete pods whose answer is kept with the plan by now. Without a plan nothing is kept, so they stay and are read again."""
     if world.facts_pods is None or not told.answered:
         return
     kept = (await world.kept(key)).models
@@ -72,8 +75,8 @@ async def clear(world: World, key: str, told: Told) -> None:
 
 
 def _readable(deployment: LLMDeployment, config: OperatorConfig) -> Mapping[str, Asked]:
-    """Nothing where the admin's file does not allow what the spec names, which the plan then says. Raises SpecError of sources
-    that no pod could come by."""
+    """What pods could be asked for, by the field that names the model. Nothing where the admin's config does not trust the
+    namespace with what the spec names: the plan says so. Raises SpecError for sources that no pod could read."""
     try:
         spec = effective(deployment.spec, deployment.namespace, config).spec
     except SpecError:
@@ -87,15 +90,16 @@ def _own(deployment: LLMDeployment, pods: tuple[FactsPod, ...]) -> tuple[FactsPo
     return tuple(pod for pod in pods if pod.owner == (deployment.metadata.uid or ""))
 
 
-def _manifest(deployment: LLMDeployment, config: OperatorConfig, wanted: Wanted) -> Manifest:
+def _manifest(deployment: LLMDeployment, config: OperatorConfig, wanted: WantedPod) -> Manifest:
     spec = effective(deployment.spec, deployment.namespace, config).spec
     return facts_pod(
         owner_of(deployment), spec, config, wanted.asked, ticket=wanted.ticket, attempt=wanted.attempt
     )
 
 
-def _refused(told: Told, wanted: Wanted, error: KubeError) -> Told:
-    """Room in a quota comes by itself, and so does a server that answers; a rule against such pods is a person's to change."""
+def _refused(told: ModelReadings, wanted: WantedPod, error: KubeError) -> ModelReadings:
+    """A pod could not be made. A full quota, or a server that does not answer, passes by itself, so the model still counts as being
+    read; a rule against such pods is a problem that a person has to solve."""
     words = words_of_refusal(f"{wanted.asked.source} (those that read it)", str(error))
     comes = error.passes or words.waits == "quota"
     facts = replace(

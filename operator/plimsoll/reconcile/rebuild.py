@@ -19,15 +19,16 @@ from plimsoll.render.revision import Revision
 def rebuilt(
     deployment: LLMDeployment, spec: LLMDeploymentSpec, serving: Serving, revisions: Mapping[str, Revision]
 ) -> Plan | None:
-    """None where no set is there. The spec is taken as the one that was planned with; nobody can tell any more."""
+    """None where no set is there. The present spec is taken for the one that was planned with, as that is not known any more."""
     there = [seen for seen in serving.sets if seen.name in revisions and seen.replicas and not seen.failed]
     if not there:
         return None
-    # In the midst of a rollout that leaves the plan as it is, two sets are one of the plan.
+    # Where a rollout that leaves the plan as it is was under way, two sets stand for one set of the plan.
     same: dict[str, list[SetSeen]] = {}
     for one in there:
         same.setdefault(revisions[one.name].entry.digest, []).append(one)
-    # What a retune only tried is none of it; of two that differ by what retunes changed in both the older one served before.
+    # A set that a retune was trying is not one of the plan's. Where two differ only by what retunes changed in both, the older one served
+    # before.
     for digest in reversed(tuple(same)):
         tried = revisions[same[digest][0].name]
         served = next((of for of in same.values() if _tries(tried, revisions[of[0].name])), None)
@@ -55,7 +56,7 @@ def rebuilt(
 
 
 def _tries(one: Revision, other: Revision) -> bool:
-    """Whether it is another one but for what a retune changed."""
+    """Whether `one` is `other` with settings that a retune changed, and nothing else."""
     mine, theirs = one.entry, other.entry
     if mine.digest == theirs.digest or not alike(mine, theirs) or mine.resources != theirs.resources:
         return False
@@ -65,5 +66,6 @@ def _tries(one: Revision, other: Revision) -> bool:
 
 
 def _replicas(sets: Sequence[SetSeen]) -> int:
-    """Of one that others come for: as many as serve by now, and no fewer than one of them was to have; a surge is not counted twice."""
+    """How many replicas a set of the plan has, from the sets that stand for it: those that serve, and no fewer than the largest of them was
+    asked for. So a surge is not counted twice."""
     return max(sum(one.ready for one in sets), *(one.replicas for one in sets))

@@ -41,7 +41,7 @@ AHEAD_SECONDS: Final = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedRamp:
     record: str
     """Its digest."""
     speed: Speed | None
@@ -49,8 +49,8 @@ class Judged:
     message: str
 
 
-def ramp_told(what: Judged | None, now: float) -> RampStatus | None:
-    """As the status has it."""
+def ramp_told(what: JudgedRamp | None, now: float) -> RampStatus | None:
+    """The verdict as the status has it."""
     if what is None:
         return None
     message = cut(what.message)
@@ -59,17 +59,21 @@ def ramp_told(what: Judged | None, now: float) -> RampStatus | None:
 
 @dataclass(slots=True)
 class Ramps:
-    """What was judged, until it is told: what else serves by then changes nothing of it, and what it taught must be kept first."""
+    """Verdicts that the status does not tell yet.
 
-    _judged: dict[str, Judged] = field(default_factory=dict)
+    One that teaches has to wait until what it taught is kept. It is remembered meanwhile, since what serves by then is not what was
+    measured, and would give another verdict.
+    """
+
+    _judged: dict[str, JudgedRamp] = field(default_factory=dict)
     """By deployment."""
 
-    def look(self, key: str, seen: Seen, decision: Decision, measured: Measured) -> Judged | None:
-        """What may be told of a record now."""
+    def look(self, key: str, seen: Seen, decision: Decision, measured: Measured) -> JudgedRamp | None:
+        """The verdict that may be told now; None where there is none, or where what it taught is not kept yet."""
         record = ramp_untold(seen.deployment)
         found = self._judged.get(key)
         if found is None or found.record != record:
-            found = judged(seen, decision, measured.own)
+            found = judge_ramp(seen, decision, measured.own)
         if found is None:
             self.forget(key)
             return None
@@ -77,7 +81,7 @@ class Ramps:
         return found if found.speed is None or measured.take(found.speed) else None
 
     def waits(self, key: str) -> bool:
-        """Whether something was judged of which nobody was told."""
+        """Whether a verdict is still to be told."""
         return key in self._judged
 
     def forget(self, key: str) -> None:
@@ -85,7 +89,7 @@ class Ramps:
 
 
 def ramp_untold(deployment: LLMDeployment) -> str:
-    """Digest of a record that was handed in and that the status says nothing of yet; empty where there is none."""
+    """Digest of a handed-in record whose verdict the status does not tell yet; empty where there is none."""
     text = deployment.metadata.annotations.get(names.ANNOTATION_RAMP)
     told = deployment.status.ramp
     if not text or (told is not None and told.record == digest_of(text)):
@@ -93,7 +97,7 @@ def ramp_untold(deployment: LLMDeployment) -> str:
     return digest_of(text)
 
 
-def judged(seen: Seen, decision: Decision, own: Learned) -> Judged | None:
+def judge_ramp(seen: Seen, decision: Decision, own: Learned) -> JudgedRamp | None:
     """None where nothing new was handed in. `own` is what this cluster has taught, without what an admin brought."""
     digest = ramp_untold(seen.deployment)
     if not digest:
@@ -102,8 +106,8 @@ def judged(seen: Seen, decision: Decision, own: Learned) -> Judged | None:
     try:
         speed = _speed(read_record(text), seen, decision, own)
     except (RecordError, NotAsPlanned) as why:
-        return Judged(record=digest, speed=None, message=f"the ramp was refused: {why}")
-    return Judged(record=digest, speed=speed, message=_said(speed))
+        return JudgedRamp(record=digest, speed=None, message=f"the ramp was refused: {why}")
+    return JudgedRamp(record=digest, speed=speed, message=_said(speed))
 
 
 def _speed(record: RampRecord, seen: Seen, decision: Decision, own: Learned) -> Speed:

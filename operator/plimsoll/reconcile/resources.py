@@ -21,7 +21,7 @@ class _Packed(NamedTuple):
     bearer: Bearer
     version: int
     mark: int
-    """Of everything but the status, which we write ourselves."""
+    """Hash of everything but the status, which we write ourselves."""
     body: bytes
 
 
@@ -30,8 +30,8 @@ class Resources:
         self._packed: dict[str, _Packed] = {}
 
     def put(self, key: str, body: Mapping[str, Any]) -> bool:
-        """Keep it; whether anything but its status is new. What is told late of one that had the name before is nothing, and so
-        is what a list tells again, as every list does of nearly all of them."""
+        """Keep a resource; returns whether anything but its status is new. Nothing is, where a list tells again what is known, as each list
+        does of nearly all; nor where something is told late of an earlier resource of the same name."""
         known, version = self._packed.get(key), int(body["metadata"]["resourceVersion"])
         if known is not None and (known.bearer.uid, known.version) == (body["metadata"]["uid"], version):
             return False
@@ -49,13 +49,13 @@ class Resources:
         return known is None or known.mark != mark or known.bearer.uid != bearer.uid
 
     def put_status(self, key: str, status: Mapping[str, Any]) -> None:
-        """What we have just written, before it is seen back."""
+        """Keep a status that we have just written, before the watch tells of it."""
         known, body = self._packed.get(key), self.get(key)
         if known is not None and body is not None:
             self._packed[key] = known._replace(body=_pack({**body, "status": status}))
 
     def remove(self, key: str, *, uid: str | None) -> None:
-        """If it is this one: another may bear the name by now."""
+        """Forget the resource with this uid; another one that has its name by now stays."""
         known = self._packed.get(key)
         if known is not None and known.bearer.uid == uid:
             del self._packed[key]
@@ -65,17 +65,17 @@ class Resources:
         return None if packed is None else packed.bearer
 
     def mark(self, key: str) -> int | None:
-        """Another where anything but the status is another."""
+        """Changes when anything but the status changes."""
         packed = self._packed.get(key)
         return None if packed is None else packed.mark
 
     def version(self, key: str) -> int | None:
-        """That was told last."""
+        """The newest that was told."""
         packed = self._packed.get(key)
         return None if packed is None else packed.version
 
     def versions(self) -> list[tuple[str, str, int]]:
-        """Each with its uid."""
+        """Key, uid and version of each."""
         return [(key, one.bearer.uid, one.version) for key, one in self._packed.items()]
 
     def get(self, key: str) -> dict[str, Any] | None:

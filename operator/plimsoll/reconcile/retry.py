@@ -7,7 +7,7 @@ third time, until the spec is edited or a person asks for a new plan. When the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from plimsoll.api.defaults import effective
@@ -27,7 +27,7 @@ LEAST_BATCHED: Final = 1024
 
 
 Lower = Callable[[PlanSet], tuple[int, int] | None]
-"""What it is, and what it should be; None where no less makes sense."""
+"""How a setting of a set is lowered: what it is now and what it should be, or None where less makes no sense."""
 
 
 def _sequences(chosen: PlanSet) -> tuple[int, int] | None:
@@ -57,13 +57,22 @@ def _cpu_cache(chosen: PlanSet) -> tuple[int, int] | None:
     return (now, now // 2) if chosen.hardware.vendor == "cpu" and now > 1 else None
 
 
-FIELDS: Final[Mapping[str, tuple[Lower, str]]] = {
-    # field: (how it is lowered, unit)
-    "engine.maxSequences": (_sequences, ""),
-    "engine.maxBatchedTokens": (_batched, ""),
-    "memory.utilizationPercent": (_utilization, ""),
-    "workload.contextTokens": (_context, ""),
-    "topology.cpu.kvCacheSize": (_cpu_cache, "Gi"),
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """A field of the spec that can be set to less."""
+
+    setting: str
+    """The engine setting that the field decides."""
+    less: Lower
+    unit: str = ""
+
+
+FIELDS: Final[Mapping[str, Lowering]] = {
+    "engine.maxSequences": Lowering("max_num_seqs", _sequences),
+    "engine.maxBatchedTokens": Lowering("max_num_batched_tokens", _batched),
+    "memory.utilizationPercent": Lowering("utilization", _utilization),
+    "workload.contextTokens": Lowering("max_model_len", _context),
+    "topology.cpu.kvCacheSize": Lowering("kv_cache_bytes", _cpu_cache, "Gi"),
 }
 RUNGS: Final[Mapping[str, tuple[str, ...]]] = {
     "GraphCapture": ("memory.utilizationPercent", "engine.maxSequences"),
@@ -73,23 +82,20 @@ RUNGS: Final[Mapping[str, tuple[str, ...]]] = {
     "RequestLongerThanPool": ("workload.contextTokens", "engine.maxSequences", "engine.maxBatchedTokens"),
     "TooManySequences": ("engine.maxSequences",),
 }
-"""By the supervisor's word, what to lower: the first that nobody has fixed. GpuMemoryTaken is none of them: what others hold is
-not for ever, the preflight waits for it, and a plan that was lowered would stay so. Nor is WeightsDoNotFit: weights are as large
-with every setting that there is to lower. Of a host's memory only an engine on CPUs takes by a setting."""
-OF_SETTINGS: Final = {
-    "engine.maxSequences": "max_num_seqs",
-    "engine.maxBatchedTokens": "max_num_batched_tokens",
-    "memory.utilizationPercent": "utilization",
-    "workload.contextTokens": "max_model_len",
-    "topology.cpu.kvCacheSize": "kv_cache_bytes",
-}
+"""By the supervisor's word for a failure, what to lower: the first of these fields that the owner has not set.
+
+GpuMemoryTaken is not among them: others will not hold that memory for ever, the preflight waits for it, and a lowered plan would
+stay lowered. Nor is WeightsDoNotFit: no setting that could be lowered makes weights smaller. HostOutOfMemory has a cure only on
+CPUs, where a setting says how much of the host's memory the cache takes."""
 
 
 def planned(
     seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, event: Event | None, wish: Wish | None
 ) -> tuple[Plan, Seen]:
-    """The plan of this turn, with less than the spec says where that is the second try; and what is known of sets and of the
-    try from now on."""
+    """The plan of this turn, and what is seen and kept with it.
+
+    Where a start failed for memory, or did so earlier, the plan is the second try, with less than the spec says.
+    """
     seen = replace(seen, kept=replace(seen.kept, served=_served(seen)))
     digest = "" if spec is None else spec_digest(spec)
     known = seen.kept.retry
@@ -113,7 +119,7 @@ def planned(
 
 
 def lowered(deployment: LLMDeployment, retry: Retry) -> LLMDeployment:
-    """As if its owner had asked for less."""
+    """The deployment as if its owner had asked for less."""
     data = deployment.spec.to_dict()
     inner: dict[str, Any] = data
     *above, last = retry.field.split(".")
@@ -124,7 +130,8 @@ def lowered(deployment: LLMDeployment, retry: Retry) -> LLMDeployment:
 
 
 def _due(seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, digest: str) -> Retry | None:
-    """For the first set of the pinned plan whose engines end for memory before any has served."""
+    """A second try for the first set of the pinned plan whose engines failed for memory before any of them has served; None where there is
+    none, or nothing that could be lowered."""
     if pinned is None or spec is None or pinned.spec_digest != digest or seen.deployment.spec.paused is True:
         return None
     entries = {revision.entry.digest: name for name, revision in seen.revisions.items()}
@@ -133,30 +140,30 @@ def _due(seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, digest
         there = seen.serving.set_named(name)
         word = "" if there is None or there.failed or name in seen.kept.served else _word(there)
         for field in RUNGS.get(word, ()):
-            how, unit = FIELDS[field]
-            less = None if _is_fixed(seen.deployment, field) else how(chosen)
+            how = FIELDS[field]
+            less = None if _is_fixed(seen.deployment, field) else how.less(chosen)
             if less is not None:
-                before, after = (f"{value}{unit}" for value in less)
+                before, after = (f"{value}{how.unit}" for value in less)
                 return Retry(spec=digest, set=name, word=word, field=field, before=before, after=after)
     return None
 
 
 def _served(seen: Seen) -> tuple[str, ...]:
-    """What served once started with its memory: when it fails to start again, something else has taken of it."""
+    """Sets that have served at any time. Their memory was enough to start: where one fails to start again, something else takes memory."""
     ready = (one.name for one in seen.serving.sets if any(pod.stage is Stage.READY for pod in one.pods))
-    # By revisions, which a snapshot has too: what is rendered of it says the same.
+    # Told by revisions, which a snapshot holds too, so that `plimsoll render` comes to the same.
     return tuple(sorted({*ready, *(name for name in seen.kept.served if name in seen.revisions)}))
 
 
 def _word(there: SetSeen) -> str:
-    """Of an engine that is loading again nobody knows yet whether it fails again."""
+    """How its engines fail for memory, in the supervisor's word; empty where none does now. One that is loading again may yet serve."""
     words = (pod.failure.word for pod in there.pods if pod.stage is Stage.FAILED and pod.failure is not None)
-    # The others of a group only say that it is over.
+    # The other pods of a group only tell that the group has ended.
     return next((word for word in words if word in RUNGS), "")
 
 
 def _is_fixed(deployment: LLMDeployment, field: str) -> bool:
-    """Whether the owner has said it."""
+    """Whether the owner has set the field, so that it must not be lowered."""
     inner: Any = deployment.spec.to_dict()
     for part in field.split("."):
         if not isinstance(inner, dict) or part not in inner:
@@ -166,8 +173,8 @@ def _is_fixed(deployment: LLMDeployment, field: str) -> bool:
 
 
 def _explained(chosen: PlanSet, retry: Retry) -> PlanSet:
-    """Who decided the value: nobody wrote it."""
-    name = OF_SETTINGS[retry.field]
+    """With the lowered setting's origin: a failed start, and not something that a person wrote."""
+    name = FIELDS[retry.field].setting
     values = tuple(
         replace(
             one,
@@ -183,7 +190,7 @@ def _explained(chosen: PlanSet, retry: Retry) -> PlanSet:
 
 
 def _given_up(seen: Seen, retry: Retry) -> Seen:
-    """The set that failed is nothing to go back to."""
+    """With the set that failed marked as given up, so that no rollout goes back to it."""
     sets = tuple(
         replace(one, failed=f"a start failed for memory: {retry.word}")
         if one.name == retry.set and not one.failed

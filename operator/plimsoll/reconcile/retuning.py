@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from plimsoll import names
 from plimsoll.control.copying import replace
-from plimsoll.control.decision import limited
+from plimsoll.control.decision import is_limited
 from plimsoll.control.demand import beside
 from plimsoll.control.gate import gate_of
 from plimsoll.control.learning import lead_s
 from plimsoll.control.record import Record, acts_of
-from plimsoll.control.retune import Scene, Turned, advance, left
+from plimsoll.control.retune import Scene, Turned, abandoned, advance
 from plimsoll.control.retune.scene import named
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Role, ServingSet
@@ -35,7 +35,7 @@ def retuning_gpus(cases: Mapping[str, Case]) -> dict[str, float]:
 
 
 def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: dict[str, float]) -> Judged:
-    """`retuning` are GPUs in retunes by deployment, and learns of one that begins."""
+    """With the next look at its settings. `retuning` are the GPUs in retunes by deployment, to which one that begins here is added."""
     record = so_far.record
     if gate_of(signals, tick.law).open:
         burstiness = record.memory.of(ROLE).load.burstiness
@@ -59,7 +59,7 @@ def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: 
 
 
 def _noted(record: Record, turned: Turned, now: float, about: str) -> tuple[Record, tuple[News, ...]]:
-    """With what became of a retune, and what is to be told of it."""
+    """The record with a retune's new state and what was done in it, and the events that tell of it."""
     news = tuple(
         News("Warning" if event.warning else "Normal", "Retune", event.reason, named(about, event.message))
         for event in turned.events
@@ -72,15 +72,14 @@ def _noted(record: Record, turned: Turned, now: float, about: str) -> tuple[Reco
 
 
 def untried(record: Record, now: float, until_pause: int) -> tuple[Record, tuple[News, ...]]:
-    """Of whom nobody looks at any more: what is tried goes, which is told."""
-    return _noted(
-        record, left(record.retune, now, until_pause=until_pause, about=record.about), now, record.about
-    )
+    """The record of a deployment that control no longer looks at: a retune under way is given up, and that is told."""
+    turned = abandoned(record.retune, now, until_pause=until_pause, about=record.about)
+    return _noted(record, turned, now, record.about)
 
 
 def unlooked(tick: Tick, case: Case, so_far: Judged) -> Judged:
-    """Of whom this tick has no look at a retune: a jump of the clock is seen by this one alone, so what is waited for moves with it now, as
-    it does with each tick of a pause."""
+    """A deployment whose retune is not looked at in this tick. Its deadlines move with a jump of the clock, which only this tick sees, and
+    with each tick of a pause, in which no time counts."""
     moved = _passed(tick, case) if case.subject.paused else _jumped(tick, case)
     if not moved:
         return so_far
@@ -89,7 +88,8 @@ def unlooked(tick: Tick, case: Case, so_far: Judged) -> Judged:
 
 
 def _lead(subject: Subject, record: Record) -> tuple[Planned, str]:
-    """The set that is retuned, and the spec that a step belongs to: a plan made anew ends it as an edit does."""
+    """The set that is retuned: that of the step under way, else the one with the most replicas. And the spec as the retune sees it: where
+    the step's set has gone with a new plan, it is another one, which ends the step as an edit does."""
     step = record.retune.step
     about = None if step is None else next((one for one in subject.sets if one.digest == step.set), None)
     if about is not None:
@@ -98,7 +98,7 @@ def _lead(subject: Subject, record: Record) -> tuple[Planned, str]:
 
 
 def _about(subject: Subject, lead: Planned) -> str:
-    """Which of the plan's sets it is, in the words of the condition that says where they are; empty where there is no other."""
+    """What tells this set from the plan's others, in the words of the condition Placed; empty where there are no others."""
     return f"{lead.layout} on {lead.hardware}" if len(subject.sets) > 1 else ""
 
 
@@ -142,7 +142,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         wants_more=role.over_since is not None,
         wanted=role.wanted / each if subject.autoscaled and role.wanted is not None else None,
         beside=others,
-        more_replicas=more and not limited(so_far.told) and _has_room(tick, subject),
+        more_replicas=more and not is_limited(so_far.told) and _has_room(tick, subject),
         free_replicas=ground.replicas,
         start_s=lead_s(role, Role(sets=(serving,), signals=signals), tick.law),
         data=data,
@@ -166,13 +166,14 @@ def _others(key: str, retuning: Mapping[str, float]) -> float:
 
 
 def _passed(tick: Tick, case: Case) -> float:
-    """Since the last look of this program. What one that has just begun finds is as old as it is: it may not be prolonged by each start."""
+    """Seconds since this program's last look; 0 at its first. What it finds then keeps its age, or each start of a program would prolong
+    it."""
     role = case.record.memory.of(ROLE)
     return 0.0 if role.seen is None or role.begun == tick.now else tick.now - role.seen
 
 
 def _jumped(tick: Tick, case: Case) -> float:
-    """What of that is no time that passed."""
+    """Seconds of that by which the clock only jumped."""
     if case.record.memory.of(ROLE).looked_before(tick.now, tick.law.jump_s):
         return 0.0
     passed = _passed(tick, case)
@@ -180,6 +181,7 @@ def _jumped(tick: Tick, case: Case) -> float:
 
 
 def _asked_before(case: Case) -> int:
+    """Replicas that were asked for before this tick."""
     before = case.record.replicas
     return case.subject.replicas if before is None else before
 

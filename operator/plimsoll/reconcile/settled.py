@@ -26,7 +26,7 @@ _UNSURE: Final = frozenset({"NotServed", "Applying", "Refused", "NameConflict", 
 
 
 def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: Serving, mark: str) -> bool:
-    """The children are as the last turn left them, and the status tells of the pods that are there."""
+    """Whether the children are as the last turn left them, and the status tells of all pods that are there."""
     metadata, status = deployment.metadata, deployment.status
     if status.observed_generation != metadata.generation or not status.conditions or ramp_untold(deployment):
         return False
@@ -37,8 +37,8 @@ def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: S
         return False
     if any(pod.leaves for seen in serving.sets for pod in seen.pods if pod.stage is not Stage.LEAVING):
         return False
-    # Whether a kind is served by now is not cached beside what was made without it; and what could not be written, or whose
-    # answer was lost, may be there by now, while the status says that it is not. Of a turn that failed nobody knows what it left.
+    # These reasons may be out of date. A kind may be served by now; what could not be written, or whose answer was lost, may be there by
+    # now; and nobody knows what a turn that failed has left behind.
     if any(condition.reason in _UNSURE for condition in status.conditions):
         return False
     pinned = plan_ref(deployment.namespace, deployment.name)
@@ -50,13 +50,13 @@ def settled(deployment: LLMDeployment, children: Mapping[Ref, Child], serving: S
     hashes = ((ref, child.hash) for ref, child in children.items() if ref != pinned)
     return (
         plan.turn == token(deployment, hashes, mark)
-        and _told(deployment, serving)
-        and _writers_told(deployment, serving)
+        and _pods_told(deployment, serving)
+        and _autoscalers_told(deployment, serving)
     )
 
 
-def _writers_told(deployment: LLMDeployment, serving: Serving) -> bool:
-    """Autoscalers come and go without a change to anything of ours."""
+def _autoscalers_told(deployment: LLMDeployment, serving: Serving) -> bool:
+    """Whether the status tells of the autoscalers that act on it now: they come and go without a change to anything of ours."""
     conditions = deployment.status.conditions
     limited, several = (
         get_condition(conditions, names.SCALING),
@@ -69,7 +69,8 @@ def _writers_told(deployment: LLMDeployment, serving: Serving) -> bool:
     )
 
 
-def _told(deployment: LLMDeployment, serving: Serving) -> bool:
+def _pods_told(deployment: LLMDeployment, serving: Serving) -> bool:
+    """Whether the status counts the pods as they are now."""
     status, counted = deployment.status, deployment.status.replica_status
     if counted is None or {one.name: (one.replicas, one.ready) for one in status.sets} != {
         seen.name: (seen.replicas, seen.ready) for seen in serving.sets

@@ -1,4 +1,4 @@
-"""What is seen of one deployment, in the words of the control law: replicas by set, what the fleet has room for, what is busy."""
+"""One deployment as the control law takes it: its replicas by set, the room that the fleet has for more, and what holds it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _STATES = {
 
 
 def leaders(serving: Serving) -> Mapping[tuple[str, str], tuple[PodSeen, ...]]:
-    """Pods that answer for a replica that is ready, by set and replica."""
+    """Pods of each replica that is ready, the leader first, by set and replica."""
     return {
         (seen.name, pods[0].uid): pods
         for seen in serving.sets
@@ -51,7 +51,7 @@ def leaders(serving: Serving) -> Mapping[tuple[str, str], tuple[PodSeen, ...]]:
 def live(
     ready: Mapping[tuple[str, str], tuple[PodSeen, ...]], names: Iterable[str] | None = None
 ) -> dict[str, str]:
-    """UIDs by name of the leaders of these replicas; of some sets, or of all."""
+    """UIDs of the leaders of these replicas, by the pods' names; `names` are the sets that count, None all of them."""
     chosen = None if names is None else set(names)
     return {
         pods[0].name: pods[0].uid for (name, _), pods in ready.items() if chosen is None or name in chosen
@@ -123,16 +123,16 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """Where replicas of one kind find room."""
+    """The room that the fleet has for replicas of one kind."""
 
     key: str
-    """The same for all sets of which one finds what another does."""
+    """The same for all sets that find the same room."""
     replicas: int
-    """That find devices, on nodes that could be made too."""
+    """How many further replicas find devices, on nodes that could still be made too."""
     provision_s: float | None
-    """Until a node is made, where one would have to be; None where no room is left and none is to come."""
+    """How long a node takes to come, 0 where devices are free; None where there is no room and none is to come."""
     declared: bool
-    """Whether a node may be on its way, as far as anybody knows."""
+    """Whether a node may be on its way, as far as is known."""
 
 
 class Grounds:
@@ -149,7 +149,7 @@ class Grounds:
     def of(
         self, hardware: Hardware, shape: Shape, layout: Layout, bears: tuple[Toleration, ...] = ()
     ) -> Ground:
-        """`bears`: the taints that its pods tolerate."""
+        """`bears` are the tolerations of its pods."""
         kind = (hardware.gpu, hardware.partition, hardware.sharing, hardware.via_dra,
                 tuple(sorted(hardware.selector.items())), shape, layout, bears)  # fmt: skip
         found = self._known.get(kind)
@@ -179,11 +179,11 @@ class Grounds:
         return ground
 
     def free(self) -> Mapping[str, float]:
-        """GPUs that replicas of the sets that were asked about would find, by their ground."""
+        """GPUs that further replicas would find, by ground, of those grounds that sets were asked for."""
         return dict(self._free)
 
     def parts(self) -> Mapping[str, frozenset[str]]:
-        """Pools of nodes that each ground is made up of."""
+        """The pools of nodes that each ground is made up of."""
         return dict(self._parts)
 
 
@@ -199,12 +199,12 @@ def _takes(pool: Pool, hardware: Hardware) -> bool:
 
 
 def _has_come(pool: Pool) -> bool:
-    """Whether nodes of a class say that they are not ready: those that have just been made do so for a while."""
+    """Whether nodes of a class are there and not ready yet: those that have just been made are so for a while."""
     return pool.node_class is not None and "not ready" in pool.unavailable
 
 
 class SetsSeen:
-    """Sets of deployments as the control law has them; of one of which nothing new is seen they are those of the last tick."""
+    """Sets of deployments as the control law takes them. They are made once, and stand while nothing new is seen of a deployment."""
 
     def __init__(self) -> None:
         self._known: dict[str, _SetsOf] = {}
@@ -235,8 +235,8 @@ class _SetsOf:
 
 
 def serving_sets(subject: Subject, serving: Serving, rooms: Sequence[Ground]) -> tuple[ServingSet, ...]:
-    """The plan's sets, each with the room that it finds. What a rollout still moves away from, and what a retune tries, counts
-    with the first: the load is shared by all of them."""
+    """The plan's sets, each with the room that it finds. Replicas of other sets, which a rollout moves away from or a retune tries, count
+    with the first: they share the load."""
     found = []
     ours = {planned.name for planned in subject.sets}
     for place, (planned, ground) in enumerate(zip(_counted(subject, serving), rooms, strict=True)):
@@ -264,14 +264,14 @@ def serving_set(planned: Planned, seen: Sequence[SetSeen], ground: Ground) -> Se
 
 
 def _counted(subject: Subject, serving: Serving) -> tuple[Planned, ...]:
-    """The plan's sets; in the place of one that was given up, what serves again."""
+    """The plan's sets; in place of one that was given up, the set that serves again."""
     again = _again(subject, serving)
     return subject.sets if again is None else (again,)
 
 
 def _again(subject: Subject, serving: Serving) -> Planned | None:
-    """The set that has the plan's whole number again since the plan's own was given up, by the plan's name. None where nothing was
-    given up, or where several serve, or stand for several."""
+    """The older set that serves all replicas again, since the plan's own was given up; it has the name of the plan's. None where nothing
+    was given up, and where that is not plain, as several sets serve or the plan has several."""
     others = _others(subject, serving)
     if len(subject.sets) != 1 or len(others) != 1 or not _given_up(subject, serving):
         return None
@@ -286,14 +286,14 @@ def _given_up(subject: Subject, serving: Serving) -> bool:
 
 
 def _others(subject: Subject, serving: Serving) -> list[SetSeen]:
-    """Sets that are neither the plan's nor tried by a retune."""
+    """Sets that are neither the plan's nor what a retune tries."""
     ours = {planned.name for planned in subject.sets}
     tried = None if subject.changed is None else subject.changed.name
     return [one for one in serving.sets if one.name not in ours and one.name != tried]
 
 
 def busy_of(subject: Subject, serving: Serving) -> str | None:
-    """What else moves replicas, in words."""
+    """What else moves replicas now, in words; None where nothing does."""
     if any(one.replicas or one.pods for one in _others(subject, serving)):
         return "a rollout"
     return None

@@ -1,6 +1,6 @@
 """Where live metrics come from: one Prometheus for the whole fleet, or the pods' own pages where none is configured.
 
-A source that fails is a source that says nothing: what that means for replicas is the control law's to decide.
+A source that fails only says nothing. What follows from that for replicas, the control law decides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from plimsoll.reconcile.subject import Subject
 
 ENGINE_PORT: Final = 8000
 MOST_PAGES: Final = 500
-"""Pods that are asked themselves at one tick; beyond that a Prometheus is needed, and it is said."""
+"""Pods that are asked themselves in one tick; a larger fleet is told to use a Prometheus."""
 
 NOBODY: Final = Woken()
 UNASKED: Final = "the operator's config names no Prometheus (prometheusUrl) that could be asked"
@@ -34,16 +34,16 @@ PodKey = tuple[str, str]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
     samples: tuple[PodSample, ...] = ()
-    """Of the leaders that live, by UID."""
+    """Of the leaders that are alive; each sample is named by its pod's UID."""
     histograms: Mapping[PodKey, Mapping[str, Histogram]] | None = None
-    """Summed by set already; None where they are in the samples."""
+    """By namespace and set, where the source sums them; None where each sample has its own."""
     reachable: bool = True
     problem: str = ""
-    """Why nobody could be asked, where that is known."""
+    """Why the source could not be asked, where that is known."""
     woken: Woken = NOBODY
     """What gateways say of deployments that may sleep."""
     errors: Mapping[str, str] = field(default_factory=dict)
-    """Why there is no answer while others get one: by question, or by namespace/name of a pod."""
+    """Why some things had no answer while others had one: by question, or by namespace/name of a pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Asked:
 
 class Source(Protocol):
     def wants(self, spec: Mapping[str, Any]) -> bool:
-        """Whether a resource may be covered, by what stands in its spec: what is not is not read at all."""
+        """Whether control may look at a resource with this spec. One that it does not look at is not read at all."""
         ...
 
     def covers(self, subject: Subject) -> bool: ...
@@ -99,10 +99,10 @@ class ByPrometheus:
 
 
 class ByPods:
-    """Only of those that ask for something live: it is a connection a pod."""
+    """Looks only at deployments that ask for live scaling or retuning, since each pod takes a connection."""
 
     def __init__(self, *, defaults: bool) -> None:
-        """`defaults`: whether the admin's file may ask for it where a resource does not."""
+        """`defaults`: whether the admin's config may ask for that where a resource does not."""
         self._defaults = defaults
 
     def wants(self, spec: Mapping[str, Any]) -> bool:
@@ -136,13 +136,13 @@ class Closes(Protocol):
 
 
 def _queries(asked: Iterable[Asked]) -> Mapping[str, str]:
-    """That bring a deployment back from sleep, by deployment."""
+    """The queries that wake sleeping deployments, by deployment."""
     sleepers = {each.subject.key: each.subject.zero for each in asked if each.subject.autoscaled}
     return {key: zero.query for key, zero in sleepers.items() if zero is not None and zero.query}
 
 
 def words_of(asked: Iterable[Asked]) -> Vocabulary:
-    """Of all engines and versions in use."""
+    """The metric names of all engines and versions in use."""
     engines = {(each.subject.engine.name, each.subject.engine.version): each.subject.engine for each in asked}
     return vocabulary(engines[key].metrics for key in sorted(engines))
 

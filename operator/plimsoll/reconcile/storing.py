@@ -1,4 +1,4 @@
-"""What of a record is worth a write: each one is a write to every deployment of a fleet, and idle ones are to cost none."""
+"""When a record is worth a write to the cluster: there is one of each deployment, and an idle fleet is to cost no writes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from plimsoll.control.memory import RoleMemory
 from plimsoll.control.record import Record
 
 STORE_S: Final = 1800.0
-"""What was only learned is stored so often at most: a restart then forgets half an hour of it."""
+"""What was only learned is stored once in so long at most, so a restart forgets half an hour of it."""
 CALM_S: Final = 3600.0
-"""Of calm are worth a write: few deployments have a setting that may go back."""
+"""Each further hour of calm is worth a write: few deployments have a setting that waits to go back."""
 DIGITS: Final = 2
-"""Of a figure that was learned; what moved by less is not worth a write."""
+"""Digits of a learned figure that are compared: what moved by less is not worth a write."""
 MORE: Final = 1.05
+"""Times a fading figure, beyond which it has grown by enough to be worth a write."""
 
 
 def first_due(key: str, now: float) -> float:
-    """Spread, so that a fleet that was loaded at once is not stored at once."""
+    """When it is first stored: at another time for each deployment, so that a whole fleet is not stored at once."""
     return now + STORE_S * (zlib.crc32(key.encode()) / 2**32)
 
 
@@ -34,7 +35,7 @@ def matters(record: Record, stored: Record) -> bool:
 
 
 def taught(record: Record, stored: Record) -> bool:
-    """Whether something was learned since; that time went by is nothing new."""
+    """Whether something was learned since it was stored. Figures that only faded with time are no news."""
     before = _fading(stored)
     return _lessons(record) != _lessons(stored) or any(
         value > MORE * before.get(name, 0.0) for name, value in _fading(record).items()
@@ -70,13 +71,13 @@ def _learnt(role: RoleMemory) -> tuple[object, ...]:
 
 
 def _fading(record: Record) -> dict[str, float]:
-    """What time alone makes smaller: only more of it is a lesson, and less is stored with the next one."""
+    """Figures that time alone makes smaller. Only a larger one is a lesson; a smaller one is stored along with the next."""
     seen = record.observed
     found = {"rate": seen.peak_rate or 0.0, "inflight": seen.peak_inflight or 0.0}
     for name, role in record.memory.roles.items():
         found[f"{name} bursts"] = role.load.burstiness - 1
         found |= {f"{name} {part}": rate for part, rate in enumerate(role.load.profile) if rate}
-        # The most that a replica finishes grows where it fades.
+        # The limit on what a replica finishes fades by growing, so it is turned round.
         found |= {f"{name} {of}": 1 / each.most for of, each in role.learnt.items() if each.most}
     return found
 

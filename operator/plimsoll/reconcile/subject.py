@@ -1,7 +1,7 @@
-"""What the control loop knows of one deployment between its turns: bounds, promises, consent, and its planned sets in short.
+"""One deployment as the control loop knows it: its bounds, promises and consent, and what matters of its planned sets.
 
-Made again only when the resource or its pinned plan changed, so that a tick over thousands of them reads no plan and checks no
-spec.
+Made anew only when the resource or its pinned plan has changed, so that a tick over thousands of them reads no plan and checks
+no spec.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from plimsoll.control.law import up_window_s
 from plimsoll.control.record import EMPTY, Record
 from plimsoll.control.retune import Consent, Knobs
 from plimsoll.control.retune.scene import knobs_of
-from plimsoll.control.situation import Bounds, Capacity, Slo
+from plimsoll.control.situation import ZERO_AFTER_S, Bounds, Capacity, Slo
 from plimsoll.facts.engines import EngineFacts, EngineNotPlannedError, UnknownEngineError, engine_facts
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.pinning import spec_digest
@@ -35,8 +35,6 @@ from plimsoll.reconcile.kept import Kept
 from plimsoll.render.revision import Revision
 from plimsoll.render.sets import set_name
 from plimsoll.status.findings import lacking_of
-
-ZERO_AFTER_S = 900.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,21 +90,21 @@ class Subject:
     changed: Planned | None
     """The set that a retune tries."""
     others: Mapping[str, Planned]
-    """Sets that were made and are not the plan's, by name: what serves before an edit does, or again where it fails."""
+    """Sets that exist and are not the plan's, by name: they serve until an edit's own set does, or again where that fails."""
     tls: bool
     record: Record
     """As it is stored."""
     told: tuple[Told, ...]
     """Conditions as status had them when this was made."""
     short: str = ""
-    """What the plan lacks for all that is wanted, by its finding's reason; empty where it lacks nothing, or nobody says."""
+    """Why the plan has fewer replicas than are wanted: a reason of its findings. Empty where it has all, or does not say why not."""
     replicas: int = field(init=False)
     bounds: Bounds = field(init=False)
     exports: frozenset[str] = field(init=False)
-    """Figures that its engine has a word for."""
+    """Figures that its engine exports, by their names in a sample."""
 
     def __post_init__(self) -> None:
-        # Once for all the ticks that ask.
+        # Worked out once, as every tick asks for them.
         object.__setattr__(self, "replicas", sum(each.replicas for each in self.sets))
         object.__setattr__(self, "bounds", self._bounds())
         object.__setattr__(self, "exports", exports(self.engine.metrics))
@@ -126,7 +124,7 @@ class Subject:
 def subject_of(
     deployment: LLMDeployment, kept: Kept, config: OperatorConfig, there: Mapping[str, Revision]
 ) -> Subject | None:
-    """None where nothing is planned, or the spec cannot be what it is. `there` are the sets that were made, by name."""
+    """None where nothing is planned, or the spec is one that cannot be planned. `there` are the sets that exist, by name."""
     plan = kept.plan
     if plan is None or not plan.sets:
         return None
@@ -176,7 +174,7 @@ def _subject(
         least=least,
         most=scaling.max,
         paused=deployment.spec.paused is True,
-        slo=Slo(ttft_p99_s=_seconds(spec.slo.ttft_p99_ms), itl_p99_s=_seconds(spec.slo.itl_p99_ms)),
+        slo=Slo.of_ms(ttft_p99=spec.slo.ttft_p99_ms, itl_p99=spec.slo.itl_p99_ms),
         up_window_s=up_window_s(scaling.up_window_seconds, float(config.control.interval_seconds)),
         down_window_s=None if down is None else float(down),
         zero=None
@@ -224,12 +222,8 @@ def _engine(name: str, version: str) -> EngineFacts:
     return engine_facts(name, version)
 
 
-def _seconds(milliseconds: int | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000
-
-
 def annotations_of(metadata: ObjectMeta) -> Mapping[str, str]:
-    """Those that ask for something by changing."""
+    """Annotations that ask for something when their value changes."""
     return {
         name: metadata.annotations[name]
         for name in (names.ANNOTATION_RESET, names.ANNOTATION_WAKE)

@@ -37,14 +37,14 @@ class Case:
     ready: Mapping[tuple[str, str], tuple[PodSeen, ...]] = field(
         default_factory=lambda: UNREAD, repr=False, compare=False
     )
-    """Pods that answer for a replica that is ready, by set and replica; as `serving` says where nobody hands them in."""
+    """Pods of the replicas that are ready, by set and replica. They follow from `serving` where they are not handed in."""
 
     def __post_init__(self) -> None:
         if self.ready is UNREAD:
             object.__setattr__(self, "ready", leaders(self.serving))
 
     def noting(self, record: Record) -> Case:
-        """The same, seen with another record."""
+        """The same case with another record."""
         return Case(subject=self.subject, record=record, serving=self.serving, ready=self.ready)
 
 
@@ -73,18 +73,18 @@ class Tick:
     spreads: Spreads = field(default_factory=Spreads)
     sets: SetsSeen = field(default_factory=SetsSeen)
     spends: Mapping[str, tuple[tuple[Claim, int], ...]] = field(default_factory=dict)
-    """What deployments, those at which nobody looks too, were decided to take of their namespaces' budgets."""
+    """What each deployment takes of its namespace's budget by its last decision, those that control does not look at included."""
     grounds: Grounds = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "grounds", Grounds(self.inventory, self.config))
 
     def waiting(self, case: Case) -> float | None:
-        """What the gateway's query says, where there is one and it was answered."""
+        """How many requests wait at the gateway, by the wake query; None where there is no query or no answer."""
         return self.looked.woken.waiting.get(case.subject.key)
 
     def signals(self, case: Case, sets: Sequence[str] | None = None) -> Signals:
-        """Of some sets' replicas, or of all."""
+        """Signals of these sets' replicas; without `sets`, of all."""
         space = case.subject.key.partition("/")[0]
         ready = case.ready
         summed = None

@@ -27,17 +27,17 @@ from plimsoll.status.pod_words import words_of
 RETRIES: Final = (60.0, 600.0, 3600.0)
 """Seconds until a reading that an outage ended is tried again; the last of them from then on."""
 OUTAGES: Final = frozenset({"Download"})
-"""Words of the supervisor that nobody's edit cures."""
+"""Failures, in the supervisor's words, that no edit of the spec cures, and that pass by themselves."""
 MOST_KEPT: Final = 4
-"""Whoever goes back to the spec before finds its models known."""
+"""Answers that are kept: those of earlier models too, so that who goes back to an earlier spec finds its models known."""
 AGAIN: Final = (
     f"edit the spec, or set the annotation {names.ANNOTATION_REPLAN} to a new value, to have it read again"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A pod that should be made."""
+class WantedPod:
+    """A pod that should be made, to read one model."""
 
     asked: Asked
     ticket: str
@@ -45,26 +45,28 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ModelReadings:
     facts: PlanFacts
     kept: tuple[KeptModel, ...] = ()
-    wanted: tuple[Wanted, ...] = ()
+    wanted: tuple[WantedPod, ...] = ()
     over: tuple[FactsPod, ...] = ()
-    """Pods that nobody needs any more."""
+    """Pods that are not needed any more, and may be deleted."""
     answered: tuple[tuple[KeptModel, FactsPod], ...] = ()
-    """Pods whose answer is to be kept before they may go, with that."""
+    """Pods that have answered, each with its answer: they may go once that is kept."""
     anew: bool = False
-    """A model that was known is another one by an answer: what was asked for is answered by a plan with this."""
+    """By a new answer a model is not what was known of it, so the plan has to be made anew with that."""
     again_seconds: float | None = None
+    """In how many seconds a reading that failed is tried again; None where none is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _One:
-    """Of one model."""
+class _Reading:
+    """How the reading of one model stands; its fields are those of ModelReadings, for one model."""
 
     found: Found
     reading: str | None = None
-    wanted: Wanted | None = None
+    """Who reads it now, in a sentence; None where nobody does."""
+    wanted: WantedPod | None = None
     kept: KeptModel | None = None
     answered: FactsPod | None = None
     anew: bool = False
@@ -80,19 +82,23 @@ def told_models(
     replan: str,
     paused: bool,
     now: float,
-) -> Told:
-    """`found` and `readable` by the field of the spec; `replan` is what a person asked for last."""
-    known, ones, tickets = dict(found), dict[str, _One](), set[str]()
+) -> ModelReadings:
+    """What is known of each model of a spec, with what its namespace's pods have told, and what to do about those pods.
+
+    `found` is what the operator itself knows, and `readable` what a pod could be asked for, both by the field of the spec that names
+    the model. `replan` is the value of the annotation by which a person asks for everything anew.
+    """
+    known, ones, tickets = dict(found), dict[str, _Reading](), set[str]()
     for field, one in found.items():
         asked = readable.get(field)
         if asked is None or not isinstance(one, Missing):
             continue
         ticket = _ticket(asked, replan)
         mine = sorted((pod for pod in pods if pod.ticket == ticket), key=lambda pod: pod.attempt)
-        told = _one(asked, ticket, kept=kept, pods=mine, again=bool(replan), paused=paused, now=now)
+        told = _reading(asked, ticket, kept=kept, pods=mine, again=bool(replan), paused=paused, now=now)
         if not one.elsewhere:
-            # A hub that does not answer is nothing that a pod helps against; what pods told before holds all the same.
-            told = _One(found=one) if isinstance(told.found, Missing) else replace(told, wanted=None)
+            # Where a hub does not answer, a pod would get no answer either; but what pods told before holds all the same.
+            told = _Reading(found=one) if isinstance(told.found, Missing) else replace(told, wanted=None)
         ones[field], known[field] = told, told.found
         if mine and (
             told.kept is None or (replan and told.kept.ticket != ticket) or told.answered is not None
@@ -101,7 +107,7 @@ def told_models(
     newest = {ticket: max(pod.attempt for pod in pods if pod.ticket == ticket) for ticket in tickets}
     used = [one.kept for one in ones.values() if one.kept is not None]
     others = [one for one in kept if one.asked not in {each.asked for each in used}]
-    return Told(
+    return ModelReadings(
         facts=plan_facts(known, {field: one.reading for field, one in ones.items() if one.reading}),
         kept=(*used, *others)[:MOST_KEPT],
         wanted=tuple(one.wanted for one in ones.values() if one.wanted is not None),
@@ -119,11 +125,11 @@ def told_models(
 
 
 def _ticket(asked: Asked, replan: str) -> str:
-    """Another one for another question, and where a person asked again."""
+    """Names one reading: it changes with what is asked, and when a person asks again."""
     return hashlib.sha256(f"{asked.digest} {replan}".encode()).hexdigest()[:16]
 
 
-def _one(
+def _reading(
     asked: Asked,
     ticket: str,
     *,
@@ -132,21 +138,21 @@ def _one(
     again: bool,
     paused: bool,
     now: float,
-) -> _One:
-    """Where a person asked again, what was told before holds until the new answer is there."""
+) -> _Reading:
+    """From what is kept, else from the pods. Where a person asked again, what is kept holds until the new answer is there."""
     stands = next((one for one in kept if one.asked == asked.digest), None)
     before = None if stands is None else _facts(stands)
     if stands is None or before is None or isinstance(before, Missing):
         return _asking(asked, ticket, pods=pods, paused=paused, now=now)
     if stands.ticket == ticket or not again:
-        return _One(found=before, kept=stands)
+        return _Reading(found=before, kept=stands)
     new = _asking(asked, ticket, pods=pods, paused=paused, now=now)
     if isinstance(new.found, Missing):
         return replace(new, found=before, kept=stands, reading=None)
     return replace(new, anew=new.found != before)
 
 
-def _asking(asked: Asked, ticket: str, *, pods: Sequence[FactsPod], paused: bool, now: float) -> _One:
+def _asking(asked: Asked, ticket: str, *, pods: Sequence[FactsPod], paused: bool, now: float) -> _Reading:
     if not pods:
         return _unread(asked, ticket, paused=paused)
     pod = pods[-1]
@@ -160,30 +166,32 @@ def _asking(asked: Asked, ticket: str, *, pods: Sequence[FactsPod], paused: bool
         )
         facts = _facts(answer)
         if isinstance(facts, Missing):
-            return _One(found=Missing(f"{facts.problem}; {AGAIN}"))
-        return _One(found=facts, kept=answer, answered=pod)
+            return _Reading(found=Missing(f"{facts.problem}; {AGAIN}"))
+        return _Reading(found=facts, kept=answer, answered=pod)
     if not pod.ended:
         return _under_way(asked, pod)
     return _failed(asked, ticket, pod, paused=paused, now=now)
 
 
-def _unread(asked: Asked, ticket: str, *, paused: bool) -> _One:
+def _unread(asked: Asked, ticket: str, *, paused: bool) -> _Reading:
     if paused:
         text = f"{asked.source} is read by a pod of this namespace once spec.paused is no longer true"
-        return _One(found=Missing(text), reading=text)
+        return _Reading(found=Missing(text), reading=text)
     text = f"a pod of this namespace is made to read {asked.source}"
-    return _One(found=Missing(text), reading=text, wanted=Wanted(asked=asked, ticket=ticket, attempt=1))
+    return _Reading(
+        found=Missing(text), reading=text, wanted=WantedPod(asked=asked, ticket=ticket, attempt=1)
+    )
 
 
-def _under_way(asked: Asked, pod: FactsPod) -> _One:
+def _under_way(asked: Asked, pod: FactsPod) -> _Reading:
     words = words_of(pod.seen)
     if words is not None and pod.seen.stage is Stage.FAILED:
-        return _One(found=Missing(f"{asked.source} cannot be read yet: {words.sentence}"))
+        return _Reading(found=Missing(f"{asked.source} cannot be read yet: {words.sentence}"))
     text = f"{pod.seen.name} reads {asked.source}" + (f": {words.sentence}" if words is not None else "")
-    return _One(found=Missing(text), reading=text)
+    return _Reading(found=Missing(text), reading=text)
 
 
-def _failed(asked: Asked, ticket: str, pod: FactsPod, *, paused: bool, now: float) -> _One:
+def _failed(asked: Asked, ticket: str, pod: FactsPod, *, paused: bool, now: float) -> _Reading:
     failure = pod.seen.failure
     if failure is not None:
         helps = f"; {failure.remedy}" if failure.remedy else ""
@@ -193,16 +201,16 @@ def _failed(asked: Asked, ticket: str, pod: FactsPod, *, paused: bool, now: floa
         reason = pod.seen.reason or ("Deleted" if pod.leaving else "Error")
         text = f"{pod.seen.name}, which reads {asked.source}, ended ({reason}){said}"
     if failure is not None and failure.word in FAILURES and failure.word not in OUTAGES:
-        return _One(found=Missing(f"{text}; {AGAIN}"))
+        return _Reading(found=Missing(f"{text}; {AGAIN}"))
     left = pod.ended + RETRIES[min(pod.attempt, len(RETRIES)) - 1] - now
     if left > 0:
-        return _One(found=Missing(f"{text}; it is tried again by itself"), again_seconds=left)
+        return _Reading(found=Missing(f"{text}; it is tried again by itself"), again_seconds=left)
     if paused:
-        return _One(found=Missing(f"{text}; it is tried again once spec.paused is no longer true"))
-    return _One(
+        return _Reading(found=Missing(f"{text}; it is tried again once spec.paused is no longer true"))
+    return _Reading(
         found=Missing(text),
         reading=f"{text}; it is tried again now",
-        wanted=Wanted(asked=asked, ticket=ticket, attempt=pod.attempt + 1),
+        wanted=WantedPod(asked=asked, ticket=ticket, attempt=pod.attempt + 1),
     )
 
 

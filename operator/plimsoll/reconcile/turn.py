@@ -26,6 +26,7 @@ from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.control.rollout.failing import steady
 from plimsoll.engines.vllm import served_names
+from plimsoll.facts.serving import Serving
 from plimsoll.kube.applier import Applied
 from plimsoll.kube.errors import KubeError
 from plimsoll.planning.placing.budgets import Limits
@@ -39,7 +40,7 @@ from plimsoll.reconcile.rebuild import rebuilt
 from plimsoll.reconcile.recorded import ramp_told
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.settled import settled
-from plimsoll.reconcile.told_models import Told
+from plimsoll.reconcile.told_models import ModelReadings
 from plimsoll.reconcile.world import World
 from plimsoll.render.adapters import list_ref
 from plimsoll.render.revision import Revision
@@ -53,10 +54,10 @@ LOG: Final = logging.getLogger(__name__)
 RESYNC_SECONDS: Final = 3600.0
 """How long a deployment that needs nothing is left alone: then a better plan is looked for."""
 UNREADY_SECONDS: Final = 300.0
-"""The same while it does not serve: time alone may change what is to be done."""
+"""The same while it does not serve, when the mere passing of time may change what is to be done."""
 RETRY_SECONDS: Final = 15.0
 MOVED_SECONDS: Final = 1.0
-"""Of a fleet that moves all the time a look now and then is enough."""
+"""Until a turn is taken again during which the fleet has changed: not at once, as some fleets change all the time."""
 
 
 async def turn(world: World, key: str) -> float | None:
@@ -87,15 +88,9 @@ async def _turn(world: World, key: str, deployment: LLMDeployment, body: Mapping
     world.measured.look(key, serving)
     ready = get_condition(deployment.status.conditions, names.READY)
     patience = RESYNC_SECONDS if ready is not None and ready.status == "True" else UNREADY_SECONDS
-    # Promises and who waits for the fleet are not remembered over a restart.
-    rested = world.now() - since < patience and not (first and lacks_nodes(serving))
-    if (
-        rested
-        and not world.asks(key)
-        and not world.measured.news(key, deployment.status)
-        and not (world.facts_pods is not None and world.facts_pods.of(key))
-        and settled(deployment, world.cluster.children(key), serving, world.mark)
-    ):
+    # Which devices were promised, and who waits for the fleet to change, is not remembered over a restart.
+    due = world.now() - since >= patience or (first and lacks_nodes(serving))
+    if not due and _needs_nothing(world, key, deployment, serving):
         _still_hungry(world, key, deployment)
         world.books.note(deployment, deployment.status, serving, world.config)
         return patience if unsteady is None else min(patience, unsteady)
@@ -134,9 +129,22 @@ async def _turn(world: World, key: str, deployment: LLMDeployment, body: Mapping
     return min(seconds for seconds in again if seconds is not None)
 
 
-async def _decide(world: World, key: str, deployment: LLMDeployment) -> tuple[Seen, Decision, Told]:
-    """Everything that a decision starts from, and the decision. What must be read comes first, so that the rest is of one
-    moment, and only one is made at a time."""
+def _needs_nothing(world: World, key: str, deployment: LLMDeployment, serving: Serving) -> bool:
+    """Whether the last turn's work stands, and nobody has said anything since that a turn would have to answer."""
+    return (
+        not world.asks(key)
+        and not world.measured.news(key, deployment.status)
+        and not (world.facts_pods is not None and world.facts_pods.of(key))
+        and settled(deployment, world.cluster.children(key), serving, world.mark)
+    )
+
+
+async def _decide(world: World, key: str, deployment: LLMDeployment) -> tuple[Seen, Decision, ModelReadings]:
+    """Everything that a decision starts from, and the decision itself.
+
+    What takes an answer of somebody else is read first, so that all the rest is of one moment; and only one decision is made at a
+    time, as each starts from what the others were promised.
+    """
     kept, revisions = await world.left(key)
     read = await read_models(world, key, deployment, kept.models)
     kept = replace(kept, models=read.kept, asked="" if read.anew else kept.asked)
@@ -202,8 +210,12 @@ async def _apply(world: World, deployment: LLMDeployment, decision: Decision) ->
 
 
 async def _nudge(world: World, key: str, seen: Seen, decision: Decision) -> float | None:
-    """What no object says that makes pods. In how many seconds to try again what could not be done: it is said once, and comes
-    ever less often, since a policy of the cluster may refuse it for ever."""
+    """Do to pods directly what no object that makes them can say: delete those of groups that are let go, and tell node autoscalers
+    that they need not stay any longer once they have loaded.
+
+    Returns in how many seconds to try again what could not be done. That is logged once and tried ever less often, since a policy of
+    the cluster may refuse it for ever.
+    """
     deployment, tried = seen.deployment, world.unmoved.pop(key, 0)
     if deployment.spec.paused:
         return None

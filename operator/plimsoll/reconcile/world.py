@@ -43,7 +43,7 @@ MOST_KEPT: Final = 256
 
 
 class Cluster(Protocol):
-    """The doors that a turn uses; `handlers` puts the real ones together."""
+    """What a turn asks of the cluster; `handlers` puts the real one together."""
 
     def children(self, key: str) -> Mapping[Ref, Child]: ...
     def serving(self, key: str, bearer: Bearer | None) -> Serving: ...
@@ -85,9 +85,9 @@ class World:
     """What engines reported, and what was learned from it."""
     ramps: Ramps = field(default_factory=Ramps)
     thinking: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "plan"))
-    """Where decisions are made. They wait for nothing, so more threads would only take turns at one interpreter."""
+    """The thread in which decisions are made. They only compute, so more threads would only wait for each other."""
     deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held from the look at the fleet until what was decided on it is promised: two turns never give the same devices away."""
+    """Held from the look at the fleet until the decision's devices are promised, so that two turns never give the same ones away."""
     gone_since: dict[str, float] = field(default_factory=dict)
     """Since when nothing could hold a deployment's pinned plan."""
     looked_at: dict[str, float] = field(default_factory=dict)
@@ -95,17 +95,17 @@ class World:
     hungry: set[str] = field(default_factory=set)
     """Deployments that a change of the fleet may help."""
     unmoved: dict[str, int] = field(default_factory=dict)
-    """How many turns in a row could not do to a deployment's pods what no object says."""
+    """By deployment: how many turns in a row could not do what has to be done to pods directly."""
     books: Books = field(default_factory=Books)
-    """What the operator's own metrics tell."""
+    """What the operator's own metrics tell of deployments."""
     directions: dict[str, Direction] = field(default_factory=dict)
     """What the control loop says of each deployment now."""
     directed: dict[str, Direction] = field(default_factory=dict)
-    """What of it was last done."""
+    """Which of it the last turn has done."""
     _spends: dict[str, tuple[tuple[Claim, int], ...]] = field(default_factory=dict)
-    """Of deployments in namespaces with a budget: replicas that were decided, and what each takes of it."""
+    """Of deployments in namespaces with a budget, by their last decision: what a replica of each set takes of it, and how many there are."""
     _revisions: OrderedDict[str, Revision] = field(default_factory=OrderedDict)
-    """By uid: what they hold never changes."""
+    """By uid. They are never read again, as what they hold never changes."""
     _kept: OrderedDict[str, tuple[str, Kept]] = field(default_factory=OrderedDict)
     """By deployment, with the version of the ConfigMap that it was read from."""
 
@@ -121,12 +121,12 @@ class World:
         return self.cluster.serving(key, self.resources.bearer(key))
 
     def children(self, key: str) -> dict[Ref, Child]:
-        """Its own, without those that a resource of this name left when it was deleted."""
+        """Its own children, without those that an earlier resource of its name left behind."""
         bearer, there = self.resources.bearer(key), self.cluster.children(key)
         return {ref: child for ref, child in there.items() if bearer is None or child.belongs_to(bearer.uid)}
 
     def promise(self, key: str, decision: Kept, reservations: tuple[Reservation, ...]) -> None:
-        """What other turns must leave: devices for pods that are not on a node yet, and its share of the namespace's budget."""
+        """Note what other turns must leave to it: devices for pods that are not on a node yet, and its share of the namespace's budget."""
         self.cluster.promise(key, reservations)
         if self._has_budget(key):
             self._spends[key] = _spent(decision)
@@ -136,7 +136,7 @@ class World:
         return self.cluster.inventory(key)
 
     async def read_budget(self, key: str) -> None:
-        """What the other deployments of the namespace spend, as far as it was not decided here."""
+        """Read what the other deployments of its namespace take of the budget, where this process has not decided that itself."""
         if self._has_budget(key):
             for other in self._neighbours(key):
                 if other not in self._spends:
@@ -144,7 +144,7 @@ class World:
                     self._spends.setdefault(other, found)
 
     def limits(self, key: str) -> Limits | None:
-        """What they leave of its budget; None where it has none."""
+        """What the others leave of its namespace's budget; None where that has none."""
         if not self._has_budget(key):
             return None
         left = limits_of(key.partition("/")[0], self.config)
@@ -154,7 +154,7 @@ class World:
         return left
 
     def spends(self) -> Mapping[str, tuple[tuple[Claim, int], ...]]:
-        """What deployments in namespaces with a budget were decided to take of it, as far as it is known here."""
+        """What deployments take of their namespaces' budgets by their last decisions, as far as is known here."""
         return {key: spent for key, spent in self._spends.items() if key in self.resources}
 
     def _has_budget(self, key: str) -> bool:
@@ -165,7 +165,7 @@ class World:
         return [other for other in self.resources if other != key and other.startswith(f"{namespace}/")]
 
     def asks(self, key: str) -> bool:
-        """Whether control says something that was not done yet."""
+        """Whether control asks for something that no turn has done yet."""
         said = self.direction(key)
         return said is not None and said is not self.directed.get(key)
 
@@ -209,7 +209,7 @@ class World:
         return found
 
     def wrote(self, key: str, kept: Kept, revisions: Mapping[str, Revision], written: Iterable[Ref]) -> None:
-        """What a turn has just written need not be read back in the next."""
+        """Keep what a turn has just written, so that the next need not read it back."""
         children = self.cluster.children(key)
         for ref in written:
             child = children.get(ref)
@@ -232,7 +232,7 @@ class World:
             self._revisions.popitem(last=False)
 
     async def revisions(self, key: str) -> dict[str, Revision]:
-        """Of all sets that were made and are not gone, by name; those that cannot be read count as absent."""
+        """Revisions of all sets that exist, by name. One that cannot be read counts as absent."""
         made = [(ref, child) for ref, child in self.children(key).items() if ref.kind == "ControllerRevision"]
         found = await asyncio.gather(*(self._revision(ref, child) for ref, child in made))
         return {ref.name: one for (ref, _), one in zip(made, found, strict=True) if one is not None}
@@ -252,15 +252,14 @@ class World:
         return known
 
     async def _read(self, ref: Ref) -> Mapping[str, Any] | None:
-        """None where it is gone, though no watch has told of it yet; what tells of it wakes the owner."""
+        """None where it is gone already. The watch will tell of that, which takes another turn."""
         try:
             return await self.cluster.read(ref)
         except NotFound:
             return None
 
     async def left(self, key: str) -> tuple[Kept, dict[str, Revision]]:
-        """What the turns before have left in the cluster. Whoever waits for an edit waits for one answer of the API server, and
-        not for one after the other."""
+        """What earlier turns have left in the cluster: the kept plan and the revisions, both read at once."""
         return await asyncio.gather(self.kept(key), self.revisions(key))
 
 

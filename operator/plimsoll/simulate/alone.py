@@ -1,6 +1,6 @@
-"""The first token of a request that nobody is beside: no number of replicas, and no policy, gives it sooner.
+"""How soon the first token of a request can come at best, when it is alone on a replica: no policy and no number of replicas beats that.
 
-A promise that the longest prompts break by themselves is no measure of who decides the replicas, so reports tell it apart.
+Where prompts are so long that this breaks the limit already, it says nothing of how well a policy decides; reports tell it apart.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from plimsoll.simulate.world import Site, World
 
 
 def first_token_s(times: StepTimes, limits: Limits, tokens: int) -> float:
-    """Of a prompt of which nothing is cached."""
+    """Seconds until the first token of a prompt of which nothing is cached."""
     chunks = ceil(tokens / limits.max_num_batched_tokens)
     computing = chunks * times.chunk + tokens * (times.prompt_token + times.seen_token * tokens / 2)
     return computing + times.request + times.request_token * tokens + times.request_beside
 
 
 def longest_in_time(world: World) -> int | None:
-    """Tokens of the longest prompt whose first token can keep its limit, on the set that is best at it; None where none is promised."""
+    """Tokens of the longest prompt whose first token can keep its limit, on the fastest set; None where there is no limit."""
     limit = world.slo.ttft_p99_s
     if limit is None:
         return None
@@ -34,7 +34,8 @@ def _longest(site: Site, limit: float) -> int:
 
 
 def beyond_reach(arrivals: Arrivals, world: World) -> int:
-    """Requests whose first token cannot be in time, unless the beginning of their prompt is cached; those refused are none of them."""
+    """How many requests cannot have their first token in time, unless the beginning of their prompt is cached. Prompts that engines refuse
+    are not counted."""
     longest = longest_in_time(world)
     if longest is None:
         return 0

@@ -1,4 +1,4 @@
-"""What was so in a minute that was late: of its replicas, of the law, and of the prompts that came in it."""
+"""What may explain a minute in which too few requests were in time: its replicas, the policy, and the prompts that came in it."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from plimsoll.simulate.estate import Estate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Late:
-    """A minute in which fewer than 99 of 100 were within the limits, and the replicas at its end, which those who came in it met or
-    waited for."""
+    """A minute in which fewer than 99 of 100 were within the limits, with what was so at its end."""
 
     at: float
     told: int
+    """Replicas that were asked for."""
     starting: int
-    """Because more are asked for."""
+    """Replicas on their way because more were asked for."""
     crashed: bool = False
-    """Fewer served than were asked for, as one came back from a crash."""
+    """Fewer served than were asked for, as one was coming back from a crash."""
     retuned: bool = False
-    """Or as one started with other settings."""
+    """Fewer served than were asked for, as one was starting with other settings."""
     rising: bool = False
-    """At its end the load asked for more than that, and scaling.upWindowSeconds was waited for."""
+    """The load asked for more replicas, and scaling.upWindowSeconds was not over yet."""
     refused: bool = False
-    """But for prompts that are too long for any replica it would have been none."""
+    """Only prompts that are too long for any replica made it late."""
 
 
 class Causes:
-    """All minutes of a run, by their number."""
+    """What was so in each minute of a run, by the minute's number."""
 
     def __init__(self, minutes: int) -> None:
         self.rising = False
-        """As of the last decision."""
+        """Whether the last decision waited for scaling.upWindowSeconds."""
         self._told, self._starting, self._rising = [0] * minutes, [0] * minutes, [False] * minutes
-        """At its end."""
+        """As of each minute's end."""
         self._crashed: set[int] = set()
         self._retuned: set[int] = set()
         self._long: Counter[int] = Counter()

@@ -64,7 +64,7 @@ class Comparison:
         self._initial = max(1, self.stage.replicas(self._busy(0, int(BEGIN_S / BIN_S)) / BEGIN_FULL))
 
     def run(self, name: str, parameter: float, second: float | None = None) -> Result:
-        """`second` is the usual one where it is absent."""
+        """The run of a policy with these parameters; without `second`, with its usual value."""
         kind = KINDS[name]
         second = kind.second.usual if second is None else second
         key = "static" if name in STATIC else name, parameter, second
@@ -93,7 +93,8 @@ class Comparison:
         return replace(self._done[key], policy=name)
 
     def best(self, name: str) -> Result:
-        """The usual setting; in hindsight, the cheapest that keeps the goal, else the one that comes nearest."""
+        """The policy's run with its usual setting. A policy of hindsight is run with its best: the cheapest that keeps the goal, or the one that
+        comes nearest to it."""
         if name == "static_peak":
             return self.static_peak()
         if name == "static_mean":
@@ -103,9 +104,9 @@ class Comparison:
         return self.run(name, KINDS[name].usual)
 
     def cheapest(self, name: str) -> Result:
-        """Of what is tried of both parameters the cheapest that keeps the goal, else the one that comes nearest.
+        """The best setting of both parameters: the cheapest that keeps the goal, else the one that comes nearest to it.
 
-        The usual second parameter is looked at first. Each other takes no more runs than it, most take fewer.
+        The second parameter's usual value is searched first. Its other values take no more runs each, and mostly fewer.
         """
         usual = KINDS[name].second.usual
         seen = self._halving(name, usual)
@@ -116,7 +117,7 @@ class Comparison:
         return _cheapest(seen)
 
     def _halving(self, name: str, second: float) -> list[Result]:
-        """Values in the order of rising cost: more is taken to serve no fewer, so half of those left are spared at each look."""
+        """Search the values by halving. They are in the order of rising cost, and a dearer one is taken to serve at least as many."""
         tried = KINDS[name].tried
         seen: list[Result] = []
         low, high = 0, len(tried)
@@ -127,7 +128,7 @@ class Comparison:
         return seen
 
     def _stepping(self, name: str, second: float, best: Result, most: int) -> list[Result]:
-        """From the best value with another second parameter to where the goal is just kept, or to where it is no cheaper."""
+        """Search with another second parameter, from the best value so far to where the goal is only just kept, or where it is no cheaper."""
         tried = KINDS[name].tried
         seen: list[Result] = []
         place = tried.index(best.parameter)
@@ -159,7 +160,7 @@ class Comparison:
         return self.run("static_peak", high)
 
     def static_mean(self) -> Result:
-        """What the mean load would need, as full as the busiest ten minutes are with the number for the peak."""
+        """The constant number for the mean load, with replicas as full as those for the peak are in the busiest ten minutes."""
         peak = self.static_peak().parameter
         work = self._work_by_ten_minutes()
         share = sum(work) / len(work) / max(work) if max(work) else 1.0
@@ -173,14 +174,14 @@ class Comparison:
         return [self._busy(at, each) for at in range(0, max(1, len(self.stage.work) - 1), each)]
 
     def _busy(self, begin: int, bins: int) -> float:
-        """Replicas kept busy in so many minutes, or in the part of them that lies in the trace; one of no length counts as a scrape's."""
+        """How many replicas the work of so many minutes keeps busy, over as much of them as lies in the trace; at least over one scrape."""
         work = self.stage.work[begin : begin + bins]
         there_s = min(len(work) * BIN_S, self.stage.arrivals.span_s - begin * BIN_S)
         return sum(work) / max(SCRAPE_S, there_s)
 
 
 def _cheapest(seen: Sequence[Result]) -> Result:
-    """Of equal ones that with the cheaper value of the main parameter, and the usual second one."""
+    """Of equally cheap ones, that with the value of the main parameter that is usually cheaper."""
     kept = [one for one in seen if one.keeps]
     if not kept:
         return max(seen, key=lambda one: one.slo_pct)

@@ -39,7 +39,7 @@ class Instance:
     tried: bool = False
     """It runs with a change of settings that is tried."""
     for_change: bool = False
-    """It was made because settings change, and not because more are asked for."""
+    """It was made because settings change, and not because more replicas were asked for."""
     restarts: int = 0
 
     def seen(self) -> Replica:
@@ -57,7 +57,7 @@ class Instance:
 class Estate:
     world: World
     histograms: bool = True
-    """Whether anybody reads those of the engines."""
+    """Whether anybody reads the engines' histograms."""
     told_each: list[int] = field(init=False)
     """Replicas that are asked for, by set."""
     sites: tuple[Site, ...] = field(init=False)
@@ -66,18 +66,18 @@ class Estate:
     engines: list[Engine] = field(default_factory=list)
     """Every one that ever ran, for the final figures."""
     retired: list[Engine] = field(default_factory=list)
-    """Those that ended since the owner last looked: their last answers are still in them."""
+    """Engines that ended since the owner last looked, with answers that it has not taken yet."""
     lost: list[Request] = field(default_factory=list)
     """Requests that a crash or an end of patience took, since the owner last looked."""
     seconds_each: list[float] = field(init=False)
     """Device-seconds by set."""
     engines_each: list[list[Engine]] = field(init=False)
     asleep: list[tuple[float, float]] = field(default_factory=list)
-    """From when to when no replica was asked for, and none was left."""
+    """From when to when no replica was asked for and none was left."""
     version: int = 0
-    """Changes with every change of the ready replicas, so that routers know."""
+    """Grows with every change of the ready replicas, so that routers notice it."""
     _try: Try | None = None
-    """On some replicas of one set."""
+    """The change that is tried on some replicas of one set."""
     _asleep_since: float | None = None
     _closed: bool = False
     _agenda: list[tuple[float, int, str, Instance]] = field(default_factory=list)
@@ -116,8 +116,8 @@ class Estate:
                 self._become_ready(instance, 0.0)
 
     def spread(self, replicas: int) -> list[int]:
-        """Whose so many replicas are where nobody says it, as planning has it: the first set's come first, up to its room, and the last
-        set's go first. What has no room among several sets is not asked for."""
+        """So many replicas by set, where a policy does not say which set has how many. As in planning, the first set fills first, up to its
+        room, and the last set shrinks first. Of several sets, none is asked for more than it has room for."""
         if len(self.sites) == 1:
             return [replicas]
         found, left = [], replicas
@@ -144,8 +144,8 @@ class Estate:
         self._place(now)
 
     def try_out(self, change: Try | None, now: float) -> None:
-        """A change of settings, on as many replicas of its set as it says. Asked for at every look while it is tried, as
-        replicas without it go only when those with it have come."""
+        """Try a change of settings on as many replicas of its set as it says; None ends the try. It is asked for at every look while it lasts,
+        as replicas without the change go only once those with it have come."""
         if change is None and self._try is None:
             return
         self._try = change
@@ -158,7 +158,7 @@ class Estate:
         self.tell_each(self.told_each, now, for_change=True)
 
     def _shared_out(self, site: int, whole: int) -> tuple[int, int]:
-        """Replicas of a set without the change that is tried, and with it: as the operator asks for both."""
+        """How many of a set's replicas are to run without the tried change, and how many with it, as the operator would ask for them."""
         change = self._try
         if change is None or change.site != site:
             return whole, 0
@@ -166,7 +166,7 @@ class Estate:
         if change.replicas:
             tried = min(change.replicas, whole)
             return whole - tried + min(extra, tried), tried
-        # Back: those with it stay until others serve in their place.
+        # The change is taken back: replicas with it stay until others serve in their place.
         serve = sum(1 for one in self.ready if one.site == site and not one.tried)
         there = sum(1 for one in self.present if one.tried and one.state is ReplicaState.READY)
         return min(whole, serve + 1), min(there, max(0, whole - serve - 1 + extra))
@@ -182,20 +182,20 @@ class Estate:
                 self._let_go(instance, now)
 
     def happen(self, now: float) -> None:
-        """Everything that is due."""
+        """Do everything on the agenda that is due by now."""
         while self._agenda and self._agenda[0][0] <= now:
             at, _, what, instance = heappop(self._agenda)
             if instance in self.instances:
                 self._do(what, instance, at)
 
     def sweep(self, now: float) -> None:
-        """Replicas that have drained go; engines are to be advanced to now before."""
+        """End replicas that have drained. Engines have to be advanced to now before."""
         for instance in [one for one in self.instances if one.state is ReplicaState.LEAVING]:
             if not instance.engine.in_flight:
                 self._end(instance, now)
 
     def close(self, now: float) -> None:
-        """The story ends: what still has devices is counted to now, and nothing after it."""
+        """End the accounting: devices are counted up to now and not beyond."""
         for instance in self.instances:
             self._charge(instance, now)
         self._awake(now)

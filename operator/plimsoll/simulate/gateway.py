@@ -1,7 +1,7 @@
-"""Whoever holds requests while no replica is ready, and says so to whoever may wake the deployment.
+"""A gateway that holds requests while no replica is ready, and gives the signal that wakes the deployment.
 
-Only in front of a deployment that may sleep: anywhere else a request that meets no ready replica is refused. It holds without a
-limit, and hands on in the order they came, as fast as the queues of the replicas take them: who was held is not refused.
+It stands only in front of a deployment that may sleep; anywhere else a request that meets no ready replica is refused. It holds any
+number of requests, and hands them on in their order as fast as the replicas' queues take them, so that none of them is refused.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class Wake:
 
     after_s: float
     queried: bool
-    """By a query over the gateway's metrics; else by the annotation that the holder of the requests writes."""
+    """Whether the signal is a query over the gateway's metrics; else it is the annotation that the gateway writes."""
 
 
 class Gateway:
     def __init__(self) -> None:
         self.held: deque[Request] = deque()
         self.written = 0
-        """Times that the annotation was written: whenever one is held and none was before."""
+        """How often the annotation was written: each time that a request is held and none was before."""
         self.spans: list[tuple[float, float]] = []
-        """When it held any: from the first that came to the last that was handed on."""
+        """From when to when it held any request; without an end while it still does."""
         self.next_at = inf
-        """When it tries again what no queue had room for."""
+        """When it next tries to hand on requests for which no queue had room."""
         self._waits: list[float] = []
 
     def hold(self, request: Request) -> None:
@@ -46,7 +46,7 @@ class Gateway:
         self.held.append(request)
 
     def hand_on(self, pick: Callable[[float], Engine | None], now: float) -> int:
-        """To the replicas, while one is picked whose queue has room; how many were refused there all the same."""
+        """Hand requests to the replicas that are picked while their queues have room. Returns how many were refused there all the same."""
         refused = 0
         self.next_at = inf
         while self.held:
@@ -64,7 +64,7 @@ class Gateway:
         return refused
 
     def waits(self, end: float) -> Iterator[float]:
-        """Seconds that each had to wait; of those still held, until the end."""
+        """How long each request had to wait, in seconds; those that are still held have waited until the end."""
         yield from self._waits
         for request in self.held:
             yield max(0.0, end - request.arrival)

@@ -1,8 +1,8 @@
-"""What else a machine does while an engine runs: now and then it stands still for a moment, and its time with it.
+"""What else a machine does while an engine runs: now and then the engine stands still for a moment.
 
-An engine's own times say how long its work takes. Other programs, its own server among them, take the cores from it at moments
-that have nothing to do with its steps, so a long step meets more of them than a short one. The engine model stays without chance:
-who owns one moves its clock on by what is drawn here.
+Step times say how long an engine's own work takes. Other programs, its own server among them, take the processor from it at moments
+that do not depend on its steps, so a long step meets more of them than a short one. The engine model itself has no randomness:
+whoever runs it moves its clock on by what is drawn here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SEED: Final = 1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interference:
     rate: float = 0.0
-    """Moments of standing still for each second that the engine works."""
+    """How often the engine stands still, for each second of its work."""
     length_s: float = 0.0
     """Their mean length."""
 
@@ -26,7 +26,7 @@ NONE: Final = Interference()
 
 
 class Standstills:
-    """Draws them, the same ones every time."""
+    """Draws these moments, the same ones in every run."""
 
     def __init__(self, interference: Interference) -> None:
         self._rate, self._length = interference.rate, interference.length_s

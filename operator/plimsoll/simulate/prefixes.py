@@ -15,8 +15,11 @@ PREFIX_BLOCK: Final = 512
 
 
 class Prefixes:
-    """An id takes the engine's blocks that end in it: a block that two ids cut is whole only with both, and one that the last id cuts is
-    nobody else's."""
+    """Which ids are in use, and which are idle but still there.
+
+    Ids and the engine's blocks differ in size. A block counts with the id in which it ends, so one that begins in an id and ends in the
+    next is there only with both; and one that goes beyond the last id is not shared at all.
+    """
 
     __slots__ = ("_block_size", "_idle", "_idle_blocks", "_used")
 
@@ -24,7 +27,7 @@ class Prefixes:
         self._block_size = block_size
         self._used: dict[int, int] = {}
         self._idle: OrderedDict[int, int] = OrderedDict()
-        """With the blocks that each takes."""
+        """Ids that no request holds, the longest unused first, each with the blocks that it takes."""
         self._idle_blocks = 0
 
     def held(self, ids: Sequence[int]) -> int:
@@ -37,7 +40,7 @@ class Prefixes:
         return sum(map(self._used.__contains__, ids))
 
     def blocks(self, ids: int) -> int:
-        """Whole ones of so many leading ids."""
+        """How many whole blocks so many leading ids fill."""
         return ids * PREFIX_BLOCK // self._block_size
 
     def take(self, ids: Sequence[int]) -> int:
@@ -70,11 +73,6 @@ class Prefixes:
         """Forget what the free memory can no longer hold."""
         while self._idle and self._idle_blocks > max(0, free_blocks):
             self._idle_blocks -= self._idle.popitem(last=False)[1]
-
-    def clear(self) -> None:
-        self._used.clear()
-        self._idle.clear()
-        self._idle_blocks = 0
 
     def _of(self, place: int) -> int:
         return self.blocks(place + 1) - self.blocks(place)

@@ -39,7 +39,8 @@ class Run:
         every_s: float = SCRAPE_S,
         progress: Progress | None = None,
     ) -> None:
-        """`every_s` lies between two decisions. `wake`: a gateway holds what meets no ready replica, and tells of it; without one it is refused."""
+        """`every_s` lies between two decisions. With `wake`, a gateway holds requests that meet no ready replica, and gives the wake signal; without
+        it they are refused."""
         self.world = world
         self.arrivals = arrivals
         self.policy = policy
@@ -81,7 +82,7 @@ class Run:
         return tally.outcome(self.estate, self._gateway)
 
     def _hand_on(self, now: float) -> None:
-        """What the gateway holds, once there is somebody to answer it."""
+        """Hand on what the gateway holds, as far as there are replicas to take it."""
         if self._gateway is not None and self._gateway.held:
             self.tally.failed += self._gateway.hand_on(self._picked, now)
 
@@ -90,7 +91,7 @@ class Run:
         return None if instance is None else instance.engine
 
     def _catch_up(self, now: float) -> float:
-        """Everything that is due by now, in order; returns when the next thing is."""
+        """Do everything that is due by now, in its order; returns when the next thing is due."""
         while True:
             at = min(self._scrape_at, self._decide_at, self.estate.next_at)
             if self._gateway is not None and self._gateway.next_at < at:
@@ -127,7 +128,7 @@ class Run:
             self._progress(now)
 
     def _settle(self) -> None:
-        """What ended replicas leave behind: their last answers, and requests that got none."""
+        """Count what replicas that have ended leave behind: their last answers, and requests that got none."""
         for engine in self.estate.retired:
             self.tally.answered(engine.finished)
         self.estate.retired.clear()
@@ -142,7 +143,7 @@ class Run:
                 self._latest[sample.pod] = sample
         arrived, self._arrived = self._arrived, ()
         if self._every > SCRAPE_S:
-            # Who looks seldom sees the newest scrape of each, as a Prometheus tells it.
+            # A Prometheus tells the newest scrape of each replica alone, whatever was scraped since the last look.
             arrived = tuple({sample.pod: sample for sample in arrived}.values())
         view = View(
             now=now,
@@ -187,10 +188,8 @@ class Run:
         )
 
     def _wait_for_answers(self, end: float) -> None:
-        """Nothing arrives any more and nothing is decided; what runs may finish, at no further cost.
-
-        Whom the last requests woke comes, though: they would else be those that nobody answers.
-        """
+        """Let what runs finish at no further cost; nothing arrives any more, and nothing is decided, except that a deployment may still wake
+        for requests that a gateway holds, which else would have no answer."""
         estate = self.estate
         estate.close(end)
         at = end

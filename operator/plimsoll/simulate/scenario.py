@@ -13,9 +13,10 @@ from plimsoll.api.v1alpha1.scaling import Scaling
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.capacity import capacity_of
 from plimsoll.control.law import up_window_s
-from plimsoll.control.situation import Capacity, Slo
+from plimsoll.control.situation import ZERO_AFTER_S, Capacity, Slo
 from plimsoll.planning.ask.intent import ASSUMED_INPUT, ASSUMED_OUTPUT
 from plimsoll.planning.ask.reading import Reading
+from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import counted
 from plimsoll.planning.placing.budgets import UNLIMITED, claim_of
 from plimsoll.planning.placing.budgets import Limits as Budgeted
@@ -33,8 +34,7 @@ ROOM_MOST: Final = 1000
 """Replicas at which counting room stops."""
 USUAL: Final = Restarts()
 NO_CLASSES: Final[Mapping[str, float]] = MappingProxyType({})
-"""Where the admin says nothing."""
-ZERO_AFTER_S: Final = 900.0
+"""Where the admin's config says nothing of how long nodes take."""
 
 
 class CannotSimulate(ValueError):
@@ -43,7 +43,7 @@ class CannotSimulate(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What is said without naming a set is said of the plan's first one."""
+    """What is simulated. Fields that name no set are about the plan's first one."""
 
     name: str
     model: str
@@ -56,26 +56,26 @@ class Scenario:
     limits: Limits
     capacity: Capacity
     requests_per_second: float
-    """That a replica is planned for."""
+    """What one replica is planned for."""
     slo: Slo
     lengths: Lengths
     lengths_declared: bool
     least: int
     most: int
-    """Replicas that the resource allows and the fleet has room for. Of several sets together a budget may leave fewer, see `reachable`."""
+    """How many replicas the resource allows and the fleet has room for. Of several sets together a budget may leave fewer, see `reachable`."""
     bounded: bool
     """Whether the resource says how many there may be, or its namespace's budget."""
     fixed: bool = False
     """spec.replicas says how many there are, whatever comes."""
     budget_binds: bool = False
-    """It is the budget that bounds them, and not what the resource says."""
+    """It is the namespace's budget that bounds them, and not the resource."""
     hardware: Hardware
     up_window_s: float
     down_window_s: float | None
     interval_s: float = SCRAPE_S
     """Between two decisions of our law."""
     zero: Wake | None = None
-    """It may sleep; `least` is then what others keep, whose way it is not."""
+    """Set where it may sleep; `least` is then what policies keep that cannot send it to sleep."""
     price_per_gpu_hour: float | None = None
     """In the admin's currency; None where a price is unknown."""
     sets: tuple[Played, ...] = ()
@@ -83,9 +83,9 @@ class Scenario:
     limits_together: Budgeted = UNLIMITED
     """What the budget leaves them, where there are several."""
     tunable: Tunable | None = None
-    """What a retune may change, where there is one set; of several each says it of itself."""
+    """What a retune may change, where there is one set; where there are several, each has its own."""
     left_out: tuple[str, ...] = ()
-    """What the resource asks for, or the fleet would do, that is not simulated: a sentence each."""
+    """What of the resource or the fleet is not simulated, a sentence each."""
 
     @property
     def room(self) -> int:
@@ -125,56 +125,50 @@ def scenario_of(
     provision: Mapping[str, float] = NO_CLASSES,
     interval_s: float = SCRAPE_S,
 ) -> Scenario:
-    """The plan's sets, alone in their fleet and with all of their namespace's `limits`; what is left out is said. `restarts` bound retunes;
-    `provision` is how long a node of each class takes, `interval_s` the time between two decisions.
+    """The plan's sets, alone in their fleet and with the whole budget of their namespace; what is left out is said.
 
-    `further`: the sets that come to stand by where these find no more devices; asked only where that can be.
+    `limits` are that budget, `restarts` bound retunes, `provision` is how long a node of each class takes to come, and `interval_s`
+    lies between two decisions. `further` gives the sets that the plan would grow onto once its own find no more devices; it is
+    asked only where that can come to pass.
     """
     task = reading.task
     if task is None or not plan.sets:
         raise CannotSimulate(
             f"{plan.namespace}/{plan.name}: the plan {_said(plan.outcome)}, so nothing would run"
         )
-    chosen, intent = plan.sets[0], task.intent
-    slot = next((slot for slot in reading.slots if same_devices(slot.hardware, chosen.hardware)), None)
-    if chosen.performance is None or chosen.ledger.capacity is None or slot is None:
+    chosen, intent, fixed = plan.sets[0], task.intent, task.intent.bounds.fixed
+    given = _Given(
+        plan=plan, reading=reading, task=task, provision=provision, restarts=restarts, fixed=fixed is not None
+    )
+    slot = given.slot(chosen)
+    if chosen.performance is None or slot is None:
         raise CannotSimulate(f"{plan.namespace}/{plan.name}: no step times are known for {chosen.hardware}")
     if not intent.generates:
         raise CannotSimulate(
             f"{plan.namespace}/{plan.name}: decodes nothing; the engine model is one of generation"
         )
-    told = limits_of(chosen, task, slot.gpu)
-    hardware = _hardware(chosen, reading, provision)
-    workload, allowed = intent.spec.workload, limits.allows(claim_of(chosen))
-    fixed = intent.bounds.fixed
+    first = given.played(chosen, slot, limits)
+    allowed = first.site.allowed
     most_asked = intent.bounds.most if fixed is None else max(1, fixed)
-    sets, unplayed = _sets(
-        plan,
-        reading,
-        limits=limits,
-        further=further,
-        most=most_asked if fixed is None else None,
-        provision=provision,
-        restarts=restarts,
-        fixed=fixed is not None,
-    )
+    sets, unplayed = _sets(given, limits, further, most=most_asked if fixed is None else None)
     bound = min((one for one in (most_asked, allowed) if one is not None), default=None)
-    most = hardware.most if bound is None else min(bound, hardware.most)
+    most = first.hardware.most if bound is None else min(bound, first.hardware.most)
     if sets:
         room = sum(one.hardware.most for one in sets)
         most = room if most_asked is None else min(most_asked, room)
-    up, down = intent.spec.scaling.up_window_seconds, intent.spec.scaling.down_window_seconds
+    workload, scaling = intent.spec.workload, intent.spec.scaling
+    down = scaling.down_window_seconds
     return Scenario(
         name=f"{plan.namespace}/{plan.name}",
         model=plan.model,
-        gpu=str(chosen.hardware),
-        layout=str(chosen.layout),
+        gpu=first.gpu,
+        layout=first.layout,
         devices=float(chosen.devices_per_replica),
-        times=believed(chosen, model=task.model, gpu=slot.gpu, engine=task.engine, limits=told),
-        limits=told,
-        capacity=capacity_of(chosen),
+        times=first.site.times,
+        limits=first.site.limits,
+        capacity=first.capacity,
         requests_per_second=chosen.performance.requests_per_second,
-        slo=Slo(ttft_p99_s=_seconds(intent.ttft_ms), itl_p99_s=_seconds(intent.itl_ms)),
+        slo=Slo.of_ms(ttft_p99=intent.ttft_ms, itl_p99=intent.itl_ms),
         lengths=lengths_of(workload),
         lengths_declared=workload.input_tokens is not None and workload.output_tokens is not None,
         least=min(max(1, intent.bounds.least), most) if fixed is None else most,
@@ -182,69 +176,89 @@ def scenario_of(
         bounded=bound is not None,
         budget_binds=allowed is not None and (most_asked is None or allowed < most_asked),
         fixed=fixed is not None,
-        hardware=hardware,
-        up_window_s=up_window_s(up, interval_s),
+        hardware=first.hardware,
+        up_window_s=up_window_s(scaling.up_window_seconds, interval_s),
         down_window_s=None if down is None else float(down),
         interval_s=interval_s,
-        zero=None if fixed is not None else _wake(intent.spec.scaling),
+        zero=None if fixed is not None else _wake(scaling),
         price_per_gpu_hour=_price(chosen),
         sets=sets,
         limits_together=limits if sets else UNLIMITED,
-        tunable=None
-        if sets
-        else tunable_of(chosen, task, slot, intent.spec.tuning, restarts, plan=plan, fixed=fixed is not None),
+        tunable=None if sets else first.tunable,
         left_out=(*_left_out(reading, plan.outcome, allowed, several=bool(sets)), *unplayed),
     )
 
 
-def _sets(
-    plan: Plan,
-    reading: Reading,
-    *,
-    limits: Budgeted,
-    further: Callable[[], Iterable[PlanSet]],
-    most: int | None,
-    provision: Mapping[str, float],
-    restarts: Restarts,
-    fixed: bool,
-) -> tuple[tuple[Played, ...], tuple[str, ...]]:
-    """All that are played, where they are more than one; and what is not, a sentence each."""
-    planned = on_devices_of_their_own(plan.sets)
-    grounds = [_room(chosen, reading.slots, reading.owner) for chosen in planned]
-    beside = tuple(further()) if most is not None and sum(grounds) < most else ()
-    found: list[Played] = []
-    said: list[str] = []
-    task = reading.task
-    if task is None or len(planned) + len(beside) < 2:
-        return (), ()
-    if len(planned) < len(plan.sets):
-        said.append("a set on the same devices as one before it is not simulated")
-    for chosen in (*planned, *beside):
-        slot = next((slot for slot in reading.slots if same_devices(slot.hardware, chosen.hardware)), None)
-        if chosen.performance is None or chosen.ledger.capacity is None or slot is None:
-            said.append(f"no step times are known for {chosen.hardware}, so that set is not simulated")
-            continue
-        if _room(chosen, reading.slots, reading.owner) < 1:
-            continue
-        told, hardware = limits_of(chosen, task, slot.gpu), _hardware(chosen, reading, provision)
-        allowed = limits.allows(claim_of(chosen))
-        times = believed(chosen, model=task.model, gpu=slot.gpu, engine=task.engine, limits=told)
-        site = Site(times=times, limits=told, hardware=hardware, allowed=allowed)
-        limits = limits.less(claim_of(chosen), site.room)
-        found.append(
-            Played(
-                gpu=str(chosen.hardware),
-                layout=str(chosen.layout),
-                site=site,
-                capacity=capacity_of(chosen),
-                claim=claim_of(chosen),
-                tunable=tunable_of(
-                    chosen, task, slot, task.intent.spec.tuning, restarts, plan=plan, fixed=fixed
-                ),
-                stands_by=chosen in beside,
-            )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """What each set of a scenario is made from, beside the set itself."""
+
+    plan: Plan
+    reading: Reading
+    task: Task
+    provision: Mapping[str, float]
+    restarts: Restarts
+    fixed: bool
+
+    def slot(self, chosen: PlanSet) -> Slot | None:
+        """Where it runs; None where no step times are known for that."""
+        if chosen.performance is None or chosen.ledger.capacity is None:
+            return None
+        return next(
+            (slot for slot in self.reading.slots if same_devices(slot.hardware, chosen.hardware)), None
         )
-    return tuple(found) if len(found) > 1 else (), tuple(said)
+
+    def room(self, chosen: PlanSet) -> int:
+        return _room(chosen, self.reading.slots, self.reading.owner)
+
+    def played(self, chosen: PlanSet, slot: Slot, budget: Budgeted, *, stands_by: bool = False) -> Played:
+        """One set as it is simulated, with what the budget leaves it."""
+        task, limits, claim = self.task, limits_of(chosen, self.task, slot.gpu), claim_of(chosen)
+        return Played(
+            gpu=str(chosen.hardware),
+            layout=str(chosen.layout),
+            site=Site(
+                times=believed(chosen, model=task.model, gpu=slot.gpu, engine=task.engine, limits=limits),
+                limits=limits,
+                hardware=_hardware(chosen, self.reading, self.provision),
+                allowed=budget.allows(claim),
+            ),
+            capacity=capacity_of(chosen),
+            claim=claim,
+            tunable=tunable_of(
+                chosen,
+                task,
+                slot,
+                task.intent.spec.tuning,
+                self.restarts,
+                plan=self.plan,
+                fixed=self.fixed,
+            ),
+            stands_by=stands_by,
+        )
+
+
+def _sets(
+    given: _Given, budget: Budgeted, further: Callable[[], Iterable[PlanSet]], *, most: int | None
+) -> tuple[tuple[Played, ...], tuple[str, ...]]:
+    """All sets that are simulated, where they are more than one; and in a sentence each those that are not."""
+    planned = on_devices_of_their_own(given.plan.sets)
+    beside = tuple(further()) if most is not None and sum(map(given.room, planned)) < most else ()
+    if len(planned) + len(beside) < 2:
+        return (), ()
+    found: list[Played] = []
+    unplayed: list[str] = []
+    if len(planned) < len(given.plan.sets):
+        unplayed.append("a set on the same devices as one before it is not simulated")
+    for chosen in (*planned, *beside):
+        slot = given.slot(chosen)
+        if slot is None:
+            unplayed.append(f"no step times are known for {chosen.hardware}, so that set is not simulated")
+        elif given.room(chosen) >= 1:
+            one = given.played(chosen, slot, budget, stands_by=chosen in beside)
+            budget = budget.less(one.claim, one.site.room)
+            found.append(one)
+    return tuple(found) if len(found) > 1 else (), tuple(unplayed)
 
 
 def _said(outcome: Outcome) -> str:
@@ -282,10 +296,6 @@ def _price(chosen: PlanSet) -> float | None:
     if cost.per_hour is None or not cost.gpu_hours_per_hour:
         return None
     return float(cost.per_hour) / cost.gpu_hours_per_hour
-
-
-def _seconds(milliseconds: int | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000
 
 
 def lengths_of(workload: Workload) -> Lengths:

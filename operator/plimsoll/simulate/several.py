@@ -1,6 +1,6 @@
-"""Several sets of one plan: those that it has from the beginning, and those that it may grow onto once its devices are used up.
+"""Several sets of one plan: those that it has from the beginning, and those that it grows onto once its own devices are used up.
 
-Those that may stand by are found as the operator's next turn would find them, by the same planning.
+The latter stand by until then. They are found by planning, just as the operator's next turn would find them.
 """
 
 from __future__ import annotations

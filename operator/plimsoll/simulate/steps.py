@@ -39,12 +39,13 @@ class StepTimes:
     """Of each prompt chunk in a step, whatever its length."""
     prompt_token: float
     seen_token: float
-    """Of each prompt token, for each token that stands before it."""
+    """For each prompt token, and each token before it."""
     request: float = 0.0
-    """Outside the device, before the first token; nobody else waits for it."""
+    """For each request, outside the device and before its first token; no other request waits for it."""
     request_token: float = 0.0
+    """The same for each of its prompt tokens."""
     request_beside: float = 0.0
-    """For each request that runs beside it."""
+    """The same for each request that runs beside it."""
 
     def scaled(self, *, steps: float, cache: float, prompts: float, beside: float) -> StepTimes:
         """Each kind of time by a factor of its own."""
@@ -76,7 +77,7 @@ class Limits:
     """Waiting requests beyond which a new one is refused."""
     prefix_caching: bool = True
     steps_ahead: bool = False
-    """Each step is chosen while the one before it runs: who comes meanwhile waits for both."""
+    """Each step is chosen while the one before it runs, so a request that comes meanwhile waits for both."""
 
     @property
     def kv_tokens(self) -> int:
@@ -86,9 +87,9 @@ class Limits:
 def step_times(
     replica: Replica, *, prompt_tokens: int, context: float, rates: Rates | None = None
 ) -> StepTimes:
-    """The planner's belief about a replica; slopes are taken at the lengths that it will mostly see.
+    """The planner's belief about a replica, with slopes taken at the lengths that it will mostly see.
 
-    `rates` are the product's where none are given.
+    Without `rates`, those that come with the product are used.
     """
     rates = rates or committed_rates(replica.classes)
     work = replica.work
@@ -147,8 +148,8 @@ def _ahead(task: Task, gpu: Gpu) -> bool:
 def believed(
     chosen: PlanSet, *, model: ModelFacts, gpu: Gpu, engine: EngineFacts, limits: Limits
 ) -> StepTimes:
-    """Step times of one set of a plan as the planner predicts them; what a ramp taught of first tokens goes to prompts, of further
-    ones to the steps that make them."""
+    """Step times of one set of a plan as the planner predicts them. What a ramp has taught corrects them: prompts by its first tokens, and
+    all other times of a step by its further tokens."""
     replica = Replica.of(
         model=model,
         gpu=gpu,
@@ -170,7 +171,7 @@ def believed(
 
 
 def drawn(times: StepTimes, limits: Limits, random: Random) -> tuple[StepTimes, Limits]:
-    """A world that is not what the planner believes: each kind of time, and the pool, off by its own factor."""
+    """A world that differs from the planner's belief: each kind of time, and the pool, by a factor of its own."""
 
     def factor(most: float) -> float:
         return random.uniform(1 - most, 1 + most)

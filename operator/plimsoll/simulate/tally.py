@@ -58,10 +58,10 @@ class Figures:
 
     requests: int
     slo_pct: float | None
-    """The smaller of two shares: of requests whose first token came in time (never is late), and of gaps between tokens within
-    their limit; None where no limit is declared."""
+    """The smaller of two shares: of requests whose first token came in time (one that never came is late), and of gaps between tokens within
+    their limit. None where no limit is declared."""
     failed: int
-    """Refused by a full queue, lost, or without any replica."""
+    """Requests that were refused by a full queue, lost in a crash, or met no replica."""
     unanswered: int
     """Still under way when the story ended."""
     gpu_hours: float
@@ -84,27 +84,27 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sleep:
-    """Of a deployment that may sleep: for how long it did, and who waited for it."""
+    """How long a deployment that may sleep was asleep, and who waited for it to wake."""
 
     times: int
     hours: float
-    """Without a replica that is asked for or was left."""
+    """Hours without any replica that was asked for or still there."""
     gpu_hours_saved: float
-    """Beside one replica that stays all that time."""
+    """GPU-hours that one replica would have taken in that time."""
     waited: int
     """Requests that met no ready replica; their wait is part of their time to the first token."""
     wait_p50_s: float | None
     wait_p99_s: float | None
     wait_most_s: float | None
     asleep: tuple[tuple[float, float], ...]
-    """From when to when."""
+    """From when to when it slept."""
     held: tuple[tuple[float, float], ...]
-    """From when to when anybody waited."""
+    """From when to when requests waited for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfSet:
-    """Of one set of several."""
+    """The figures of one set, where there are several."""
 
     gpu_hours: float
     replicas_mean: float
@@ -119,7 +119,7 @@ class Outcome:
     figures: Figures
     points: tuple[Point, ...]
     served: tuple[tuple[float, float], ...]
-    """By time: the share of those who arrived then, or of the gaps then, that was within the limits."""
+    """By time: which share of the requests that arrived then, or of the gaps then, was within the limits; the smaller of the two."""
     actions: tuple[Action, ...]
     late: tuple[Late, ...] = ()
     sleep: Sleep | None = None
@@ -147,12 +147,12 @@ class Tally:
     _good: list[int] = field(default_factory=list)
     _gaps: list[float] = field(default_factory=list)
     _short: list[float] = field(default_factory=list)
-    """Gaps of each minute, and those within the limit."""
+    """By minute: all gaps, and those within the limit."""
     causes: Causes = field(init=False)
     _counted: dict[Engine, tuple[float, float]] = field(default_factory=dict)
-    """Gaps and short ones of each engine as of the last look."""
+    """Gaps, and those within the limit, of each engine at the last look."""
     _present: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
-    """Where there are several sets: seconds for which so many of each were there."""
+    """Where there are several sets: pairs of seconds, and how many replicas of each set were there for so long."""
     _ready: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
     """By time, how many of each were ready."""
     _every: float = 0.0
@@ -167,14 +167,14 @@ class Tally:
         self._every = max(SCRAPE_S, round(self.span_s / POINTS / SCRAPE_S) * SCRAPE_S)
 
     def arrivals(self, at: Sequence[float], inputs: Sequence[int], refused_from: int) -> None:
-        """Prompts of so many tokens and more are refused."""
+        """Note all arrivals. Prompts of `refused_from` tokens and more are refused by all replicas."""
         self.requests = len(at)
         for moment in at:
             self._arrived[int(moment // 60)] += 1
         self.causes.arrivals(at, inputs, refused_from)
 
     def answered(self, finished: list[Request]) -> None:
-        """Takes them over and empties the list."""
+        """Count these requests, and empty the list."""
         ttft_most = self.slo.ttft_p99_s if self.slo.ttft_p99_s is not None else 1e18
         ttfts, good = self.ttfts, self._good
         for request in finished:
@@ -186,7 +186,7 @@ class Tally:
         finished.clear()
 
     def look(self, estate: Estate, now: float) -> None:
-        """At every scrape, with engines advanced to now."""
+        """Note how the estate stands, at every scrape. Engines have to be advanced to now before."""
         present = len(estate.present)
         self._replica_seconds += present * max(0.0, min(SCRAPE_S, self.span_s - now))
         self.replicas_most = max(self.replicas_most, present)
@@ -224,11 +224,12 @@ class Tally:
         )
 
     def _minute(self, now: float) -> int:
-        """That ends with this look, or is under way."""
+        """Number of the minute that ends with this look, or is under way."""
         return min(int(max(0.0, now - SCRAPE_S) // 60), len(self._gaps) - 1)
 
     def _look_at_gaps(self, estate: Estate, now: float, limit: float) -> None:
-        """What an engine counted after the last look before its end is in the figures, but in no minute."""
+        """Count the gaps since the last look. Those that an engine counted between its last look and its end are in no minute, though they are
+        in the figures."""
         minute, counted = self._minute(now), {}
         for engine in (one.engine for one in estate.instances):
             seen = float(engine.itl.count), engine.itl.within(limit)
@@ -328,7 +329,7 @@ class Tally:
         )
 
     def _kept(self, begin: int, end: int) -> float | None:
-        """Of some minutes; None where nobody came."""
+        """The share within the limits over some minutes; None where no request came."""
         arrived, gaps = sum(self._arrived[begin:end]), sum(self._gaps[begin:end])
         if not arrived:
             return None
@@ -348,7 +349,7 @@ def _by_set(estate: Estate, instances: Iterable[Instance]) -> tuple[int, ...]:
 
 
 def _of(ordered: Sequence[float], share: float) -> float | None:
-    """In milliseconds."""
+    """A quantile of seconds, in milliseconds."""
     found = _at(ordered, share)
     return None if found is None else 1000 * found
 

@@ -17,9 +17,9 @@ from plimsoll.load.problems import LoadError
 from plimsoll.load.traces import STDIN, Arrived, Rate, Rates, name_of, open_trace
 
 MOST_DAYS: Final = 366
-"""A longer one holds a wrong date rather than traffic, and would be scraped for hours."""
+"""A longer trace has a wrong date in it rather than a year's traffic, and would be simulated for hours."""
 MOST_REQUESTS: Final = 200_000_000
-"""What a machine holds of them."""
+"""How many requests fit into a machine's memory."""
 
 
 class BadTrace(ValueError):
@@ -62,9 +62,9 @@ Line = TypeVar("Line", Arrived, Rate)
 class Loaded:
     trace: Trace
     moved: int
-    """Lines that stood after a later one, as in logs that are written when a request ends; they were put in order."""
+    """How many lines stood after a later one and were put in order: logs that are written when a request ends have such."""
     note: str | None = None
-    """What was taken to be so, as nothing says it."""
+    """What was assumed about the file, as it does not say."""
 
 
 def load_trace(path: Path) -> Trace:
@@ -87,7 +87,7 @@ def load(path: Path) -> Loaded:
 
 
 def expected(trace: Trace, begin_s: float, end_s: float, scale: float) -> float:
-    """Requests that a part of it will be, about."""
+    """About how many requests a part of the trace will come to."""
     if isinstance(trace, RequestTrace):
         return scale * sum(begin_s <= at < end_s for at in trace.at)
     ends = (*trace.at[1:], trace.span_s)
@@ -96,7 +96,7 @@ def expected(trace: Trace, begin_s: float, end_s: float, scale: float) -> float:
 
 
 def _in_order(name: str, lines: list[Line]) -> tuple[list[Line], int]:
-    """By time, with how many had to be moved; one that lies ages from its neighbour is a wrong date."""
+    """The lines sorted by time, and how many had to be moved. A line that lies ages from its neighbours has a wrong date, and is refused."""
     last, moved = 0.0, 0
     for line in lines:
         moved += line.at < last

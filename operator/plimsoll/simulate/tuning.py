@@ -1,4 +1,4 @@
-"""Engines with other settings than planned: what the user and the admin let a retune change, and what a change makes of an engine."""
+"""Engines with other settings than planned: what a retune may change, and what an engine is with the change."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Try:
 
     variant: Variant
     replicas: int
-    """With the change; 0: they go."""
+    """How many run with the change; 0: they go back."""
     surge: bool
     """One with the change comes before one without it goes."""
     adopt: bool
-    """It is good: whatever starts from now on has it."""
+    """The change is good: all replicas that start from now on have it."""
     site: int = 0
     """Of which set's replicas, by its place in the plan."""
 
@@ -54,13 +54,13 @@ class Tunable:
     restarts: Restarts
     variant: Callable[[Settings], Variant]
     fixed: bool = False
-    """A person said how many replicas there are, so that nobody counts how many the load asks for."""
+    """A person fixed the number of replicas, so it is not counted how many the load asks for."""
 
 
 def tunable_of(
     planned: PlanSet, task: Task, slot: Slot, asked: Tuning, restarts: Restarts, *, plan: Plan, fixed: bool
 ) -> Tunable:
-    """Of a set of the plan or beside it, on the devices of `slot`."""
+    """What may be retuned of one set, on the devices of `slot`."""
 
     def variant(settings: Settings) -> Variant:
         chosen = planned

@@ -1,7 +1,7 @@
 """Everything around the engines that a policy does not decide: hardware, nodes, start-ups, clients, scrapes.
 
-One frozen value, drawn by seed, the same for every policy of a comparison. Times a policy lives by are drawn from lists and
-spreads given here; nothing is the planner's own belief.
+It is one frozen value, drawn by seed, and the same for every policy of a comparison. Its times are drawn from the lists and spreads
+given here, never taken from the planner's own belief.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Clients:
 class Scrapes:
     lost: float = 0.02
     late: float = 0.02
-    """Share that arrives one interval later than it was measured."""
+    """Share of the samples that arrive one interval late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Site:
     limits: Limits
     hardware: Hardware
     allowed: int | None = None
-    """As many as the budget leaves them beside the sets before; None: any number."""
+    """Replicas that the budget leaves to it after the sets before it; None: any number."""
 
     @property
     def room(self) -> int:
@@ -90,7 +90,7 @@ class World:
     scrapes: Scrapes = Scrapes()
     crashes_per_replica_day: float = 0.0
     drain_s: float = 300.0
-    """After which a replica that is to go stops, whatever still runs on it."""
+    """After which a replica that was let go ends, whatever still runs on it."""
     allowed: int | None = None
     """Replicas of the first set that the budget leaves, where there are others beside it."""
     beside: tuple[Site, ...] = ()
@@ -103,12 +103,12 @@ class World:
         return first, *self.beside
 
     def varied(self, variant: Variant, place: int = 0) -> Site:
-        """A set with other settings: off the planner's belief as it is without them."""
+        """A set with other settings, as far from the planner's belief as the set without them."""
         times, limits = drawn(variant.times, variant.limits, _random(self.seed, place))
         return replace(self.sites[place], times=times, limits=limits)
 
     def start_s(self, ordinal: int) -> float:
-        """How long the replica that is made as the n-th takes to start: the same for every policy."""
+        """How long the n-th replica that is made takes to start; the same for every policy."""
         return float(Random(f"start {self.seed} {ordinal}").choice(STARTS_S))  # noqa: S311 - repeatable by its seed
 
     def node_s(self, ordinal: int, hardware: Hardware | None = None) -> float:
@@ -127,7 +127,7 @@ def draw_world(
     allowed: int | None = None,
     beside: Sequence[Site] = (),
 ) -> World:
-    """One seed's world around the planner's belief, which is off for each set in its own way."""
+    """The world of one seed, around the planner's belief, from which each set differs in its own way."""
     times, limits = drawn(times, limits, _random(seed))
     others = []
     for place, site in enumerate(beside, 1):
@@ -146,5 +146,5 @@ def draw_world(
 
 
 def _random(seed: int, place: int = 0) -> Random:
-    """Of a set's world."""
+    """The randomness of one set's world."""
     return Random(f"world {seed} set {place}" if place else f"world {seed}")  # noqa: S311

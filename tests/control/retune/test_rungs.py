@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plimsoll.control.retune import Consent, Event, Knobs, RetuneMemory, advance
 from plimsoll.control.retune.ladder import choose
 from plimsoll.control.retune.scene import applied, knobs_of
-from plimsoll.control.retune.symptoms import Symptom, scaling_first, seen
+from plimsoll.control.retune.symptoms import Symptom, scaling_first, symptom_of
 from plimsoll.planning.settings import EngineSettings, LoraSlots, Speculation
 from tests.control.retune.world import OLD, PROMPTS, Behaviour, World
 
@@ -57,7 +57,7 @@ ROWS = [
 @pytest.mark.parametrize(("how", "changed", "symptom"), ROWS)
 def test_each_row_of_the_table_is_told_from_the_others(how, changed, symptom):
     scene = World(old=how, **changed).scene()
-    found = seen(scene, changed_before=False)
+    found = symptom_of(scene, changed_before=False)
     assert (found.symptom if found else None) == symptom
 
 
@@ -77,13 +77,13 @@ CALM_POOL = Behaviour(preempted=0.0, kv=0.3)
 def test_a_change_is_no_longer_needed_where_all_is_known_to_be_calm(how, told, relaxed):
     scene = World(old=how, knobs=Knobs(max_sequences=64)).scene()
     replicas = tuple(replace(each, **told) for each in scene.signals.replicas)
-    found = seen(replace(scene, signals=replace(scene.signals, replicas=replicas)), changed_before=True)
+    found = symptom_of(replace(scene, signals=replace(scene.signals, replicas=replicas)), changed_before=True)
     assert (found is not None and found.symptom is Symptom.RELAXED) is relaxed
 
 
 def chosen(how=OLD, **changed):
     scene = World(old=how, **changed).scene()
-    what = seen(scene, changed_before=True)
+    what = symptom_of(scene, changed_before=True)
     assert what is not None
     return choose(scene, what, barred={})
 
@@ -137,7 +137,7 @@ def test_smaller_steps_never_pass_a_floor_and_always_take_in_what_comes(median, 
     how = replace(CUT_IN, itl=slow, itl_median=median, prompts=arriving)
     knobs = Knobs(max_sequences=48, batched_tokens=now)
     scene = World(old=how, knobs=knobs, consent=replace(MAY_CUT, least_batched=floor)).scene()
-    what = seen(scene, changed_before=False)
+    what = symptom_of(scene, changed_before=False)
     assert what is not None
     assert what.symptom is Symptom.CUT_IN
     change = choose(scene, what, barred={}).change
@@ -152,7 +152,7 @@ def test_a_step_holds_a_block_of_the_cache():
     scene = World(old=CUT_IN, consent=MAY_CUT, knobs=Knobs(max_sequences=64)).scene()
     large = tuple(replace(each, block_size=300) for each in scene.signals.replicas)
     scene = replace(scene, signals=replace(scene.signals, replicas=large))
-    what = seen(scene, changed_before=False)
+    what = symptom_of(scene, changed_before=False)
     assert what is not None
     change = choose(scene, what, barred={}).change
     assert change is not None
@@ -165,7 +165,7 @@ def test_steps_take_in_what_comes_to_the_busiest_replica_and_one_that_does_not_s
     first, *others = scene.signals.replicas
     mute = tuple(replace(each, prompt_tokens=None) for each in others)
     scene = replace(scene, signals=replace(scene.signals, replicas=(first, *mute)))
-    what = seen(scene, changed_before=False)
+    what = symptom_of(scene, changed_before=False)
     assert what is not None
     change = choose(scene, what, barred={}).change
     assert change is not None
@@ -234,7 +234,7 @@ def test_a_few_requests_that_fill_a_pool_are_for_a_person_and_no_reason_for_more
     scene = World(old=Behaviour(preempted=0.3), wants_more=True, more_replicas=True).scene()
     few = tuple(replace(each, running=float(running)) for each in scene.signals.replicas)
     scene = replace(scene, has_watermark=False, signals=replace(scene.signals, replicas=few))
-    what = seen(scene, changed_before=False)
+    what = symptom_of(scene, changed_before=False)
     assert what is not None
     assert (scaling_first(scene, what.symptom) is None) is (running == 3)
     choice = choose(replace(scene, consent=Consent(allowed=("watermark",))), what, barred={})
@@ -273,7 +273,7 @@ def test_few_requests_fill_a_pool_by_what_each_holds_and_not_where_few_run_at_th
     scene = World(old=Behaviour(preempted=0.3, kv=0.2)).scene()
     few = tuple(replace(each, running=3.0) for each in scene.signals.replicas)
     scene = replace(scene, has_watermark=False, signals=replace(scene.signals, replicas=few))
-    what = seen(scene, changed_before=False)
+    what = symptom_of(scene, changed_before=False)
     assert what is not None
     assert choose(scene, what, barred={}).advice is None
 
@@ -286,7 +286,7 @@ def test_steps_take_no_more_prompts_while_nobody_knows_the_gaps_that_are_promise
         planned={"maxBatchedTokens": "2048"},
         knobs=Knobs(max_sequences=64, batched_tokens=512),
     )
-    what = seen(scene, changed_before=False)
+    what = symptom_of(scene, changed_before=False)
     assert what is not None
     assert choose(scene, what, barred={}).change is not None
     known = scene.signals.latencies
@@ -300,8 +300,11 @@ def test_steps_take_no_more_prompts_while_nobody_knows_the_gaps_that_are_promise
 def test_first_tokens_are_no_matter_of_steps_where_nobody_counts_preemptions():
     scene = World(old=LATE_FIRST, knobs=Knobs(max_sequences=64)).scene()
     silent = tuple(replace(each, preemptions=None) for each in scene.signals.replicas)
-    assert seen(scene, changed_before=False) is not None
-    assert seen(replace(scene, signals=replace(scene.signals, replicas=silent)), changed_before=False) is None
+    assert symptom_of(scene, changed_before=False) is not None
+    assert (
+        symptom_of(replace(scene, signals=replace(scene.signals, replicas=silent)), changed_before=False)
+        is None
+    )
 
 
 def test_first_tokens_that_are_late_are_cured_by_replicas_where_they_can_be_had():
@@ -347,7 +350,7 @@ def test_what_is_not_retuned_is_no_change():
 
 def test_where_only_one_request_may_run_and_the_pool_holds_more_two_may():
     scene = World(old=Behaviour(preempted=0.0, waiting=9, kv=0.1), knobs=Knobs(max_sequences=1)).scene()
-    found = seen(scene, changed_before=False)
+    found = symptom_of(scene, changed_before=False)
     assert found is not None
     change = choose(scene, found, barred={}).change
     assert change is not None

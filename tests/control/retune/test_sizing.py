@@ -30,7 +30,7 @@ MEASURED = sizing.Live(mean=571, deviation=284, output=500)
 
 def test_a_small_pool_holds_as_many_requests_as_were_measured_to_be_best():
     # Of 8,192 tokens: 12 at once left 46% of the preemptions, 10 left 5%, 8 none but lost a tenth of the output.
-    assert sizing.sequences(8192, 128, MEASURED, spreads=sizing.FULL) in {10, 11}
+    assert sizing.sequences(8192, 128, MEASURED, spreads=sizing.FEW_PREEMPTED) in {10, 11}
 
 
 def played(limits: Limits, users: int, median: float, sigma: float) -> tuple[float, float]:
@@ -71,7 +71,8 @@ def test_what_a_pool_holds_leaves_a_fifth_of_the_preemptions_at_most_and_costs_n
 ):
     live = live_requests(median, sigma)
     full, calm = (
-        sizing.sequences(blocks * block, block, live, spreads=one) for one in (sizing.FULL, sizing.CALM)
+        sizing.sequences(blocks * block, block, live, spreads=one)
+        for one in (sizing.FEW_PREEMPTED, sizing.NONE_PREEMPTED)
     )
     limits = replace(LIMITS, blocks=blocks, block_size=block)
     (before, _), (left, puts_out), (none, puts_out_calm) = (
@@ -92,7 +93,7 @@ def test_blocks_kept_free_leave_as_few_preemptions_as_fewer_places_and_cost_less
         blocks * block, block, live, preempted=before, aim=AIM / 2 * before, now_permille=0
     )
     kept = replace(limits, max_num_seqs=users, watermark_blocks=blocks * permille // 1000)
-    fewer = sizing.sequences(blocks * block, block, live, spreads=sizing.FULL)
+    fewer = sizing.sequences(blocks * block, block, live, spreads=sizing.FEW_PREEMPTED)
     left, puts_out = played(kept, users, median, sigma)
     _, by_fewer = played(replace(limits, max_num_seqs=fewer), users, median, sigma)
     assert permille <= sizing.MOST_WATERMARK
@@ -115,7 +116,7 @@ def test_a_large_pool_needs_a_small_watermark():
 @given(st.floats(100, 1e6), st.floats(10, 1e4), st.floats(0, 1e4), st.floats(1.01, 4))
 def test_a_larger_pool_never_holds_fewer_and_what_is_held_leaves_room(pool, mean, deviation, larger):
     live = sizing.Live(mean=mean, deviation=deviation, output=100)
-    for spreads in (sizing.FULL, sizing.CALM):
+    for spreads in (sizing.FEW_PREEMPTED, sizing.NONE_PREEMPTED):
         count = sizing.sequences(pool, 16, live, spreads=spreads)
         assert sizing.sequences(larger * pool, 16, live, spreads=spreads) >= count
         if count > 1:

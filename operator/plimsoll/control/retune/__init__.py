@@ -6,7 +6,7 @@ be done follows from what was written down before (`effects`).
 """
 
 from plimsoll.control.retune.effects import Effect, effect_of
-from plimsoll.control.retune.ending import left
+from plimsoll.control.retune.ending import abandoned
 from plimsoll.control.retune.machine import advance
 from plimsoll.control.retune.scene import Consent, Knobs, Scene
 from plimsoll.control.retune.steps import Past, Phase, RetuneMemory, Step
@@ -23,7 +23,7 @@ __all__ = [
     "Scene",
     "Step",
     "Turned",
+    "abandoned",
     "advance",
     "effect_of",
-    "left",
 ]

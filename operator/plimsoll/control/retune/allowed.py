@@ -1,4 +1,4 @@
-"""May a retune begin now, and may one go on? Consent, budgets, windows, and what earlier tries taught; each answer says why not."""
+"""Whether a retune may begin, and whether one may go on: by consent, by budgets, by time, and by how earlier tries ended."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Refusal:
     """One stable word."""
     message: str
     told: bool = True
-    """Whether it stays until somebody does something; others pass by themselves, or are told elsewhere."""
+    """Whether it is told as what keeps retunes back. Those that pass by themselves, or are told elsewhere, are not."""
 
 
 def refusal(scene: Scene, memory: RetuneMemory) -> Refusal | None:
@@ -47,7 +47,7 @@ def refusal(scene: Scene, memory: RetuneMemory) -> Refusal | None:
 
 
 def taken_back(scene: Scene, step: Step) -> str | None:
-    """What the user took back since it began: their consent, or all replicas that it is about."""
+    """What the user has taken back since the retune began, in a clause: their consent, or all replicas of its set."""
     if scene.serving.wanted == 0:
         return "no replica of its set is asked for any more"
     consent = scene.consent
@@ -91,7 +91,7 @@ def _room(scene: Scene, memory: RetuneMemory) -> Refusal | None:
             f"one of {scene.ready} replicas would have to restart, and the load asks for more than the others carry: it needs a "
             "free GPU for another one, or spec.tuning.allowDisruption",
         )
-    # Each of them there and, should it show at the last one that it is not good, back again.
+    # Every replica restarts once for the change, and once more to undo it if the last one shows that it is bad.
     whole = 2 * scene.serving.present
     if whole > restarts_left(scene, memory):
         return Refusal(
@@ -106,7 +106,7 @@ def restarts_left(scene: Scene, memory: RetuneMemory) -> int:
 
 
 def spent_of(scene: Scene, memory: RetuneMemory) -> str:
-    """For sentences."""
+    """How much of the day's restarts is used, for sentences."""
     made, most = _restarts(scene, memory), scene.restarts.restarts_per_day
     return f"{made} were made in the last day, and {most} are allowed"
 
@@ -136,7 +136,7 @@ def barred(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> dict[str, st
     for past in memory.past:
         if not past.tried:
             continue
-        # What is to come ended before a clock was put back.
+        # An end that is still to come was noted before a clock was put back.
         passed = max(0.0, scene.now - past.ended)
         if (
             past.outcome is Phase.FAILED
@@ -158,7 +158,7 @@ def barred(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> dict[str, st
 
 
 def remembered(scene: Scene, past: tuple[Past, ...]) -> tuple[Past, ...]:
-    """The newest of them, and as many of the others as still bar anything or count for a day."""
+    """The retunes that are still needed: the newest ones, and older ones that still bar a setting or count for the day's budget."""
     rules = scene.restarts
     windows = {Phase.FAILED: rules.retry_after_seconds, Phase.DONE: rules.reverse_after_seconds}
     older = (
@@ -171,7 +171,7 @@ def remembered(scene: Scene, past: tuple[Past, ...]) -> tuple[Past, ...]:
 
 
 def _for_gaps(setting: str, memory: RetuneMemory) -> bool:
-    """Whether it was changed for the sake of latency since it last stood as planned."""
+    """Whether the setting was changed for the sake of latency since it last was as planned."""
     for past in memory.past:
         if past.setting == setting and past.outcome is Phase.DONE:
             if past.symptom == Symptom.RELAXED:
@@ -182,5 +182,5 @@ def _for_gaps(setting: str, memory: RetuneMemory) -> bool:
 
 
 def _way(symptom: str) -> bool:
-    """Whether it asks for more to run at once."""
+    """Which way a symptom moves a setting: True where more is to run at once."""
     return symptom in {Symptom.CAPPED, Symptom.RELAXED, Symptom.LATE_FIRST}

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from plimsoll.control.retune.allowed import barred, refusal
 from plimsoll.control.retune.figures import figures_of
-from plimsoll.control.retune.ladder import RELEASED, Change, Choice, choose
+from plimsoll.control.retune.ladder import TAKEN_BACK, Change, Choice, choose
 from plimsoll.control.retune.scene import FIELDS, Scene
 from plimsoll.control.retune.steps import (
     OF_SET,
@@ -20,22 +20,23 @@ from plimsoll.control.retune.steps import (
     Step,
     of_set,
 )
-from plimsoll.control.retune.symptoms import Seen, Symptom, as_calm, cause, scaling_first, seen
+from plimsoll.control.retune.symptoms import SeenSymptom, Symptom, as_calm, cause, scaling_first, symptom_of
 from plimsoll.control.retune.turned import Event, Turned
 
 NO_RUNG = "NothingHelps"
 HELD_S = 600.0
-"""For so long it is told at least what keeps a retune from beginning."""
+"""How long it is told at least what keeps a retune from beginning: what comes and goes with each look would be a write each time."""
 PLANNED_MOST_S = 600.0
 """A plan that was written down so long ago and never begun is dropped."""
 
 
 def idle(scene: Scene, memory: RetuneMemory) -> Turned:
+    """A look while no retune is under way."""
     if scene.consent.mode == "off":
         return Turned(memory=replace(memory, since={}, held=None))
     if not scene.data:
         return Turned(memory=replace(memory, since={}))
-    what = seen(scene, changed_before=_moved(scene))
+    what = symptom_of(scene, changed_before=_moved(scene))
     if what is None:
         memory = _freed(scene, memory)
         clock = _clock(scene, Symptom.RELAXED)
@@ -72,18 +73,18 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
 
 
 def _clock(scene: Scene, symptom: Symptom) -> str:
-    """What tells since when it has been so. Of several sets the largest is looked at, which another one may be by the next look; and others
-    come beside the only one, and go."""
+    """The key by which it is remembered since when a symptom has been there. It names the set: of several sets the largest is looked at,
+    which may be another one by the next look, and others come beside the only one, and go."""
     return of_set(cause(symptom), scene.serving.name)
 
 
 def _since(memory: RetuneMemory, clock: str) -> float | None:
-    """The release before did not say of which set it is."""
+    """Since when a symptom has been there; None where it was not. Older releases wrote the key without the set."""
     return memory.since.get(clock, memory.since.get(clock.partition(OF_SET)[0]))
 
 
 def _held(scene: Scene, memory: RetuneMemory, reason: str, message: str) -> RetuneMemory:
-    """With what keeps a retune from beginning, in the words of when that began: figures that change with each look are not told anew."""
+    """The memory with what keeps a retune from beginning. Its message stays that of the first look, as figures in it change all the time."""
     held = memory.held
     if held is not None and held.reason == reason and held.message.startswith(scene.named("")):
         return memory
@@ -91,7 +92,7 @@ def _held(scene: Scene, memory: RetuneMemory, reason: str, message: str) -> Retu
 
 
 def _freed(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
-    """Nothing keeps one from beginning now. What comes and goes with each look would be a write each time."""
+    """The memory where nothing keeps a retune from beginning any more, once what did was told for long enough."""
     held = memory.held
     if held is None or abs(scene.now - held.since) < HELD_S:
         return memory
@@ -99,10 +100,11 @@ def _freed(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
 
 
 def _moved(scene: Scene) -> bool:
-    return any(scene.planned.get(one, now) != now for one in RELEASED if (now := scene.knobs.text(one)))
+    """Whether an earlier retune has changed a setting that a day of calm takes back."""
+    return any(scene.planned.get(one, now) != now for one in TAKEN_BACK if (now := scene.knobs.text(one)))
 
 
-def _begun(scene: Scene, memory: RetuneMemory, what: Seen, choice: Choice, change: Change) -> Turned:
+def _begun(scene: Scene, memory: RetuneMemory, what: SeenSymptom, choice: Choice, change: Change) -> Turned:
     passed_over = f"; passed over: {'; '.join(choice.refused)}" if choice.refused else ""
     tried = scene.consent.mode == "auto"
     by_hand = "" if tried else f" (spec.{FIELDS[change.setting]}: {change.after})"
@@ -138,11 +140,11 @@ def _identity(change: Change, memory: RetuneMemory) -> str:
 
 
 def _suggested(
-    scene: Scene, memory: RetuneMemory, what: Seen, change: Change, *, why: str, said: str
+    scene: Scene, memory: RetuneMemory, what: SeenSymptom, change: Change, *, why: str, said: str
 ) -> Turned:
-    """Once a while, as what is said of it is kept."""
+    """A change that is only suggested, to a person or in a dry run. The same one is told again only after a while, as each time is a write."""
     last = memory.suggested
-    # Sizes follow figures that waver: another one of the same setting is no other suggestion.
+    # Sizes follow figures that waver, so another size for the same setting is no new suggestion.
     same = last is not None and last.setting == change.setting
     if last is not None and same and scene.now - last.began < scene.restarts.retry_after_seconds:
         return Turned(memory=memory, why_not=f"{said}: {why}")

@@ -1,7 +1,7 @@
-"""What should be so, as it was written down: the operator makes it so, and asks again after every crash.
+"""What a retune asks the operator to do, told from its stored memory alone, so that it is the same after every crash.
 
-An effect follows from the memory alone, which was stored before. So nothing happens that is not on record, and doing it
-twice is doing it once: it names numbers, not differences.
+The memory is stored before its effect is asked for, so nothing happens that is not on record. And doing it twice is doing it once:
+an effect names numbers of replicas, never differences.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def effect_of(memory: RetuneMemory) -> Effect | None:
         setting=step.setting,
         value=step.after,
         replicas=count,
-        # All serve with the change by then; beside one without it they would be verified under less than the whole load.
+        # By then all replicas have the change. One without it would take a part of the load under which they are to be verified.
         surge=step.surge and step.phase is not Phase.VERIFYING,
         adopt=step.phase is Phase.DONE,
     )

@@ -9,20 +9,21 @@ from plimsoll.control.retune.scene import named
 from plimsoll.control.retune.steps import PAST_KEPT, UNKNOWN, Past, Phase, Requests, RetuneMemory, Step
 from plimsoll.control.retune.turned import Event, Turned
 
-LEFT: Final = "nobody looks at it any more, as the spec asks for neither scaling nor tuning"
+ABANDONED: Final = "nobody looks at it any more, as the spec asks for neither scaling nor tuning"
 
 
-def left(memory: RetuneMemory, now: float, *, until_pause: int, about: str = "") -> Turned:
-    """Nobody looks at it any more, so what is tried goes unjudged: no failure. `about` is the set that it is of, where there are several."""
+def abandoned(memory: RetuneMemory, now: float, *, until_pause: int, about: str = "") -> Turned:
+    """The retune's end where the spec no longer asks for anything that needs a look: it is undone without a verdict, which is no
+    failure. `about` is the set that it is of, where the plan has several."""
     step = memory.step
     if step is None or step.phase is Phase.DONE:
         return Turned(memory=replace(memory, step=None))
-    # What was found out before is found out all the same.
+    # A verdict that was reached before it was abandoned stands all the same.
     back = step.phase is Phase.ROLLING_BACK
-    why = step.said if back else LEFT
+    why = step.said if back else ABANDONED
     past = past_of(step, Phase.FAILED, named(about, why), now=now, tried=back)
     after = closed(memory, step, past, until_pause=until_pause)
-    # As many as were kept: some still count, and only who looks can say which.
+    # No older ones are dropped here: some may still count against today's budget, which only a look can say.
     kept = after.past[: max(PAST_KEPT, len(memory.past))]
     return Turned(memory=replace(after, past=kept), events=(told_of_end(step, Phase.FAILED, why),))
 

@@ -16,46 +16,46 @@ from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 
 CHANCE: Final = 3.0
-"""Standard deviations by which a share of a few requests is another one by chance alone."""
+"""Standard deviations up to which two shares differ by chance."""
 QUEUE_LEAST: Final = 1.0
 COUNTED: Final = ("finished", "preemptions", "errors", "generation_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Of some replicas, over the last minutes. None: not said, or too little of it to say."""
+    """What some replicas did over the last minutes. None: no replica says it, or too little was seen."""
 
     preempted: float | None = None
-    """For each finished request."""
+    """Preemptions for each finished request."""
     finished: float | None = None
     """Requests a second of a replica."""
     tokens: float | None = None
     """Output tokens a second of a replica."""
     errors: float | None = None
-    """For each request that ended."""
+    """Share of the requests that ended which failed."""
     ttft_p99: float | None = None
     itl_p99: float | None = None
     gap: float | None = None
     """The longest gap between two tokens, as far as buckets tell."""
     gaps: float | None = None
-    """Of which it is the longest."""
+    """How many gaps there were, of which that is the longest."""
     longer: tuple[tuple[float, float], ...] = ()
-    """Gaps that were longer than each of these bounds, the shortest first."""
+    """Pairs of a bound and how many gaps were longer, the shortest bound first."""
     e2e_p99: float | None = None
     e2e_least: float | None = None
-    """What that is at least, whatever chance has made of the requests that were seen, were they ever so few."""
+    """What the true p99 surely is at least, however few requests were seen."""
     kept: float | None = None
-    """Share of requests that meet all that is promised: at least so many, as whoever waits for one thing may wait for another."""
+    """Share of requests that surely kept both latency limits: requests that broke either are counted as if none had broken both."""
     waiting: float | None = None
-    """Requests of a replica, in the mean of these minutes: what one look finds is chance."""
+    """Waiting requests of a replica, in the mean of these minutes, as a single look finds this many or that by chance."""
     waiting_now: float | None = None
-    """The same at the last look. Not written down, as older releases know nothing of it."""
+    """The same at the last look alone. It is not stored, as older releases could not read it."""
     samples: float = 0.0
     """Requests behind the latencies."""
 
     @property
     def queues(self) -> bool:
-        """Whether a request of each replica waits at any time, and still does: once nobody asks any more, less is done for that alone."""
+        """Whether requests have been waiting all the time and still are. Where none wait any more, less is done only since less is asked."""
         return self.waiting is not None and self.waiting >= QUEUE_LEAST and self.waiting_now != 0
 
     @property
@@ -63,11 +63,11 @@ class Figures:
         return replace(self, waiting_now=None)
 
     def gaps_beyond(self, bound: float) -> float | None:
-        """How many were longer; those of a bucket that the bound cuts may all have been."""
+        """How many gaps may have been longer than the bound: a bucket that it cuts counts as a whole."""
         return next((count for at, count in reversed(self.longer) if at <= bound), self.gaps)
 
     def over(self, tally: Tally) -> Figures:
-        """Counts of a whole phase in place of those of the last minutes."""
+        """The figures with the counts of a whole phase in place of those of the last minutes."""
         if not tally.seconds:
             return self
         return replace(
@@ -81,11 +81,11 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Counts since a phase began, as the counters moved: rates look back minutes, to when the load was shared otherwise."""
+    """What replicas counted since a phase began. Rates would look back further, to when the load was shared in another way."""
 
     finished: float = 0.0
     preempted: float | None = 0.0
-    """None, as the next two: not said of all that finished, so that nothing is known of their share."""
+    """None, as for the next two: it was not counted for all that finished, so their share is not known."""
     errors: float | None = 0.0
     tokens: float | None = 0.0
     seconds: float = 0.0
@@ -95,7 +95,7 @@ class Tally:
 
     @property
     def ended(self) -> float:
-        """Requests, well or not."""
+        """Requests that ended, well or not."""
         return self.finished + (self.errors or 0.0)
 
     @property
@@ -104,7 +104,7 @@ class Tally:
         return _share(self.errors, self.ended)
 
     def plus(self, window: Window, signals: Signals | None) -> Tally:
-        """With what the replicas of now have counted since."""
+        """The tally with what these replicas have counted since its newest sample."""
         told = [
             _telling(track)
             for each in (() if signals is None else signals.replicas)
@@ -131,15 +131,18 @@ class Tally:
 
 
 def _telling(track: Track) -> Sequence[PodSample]:
-    """Samples that say all that any of them says: one of which a question had no answer is passed over, as the next one
-    counts on. A count that is said no more is missing once the window holds no sample that says it."""
+    """Samples that hold every counter which any sample of the track holds.
+
+    A sample for which one question had no answer is passed over, as the next one counts on. A counter that is no longer exported is
+    missing once no sample in the window holds it.
+    """
     said = [name for name in COUNTED if any(getattr(sample, name) is not None for sample in track.samples)]
     whole = [sample for sample in track.samples if all(getattr(sample, name) is not None for name in said)]
     return whole or track.samples
 
 
 def _before(samples: Sequence[PodSample], until: float) -> PodSample:
-    """The newest sample that was counted; of a replica that has come since, the first one."""
+    """The newest sample that was counted already; the first one, for a replica that has come since."""
     return next((sample for sample in reversed(samples) if sample.at <= until), samples[0])
 
 
@@ -156,7 +159,7 @@ UNSEEN: Final = Window()
 
 
 def figures_of(signals: Signals, slo: Slo, window: Window = UNSEEN, *, since: float = -inf) -> Figures:
-    """`window` has the looks behind the signals, of which those since a moment tell how many wait."""
+    """The figures of what signals say. How many wait is the mean of the samples in `window` since a moment."""
     count, latencies = len(signals.replicas), signals.latencies
     finished, errors = signals.rate("finished"), signals.rate("errors")
     tokens = signals.rate("generation_tokens")
@@ -204,7 +207,7 @@ def _longer(gaps: Histogram) -> tuple[tuple[float, float], ...]:
 def _least_p99(spread: Spread) -> float | None:
     if spread.shape is None:
         return spread.p99 if spread.trusted else None
-    # One more than so many standard deviations: of a few requests that is what chance hardly ever makes late.
+    # One request more than so many standard deviations: of a few requests chance hardly ever makes more than that late.
     late = 0.01 + CHANCE * sqrt(0.99 * 0.01 / spread.samples) + 1 / spread.samples
     return spread.shape.quantile(max(0.0, 1 - late))
 
@@ -217,7 +220,7 @@ def _kept(latencies: Latencies, slo: Slo) -> float | None:
 
 
 def _late(spread: Spread, limit: float) -> float | None:
-    """Share that is surely beyond the limit: of a bucket that the limit cuts nobody knows which part is."""
+    """Share that is surely beyond the limit: a bucket that the limit cuts is not counted, as nobody knows which part of it is."""
     shape = spread.shape
     if shape is None or not shape.count:
         return None

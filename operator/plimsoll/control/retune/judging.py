@@ -19,11 +19,21 @@ from plimsoll.control.retune.symptoms import ACT, CALM, Symptom
 from plimsoll.control.situation import Slo
 
 WORSE: Final = 1.10
+"""Times the p99 between tokens without the change, beyond which it is worse with it."""
 LONGER: Final = 1.05
+"""The same of the p99 of whole answers."""
 SLOWER: Final = 0.95
+"""The same of output tokens a second, below which it is worse."""
 ERRORS: Final = 0.005
+"""By how much the share of requests that fail may grow."""
 GAIN: Final = 0.5
+"""Times the preemptions without the change, up to which fewer of them are a gain."""
+QUICKER: Final = 0.9
+"""Times a latency without the change, up to which a shorter one is a gain."""
+FEWER_WAIT: Final = 0.8
+"""Times the waiting requests without the change, up to which fewer of them are a gain."""
 LOAD_APART: Final = 0.2
+"""By which share the requests that two replicas finish may differ for both to count as asked for equally much."""
 RARE: Final = NormalDist().cdf(-CHANCE)
 """Odds at which chance is no longer believed, as of shares that are so many standard deviations apart."""
 
@@ -40,11 +50,11 @@ class Verdict:
     answer: Answer
     why: str
     given_less: bool = False
-    """Open, as the replica with the change is given less than the others."""
+    """The answer is open since the replica with the change is sent fewer requests than the others."""
     passing: bool = False
-    """Bad by what one slow minute of its machine makes as well: it has to last."""
+    """Bad only by what one slow minute of the machine would do too, so it has to last before anybody acts on it."""
     unkept: bool = False
-    """Open, and what is promised is not kept: whether by the change or by the load cannot be told."""
+    """The answer is open although a promise is broken, since it may be the load and not the change that breaks it."""
 
 
 def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1.0) -> Verdict:
@@ -72,8 +82,11 @@ def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1
 
 
 def comparable(new: Figures, baseline: Figures) -> bool:
-    """Whether a replica is asked for about as much now as when the baseline was taken: only then do the two compare. One that does less
-    while requests wait is not asked for less, nor one for more that does more while requests wait as they did then."""
+    """Whether replicas are under about the same load now as when the baseline was taken: only then do the two compare.
+
+    Where requests wait, what is finished shows what a replica can do and not what it is asked for. So finishing less is no smaller
+    load while requests wait now, nor is finishing more a larger one where they waited then too.
+    """
     if not new.finished or not baseline.finished:
         return False
     apart = new.finished / baseline.finished - 1
@@ -81,8 +94,11 @@ def comparable(new: Figures, baseline: Figures) -> bool:
 
 
 def under_another_load(new: Figures, old: Figures, slo: Slo, gpus: float) -> Verdict:
-    """Beside a time at which more was asked for, or less. Under a smaller load nothing becomes worse by itself; under a larger one all may,
-    but failures, and preemptions that are as many as were to go."""
+    """The verdict beside a baseline of another load.
+
+    Under a smaller load nothing becomes worse by itself, so whatever is worse speaks against the change. Under a larger one
+    everything may, except for failures, and for preemptions that are still as many as the change was to take away.
+    """
     larger = (new.finished or 0.0) > (old.finished or 0.0)
     worse = _failing(new, old) if larger else _harm(new, old, slo, gpus) or _longer_gaps(new, old)
     if (
@@ -99,8 +115,10 @@ def under_another_load(new: Figures, old: Figures, slo: Slo, gpus: float) -> Ver
 
 
 def fails(new: Tally, old: Tally, before: Figures) -> str | None:
-    """Requests that fail on the replica with the change, by more than chance and than may be: nobody waits for more of them. Beside those
-    without it in the same minutes, or where there are none, those of before."""
+    """That more requests fail with the change than without it, beyond chance and what is allowed: then nobody waits for more of them.
+
+    Held against replicas without the change in the same minutes, or against the baseline where no such replica is left.
+    """
     share, theirs, others = new.failed, old.failed, old.ended
     if not others:
         theirs, others = before.errors, before.samples
@@ -128,7 +146,7 @@ def _harm(new: Figures, old: Figures, slo: Slo, gpus: float) -> str | None:
 
 
 def _unseen(new: Figures, old: Figures) -> str | None:
-    """What takes its time, as is known of the others alone: a question to the metrics had no answer, or nothing of it has ended yet."""
+    """A latency that is known without the change and not with it: its question to the metrics had no answer, or nothing has ended yet."""
     known = (
         ("gaps between tokens", new.itl_p99, old.itl_p99),
         ("whole answers", new.e2e_least, old.e2e_p99),
@@ -151,7 +169,11 @@ def _late_first(new: Figures, old: Figures, slo: Slo) -> str | None:
 
 
 def _longer_gaps(new: Figures, old: Figures) -> str | None:
-    """A step of the engine is one gap of all that run, so a few slow steps are thousands of gaps, and p99 of as many is no surer for it."""
+    """That gaps between tokens are longer with the change.
+
+    One step of the engine is a gap of every request that runs: a few slow steps are thousands of long gaps, so that a p99 of
+    thousands of gaps is no surer than one of the few steps behind them.
+    """
     if _beyond(new.itl_p99, old.itl_p99, WORSE):
         return f"p99 between tokens is {_ms(new.itl_p99)}, {_ms(old.itl_p99)} without the change"
     if new.gap is None or old.gap is None or new.gap <= old.gap:
@@ -159,8 +181,8 @@ def _longer_gaps(new: Figures, old: Figures) -> str | None:
     beyond, mine, theirs = new.gaps_beyond(old.gap), new.gaps, old.gaps
     if beyond is None or mine is None or theirs is None:
         return None
-    # One of the two has the longest of all, and where both are alike it is this one as often as that one: so the longest alone says
-    # nothing. That all which are longer than any of the other's are on one side happens by chance only to a few.
+    # Of two kinds that are alike each has the longest gap as often as the other, so that gap alone says nothing. But that many
+    # gaps are longer than any of the other kind, and all on one side, is hardly ever chance.
     if (mine / (mine + theirs)) ** beyond >= RARE:
         return None
     told = f"the longest gap between tokens is {_ms(new.gap)}, {_ms(old.gap)} without the change"
@@ -173,7 +195,7 @@ def _latest(promised: float, before: float | None) -> float:
 
 
 def _by_chance(new: Figures, old: Figures) -> float:
-    """By how much two shares of the same requests differ where the one replica was sent other ones than the other."""
+    """By how much two shares of kept promises differ by chance alone, as each replica was sent other requests."""
     mine, theirs = max(1.0, new.samples), max(1.0, old.samples)
     share = ((new.kept or 0.0) * mine + (old.kept or 0.0) * theirs) / (mine + theirs)
     return CHANCE * sqrt(share * (1 - share) * (1 / mine + 1 / theirs)) + 1e-9
@@ -186,7 +208,7 @@ def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
                 return Verdict(Answer.OPEN, "too few gaps between tokens were seen")
             if symptom == Symptom.CUT_IN and _given_less(new, old):
                 return _unproven(new, old, "fewer prompts cut into whoever is given less")
-            good = new.itl_p99 <= 0.9 * old.itl_p99 or (
+            good = new.itl_p99 <= QUICKER * old.itl_p99 or (
                 slo.itl_p99_s is not None and new.itl_p99 <= slo.itl_p99_s
             )
             return _said(good, f"p99 between tokens {_ms(old.itl_p99)} to {_ms(new.itl_p99)}")
@@ -195,12 +217,12 @@ def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
                 return Verdict(Answer.OPEN, "too few first tokens were seen")
             if _given_less(new, old):
                 return _unproven(new, old, "who is given less answers sooner")
-            good = new.ttft_p99 <= 0.9 * old.ttft_p99
+            good = new.ttft_p99 <= QUICKER * old.ttft_p99
             return _said(good, f"p99 of the first token {_ms(old.ttft_p99)} to {_ms(new.ttft_p99)}")
         case Symptom.CAPPED:
             if new.waiting is None or old.waiting is None:
                 return Verdict(Answer.OPEN, "nobody says how many requests wait")
-            good = new.waiting <= 0.8 * old.waiting and (new.preempted or 0.0) < CALM
+            good = new.waiting <= FEWER_WAIT * old.waiting and (new.preempted or 0.0) < CALM
             return _said(good, f"{old.waiting:.1f} waiting requests a replica to {new.waiting:.1f}")
     if new.preempted is None:
         return Verdict(Answer.OPEN, "too few requests finished")
@@ -214,7 +236,7 @@ def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
 
 
 def _given_less(new: Figures, old: Figures) -> bool:
-    """A replica that has just come, or that nobody is sent to: with a queue of its own it is given enough."""
+    """Whether the replica with the change is sent too few requests, as one that has just come is. With a queue of its own it has enough."""
     if new.queues or new.finished is None or old.finished is None:
         return False
     return new.finished < (1 - LOAD_APART) * old.finished

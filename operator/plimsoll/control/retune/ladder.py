@@ -12,12 +12,13 @@ from functools import partial
 
 from plimsoll.control.retune import sizing
 from plimsoll.control.retune.scene import Scene
-from plimsoll.control.retune.symptoms import CALM, Seen, Symptom, few_fill_it
+from plimsoll.control.retune.symptoms import CALM, SeenSymptom, Symptom, few_fill_it
 
 AIM = 0.2
 """Share of the preemptions that may be left: a rung that would leave more is not worth a restart."""
-RELEASED = ("maxSequences", "watermark")
-"""What a day of calm takes back; prompts cut in however calm the pool is."""
+TAKEN_BACK = ("maxSequences", "watermark")
+"""Settings that go back to the plan's values after a day of calm. maxBatchedTokens is not among them: it was made smaller so that
+prompts do not cut in, and those do so however calm the pool is."""
 BLOCK = 16
 """Tokens of a block where the engine does not say."""
 
@@ -47,23 +48,26 @@ class Choice:
     refused: tuple[str, ...] = ()
     """Rungs above it that were passed over, each with its reason."""
     unsure: bool = False
-    """One of these could not say so far."""
+    """One of those passed over may still help: something that it goes by is not known yet."""
     advice: Change | None = None
     """What a person may do where no rung helps."""
 
 
-class NotYet(str):
-    """Why a rung cannot say so far whether it would help."""
+@dataclass(frozen=True, slots=True)
+class No:
+    """Why a rung is passed over."""
 
-    __slots__ = ()
+    why: str
+    unsure: bool = False
+    """It cannot be said yet whether the rung would help: something that it goes by is not known."""
 
 
-UNKNOWN = NotYet("pool or lengths are not known yet")
-Rung = Callable[[], Change | str]
+UNKNOWN = No("pool or lengths are not known yet", unsure=True)
+Rung = Callable[[], Change | No]
 """Asked only when those above it do not help: sizes are dear, and a fleet is large."""
 
 
-def choose(scene: Scene, seen: Seen, *, barred: dict[str, str]) -> Choice:
+def choose(scene: Scene, seen: SeenSymptom, *, barred: dict[str, str]) -> Choice:
     """`barred` are settings that may not be touched now, with the reason."""
     refused, unsure = [], False
     for setting, rung in _rungs(scene, seen):
@@ -71,16 +75,16 @@ def choose(scene: Scene, seen: Seen, *, barred: dict[str, str]) -> Choice:
             refused.append(f"{setting}: spec.tuning.allow does not name it")
         elif setting in barred:
             refused.append(f"{setting}: {barred[setting]}")
-        elif isinstance(found := rung(), str):
-            refused.append(f"{setting}: {found}")
-            unsure = unsure or isinstance(found, NotYet)
+        elif isinstance(found := rung(), No):
+            refused.append(f"{setting}: {found.why}")
+            unsure = unsure or found.unsure
         else:
             return Choice(change=found, refused=tuple(refused))
     crowded = seen.symptom in {Symptom.STORM, Symptom.PREEMPTION} and few_fill_it(scene)
     return Choice(change=None, refused=tuple(refused), unsure=unsure, advice=LARGER_POOL if crowded else None)
 
 
-def _rungs(scene: Scene, seen: Seen) -> list[tuple[str, Rung]]:
+def _rungs(scene: Scene, seen: SeenSymptom) -> list[tuple[str, Rung]]:
     match seen.symptom:
         case Symptom.SLOW_TOKENS:
             return [("maxSequences", lambda: _fewer_for_latency(scene))]
@@ -91,13 +95,13 @@ def _rungs(scene: Scene, seen: Seen) -> list[tuple[str, Rung]]:
         case Symptom.LATE_FIRST:
             return [("maxBatchedTokens", lambda: _larger_steps(scene))]
         case Symptom.RELAXED:
-            return [(setting, partial(_release, scene, setting)) for setting in RELEASED]
+            return [(setting, partial(_release, scene, setting)) for setting in TAKEN_BACK]
     return [("watermark", lambda: _watermark(scene)), ("maxSequences", lambda: _fewer_for_pool(scene))]
 
 
-def _watermark(scene: Scene) -> Change | str:
+def _watermark(scene: Scene) -> Change | No:
     if not scene.has_watermark:
-        return "this engine version has none"
+        return No("this engine version has none")
     pool, live, preempted = _pool(scene), sizing.live_of(scene.signals), scene.signals.preempted_share
     if pool is None or live is None or preempted is None:
         return UNKNOWN
@@ -106,12 +110,12 @@ def _watermark(scene: Scene) -> Change | str:
     value = sizing.watermark(pool, block, live, preempted=preempted, aim=aim, now_permille=now)
     left = aim / preempted
     if value > (most := sizing.MOST_WATERMARK):
-        left = sizing.left(pool, block, live, most - now)
+        left = sizing.preemptions_left(pool, block, live, most - now)
         if left > AIM:
-            return f"{value} of 1,000 blocks would have to stay free, more than {most}"
+            return No(f"{value} of 1,000 blocks would have to stay free, more than {most}")
         value = most
     if value <= now:
-        return "no more blocks would help"
+        return No("no more blocks would help")
     why = (
         f"running requests grow by {live.output / block:.1f} blocks before one of them ends; {value} of 1,000 blocks kept "
         f"free leave {left:.0%} of the preemptions"
@@ -119,11 +123,11 @@ def _watermark(scene: Scene) -> Change | str:
     return _change(scene, "watermark", str(value), why)
 
 
-def _fewer_for_pool(scene: Scene) -> Change | str:
+def _fewer_for_pool(scene: Scene) -> Change | No:
     pool, live = _pool(scene), sizing.live_of(scene.signals)
     if pool is None or live is None:
         return UNKNOWN
-    holds = sizing.sequences(pool, _block(scene), live, spreads=sizing.FULL)
+    holds = sizing.sequences(pool, _block(scene), live, spreads=sizing.FEW_PREEMPTED)
     running = max((each.running or 0.0 for each in scene.signals.replicas), default=0.0)
     why = (
         f"a running request holds {live.mean:,.0f} tokens, give or take {live.deviation:,.0f}, and the pool "
@@ -132,17 +136,17 @@ def _fewer_for_pool(scene: Scene) -> Change | str:
     return _fewer(scene, holds, why, running)
 
 
-def _fewer_for_latency(scene: Scene) -> Change | str:
+def _fewer_for_latency(scene: Scene) -> Change | No:
     itl, limit = scene.signals.latencies.itl, scene.slo.itl_p99_s
     if itl is None or limit is None:
-        return NotYet("no latency between tokens is known")
+        return No("no latency between tokens is known", unsure=True)
     now = scene.knobs.max_sequences
     return _fewer(
         scene, int(0.95 * now * limit / itl.p99), "the gap between tokens grows with those running", now
     )
 
 
-def _fewer(scene: Scene, value: int, why: str, running: float) -> Change | str:
+def _fewer(scene: Scene, value: int, why: str, running: float) -> Change | No:
     now, floor = scene.knobs.max_sequences, scene.consent.least_sequences
     # Half of what is allowed now, or of what really runs where that is less: a further step can follow.
     least = max(floor, int(min(now, max(running, 1.0)) / 2))
@@ -150,22 +154,22 @@ def _fewer(scene: Scene, value: int, why: str, running: float) -> Change | str:
         why += f"; the floor is {floor}"
     value = max(value, least)
     if value >= now or value >= running:
-        return f"{value} would be no fewer than run now ({running:.0f})"
+        return No(f"{value} would be no fewer than run now ({running:.0f})")
     return _change(scene, "maxSequences", str(value), why)
 
 
-def _more(scene: Scene) -> Change | str:
+def _more(scene: Scene) -> Change | No:
     pool, live, now = _pool(scene), sizing.live_of(scene.signals), scene.knobs.max_sequences
     if pool is None or live is None:
         return UNKNOWN
-    holds = sizing.sequences(pool, _block(scene), live, spreads=sizing.CALM)
+    holds = sizing.sequences(pool, _block(scene), live, spreads=sizing.NONE_PREEMPTED)
     value = min(holds, max(now + 1, int(1.5 * now)), scene.knobs.held)
     if value <= now:
-        return f"pool and steps hold {value} requests, no more than may run"
+        return No(f"pool and steps hold {value} requests, no more than may run")
     return _change(scene, "maxSequences", str(value), f"the pool holds {holds} requests")
 
 
-def _smaller_steps(scene: Scene) -> Change | str:
+def _smaller_steps(scene: Scene) -> Change | No:
     """Fewer prompt tokens a step: whoever is answered waits for all of them between two tokens."""
     itl, limit, prompt = scene.signals.latencies.itl, scene.slo.itl_p99_s, scene.signals.latencies.prompt
     arriving = [
@@ -174,13 +178,13 @@ def _smaller_steps(scene: Scene) -> Change | str:
         if each.prompt_tokens is not None and each.span_s > 0
     ]
     if itl is None or limit is None or prompt is None or not prompt.trusted or not arriving:
-        return NotYet("latency between tokens or prompts are not known yet")
+        return No("latency between tokens or prompts are not known yet", unsure=True)
     now = scene.knobs.batched_tokens
     # What a step takes of prompts at its fullest, where they seldom come together; where they do, this step is a short one.
     full = min(float(now), prompt.p99)
     wanted = sizing.step_tokens(full, itl.p50, itl.p99, limit)
     if wanted is None:
-        return f"a step without prompts takes {1000 * itl.p50:.0f} ms already"
+        return No(f"a step without prompts takes {1000 * itl.p50:.0f} ms already")
     running = max((each.running or 0.0 for each in scene.signals.replicas), default=0.0)
     # Steps that are no longer than promised still have to take in all prompts as they come to the busiest replica.
     needed = running + max(arriving) * limit
@@ -195,7 +199,7 @@ def _smaller_steps(scene: Scene) -> Change | str:
     highest = max(floors, key=lambda name: floors[name])
     value = math.ceil(max(wanted, floors[highest]))
     if value >= full:
-        return (
+        return No(
             f"a step takes {full:,.0f} prompt tokens at most, and no fewer than {value:,} may be ({highest})"
         )
     why = (
@@ -210,30 +214,35 @@ def _smaller_steps(scene: Scene) -> Change | str:
     )
 
 
-def _larger_steps(scene: Scene) -> Change | str:
-    """Back towards what was planned, where a retune made steps smaller: more than that asks for memory that nobody proved."""
+def _larger_steps(scene: Scene) -> Change | No:
+    """Back towards the plan's own value, where an earlier retune made steps smaller. Never beyond it: that would need memory
+    that the plan has not shown to be there."""
     itl, limit = scene.signals.latencies.itl, scene.slo.itl_p99_s
     now, planned = scene.knobs.batched_tokens, int(scene.planned.get("maxBatchedTokens", 0))
     if planned <= now:
-        return f"a step takes the {now:,} tokens that memory was planned for; a larger engine.maxBatchedTokens makes another plan"
+        return No(
+            f"a step takes the {now:,} tokens that memory was planned for; a larger engine.maxBatchedTokens makes another plan"
+        )
     value, why = planned, "it is set back to the plan's own value"
     if limit is not None:
         if itl is None or not itl.trusted:
-            return NotYet("nobody says how long gaps between tokens are")
+            return No("nobody says how long gaps between tokens are", unsure=True)
         room = sizing.longest_step(now, itl.p50, itl.p99, limit)
         if room <= now:
-            return f"gaps between tokens of {1000 * itl.p99:.0f} ms leave no room for longer steps within {1000 * limit:.0f}"
+            return No(
+                f"gaps between tokens of {1000 * itl.p99:.0f} ms leave no room for longer steps within {1000 * limit:.0f}"
+            )
         if room < planned:
             value, why = int(room), f"steps of {room:,.0f} tokens keep gaps within {1000 * limit:.0f} ms"
     return _change(scene, "maxBatchedTokens", str(value), why)
 
 
-def _release(scene: Scene, setting: str) -> Change | str:
+def _release(scene: Scene, setting: str) -> Change | No:
     before = scene.planned.get(setting)
     if before is None or before == scene.knobs.text(setting):
-        return "it stands as planned"
+        return No("it stands as planned")
     if setting == "maxSequences" and int(before) > scene.knobs.held:
-        return f"the engine refuses {before} while a step takes {scene.knobs.batched_tokens} tokens"
+        return No(f"the engine refuses {before} while a step takes {scene.knobs.batched_tokens} tokens")
     return _change(scene, setting, before, "it is set back to the plan's own value")
 
 

@@ -1,4 +1,4 @@
-"""What is seen of a change at one look: counts of its phase, and what they say beside those of the replicas without it."""
+"""What one look shows of a change: what was counted in this phase, held against the replicas without the change."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from plimsoll.control.retune.steps import Phase, Step
 from plimsoll.control.signals import LATENCY_S
 
 LASTS_SHARE: Final = 2 / 3
-"""Of the time that a canary is watched, for what one slow minute makes as well. By default that is 400 seconds: latencies look back 300, so
-that a slow minute is seen for 360, and a little longer as looks lie apart."""
+"""How long something bad must last that a single slow minute would do too, as a share of the time that a canary is watched. By default that
+is 400 seconds: latencies look back 300, so a slow minute is seen for 360, and a little longer as looks lie apart."""
 
 
 def counted(scene: Scene, step: Step) -> Step:
+    """The step with what both kinds of replicas have counted since the last look."""
     if not scene.data:
         return step
     return replace(
@@ -28,7 +29,7 @@ def counted(scene: Scene, step: Step) -> Step:
 
 
 def verdict_of(scene: Scene, step: Step) -> Verdict:
-    """Beside untouched replicas while there are any, else beside what was written down, under a like load."""
+    """Held against replicas without the change while there are any, else against the baseline, where the load is about the same."""
     if scene.changed is None or scene.changed_signals is None:
         return Verdict(Answer.OPEN, "no replica with the change is seen")
     new = figures_of(scene.changed_signals, scene.slo, scene.window, since=step.since).over(step.new)
@@ -38,8 +39,8 @@ def verdict_of(scene: Scene, step: Step) -> Verdict:
         return judge(step.symptom, new, old, scene.slo, gpus=gpus)
     before = step.baseline
     if scene.now - step.since < LATENCY_S or (new.queues and before.queues):
-        # Whole answers of these minutes began before, perhaps while a replica was away and others had its load. And where more came
-        # before than was done, and still does, they take as long as the queue has grown since, whatever was changed.
+        # Whole answers cannot be compared yet. They began before this phase, perhaps while a replica was away and the others had its load;
+        # and where more comes than is done, before as now, they take ever longer with the queue, whatever was changed.
         before = replace(before, e2e_p99=None)
     if comparable(new, before):
         return judge(step.symptom, new, before, scene.slo, gpus=gpus)
@@ -47,16 +48,16 @@ def verdict_of(scene: Scene, step: Step) -> Verdict:
 
 
 def lasts(scene: Scene, step: Step) -> bool:
-    """What may pass has to be there for longer than a slow minute is seen."""
+    """Whether what may pass has been bad for longer than a single slow minute is seen."""
     return step.worse is None or scene.now - step.worse >= LASTS_SHARE * scene.restarts.canary_seconds
 
 
 def unwatched(scene: Scene, step: Step) -> bool:
-    """Whether some of those with the change are not heard, or nobody has looked at them for any time of this phase."""
+    """Whether a replica with the change does not say how it is, or none was watched yet in this phase."""
     return scene.changed_signals is None or scene.changed_signals.silent > 0 or not step.new.seconds
 
 
 def lacks_requests(step: Step) -> bool:
-    """Whether the canary lacks more requests than chance takes from it."""
+    """Whether the canary was sent fewer requests than the others, by more than chance."""
     expected = step.old.finished / step.old.seconds * step.new.seconds if step.old.seconds > 0 else 0.0
     return expected - step.new.finished > 2 * sqrt(expected)

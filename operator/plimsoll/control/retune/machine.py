@@ -25,17 +25,22 @@ from plimsoll.control.situation import ReplicaState
 from plimsoll.facts.spans import DAY_S
 
 ROLL_SHARE: Final = 0.2
-"""Of the time that a canary is watched, for each further replica."""
+"""How long each further replica is watched, as a share of the time that a canary is."""
 VERIFY_SHARE: Final = 1.5
+"""How long all replicas together are watched at the end, as a share of the same."""
 STARTS: Final = 3.0
+"""Times as long as a start takes, for which a changed replica is waited for."""
 START_LEAST_S: Final = 600.0
+"""How long a canary's start is waited for at least."""
 LATE_LEAST_S: Final = 1800.0
-"""One start in forty takes twenty minutes, whatever the settings. For a canary that is an end; once it serves, a late one is waited for."""
+"""The same of further replicas: one start in forty takes twenty minutes whatever the settings are. A canary so late ends the retune; once
+a canary has served, late ones are waited for."""
 TRYING: Final = frozenset({Phase.CANARY, Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING})
 ACTIVE: Final = Told(type=names.AUTOTUNE_PAUSED, status="False", reason="Active", message="retuning is on")
 
 
 def advance(scene: Scene, memory: RetuneMemory) -> Turned:
+    """One look: the retune under way goes on by a phase at most, or one begins where a symptom asks for it."""
     memory = _kept(scene, memory.moved(scene.jumped_s) if scene.jumped_s else memory)
     if memory.step is None:
         turned = idle(scene, memory)
@@ -44,7 +49,7 @@ def advance(scene: Scene, memory: RetuneMemory) -> Turned:
     else:
         turned = _going(scene, memory, memory.step)
     if scene.scaled and _takes_one(memory.step, turned.memory.step):
-        # One action a tick; the same is asked at the next one. A way back waits for nothing.
+        # One action a tick: the next look comes to the same. Only the way back does not wait.
         turned = Turned(memory=memory, why_not="the number of replicas is changed at this tick")
     return replace(turned, told=(paused(turned.memory), *turned.told))
 
@@ -59,7 +64,7 @@ def _edited(scene: Scene, step: Step) -> bool:
 
 
 def _kept(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
-    """Without what was long ago. What is to come was written before a clock was put back: it counts as of now."""
+    """The memory without what has expired. Moments that are still to come were noted before a clock was put back: they count as now."""
     restarts = tuple(min(at, scene.now) for at in memory.restarts if scene.now - at < DAY_S)
     paused_at = None if memory.paused_at is None else min(memory.paused_at, scene.now)
     if any(past.ended > scene.now for past in memory.past):
@@ -93,18 +98,19 @@ def _going(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         case Phase.ROLLING_BACK:
             return _returning(scene, memory, step)
         case Phase.DONE | Phase.FAILED:
-            # Whoever edits the spec, or makes the plan anew, before the change is part of it has the last word.
+            # A good change stays asked for until it is part of the plan; an edit, or a new plan, before that has the last word.
             over = step.phase is Phase.FAILED or scene.spec != step.spec
             adopted = scene.knobs.text(step.setting) == step.after
             return Turned(memory=replace(memory, step=None if over or adopted else step))
 
 
 def _broken(scene: Scene) -> str | None:
+    """That replicas with the change do not start, or have crashed since: then nobody waits for a verdict."""
     if scene.changed is None:
         return None
     if failed := scene.changed.count(ReplicaState.FAILED) - _imageless(scene):
         return f"{failed} replicas with the change do not start or crash"
-    # They were made for the change, so whatever ended with them ended with it, however soon it served again.
+    # These replicas were made for the change, so any restart of theirs was under it, however soon they served again.
     ended = sum(replica.restarts for replica in scene.changed.replicas)
     return f"engines with the change ended and were started again, {ended} times" if ended else None
 
@@ -133,15 +139,15 @@ def _waiting(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
 
 
 def _kept_out(scene: Scene) -> str:
-    """Why none that is missing with the change serves, whatever that does; empty where one has its GPUs and its image, so that it is up
-    to it."""
+    """What keeps the missing replicas from starting that has nothing to do with the change; empty where one has its GPUs and its image, so
+    that only its engine is to blame."""
     if scene.changed is not None and scene.changed.count(ReplicaState.STARTING) > 0:
         return ""
     return "an image or a node could not be had" if _imageless(scene) else "no place was found"
 
 
 def _imageless(scene: Scene) -> int:
-    """Replicas with the change that fail by no doing of it."""
+    """How many replicas with the change fail for want of an image or a node, which is not the change's doing."""
     there = () if scene.changed is None else scene.changed.replicas
     return sum(one.state is ReplicaState.FAILED and one.outside for one in there)
 
@@ -171,13 +177,13 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         and scene.now - step.since >= scene.restarts.canary_seconds
         and lacks_requests(step)
     ):
-        # Connections move slowly: only the minutes of a like load are to count.
+        # Clients find the new replica slowly: the count begins anew, so that only minutes under an equal load decide.
         step = replace(step, since=scene.now, new=NOTHING, old=NOTHING, said=verdict.why, starved=True)
     return Turned(memory=replace(memory, step=step))
 
 
 def _undecided(scene: Scene, memory: RetuneMemory, step: Step, *, shown: bool, given_less: bool) -> Turned:
-    """`shown`: enough was seen to say something of the change, though not for long enough."""
+    """The canary's time is over without a verdict. `shown`: what was seen spoke for or against the change, though not for long enough."""
     finished = f"{step.new.finished:.0f} requests finished on the canary"
     if not (given_less or step.starved):
         return _back(scene, memory, step, f"inconclusive: {step.said}; {finished}", blameless=not shown)
@@ -191,7 +197,7 @@ def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     ready, asked = scene.changed.ready if scene.changed is not None else 0, _asked(scene, step)
     if ready < asked:
         if scene.now > step.deadline:
-            # The canary has shown that the change lets an engine start.
+            # It is not the change that keeps them from starting: with it the canary did start.
             why = f"{ready} of {asked} changed replicas were ready in time"
             kept_out = f", as {reason} for more" if (reason := _kept_out(scene)) else ""
             return _back(scene, memory, step, f"{why}{kept_out}", blameless=True)
@@ -217,11 +223,11 @@ def _further(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     """To one more replica with the change, or to the last look where all have it."""
     rolled, whole = step.rolled + 1, _total(scene, step)
     if rolled > whole:
-        # All that there are now, not those of when it began: any that came since would go back to the old settings for a moment.
+        # All replicas that there are now, and not as many as when it began: those that came since would go back to the old settings.
         step = replace(step, replicas=whole)
         deadline = max(2 * _verify_s(scene), float(scene.restarts.canary_limit_seconds))
         return _to(memory, step, Phase.VERIFYING, scene, deadline=deadline, rolled=whole)
-    # The whole was asked for before it began, but replicas may have come since: the way back of all has to stay within the day's.
+    # The budget of restarts allowed the whole before it began, but replicas may have come since; and the way back needs as many.
     if not step.surge and 1 + rolled > restarts_left(scene, memory):
         # That says nothing of the change.
         why = f"too few restarts are left for all: {spent_of(scene, memory)}"
@@ -233,7 +239,7 @@ def _further(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
 def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = replace(counted(scene, step), replicas=_total(scene, step), rolled=_total(scene, step))
     if scene.serving.replicas and scene.now <= step.deadline:
-        # Those that leave have some of the load until they have answered it.
+        # Replicas that leave still carry some of the load until they have answered it.
         return Turned(memory=replace(memory, step=replace(step, since=scene.now, new=NOTHING, old=NOTHING)))
     if scene.now - step.since < _verify_s(scene) or (not scene.data and scene.now <= step.deadline):
         return Turned(memory=replace(memory, step=step))
@@ -243,7 +249,7 @@ def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if verdict.answer is Answer.BAD:
         return _back(scene, memory, step, verdict.why)
     if verdict.answer is Answer.OPEN and scene.now <= step.deadline:
-        # The load may yet become as it was, so that it can be said.
+        # The load may yet become what it was at the beginning, so that the two compare.
         return Turned(memory=replace(memory, step=replace(step, said=verdict.why)))
     if verdict.answer is Answer.OPEN and (verdict.unkept or step.new.ended < scene.restarts.canary_requests):
         seen = (
@@ -263,9 +269,9 @@ def _returning(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
 
 
 def _total(scene: Scene, step: Step) -> int:
-    """Replicas there are in all: they may have become more meanwhile."""
+    """How many replicas there are in all, with the change and without it: their number may have changed since it began."""
     if step.phase is Phase.VERIFYING and scene.serving.wanted is not None:
-        # None stays without the change, so whoever comes without it goes again at once: it counts by what is asked for.
+        # No replica stays without the change now, so what counts is how many are asked for.
         return max(1, scene.serving.wanted)
     changed = scene.changed.present if scene.changed is not None else 0
     # While a surged replica stands beside the one it replaces, one is too many.
@@ -274,7 +280,7 @@ def _total(scene: Scene, step: Step) -> int:
 
 
 def _asked(scene: Scene, step: Step) -> int:
-    """Replicas with the change that are asked for: fewer than were, where fewer are asked for in all since."""
+    """How many replicas with the change are asked for: no more than there are in all, where their number has been lowered since."""
     last = scene.serving.present <= (1 if step.surge else 0)
     return min(step.rolled, _total(scene, step)) if last else step.rolled
 
@@ -320,7 +326,7 @@ def _to(
 
 
 def _back(scene: Scene, memory: RetuneMemory, step: Step, why: str, *, blameless: bool = False) -> Turned:
-    """`blameless`: it says nothing of the change."""
+    """Undo the change. `blameless`: the reason says nothing about the change, so it counts as no failure."""
     memory = _restarted(scene, memory, step, _asked(scene, step))
     after = replace(step, phase=Phase.ROLLING_BACK, since=scene.now, rolled=0, said=why, starved=blameless)
     message = f"{step.setting} goes back to {step.before}: {why}"
@@ -332,7 +338,7 @@ def _back(scene: Scene, memory: RetuneMemory, step: Step, why: str, *, blameless
 
 def _dropped(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if step.phase is Phase.ROLLING_BACK:
-        # What was found out of it is found out all the same.
+        # The verdict was reached before the edit, and stands.
         return _ended(scene, memory, step, Phase.FAILED, step.said)
     why = "the spec was edited meanwhile, and the edit wins"
     return _ended(scene, memory, step, Phase.FAILED, why, tried=False)

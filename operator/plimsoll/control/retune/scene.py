@@ -28,11 +28,11 @@ class Knobs:
     watermark_permille: int = 0
     batched_tokens: int = 2048
     tokens_each: int = 1
-    """Of a step, that the engine must have for every request that may run."""
+    """Tokens of a step that the engine must have for each request that may run."""
 
     @property
     def held(self) -> int:
-        """Most requests that a step of so many tokens holds."""
+        """Most requests that may run with steps of so many tokens."""
         return self.batched_tokens // self.tokens_each
 
     def text(self, setting: str) -> str:
@@ -50,9 +50,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "maxSequences": "max_num_seqs",
     "maxBatchedTokens": "max_num_batched_tokens",
 }
-"""The same, as EngineSettings spells them; what would need a ledger of its own is not retuned."""
-
-
+"""The same, as EngineSettings spells them. Settings that would need another memory ledger are not retuned."""
 FIELDS: Final[Mapping[str, str]] = {
     "watermark": "engine.watermarkPermille",
     "maxSequences": "engine.maxSequences",
@@ -89,7 +87,7 @@ def changed(
 
 
 def named(about: str, said: str) -> str:
-    """With the set, where that is not plain; first, as what is long is cut at its end."""
+    """A sentence with the set that it is about, where the plan has several. The set comes first, as long sentences are cut at their end."""
     return f"{about}: {said}" if about else said
 
 
@@ -120,7 +118,7 @@ class Consent:
 class Scene:
     now: float
     jumped_s: float = 0.0
-    """By how much the clock was put forward since the last look, or back: nobody looked in that time, if there was any."""
+    """Seconds by which the clock jumped since the last look; negative where it was put back."""
     name: str
     """namespace/name."""
     about: str = ""
@@ -145,11 +143,11 @@ class Scene:
     spec: str = ""
     """Digest of what planning reads of it."""
     serves: str = ""
-    """Name of the set that serves, which tells its pods."""
+    """Name of the set that serves. It changes with anything in its pods, so it tells an edit of those too."""
     wants_more: bool = False
     """The load asks for more replicas now."""
     wanted: float | None = None
-    """How many it asks for, in replicas of this set; None: nobody has counted, as where a person fixed their number."""
+    """How many the load asks for, in replicas of this set; None where that is not counted, as where a person fixed their number."""
     beside: float = 0.0
     """What the plan's other sets carry, in replicas of this one."""
     more_replicas: bool = False
@@ -159,7 +157,7 @@ class Scene:
     start_s: float = 180.0
     """How long a replica takes to start."""
     data: bool = True
-    """The data gate is open."""
+    """Whether metrics are good enough to decide by."""
     busy: str | None = None
     """Something else moves replicas: a rollout."""
     scaled_at: float | None = None

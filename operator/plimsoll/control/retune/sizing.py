@@ -18,10 +18,10 @@ from typing import Final
 from plimsoll.control.latencies import Spread
 from plimsoll.control.signals import Signals
 
-CALM: Final = 2.5
-"""Standard deviations of what all live requests hold that a pool keeps room for in which none is to be preempted."""
-FULL: Final = 1.0
-"""The same where few preemptions may be left, as each place that is taken away costs output. In five pools of the simulator's engine 1
+NONE_PREEMPTED: Final = 2.5
+"""Standard deviations of what all live requests hold, that a pool needs as spare room for none of them to be preempted."""
+FEW_PREEMPTED: Final = 1.0
+"""The same where a few preemptions may be left, since each request fewer that may run costs output. In five pools of the simulator's engine 1
 left 0 to 9% of them, 0.5 up to 21%, and 2.5 none, with 5 to 14% less output; of a real one ten places were measured to leave 5%, twelve 46%."""
 DECAY: Final = 0.68
 MOST_SIGMA: Final = 1.5
@@ -86,7 +86,7 @@ def watermark(
     return now_permille + math.ceil(1000 * more * block / pool_tokens)
 
 
-def left(pool_tokens: float, block: int, live: Live, more_permille: int) -> float:
+def preemptions_left(pool_tokens: float, block: int, live: Live, more_permille: int) -> float:
     """Share of the preemptions that so many more thousandths of the blocks kept free would leave."""
     growth = max(live.output / block, 1e-9)
     return math.exp(-DECAY * max(0, more_permille) / 1000 * pool_tokens / block / growth)

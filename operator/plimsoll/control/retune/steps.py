@@ -1,4 +1,4 @@
-"""What is written down of a retune before it is done, while it is done, and after: frozen, and small enough for a status."""
+"""What is stored of a retune before it is done, while it is done, and after: frozen values, small enough for a status."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from plimsoll.control.retune.symptoms import Symptom
 
 PAST_KEPT = 20
 PAST_MOST = 100
-"""Kept where as many still count: so many retunes a day may be allowed at most."""
+"""How many are kept at most where they still count: more retunes a day cannot be allowed."""
 OF_SET: Final = " on "
 """Between a setting or a symptom and the set that it is of."""
 FAR = 2.0
-"""Requests whose median is so many times another one's are another kind of traffic."""
+"""Times by which the median lengths of two kinds of traffic differ."""
 
 
 class Phase(StrEnum):
@@ -60,32 +60,32 @@ class Step:
     spec: str
     """Digest of what planning reads of the spec that it belongs to: whoever edits it wins."""
     serves: str = ""
-    """Name of that set: pods that are to be other ones are the user's edit too. Empty: the release before did not say."""
+    """Name of that set. It changes where an edit changes its pods alone, which ends the retune too. Empty where an older release wrote it."""
     baseline: Figures
     rolled: int = 0
     """Replicas that are to run with the change."""
     seen: float | None = None
-    """Written by the release before, and not read: without it, what that one wrote of a retune in flight could not be."""
+    """No longer used. Older releases wrote it, and a retune that they began could not be read without this field."""
     new: Tally = NOTHING
     old: Tally = NOTHING
-    """What both kinds of replicas did in the same minutes of this phase."""
+    """What replicas with and without the change did in the same minutes of this phase."""
     starved: bool = False
-    """Nothing was shown of the change: the canary was given less than the others when that could last be said, it never had a place, or
-    nobody could look. The end is then no failure."""
+    """Nothing was learned about the change: the canary was sent fewer requests than the others, found no place, or was not seen. An end is then
+    no failure."""
     worse: float | None = None
-    """Since when each look at the canary has found it worse by what may pass; None: the last one did not."""
+    """Since when every look has found the canary worse in a way that may pass; None where the last look did not."""
     said: str = ""
     """What the last judgement was."""
 
     def moved(self, seconds: float) -> Step:
-        """As long under way, and with as long to go, by a clock that was put forward by so much, or back."""
+        """The step after a jump of the clock by so many seconds: as long under way as before it, and with as long to go."""
         worse = None if self.worse is None else self.worse + seconds
         return replace(self, since=self.since + seconds, deadline=self.deadline + seconds, worse=worse)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """What requests were like: tokens of the median one. None: nobody said."""
+    """What the requests were like, by tokens of the median one. None: not known."""
 
     prompt: float | None = None
     output: float | None = None
@@ -99,7 +99,7 @@ class Requests:
         return cls(prompt=prompt, output=output)
 
     def like(self, other: Requests) -> bool:
-        """Whether neither is known to be far from the other's."""
+        """Whether the two are the same kind of traffic, as far as is known."""
         pairs = ((self.prompt, other.prompt), (self.output, other.output))
         return all(not one or not two or max(one, two) <= FAR * min(one, two) for one, two in pairs)
 
@@ -123,7 +123,7 @@ class Past:
     tried: bool = True
     """False where the user's edit dropped it: that is no failure."""
     requests: Requests = UNKNOWN
-    """Those that it was judged with: with others the same change may do."""
+    """The requests that it was judged under: under others the same change may help."""
 
     def no_later(self, now: float) -> Past:
         return replace(self, began=min(self.began, now), ended=min(self.ended, now))
@@ -131,7 +131,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBack:
-    """Why nothing is begun though something lasts that a retune is for."""
+    """Why no retune is begun, though a symptom lasts for which there is one."""
 
     reason: str
     """One stable word."""
@@ -141,17 +141,17 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetuneMemory:
-    """Of one deployment; it outlives the program."""
+    """What is remembered of one deployment's retunes; it outlives the program."""
 
     step: Step | None = None
     past: tuple[Past, ...] = ()
     """Newest first."""
     since: Mapping[str, float] = field(default_factory=dict)
-    """Symptoms, each with the set that it is of, and since when they have been there. The release before wrote them without the set."""
+    """By symptom and the set that it is of: since when it has been there. Older releases wrote the symptom without the set."""
     failures: int = 0
     """Since the last success, or since a person cleared them. A canary that was given too little is none."""
     restarts: tuple[float, ...] = ()
-    """When a serving replica was taken away for a retune, without another one before it; the last day's."""
+    """The moments of the last day at which a retune took a serving replica away without another one coming first."""
     paused_at: float | None = None
     suggested: Past | None = None
     """In a dry run: what would have been done."""
@@ -159,25 +159,25 @@ class RetuneMemory:
     count: int = 0
     """Retunes that were ever planned, for their identities."""
     planned: Mapping[str, str] = field(default_factory=dict)
-    """Written by the release before, and not read: the plan itself says now what it had before the first retune."""
+    """No longer used. Older releases wrote it; now the plan itself says what it had before the first retune."""
 
     @property
     def calm_since(self) -> float | None:
-        """Since when an earlier change has been no longer needed; None: it is."""
+        """Since when an earlier change has not been needed any more; None where it is needed."""
         return next((at for what, at in self.since.items() if _is_calm(what)), None)
 
     def calm_again(self, since: float) -> RetuneMemory:
-        """Where it was no longer needed: as long as of that moment, and nothing else is known to be there."""
+        """The memory with calm counted from that moment, where there was any, and without all other symptoms."""
         return replace(self, since={what: since for what in self.since if _is_calm(what)})
 
     def moved(self, seconds: float) -> RetuneMemory:
-        """What is waited for goes on by the new clock; when something was done stays as it was told."""
+        """The memory after a jump of the clock: what is being waited for moves with it, and what was done keeps its time."""
         step = None if self.step is None else self.step.moved(seconds)
         return replace(self, step=step, since={what: at + seconds for what, at in self.since.items()})
 
 
 def of_set(what: str, about: str) -> str:
-    """What was changed or is seen, of the set that it is about where there are several."""
+    """A setting or a symptom with the name of its set, where the plan has several."""
     return f"{what}{OF_SET}{about}" if about else what
 
 

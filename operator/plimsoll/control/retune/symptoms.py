@@ -17,19 +17,28 @@ from plimsoll.facts.spans import DAY_S
 
 _LAW: Final = Law()
 ACT: Final = 0.05
+"""Preemptions for each finished request, as the next three: from so many on a setting is to blame."""
 STORM: Final = 0.20
 CALM: Final = _LAW.healthy_preempted
 RELEASED: Final = 0.005
+"""Below so many an earlier change may go back."""
 STORM_S: Final = RATE_S + 60.0
-"""Rates look back two minutes, so that what is preempted in one moment is seen for as long; a minute more of it is a storm."""
+"""How long a storm lasts: rates look back two minutes, so what is preempted in one moment is seen for as long; a minute more of it is a
+storm."""
 FULL: Final = _LAW.alert_kv
-"""As an alert says it, and as a step down is held back by it."""
+"""Share of the pool in use from which it is crowded: the alert fires at it, and it holds a step down back."""
 ROOMY: Final = 0.70
+"""Share of the pool in use below which it is not what makes requests late."""
+CAPPED_KV: Final = 0.6
+"""Share of the pool in use below which more requests could run than the cap allows."""
+NEAR: Final = 0.9
+"""Share of a limit from which it counts as reached: of the cap on running requests, and of the promised gap."""
 EMPTY: Final = 0.5
 """Share of the pool in use below which an earlier change may be no longer needed."""
 QUICK: Final = 0.5
 """Share of the promised gap within which half of all gaps lie, where only some of them are too long."""
 AFTER_SCALING_S: Final = 300.0
+"""How long replicas that were just added have, once they serve, to cure a symptom before a setting is touched."""
 FEW: Final = 4
 """Requests that fill a pool, of which each is huge."""
 
@@ -54,15 +63,15 @@ def cause(symptom: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SeenSymptom:
     symptom: Symptom
     lasts_s: float
     """How long it must last."""
     why: str
 
 
-def seen(scene: Scene, *, changed_before: bool) -> Seen | None:
-    """The symptom of now, if any; how long it has been so is the memory's to know."""
+def symptom_of(scene: Scene, *, changed_before: bool) -> SeenSymptom | None:
+    """The worst symptom that is there now, if any. How long it has been there, the memory knows."""
     signals, half = scene.signals, scene.restarts.canary_seconds / 2
     preempted, kv = signals.preempted_share, signals.mean("kv_fraction")
     if preempted is not None and preempted >= ACT:
@@ -70,21 +79,21 @@ def seen(scene: Scene, *, changed_before: bool) -> Seen | None:
             "" if kv is None else f" at {kv:.0%} of the pool"
         )
         if preempted >= STORM:
-            return Seen(symptom=Symptom.STORM, lasts_s=min(STORM_S, half), why=said)
-        return Seen(symptom=Symptom.PREEMPTION, lasts_s=half, why=said)
+            return SeenSymptom(symptom=Symptom.STORM, lasts_s=min(STORM_S, half), why=said)
+        return SeenSymptom(symptom=Symptom.PREEMPTION, lasts_s=half, why=said)
     if late := _late_tokens(scene, preempted, kv):
         return replace(late, lasts_s=half)
     if capped := _capped(scene, kv):
-        return Seen(symptom=Symptom.CAPPED, lasts_s=half, why=capped)
+        return SeenSymptom(symptom=Symptom.CAPPED, lasts_s=half, why=capped)
     if late_first := _late_first(scene, preempted, kv):
-        return Seen(symptom=Symptom.LATE_FIRST, lasts_s=half, why=late_first)
+        return SeenSymptom(symptom=Symptom.LATE_FIRST, lasts_s=half, why=late_first)
     if changed_before and (relaxed := _relaxed(scene, preempted, kv)):
-        return Seen(symptom=Symptom.RELAXED, lasts_s=DAY_S, why=relaxed)
+        return SeenSymptom(symptom=Symptom.RELAXED, lasts_s=DAY_S, why=relaxed)
     return None
 
 
 def scaling_first(scene: Scene, symptom: Symptom) -> str | None:
-    """Why more replicas should cure it; None where a setting must."""
+    """Why to wait for more replicas, which would cure it too; None where only a setting would."""
     if symptom in {Symptom.STORM, Symptom.PREEMPTION}:
         # A few huge requests fill a replica: beside more replicas each of them would be as crowded.
         kv = scene.signals.mean("kv_fraction")
@@ -100,12 +109,16 @@ def scaling_first(scene: Scene, symptom: Symptom) -> str | None:
 
 
 def few_fill_it(scene: Scene) -> bool:
-    """By what each of them holds of it: how many run at this very moment says nothing of the minutes in which some were preempted."""
+    """Whether so few requests fill the pool that each of them is huge.
+
+    Told by the share of the pool that one request holds: how many run at this moment says nothing of the minutes in which some
+    were preempted.
+    """
     running, kv = scene.signals.mean("running"), scene.signals.mean("kv_fraction")
     return bool(running and kv is not None and kv * FEW >= FULL * running)
 
 
-def _late_tokens(scene: Scene, preempted: float | None, kv: float | None) -> Seen | None:
+def _late_tokens(scene: Scene, preempted: float | None, kv: float | None) -> SeenSymptom | None:
     itl, limit = scene.signals.latencies.itl, scene.slo.itl_p99_s
     if itl is None or limit is None or not _is_late(scene):
         return None
@@ -113,12 +126,12 @@ def _late_tokens(scene: Scene, preempted: float | None, kv: float | None) -> See
         return None
     said = f"p99 between tokens is {itl.p99 * 1000:.0f} ms of {limit * 1000:.0f}"
     if itl.p50 <= QUICK * limit:
-        # However many run: most of their gaps are short.
+        # The number of running requests is not to blame: most of their gaps are short.
         why = f"{said}, and the median {itl.p50 * 1000:.0f}: prompts cut in"
-        return Seen(symptom=Symptom.CUT_IN, lasts_s=0.0, why=why)
+        return SeenSymptom(symptom=Symptom.CUT_IN, lasts_s=0.0, why=why)
     if _near_cap(scene):
         why = f"{said} with about {scene.knobs.max_sequences} requests running"
-        return Seen(symptom=Symptom.SLOW_TOKENS, lasts_s=0.0, why=why)
+        return SeenSymptom(symptom=Symptom.SLOW_TOKENS, lasts_s=0.0, why=why)
     return None
 
 
@@ -140,17 +153,18 @@ def _relaxed(scene: Scene, preempted: float | None, kv: float | None) -> str | N
 
 
 def as_calm(scene: Scene) -> bool:
-    """As far as anybody says: after a start nobody does at once how many were preempted, which takes two looks."""
+    """Whether all that is known is as calm as for RELAXED, while preemptions are not known: an engine that has just started is
+    seen once, and a count needs two looks."""
     kv, unsaid = scene.signals.mean("kv_fraction"), scene.signals.sum("preemptions") is None
     return unsaid and _is_easy(scene, kv)
 
 
 def _capped(scene: Scene, kv: float | None) -> str | None:
     waiting = scene.signals.sum("waiting")
-    if not waiting or kv is None or kv >= 0.6 or not _near_cap(scene):
+    if not waiting or kv is None or kv >= CAPPED_KV or not _near_cap(scene):
         return None
     itl, limit = scene.signals.latencies.itl, scene.slo.itl_p99_s
-    if itl is not None and limit is not None and itl.trusted and itl.p99 > 0.9 * limit:
+    if itl is not None and limit is not None and itl.trusted and itl.p99 > NEAR * limit:
         return None
     return f"{waiting:.0f} requests wait at {kv:.0%} of the pool, as only {scene.knobs.max_sequences} may run"
 
@@ -166,7 +180,7 @@ def _late_first(scene: Scene, preempted: float | None, kv: float | None) -> str 
 
 def _near_cap(scene: Scene) -> bool:
     def near(each: ReplicaSignals) -> bool:
-        return each.running is not None and each.running >= 0.9 * scene.knobs.max_sequences
+        return each.running is not None and each.running >= NEAR * scene.knobs.max_sequences
 
     crowded = sum(1 for each in scene.signals.replicas if near(each))
     return crowded > 0 and 2 * crowded >= len(scene.signals.replicas)

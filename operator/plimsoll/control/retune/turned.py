@@ -1,4 +1,4 @@
-"""What one look at a retune gives: the record to store, and what is told of it."""
+"""What one look at a retune results in: the memory to store, and what is told."""
 
 from __future__ import annotations
 

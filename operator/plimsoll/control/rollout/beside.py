@@ -24,13 +24,13 @@ class Beside:
     replicas: int
     """With the change; 0: its replicas go."""
     surge: bool
-    """One with the change comes before one without it goes, and that one stays until all of them serve and are judged."""
+    """One with the change comes before one without it goes; so there is one replica more until all of them serve and are judged."""
 
 
 def move_beside(
     wanted: Sequence[Wanted], beside: Beside, serving: Serving, rules: Rules, now: float
 ) -> Rollout:
-    """`wanted` are the plan's sets as if nothing were tried."""
+    """The rollout with some replicas of one set in the tried set. `wanted` are the plan's sets as if nothing were tried."""
     if not beside.replicas:
         return _back(wanted, beside, serving, rules, now)
     seen = serving.set_named(beside.tried)
@@ -55,8 +55,10 @@ def move_beside(
 
 
 def _back(wanted: Sequence[Wanted], beside: Beside, serving: Serving, rules: Rules, now: float) -> Rollout:
-    """As from an old set to the plan's: those that serve with the change stay until others serve in their place. Nobody
-    takes refuge in what is taken back, and what the user asks of a canary is asked of another kind of change."""
+    """Back from the tried set, as from an old set to the plan's: its replicas that serve stay until others serve in their place.
+
+    No rollback goes to the tried set meanwhile, and the user's canary steps do not apply: they are meant for changes of the spec.
+    """
     surge = rules.surge if beside.surge else 0
     rules = replace(rules, surge=surge, percents=(), hold=False, automatic=False)
     sets = tuple(

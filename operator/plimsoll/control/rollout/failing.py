@@ -11,7 +11,8 @@ from typing import Final
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 
 RESTARTS: Final = 3
-"""The first end of an engine may be bad luck, and the second; with the kubelet's back-off the third is a minute later."""
+"""Restarts at which a set is given up: the first two ends of an engine may be bad luck, and the third comes a minute later, by the kubelet's
+back-off."""
 STEADY_SECONDS: Final = 10.0
 """How long an engine that has died before must have been ready to count again."""
 NOT_THE_ENGINES: Final = frozenset(
@@ -45,8 +46,8 @@ def failure(seen: SetSeen, now: float, deadline_seconds: int) -> str | None:
 
 
 def steady(serving: Serving, now: float) -> tuple[Serving, float | None]:
-    """What is seen, with engines that came back a moment ago taken as loading, as one that dies again and again is ready
-    in between; and in how many seconds the first of them may count."""
+    """What is seen, with engines that have just come back taken as loading: one that dies again and again is ready in between. And in how
+    many seconds the first of them counts as ready; None where there is none."""
     waits = [left for seen in serving.sets for pod in seen.pods if (left := _wait_s(pod, now)) > 0]
     if not waits:
         return serving, None
@@ -59,7 +60,7 @@ def steady(serving: Serving, now: float) -> tuple[Serving, float | None]:
 
 
 def _wait_s(pod: PodSeen, now: float) -> float:
-    """In how many seconds an engine that came back counts; 0 for all others."""
+    """In how many seconds an engine that came back counts as ready; 0 for all others."""
     back = pod.restarts and pod.stage is Stage.READY
     return max(0.0, pod.since + STEADY_SECONDS - now) if back else 0.0
 

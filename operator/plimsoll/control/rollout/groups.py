@@ -1,11 +1,11 @@
-"""Replicas of several pods that have only some of their nodes: they hold GPUs that serve nobody, and may lock each other out.
+"""Replicas of several pods of which only some have a node: they hold GPUs that serve nobody, and may lock each other out.
 
-A group is let go when it has waited for too long, and comes again when no other of its set waits. The one that lacks least
-is given twice the time, so that of two groups that each hold what the other lacks one gets it. All of it is told from the
-pods that are seen; nothing is remembered.
+Such a group is let go when it has waited for too long, and comes again when no other group of its set waits. The group that lacks
+least has twice the time, so that of two groups that each hold what the other lacks one gets it. All of this follows from the pods
+that are seen; nothing is remembered.
 
-Of a LeaderWorkerSet no group can be left out: one is let go by its leader's pod and comes again at once, so that they go one
-at a time, and the others have as long to take what became free.
+A LeaderWorkerSet cannot leave out one of its groups: a group is let go by deleting its leader's pod, and comes again at once. So its
+groups go one at a time, with as long between them for the others to take what became free.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Final
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
 
 HALF_SECONDS: Final = 120.0
-"""A cluster autoscaler makes a node in one to three minutes, but then a group that waits whole gets it as well."""
+"""How long a group waits with only some of its nodes. A cluster autoscaler may take longer to make a node, but a group that has let go and
+waits with all its pods gets that node as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ def halves(seen: SetSeen) -> tuple[Half, ...]:
 
 
 def let_go(seen: SetSeen, now: float) -> tuple[frozenset[int], float | None]:
-    """Numbers of the groups whose time is over, and in how many seconds the next one's is."""
+    """Numbers of the groups whose time is over, and in how many seconds the next one's will be."""
     ends = [
         (half.number, half.since + HALF_SECONDS * (2 if best == 0 else 1) - now)
         for best, half in enumerate(halves(seen))
@@ -64,14 +65,14 @@ def let_go(seen: SetSeen, now: float) -> tuple[frozenset[int], float | None]:
 
 
 def leaders(seen: SetSeen | None, over: frozenset[int]) -> tuple[PodSeen, ...]:
-    """Pods with which the groups go, where they have no object of their own that could."""
+    """The leaders to delete so that these groups go, where a group has no object of its own that could be deleted."""
     if seen is None or not seen.one_object:
         return ()
     return tuple(pod for number in sorted(over) for pod in _members(seen, number) if pod.rank == 0)
 
 
 def _members(seen: SetSeen, number: int) -> list[PodSeen]:
-    """Those of a group that do not leave. Workers that are older than their leader are of the one before, with which they go."""
+    """Pods of a group that do not leave. Workers that are older than their leader belong to the leader before, and go with it."""
     mine = [pod for pod in seen.pods if pod.group == number and pod.stage is not Stage.LEAVING]
     if not seen.one_object:
         return mine
@@ -80,20 +81,20 @@ def _members(seen: SetSeen, number: int) -> list[PodSeen]:
 
 
 def _newest(seen: SetSeen) -> float:
-    """When the last of those groups began that wait for nodes, whole or in part."""
+    """When the newest of the groups that still wait for nodes was made."""
     waiting = {pod.group for pod in seen.pods if pod.stage is Stage.UNSCHEDULED}
     return max(pod.created for pod in seen.pods if pod.group in waiting and pod.rank == 0)
 
 
 def numbers(seen: SetSeen | None, count: int, over: frozenset[int]) -> tuple[int, ...]:
-    """Which groups stay or come: those that serve, then those that are there, of these last whose engines end, then the lowest free
-    numbers.
+    """Numbers of the groups that stay or come.
 
-    Where groups are there and one of them waits for nodes, no further one comes to wait beside it.
+    First those that serve, then others that are there, with those whose engines end last; then the lowest free numbers. Where one of
+    the groups waits for nodes, no further one comes to wait beside it.
     """
     there: Sequence[int] = () if seen is None else seen.groups
     whole = {number for number in there if seen is not None and seen.whole(number)}
-    # An engine that comes back for a moment, to end again, is no better than one that has ended.
+    # An engine that has restarted may end again at any moment, so it ranks with those that have ended.
     pods = () if seen is None else seen.pods
     end = {pod.group for pod in pods if pod.stage is Stage.FAILED or pod.restarts}
     kept = sorted(there, key=lambda number: (number not in whole, number in end - whole, number))[:count]

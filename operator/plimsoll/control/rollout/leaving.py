@@ -21,18 +21,19 @@ from plimsoll.control.rollout.targets import Rollout, Target
 from plimsoll.facts.serving import NOWHERE, PodSeen, Serving, SetSeen, Stage
 
 HELD_SECONDS: Final = 4 * 3600.0
-"""How long a cordon is taken for the beginning of a drain: a pool whose nodes are cordoned at once and drained one by one takes
-hours, and a replica more for as long as somebody forgets a cordon costs days of GPUs."""
+"""How long a cordon is taken for the beginning of a drain. A pool whose nodes are cordoned at once and drained one by one takes hours; but
+one more replica for as long as somebody forgets a cordon would cost days of GPUs."""
 _ENOUGH: Final = frozenset({Stage.READY, Stage.LEAVING})
 _ASIDE: Final = frozenset({"Draining", "Canary"})
-"""While there are such sets another counts each set's replicas, and one more would be taken for one that moved."""
+"""States of sets beside the plan's. While there is one, something else counts the replicas of each set, and would take one more for one that
+it moved."""
 
 _OWN_WORDS: Final = frozenset({"RolledOut", "Moving"})
-"""What else is told of a rollout is what a person waits for, or must act on; that a pod leaves hides none of it."""
+"""Reasons of a rollout that a leaving pod may take the place of. All others are what a person waits for or must act on."""
 
 
 def leave(rollout: Rollout, serving: Serving, rules: Rules, now: float) -> Rollout:
-    """The rollout with one replica more, where one is to leave; or with the number of pods that must stay at least."""
+    """The rollout with one more replica, where one is on a node that is to be left; or with the number of pods that must stay."""
     going = list(_leaving(rollout, serving, now))
     if not going:
         return rollout
@@ -47,32 +48,42 @@ def leave(rollout: Rollout, serving: Serving, rules: Rules, now: float) -> Rollo
     room = seen.replicas > target.replicas or (rules.surge and not late)
     if room and not (came or aside or left):
         came = True
-        targets = tuple(
-            replace(one, replicas=one.replicas + 1, beyond=1) if one is target else one
-            for one in rollout.targets
-        )
-        rollout = replace(rollout, targets=targets)
-    ends = (_end(one, rules) - now for each in serving.sets for one in each.pods if one.stage not in _ENOUGH)
-    again = [rollout.look_again_seconds, *(wait for wait in (*ends, _held_for(pod, now)) if wait > 0)]
-    rollout = replace(
-        rollout, look_again_seconds=min((one for one in again if one is not None), default=None)
-    )
+        rollout = _with_one_more(rollout, target)
+    rollout = replace(rollout, look_again_seconds=_look_again(rollout, serving, rules, now, pod))
     where = f"{pod.name} leaves {pod.leaves}"
     if came and not late:
         return _told(rollout, f"{where}: one more replica comes before it goes")
     stay = _stay(rollout, serving, rules, now, seen.pods_per_replica)
-    if left:
-        why = f"nobody drained it in the {HELD_SECONDS / 3600:.0f} hours since, for which one more was kept"
-    elif late:
-        why = "one more does not come to serve"
-    elif aside:
-        why = "no further replica comes while another set is beside"
-    else:
-        why = "replicas are replaced" if rules.replaces else "there is no room for one more before"
+    why = _why_none_first(rules, left=left, late=late, aside=aside)
     ready = sum(one.stage is Stage.READY for each in serving.sets for one in each.pods)
     may = f"it may go first, since {why}" if stay < ready else "it may go once those serve that start"
-    # What nobody moves any more is no reason to wait.
+    # A cordon that was left alone for hours is no longer told as something under way.
     return _told(replace(rollout, stay=stay), f"{where}: {may}", reason="RolledOut" if left else "Moving")
+
+
+def _with_one_more(rollout: Rollout, target: Target) -> Rollout:
+    targets = tuple(
+        replace(one, replicas=one.replicas + 1, beyond=1) if one is target else one for one in rollout.targets
+    )
+    return replace(rollout, targets=targets)
+
+
+def _look_again(rollout: Rollout, serving: Serving, rules: Rules, now: float, pod: PodSeen) -> float | None:
+    """Seconds until a pod that starts is late, or the leaving one's cordon is taken for a forgotten one."""
+    ends = (_end(one, rules) - now for each in serving.sets for one in each.pods if one.stage not in _ENOUGH)
+    again = [rollout.look_again_seconds, *(wait for wait in (*ends, _held_for(pod, now)) if wait > 0)]
+    return min((one for one in again if one is not None), default=None)
+
+
+def _why_none_first(rules: Rules, *, left: bool, late: bool, aside: bool) -> str:
+    """Why no further replica comes before the leaving one goes, in a clause."""
+    if left:
+        return f"nobody drained it in the {HELD_SECONDS / 3600:.0f} hours since, for which one more was kept"
+    if late:
+        return "one more does not come to serve"
+    if aside:
+        return "no further replica comes while another set is beside"
+    return "replicas are replaced" if rules.replaces else "there is no room for one more before"
 
 
 def _told(rollout: Rollout, message: str, reason: str = "Moving") -> Rollout:
@@ -86,14 +97,14 @@ def _leaving(rollout: Rollout, serving: Serving, now: float) -> Iterator[tuple[T
         seen = serving.set_named(target.name)
         if seen is None or not target.replicas or target.state == "Failed":
             continue
-        # Whoever does not serve may go at any time.
+        # Pods that do not serve may go at any time.
         going = [pod for pod in seen.pods if pod.leaves and pod.stage is Stage.READY]
         if going:
             yield target, seen, min(going, key=lambda pod: (_is_left(pod, now), pod.name))
 
 
 def _is_left(pod: PodSeen, now: float) -> bool:
-    """Whether its node was cordoned so long ago that nobody seems to drain it."""
+    """Whether its node was cordoned so long ago that nobody seems to be draining it."""
     return pod.leaves_since is not None and _held_for(pod, now) <= 0
 
 
@@ -102,7 +113,8 @@ def _held_for(pod: PodSeen, now: float) -> float:
 
 
 def _stay(rollout: Rollout, serving: Serving, rules: Rules, now: float, each: int) -> int:
-    """Pods that are wanted and may still serve, but for those that may be missing; and none that stays where it is goes."""
+    """How many pods evictions must leave: those that are wanted and may still serve, less as many as may be missing at a time; and at least
+    those that serve on nodes that stay."""
     whole = 0
     for target in rollout.targets:
         seen = serving.set_named(target.name)
@@ -119,7 +131,7 @@ def _stay(rollout: Rollout, serving: Serving, rules: Rules, now: float, each: in
 
 
 def _lost(seen: SetSeen, rules: Rules, now: float) -> int:
-    """Pods that nobody waits for any more."""
+    """How many pods of a set are no longer waited for: they are late, or must not be made."""
     return sum(_late(pod, rules, now) for pod in seen.pods) + _refused(seen)
 
 
@@ -133,5 +145,5 @@ def _late(pod: PodSeen, rules: Rules, now: float) -> bool:
 
 
 def _end(pod: PodSeen, rules: Rules) -> float:
-    """Until when it is waited for."""
+    """The moment until which a pod that starts is waited for."""
     return pod.created + (PLACE_SECONDS if pod.stage in NOWHERE else PLACE_SECONDS + rules.deadline_seconds)

@@ -60,7 +60,7 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
     ours = {one.name for one in wanted}
     others = [seen for seen in serving.sets if seen.name not in ours]
     old = [seen for seen in others if seen.replicas or seen.pods]
-    # Where the last replica went first, there is something to go back to until the plan has served.
+    # Old sets without replicas are kept until the plan has served, as there is nothing else to go back to.
     spent = [seen for seen in others if seen not in old and not seen.failed]
     unproven = None
     if old or spent:
@@ -79,7 +79,7 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
         rules=rules,
         now=now,
     )
-    # Who sleeps after the plan's set was given up wakes as what served.
+    # Where the plan's set was given up, a deployment without replicas wakes with the set that served before.
     if scene.ready or not (scene.total or failures) or not rules.automatic:
         spent = []
     refuge = [seen for seen in scene.old if not seen.failed] or spent
@@ -97,7 +97,7 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
 
 
 def _proven(serving: Serving, ours: Set[str], seconds: int, now: float) -> tuple[Serving, float | None]:
-    """What is seen, with new pods that have been ready only for a moment taken as loading; and when the next is proven."""
+    """What is seen, with new pods that have been ready only for a moment taken as loading; and in how many seconds the next one counts."""
     waits = [
         pod.since + seconds - now
         for seen in serving.sets
@@ -138,8 +138,8 @@ def _moving(scene: _Scene) -> Rollout:
     existing = sum(seen.replicas for seen in scene.new)
     old = sum(seen.replicas for seen in scene.old)
     cap, again = _canary_cap(scene)
-    # A surge that is under way goes on as one: its own replica may have taken the room that it was judged by. One that finds no
-    # room ends where the user does not ask for it, or it would be waited for for ever.
+    # A surge that is under way goes on, as its own replica may have taken the room that allows a surge. One that finds no room ends,
+    # unless the user asks for a surge, or it would be waited for for ever.
     nowhere, until = _without_room(scene)
     surge = max(0, max(rules.surge, existing + old - total) - nowhere)
     if rules.hold or scene.failures:
@@ -197,7 +197,7 @@ def _newly_failed(scene: _Scene, seen: SetSeen) -> bool:
 
 
 def _canary_cap(scene: _Scene) -> tuple[int, float | None]:
-    """How many replicas may be on the new sets now, and in how many seconds that may change by itself."""
+    """How many replicas the canary's steps allow on the new sets now, and in how many seconds the next step is reached by time alone."""
     since = [pod.since for seen in scene.new for pod in seen.pods if pod.stage is Stage.READY]
     for percent in scene.rules.percents:
         step = min(scene.total, ceil(scene.total * percent / 100))
@@ -221,7 +221,7 @@ def _spread_new(scene: _Scene, count: int, *, canary: bool) -> list[Target]:
 
 
 def _spread_old(old: Sequence[SetSeen], count: int) -> list[Target]:
-    """What is left of the old sets: replicas that serve before those that do not, and of those that serve most the most."""
+    """Which replicas of the old sets stay: first those that serve, in the sets that serve most, then the others."""
     ordered = sorted(old, key=lambda seen: (bool(seen.failed), -seen.ready, seen.created))
     given, left = dict.fromkeys((seen.name for seen in ordered), 0), count
     for serving in (True, False):
@@ -242,10 +242,10 @@ def _spread_old(old: Sequence[SetSeen], count: int) -> list[Target]:
 
 
 def _without_room(scene: _Scene) -> tuple[int, float | None]:
-    """New replicas that an old one must go for, since they find no room; and in how many seconds there may be more of them.
+    """How many new replicas find no room, so that old ones must go for them; and in how many seconds there may be more of these.
 
-    Who wants a surge waits for its room, and who wants none for none of it. Where it is left to the room that there is, it was
-    judged wrongly where a quota refuses pods, or where they have waited for a node for too long.
+    Where the user asks for a surge, room is waited for; where they ask to replace, none is. Where it is left to the room in the fleet,
+    that room was misjudged if a quota refuses pods, or if pods have waited for a node for too long.
     """
     rules, found, waits = scene.rules, 0, list[float]()
     for seen in scene.new:
@@ -255,7 +255,7 @@ def _without_room(scene: _Scene) -> tuple[int, float | None]:
         if rules.by_room:
             left = [pod.created + PLACE_SECONDS - scene.now for pod in seen.pods if pod.stage in NOWHERE]
             waits += [one for one in left if one > 0]
-            # A refusal is told for a moment longer than it lasts: a pod that is there was not refused.
+            # A refusal is still reported for a while after it has passed, so only pods that are missing count as refused.
             lacking = min(lacking, sum(one <= 0 for one in left) + (seen.missing if seen.refused else 0))
         if rules.replaces or rules.by_room:
             found += lacking
@@ -263,7 +263,7 @@ def _without_room(scene: _Scene) -> tuple[int, float | None]:
 
 
 def _living(old: Sequence[SetSeen]) -> int:
-    """Replicas of the old sets that are still there: a new one comes only once an old one is told to go."""
+    """Replicas of the old sets that are still there, until they are told to go: only then does a new one come in their place."""
     there = 0
     for seen in old:
         staying = sum(pod.stage is not Stage.LEAVING for pod in seen.pods)
@@ -290,7 +290,7 @@ def _target(
 
 
 def _with_groups(rollout: Rollout, serving: Serving, now: float) -> Rollout:
-    """Which of its numbered objects each set keeps."""
+    """The rollout with the numbers of the groups that each set keeps."""
     targets, again = [], [rollout.look_again_seconds]
     for target in rollout.targets:
         seen = serving.set_named(target.name)

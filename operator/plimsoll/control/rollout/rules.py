@@ -9,9 +9,9 @@ from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 
 HOLD_SECONDS: Final = 600
 PROVEN_SECONDS: Final = 10
-"""An engine that dies of its first requests was ready before."""
+"""How long a new replica must have been ready: an engine that dies of its first requests is ready until then."""
 PLACE_SECONDS: Final = 300.0
-"""A cluster autoscaler makes a node in one to three minutes; for longer nobody waits for a pod without one."""
+"""How long a pod without a node is waited for: a cluster autoscaler makes a node in one to three minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,15 +21,15 @@ class Rules:
     step: int = 1
     """Replicas that may be missing at a time where nothing may surge."""
     replaces: bool = False
-    """Whether it is the user who wants none to surge."""
+    """Whether the user asks that old replicas go before new ones come."""
     by_room: bool = False
-    """Whether the user leaves it to the room that there is."""
+    """Whether the user leaves it to the room in the fleet which of the two comes first."""
     percents: tuple[int, ...] = ()
     """Shares of the replicas on the new sets at each step of a canary."""
     hold_seconds: int = HOLD_SECONDS
     hold: bool = False
     automatic: bool = True
-    """Whether a failing set is left by itself."""
+    """Whether a failing set is rolled back without a person."""
     proven_seconds: int = PROVEN_SECONDS
     """How long a new replica must have been ready before an old one goes for it."""
     deadline_seconds: int = 1800

@@ -25,7 +25,7 @@ class Target:
     state: State
     reason: str = ""
     planned: bool = False
-    """Whether it is a set of the plan, and not one that is left, or was come back to."""
+    """Whether it is a set of the plan, and not one that is being left or was rolled back to."""
     beyond: int = 0
     """How many of them are beyond the wanted number, while others leave their nodes."""
     groups: tuple[int, ...] = ()
@@ -37,15 +37,15 @@ class Target:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
     targets: tuple[Target, ...]
-    """Sets that should exist. What is seen and is not among them has served its time."""
+    """Sets that should exist. Any other set that is seen may go."""
     reason: str
     """A reason of condition Progressing."""
     message: str
     settled: bool = False
     """Every replica wanted is ready, on the sets of the plan."""
     failed: tuple[tuple[str, str], ...] = ()
-    """Sets to be given up now, with the reason to be written down."""
+    """Sets that are given up now, each with the reason, which is written into its revision."""
     stay: int | None = None
-    """Pods that no eviction may take; None: as many as are wanted."""
+    """How many pods evictions must leave; None: as many as are wanted."""
     look_again_seconds: float | None = None
-    """When time alone would change the answer."""
+    """In how many seconds time alone would change the answer; None where it would not."""

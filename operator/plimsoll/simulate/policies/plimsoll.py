@@ -46,8 +46,8 @@ class Plimsoll:
         limits: Limits = UNLIMITED,
         tunable: Tunable | None = None,
     ) -> None:
-        """`sets`: all of a plan that has several, or may grow onto another one; `limits` is then what the budget leaves them together.
-        Settings are left as they are where nothing is `tunable`; of several sets each says what of it is."""
+        """`sets` are all of a plan that has several, or may grow onto another one, and `limits` what the budget leaves them together. Engines'
+        settings stay as planned without `tunable`; where there are several sets, each has its own."""
         self.capacity = capacity
         self.slo = slo
         self.hardware = hardware
@@ -62,8 +62,7 @@ class Plimsoll:
         self.sets = tuple(sets)
         self.limits = limits
         self._known = sum(not one.stands_by for one in sets)
-        """Sets that the law knows of: one that may stand by does once the others find no more devices, or it has replicas from the
-        beginning."""
+        """How many of the sets the law is given: those of the plan, and one more that stands by each time the others find no more devices."""
         self._asked_at: float | None = None
         self._written = 0
         self._noted_at: float | None = None
@@ -175,7 +174,7 @@ class Plimsoll:
         ]
 
     def _room(self, place: int, each: ServingSet) -> float:
-        """GPUs that further replicas of a set would find, beside those that are asked for and not there yet."""
+        """GPUs that further replicas of a set would find, after those that are asked for and have none yet."""
         hardware = self.sets[place].hardware if self.sets else self.hardware
         taken = sum(1 for one in each.replicas if one.scheduled is not None)
         return max(0, hardware.most - taken - max(0, each.told - each.present)) * each.gpus

@@ -31,7 +31,7 @@ class Stage:
     work: tuple[float, ...] = field(init=False)
     """Replica-seconds of the first set that arrive in each minute."""
     carry: tuple[tuple[int, float], ...] = field(init=False)
-    """Where there are several sets: how many of each there may be, and what one carries beside one of the first."""
+    """Where there are several sets: of each, how many replicas there may be, and what one carries in replicas of the first set."""
 
     def __post_init__(self) -> None:
         work = tuple(work_of(self.arrivals, self.world))
@@ -45,7 +45,7 @@ class Stage:
         object.__setattr__(self, "carry", carry)
 
     def replicas(self, units: float) -> int:
-        """That carry as much as so many of the first set, as they are asked for: the first set's first."""
+        """How many replicas carry as much as `units` of the first set, where the first set fills first."""
         if not self.carry:
             return ceil(units)
         found, left = 0, units
@@ -75,7 +75,7 @@ class Kind:
     tried: tuple[float, ...]
     """Values of the parameter in the order of rising cost."""
     make: Callable[[Stage, float, float], Policy]
-    """By the main parameter and the second one, which means nothing where there is none."""
+    """Makes the policy with a main and a second parameter; without a second one, its value has no meaning."""
     second: Second = NO_SECOND
     hindsight: bool = False
     """Its parameter is found on the very trace that it is scored on: nobody could run it."""
@@ -85,7 +85,7 @@ class Kind:
     """Whether it decides as often as the admin's config says; others do at every scrape."""
 
     def named(self, parameter: float, second: float) -> dict[str, float]:
-        """A setting, as told."""
+        """The parameters of a setting by name, for people."""
         return {self.parameter: parameter} | ({self.second.name: second} if self.second.name else {})
 
 
@@ -208,4 +208,4 @@ _KINDS: Final = (
 )
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _KINDS}
 SWEPT: Final = tuple(kind.name for kind in _KINDS if kind.name != "plimsoll" and not kind.hindsight)
-"""Ways beside ours, whose parameters a benchmark may choose for them."""
+"""Policies beside ours whose parameters a benchmark may tune."""

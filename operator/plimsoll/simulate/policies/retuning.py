@@ -1,11 +1,11 @@
-"""The operator's own retunes, on what it would see: the very functions that it calls, and what they would have the estate do."""
+"""The operator's own retunes in a simulation: the very functions that the operator calls, on what it would see."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from plimsoll.control.decision import Decision, limited
+from plimsoll.control.decision import Decision, is_limited
 from plimsoll.control.demand import beside
 from plimsoll.control.gate import gate_of
 from plimsoll.control.law import Law
@@ -23,13 +23,13 @@ from plimsoll.simulate.tuning import Try, Tunable, Variant
 
 class Retuning:
     def __init__(self, tunables: Sequence[Tunable], *, slo: Slo, law: Law) -> None:
-        """Of each set, in the order of the plan."""
+        """`tunables` are those of each set, in the order of the plan."""
         self.acts: tuple[Act, ...] = ()
-        """Of the last look."""
+        """What the last look has done."""
         self._tunables, self._slo, self._law = tuple(tunables), slo, law
         self._knobs = [one.knobs for one in tunables]
         self._settings: list[dict[str, str]] = [{} for _ in tunables]
-        """That were found good, and are not as planned."""
+        """By set: settings that were found good, and are not as planned."""
         self._memory = RetuneMemory()
         self._variants: dict[tuple[object, ...], Variant] = {}
 
@@ -38,7 +38,7 @@ class Retuning:
         return self._memory.step is not None
 
     def capacity(self, place: int, planned: Capacity) -> Capacity:
-        """Of a replica of a set, with what was found good."""
+        """What a replica of a set carries with the settings that were found good."""
         settings = self._settings[place]
         return self._variant(place, settings).capacity if settings else planned
 
@@ -62,8 +62,11 @@ class Retuning:
         most: int,
         room: bool,
     ) -> Try | None:
-        """`signals` are of all replicas, `role` is what was known before the decision; of the set at `place` `most` replicas find
-        devices, and with `room` one more of it or of another set does."""
+        """One look at the set at `place`, of which at most `most` replicas find devices; returns the change that is to be tried.
+
+        `signals` are of all replicas, and `role` is what was remembered before the decision. `room`: one more replica of any set would
+        find devices.
+        """
         serving, tunable = sets[place], self._tunables[place]
         each, others = beside(tuple(sets), serving.name)
         wish = decision.roles[0].replicas
@@ -90,7 +93,7 @@ class Retuning:
             wants_more=role.over_since is not None,
             wanted=None if tunable.fixed or role.wanted is None else role.wanted / each,
             beside=others,
-            more_replicas=wish < view.most and not limited(decision.conditions) and room,
+            more_replicas=wish < view.most and not is_limited(decision.conditions) and room,
             free_replicas=max(0, most - taken),
             start_s=lead_s(role, Role(sets=(plain,), signals=signals), self._law),
             data=gate_of(signals, self._law).open,

@@ -1,0 +1,95 @@
+"""When a condition that control has found reaches the status: what comes and goes from tick to tick is told once it has lasted.
+
+Each change of a condition is a write. A Prometheus that starts again, or a load that wavers around the most that can be had,
+would else be two writes to every deployment of the fleet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll import names
+from plimsoll.api.conditions import get_condition
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.control.decision import Told
+from plimsoll.control.gate import SILENT, lasting, lasting_since
+from plimsoll.control.law import Law
+from plimsoll.kube.times import seconds
+
+MISSING_S: Final = 60.0
+"""How long metrics of replicas are missing before it is told: a replica that has just come is scraped a moment later."""
+TICKS: Final = {"PrometheusUnreachable": 4.0}
+"""Ticks without an answer before it is told, by reason, where it is more than one."""
+LIMITED_S: Final = 600.0
+"""How long it is still told that scaling is limited after it no longer was."""
+
+
+@dataclass(slots=True)
+class Patience:
+    """Since when the conditions of one deployment have been so."""
+
+    missing_since: float | None = None
+    """Since when metrics have not been available, for whatever reason."""
+    dark_since: float | None = None
+    """Since when nobody has known how loaded the replicas are; before this program began, as the status told then."""
+    limited_at: float | None = None
+    """When scaling was last found to be limited."""
+
+    @classmethod
+    def of(cls, deployment: LLMDeployment) -> Patience:
+        """As its status tells it to a program that has just begun."""
+        return cls(dark_since=_dark_since(deployment))
+
+    def told(
+        self, found: Iterable[Told], last: Iterable[Told], *, now: float, law: Law, same_number: bool
+    ) -> tuple[Told, ...]:
+        """What may be told now, sorted by type. `found` is what this tick has found, and `last` what was told last; `same_number`: this
+        tick asks for as many replicas as the one before."""
+        told, before = {one.type: one for one in found}, {one.type: one for one in last}
+        self._hold_metrics(told, before, now, law)
+        self._hold_scaling(told, before, now, same_number=same_number)
+        return tuple(told[kind] for kind in sorted(told))
+
+    def _hold_metrics(self, told: dict[str, Told], before: Mapping[str, Told], now: float, law: Law) -> None:
+        metrics = told.get(names.METRICS)
+        if metrics is None or metrics.status == "True":
+            self.missing_since = self.dark_since = None
+            return
+        self.missing_since = _earlier(self.missing_since, now)
+        self.dark_since = _earlier(self.dark_since, now) if metrics.reason in SILENT else None
+        ticks = TICKS.get(metrics.reason, 0.5)  # half a tick: from the second one in a row on
+        patience_s = MISSING_S if metrics.reason == "Missing" else ticks * law.tick_s
+        if now - self.missing_since < patience_s:
+            del told[names.METRICS]
+            if names.METRICS in before:
+                told[names.METRICS] = before[names.METRICS]
+        elif self.dark_since is not None:
+            told[names.METRICS] = lasting(metrics, self.dark_since, now, law)
+
+    def _hold_scaling(
+        self, told: dict[str, Told], before: Mapping[str, Told], now: float, *, same_number: bool
+    ) -> None:
+        if names.SCALING in told:
+            self.limited_at = now
+            return
+        last = before.get(names.SCALING)
+        if last is None or self.limited_at is None or not same_number:
+            return
+        if abs(now - self.limited_at) < LIMITED_S:
+            told[names.SCALING] = last
+
+
+def _earlier(since: float | None, now: float) -> float:
+    """A moment that is still to come was noted before a clock was put back: it counts as now."""
+    return now if since is None else min(since, now)
+
+
+def _dark_since(deployment: LLMDeployment) -> float | None:
+    """Since when the status has said that metrics are missing; None where it does not say so."""
+    said = get_condition(deployment.status.conditions, names.METRICS)
+    if said is None or said.status != "False" or said.reason not in SILENT:
+        return None
+    told = lasting_since(said.message)
+    return seconds(said.last_transition_time) if told is None else told
