@@ -163,7 +163,15 @@ def ask_leader(place: Place, report: Report, timeout: float = 5.0) -> Answer | N
             bool(said["serves"]),
             address,
         )
-    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+    except (
+        OSError,
+        http.client.HTTPException,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):
         return None
     finally:
         connection.close()
@@ -237,7 +245,7 @@ def report_of(text: bytes) -> Report | None:
             str(body.get("leader") or "")[:64],
             _ids(body.get("adapters")),
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -9,12 +9,13 @@ import pytest
 
 from plimsoll.api.config import Restarts
 from plimsoll.control.memory import Memory, RoleMemory
-from plimsoll.control.record import Record
+from plimsoll.control.record import Record, acts_of
 from plimsoll.control.retune import Phase, RetuneMemory, advance, effect_of
+from plimsoll.control.retune.steps import Past
 from plimsoll.planning import codec
 from plimsoll.reconcile.kept import CONTROL_KEY, Kept
 from plimsoll.reconcile.loop.storing import taught
-from tests.control.retune.world import OLD, Behaviour, World
+from tests.control.retune.world import OLD, Behaviour, World, in_phase
 from tests.control.situations import NOW
 
 HOUR = 3600.0
@@ -118,3 +119,17 @@ def test_what_was_timed_begins_anew_after_a_spec_that_could_not_be_read(
     before = Record(memory=Memory(roles={"serve": role}))
     after = before.unwatched(NOW, jump_s=600.0).memory.of("serve")
     assert (after.over_since is None, after.wishes == (), after.begun == NOW) == (begins_anew,) * 3
+
+
+def test_what_is_done_at_the_look_at_which_a_clock_was_put_back_is_told_of_what_it_is_done_to() -> None:
+    ended = Past(
+        id="watermark-1", setting="watermark", before="0", after="10", symptom="capped", outcome=Phase.DONE,
+        began=NOW - 500, ended=NOW - 400, reason="good",
+    )  # fmt: skip
+    world = in_phase(Phase.CANARY, World(stored=codec.encode(RetuneMemory(past=(ended,), count=1))))
+    before = world.run(60).memory
+    world.jump(60 - HOUR)
+    world.changed_at = {0: world.now - HOUR}
+    turned = advance(world.scene(), before)
+    assert [event.reason for event in turned.events] == ["RetuneJudging"]
+    assert [act.what for act in acts_of(world.now, before, turned)] == ["maxSequences"]

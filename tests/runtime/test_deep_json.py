@@ -9,11 +9,14 @@ import pytest
 
 from plimsoll_runtime.adapters import Engine
 from plimsoll_runtime.fetching import Fetching
+from plimsoll_runtime.group import MOST_REPORT, report_of
 from plimsoll_runtime.lora import Wanted, refused
 from plimsoll_runtime.lora_base import base_of
 from plimsoll_runtime.naming import renamed
 from plimsoll_runtime.sources.hub import _error
+from plimsoll_runtime.sources.lease import owner_of
 from plimsoll_runtime.sources.registry import basic_of
+from plimsoll_runtime.sources.stores import Store
 from plimsoll_runtime.sources.trouble import FetchFailed
 from tests.runtime.hub_site import Cdn, HubSite, Repository
 from tests.runtime.small_model import NAME, get, shards
@@ -48,6 +51,12 @@ def of_a_download(folder: Path) -> object:
     return found.total
 
 
+def of_a_store(folder: Path) -> object:
+    (folder / ".plimsoll").mkdir()
+    (folder / ".plimsoll/rev.json").write_text(DEEP)
+    return Store(folder).whole("rev", None)
+
+
 @pytest.mark.parametrize(
     ("read", "found"),
     [
@@ -59,6 +68,9 @@ def of_a_download(folder: Path) -> object:
         (lambda _: _error(DEEP), ""),
         (lambda _: basic_of(DEEP, "r.io"), None),
         (lambda _: renamed(("vllm", "serve", "a", f"-sc={DEEP}"), str.upper)[-1], f"-sc={DEEP}"),
+        (lambda _: report_of(b"[" * MOST_REPORT), None),
+        (lambda _: owner_of(DEEP).node, ""),
+        (of_a_store, None),
     ],
     ids=[
         "an engine's list",
@@ -69,6 +81,9 @@ def of_a_download(folder: Path) -> object:
         "a hub's error",
         "credentials",
         "a word",
+        "a member's report",
+        "who has a lock",
+        "a note of what is there",
     ],
 )
 def test_what_nests_too_deep_is_as_unreadable_as_what_is_no_json(

@@ -22,6 +22,7 @@ from plimsoll_runtime.group import (
     report_of,
 )
 from plimsoll_runtime.said import Said
+from plimsoll_runtime.side import Answer as Heard
 from plimsoll_runtime.side import Side
 from plimsoll_runtime.supervisor import Options, Supervisor
 from plimsoll_runtime.watching import Companion, Over, Stranded
@@ -162,10 +163,23 @@ def test_who_belongs_to_the_leader_before_is_not_let_in_by_the_next_and_ends_alo
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"[]", b"{}", b'{"rank": "x", "run": 1}', b"\xff", b'{"rank":1,"run":"a","failure":{"word":1}}'],
-)
+    [b"", b"[]", b"{}", b'{"rank": "x", "run": 1}', b"\xff", b'{"rank":1,"run":"a","failure":{"word":1}}',
+     b'{"rank":1e999,"run":"a"}'],
+)  # fmt: skip
 def test_what_is_no_report_is_none(text):
     assert report_of(text) is None
+
+
+@pytest.mark.parametrize(
+    "body", [b"[]", b'{"accepted": 1, "run": "a", "serves": 0, "failure": "full"}', b"[" * 9999]
+)
+def test_who_answers_otherwise_than_a_supervisor_is_no_leader(monkeypatch, body):
+    monkeypatch.setattr("plimsoll_runtime.side.heard", lambda *_: Heard(200, "application/json", body))
+    side = Side(Said(("vllm", "serve"), 0.0), 0, Members(2))
+    try:
+        assert ask_leader(Place(1, 2, "127.0.0.1", side.port), Report(1, "x")) is None
+    finally:
+        side.close()
 
 
 def test_a_member_finds_its_leader_when_names_no_longer_resolve(monkeypatch):

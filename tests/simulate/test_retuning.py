@@ -183,8 +183,8 @@ def several(*rooms: int, arrivals: Arrivals) -> Outcome:
 
 
 def test_of_several_sets_the_largest_is_retuned_on_its_own_gpus_and_that_is_said():
-    """It has room for one more."""
-    told = several(2, 4, arrivals=crowded(rate=4.0))
+    """It has room for one more, and no queue so long that a replica which goes cannot answer it."""
+    told = several(2, 4, arrivals=crowded(rate=3.4))
     assert steps(told)[:3] == ["Planned", "Canary", "Judging"]
     assert all(act.what.endswith(" on L40S") for act in told.acts)
     assert [each.replicas_most for each in told.sets] == [2, 4], "a further one beside the three"

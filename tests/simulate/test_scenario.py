@@ -88,9 +88,17 @@ def test_that_the_operator_would_not_follow_the_load_is_said(spec: dict[str, Any
     [
         ({}, Vendor.NVIDIA, True),
         ({"extraArgs": ["--no-async-scheduling"]}, Vendor.NVIDIA, False),
+        ({"extraArgs": ["--no_async_scheduling"]}, Vendor.NVIDIA, False),
+        ({"extraArgs": ["--no-async-scheduling", "--async-scheduling"]}, Vendor.NVIDIA, True),
         ({}, Vendor.CPU, False),
     ],
-    ids=["as engines do by themselves", "a person wants it otherwise", "on CPUs"],
+    ids=[
+        "as engines do by themselves",
+        "a person wants it otherwise",
+        "in another spelling",
+        "and wants it after all",
+        "on CPUs",
+    ],
 )
 def test_steps_are_chosen_ahead_where_the_engine_does_so(
     engine: dict[str, Any], vendor: Vendor, ahead: bool

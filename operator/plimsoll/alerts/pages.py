@@ -26,7 +26,8 @@ with `metrics.rules.enabled` (it needs the CRD of the Prometheus operator); for 
 [files/rules.yaml](../charts/plimsoll/files/rules.yaml) is a rule file as it stands. They need the engines' metrics, found in any way that labels
 series with `namespace` and `pod`, and the operator's own ([metrics](metrics.md)), which carry each resource's `slo` so that one rule serves all.
 
-A pod that two jobs find counts once, in the rules as in what the operator itself asks. So does one that a pair of Prometheis finds, seen through Thanos or
+A pod that two jobs find counts once, in the rules as in what the operator itself asks (in quantiles and the mean of caches it weighs twice, which
+changes them only where not all pods are found twice). So does one that a pair of Prometheis finds, seen through Thanos or
 Mimir without deduplication: series are told apart by `job`, `instance`, `prometheus`, `prometheus_replica`, `replica` and `__replica__`. Dashboards draw
 once what both of a pair have recorded.
 
@@ -36,13 +37,13 @@ Alerts about a resource have the labels `namespace` and `llm`. [Below](#sent-to-
 |---|---|---|---|
 """
 _TABLE_HEAD: Final = """
-Latency is held against the resource's own `spec.slo`. Everything else stands in one table, `operator/plimsoll/alerts/thresholds.py`:
+Latency and failed requests are held against the resource's own `spec.slo`; what it does not promise raises no alert. Everything else stands in one table, `operator/plimsoll/alerts/thresholds.py`:
 
 | threshold | value | meaning |
 |---|---|---|
 """
 _RECORDS_HEAD: Final = """
-What they are told in is recorded first, one series a resource; dashboards and alerts of your own may use it. Quantiles are worked out once a minute,
+What they are told in is recorded first, one series a resource (of conditions, replicas, limits and the plan's figures one of each kind); dashboards and alerts of your own may use it. Quantiles are worked out once a minute,
 the rest as often as your Prometheus works out rules. It was measured to take 0.65 ms of a processor's time a replica for the quantiles and 0.2 ms for
 the rest (Prometheus 3.15, 22 buckets): at 10,000 replicas and every 15 seconds a quarter of a core.
 
@@ -92,7 +93,7 @@ route:
 The route says how alerts are grouped, as what it would take over from the one above it (half a minute for the first of a group, five minutes for each that
 joins it) is longer than the operator's own looks are apart.
 
-An alert makes the operator look at the deployment that it names, at once and whole, and at the metrics without waiting for their interval (never more
+An alert makes the operator look at the deployment that it names, with a full turn at once, and at the metrics without waiting for their interval (never more
 often than five times in one, and in a large fleet as much less often as looks are longer: such looks take a fifth of the time at most), and that is all
 that it does: no figure of a message is believed, and what is done follows from what is then seen. What is repeated or resolved wakes nobody. A message without the token, of more than a mebibyte or of more
 than 500 alerts is refused. Where the webhook is off or away, the loop finds the same by its own looks, some seconds later. A pod that waits for the

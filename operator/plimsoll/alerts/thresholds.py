@@ -28,7 +28,9 @@ KV_FULL: Final = Threshold(_LAW.alert_kv, "share of the KV pool in use, mean of 
 PREEMPTED_WARN: Final = Threshold(_LAW.healthy_preempted, "preemptions for each finished request, to look at")
 PREEMPTED_ACT: Final = Threshold(ACT, "preemptions for each finished request, to act on")
 QUEUE_LEAST: Final = Threshold(_LAW.alert_waiting, "waiting requests below which a queue is no matter")
-QUEUE_SOON: Final = Threshold(600, "seconds in which a queue must be gone at its pace to be no matter")
+QUEUE_SOON: Final = Threshold(
+    600, "seconds within which a queue, as it went for ten minutes, will be short again to be no matter"
+)
 QUEUE_SHARE: Final = Threshold(
     _LAW.alert_queue, "waiting for each running request below which a queue is no matter"
 )
@@ -41,7 +43,10 @@ SPIKE_LEAST: Final = Threshold(0.1, "seconds that such a gap must last to matter
 LONG_PROMPT: Final = Threshold(
     4096, "tokens of the 95th percentile of prompts, from which prefill is suspected"
 )
-STALL: Final = Threshold(1.5, "times the predicted gap between tokens that GPUs joined by PCIe must take")
+STALL: Final = Threshold(
+    1.5,
+    "times the predicted p99 gap between tokens, from which half of all gaps are too long for GPUs joined by PCIe",
+)
 PREDICTION: Final = Threshold(0.1, "share by which the KV pool differs from the plan's")
 RESTARTS: Final = Threshold(3, "restarts of engines in 15 minutes, or in an hour while a replica still fails")
 FAILING: Final = Threshold(0.1, "share of turns that fail")

@@ -98,8 +98,11 @@ EMPTY: Final = Record()
 def acts_of(now: float, before: RetuneMemory, turned: Turned, about: str = "") -> tuple[Act, ...]:
     """What one look did about a retune, for people to read later. `about`: its set, where the plan has several."""
     after = turned.memory
-    past = after.past[0] if after.past and after.past != before.past else None
-    change = past or after.step or before.step or after.suggested
+    # By its name: times of all that ended are other ones once a clock was put back.
+    ended = (
+        after.past[0] if after.past and after.past[0].id not in {past.id for past in before.past} else None
+    )
+    change = ended or after.step or before.step or after.suggested
     if change is None:
         return ()
     return tuple(

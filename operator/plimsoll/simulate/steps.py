@@ -24,8 +24,8 @@ BELIEF_IS_OFF: Final = 0.2
 POOL_IS_OFF: Final = 0.05
 """The same of the pool: step times are a belief that stays one, but an engine tells its pool when it starts, and the law goes by what it
 tells. What is drawn is how far the ledger of memory, by which the plan was made, may be from that."""
-STEP_BY_STEP: Final = "--no-async-scheduling"
-"""With it a step is chosen once the one before it has ended."""
+AHEAD: Final = "--async-scheduling"
+"""Without it a step is chosen once the one before it has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,11 +131,18 @@ def limits_of(chosen: PlanSet, task: Task, gpu: Gpu) -> Limits:
         watermark_blocks=blocks * settings.watermark_permille // 1000,
         max_queued=settings.max_queued_requests,
         prefix_caching=settings.prefix_caching,
-        # On CPUs nothing runs beside the engine's own process.
-        steps_ahead=task.engine.steps_ahead
-        and gpu.vendor is not Vendor.CPU
-        and STEP_BY_STEP not in task.intent.spec.engine.extra_args,
+        steps_ahead=_ahead(task, gpu),
     )
+
+
+def _ahead(task: Task, gpu: Gpu) -> bool:
+    # On CPUs nothing runs beside the engine's own process.
+    if gpu.vendor is Vendor.CPU or not task.engine.steps_ahead:
+        return False
+    words = [word for word in task.intent.spec.engine.extra_args if word.startswith("--")]
+    matches = [match for word in words if (match := task.engine.flags.find(word)) is not None]
+    # In any spelling that the engine takes; the last one counts.
+    return next((not match.negated for match in reversed(matches) if match.flag.name == AHEAD), True)
 
 
 def believed(

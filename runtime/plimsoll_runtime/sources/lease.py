@@ -153,7 +153,7 @@ def owner_of(text: str) -> Owner:
     """A file that was just made is empty yet."""
     try:
         body: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         body = {}
     if not isinstance(body, dict):
         body = {}

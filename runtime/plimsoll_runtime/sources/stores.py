@@ -50,7 +50,7 @@ class Store:
         try:
             noted = json.loads(note.read_text(encoding="utf-8"))["files"]
             return all((self.folder(revision) / path).stat().st_size == size for path, size in noted.items())
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return False
 
     def jobs(self, listing: Listing) -> list[Job]:

@@ -32,6 +32,14 @@ def test_what_keeps_one_from_beginning_does_too():
     assert held.message.startswith(f"{ONE}: the only replica would have to restart")
 
 
+def test_what_keeps_one_from_beginning_is_told_of_the_set_that_is_looked_at_now():
+    held = World(about=ONE, replicas=1, free=0).run(HOUR)
+    held.about = "tp1 on A100-SXM-80GB"
+    held.run(HOUR)
+    assert held.memory.held is not None
+    assert held.memory.held.message.startswith("tp1 on A100-SXM-80GB: the only replica would have to restart")
+
+
 def test_events_leave_it_to_whoever_tells_them():
     """Who tells names it in each of them alike, so none may name it twice."""
     for mode in ("auto", "dryRun"):

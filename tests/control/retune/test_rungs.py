@@ -346,3 +346,12 @@ def test_a_change_is_one_field_of_the_settings(setting, value, field, after):
 def test_what_is_not_retuned_is_no_change():
     with pytest.raises(ValueError, match="no setting that is retuned"):
         applied(SETTINGS, "tensor", "4")
+
+
+def test_where_only_one_request_may_run_and_the_pool_holds_more_two_may():
+    scene = World(old=Behaviour(preempted=0.0, waiting=9, kv=0.1), knobs=Knobs(max_sequences=1)).scene()
+    found = symptom_of(scene, changed_before=False)
+    assert found is not None
+    change = choose(scene, found, barred={}).change
+    assert change is not None
+    assert (change.setting, change.after) == ("maxSequences", "2")

@@ -52,3 +52,23 @@ def test_the_calm_of_a_set_goes_on_after_a_restart_as_that_of_no_other() -> None
     assert again.calm_since == NOW + 3600
     assert advance(look("H100", CALM, 7200.0), again).memory.calm_since == NOW + 3600
     assert advance(look("A100", CALM, 7200.0), again).memory.calm_since == NOW + 7200
+
+
+@pytest.mark.parametrize(
+    ("before", "now"), [("", "tp1 on H100"), ("tp1 on H100", ""), ("", "")], ids=["comes", "goes", "neither"]
+)
+def test_how_long_it_has_been_so_goes_on_while_another_set_comes_beside_it_or_goes(
+    before: str, now: str
+) -> None:
+    memory = RetuneMemory()
+    for about, passed_s in ((before, 0.0), (now, 300.0)):
+        memory = advance(replace(look("H100", LIGHT, passed_s), about=about), memory).memory
+    assert memory.step is not None
+
+
+@pytest.mark.parametrize("about", ["", "tp1 on H100"], ids=["the only set", "the largest of several"])
+def test_calm_that_the_release_before_saw_counts_for_the_set_that_is_looked_at(about: str) -> None:
+    memory = RetuneMemory(since={"relaxed": NOW})
+    memory = advance(replace(look("H100", CALM, 3600.0), about=about), memory).memory
+    assert memory.calm_since == NOW
+    assert advance(look("A100", CALM, 7200.0), memory).memory.calm_since == NOW + 7200

@@ -30,3 +30,34 @@ def test_a_query_without_a_prometheus_is_told_with_what_would_answer_it():
 )
 def test_what_can_wake_it_is_not_told_of(wake, config):
     assert "WakeUnanswered" not in reasons(planned(asked(wake), config=config))
+
+
+ZERO = {"wake": BY_HAND}
+
+
+@pytest.mark.parametrize(
+    ("spec", "why", "remedy"),
+    [
+        (
+            {"scaling": {"zero": ZERO}},
+            "without scaling.max the number stays as it is planned",
+            "scaling.max, 1 or more",
+        ),
+        (
+            {"scaling": {"zero": ZERO}, "replicas": 2},
+            "spec.replicas holds 2",
+            "leave replicas out, and set scaling.max",
+        ),
+        ({"scaling": {"zero": ZERO, "max": 3}, "replicas": 2}, "spec.replicas holds 2", "leave replicas out"),
+    ],
+    ids=["no scaling.max", "replicas", "replicas beside scaling.max"],
+)
+def test_one_that_would_never_sleep_is_told_what_keeps_it_awake(spec, why, remedy):
+    told = finding(planned(deployment(**spec)), "NeverSleeps")
+    assert told.severity is Severity.WARNING
+    assert told.message == f"scaling.zero has no effect: {why}"
+    assert told.remedy == remedy
+
+
+def test_one_that_can_sleep_is_not_told_so():
+    assert "NeverSleeps" not in reasons(planned(asked(BY_HAND)))

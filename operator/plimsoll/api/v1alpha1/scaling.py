@@ -103,7 +103,7 @@ class Tuning(ApiModel):
     )
     floors: TuningFloors | None = field("Values below which retuning must not go.")
     allow_disruption: Bool | None = field(
-        "Retune even when the only replica must restart and no GPU is free for a second. Absent: false."
+        "Retune even when no GPU is free and the only or a needed replica must restart. Absent: false."
     )
 
 

@@ -11,7 +11,15 @@ from plimsoll.control.retune.allowed import barred, refusal
 from plimsoll.control.retune.figures import figures_of
 from plimsoll.control.retune.ladder import TAKEN_BACK, Change, Choice, choose
 from plimsoll.control.retune.scene import FIELDS, Scene
-from plimsoll.control.retune.steps import HeldBack, Past, Phase, RetuneMemory, Step, of_set
+from plimsoll.control.retune.steps import (
+    OF_SET,
+    HeldBack,
+    Past,
+    Phase,
+    RetuneMemory,
+    Step,
+    of_set,
+)
 from plimsoll.control.retune.symptoms import SeenSymptom, Symptom, as_calm, cause, scaling_first, symptom_of
 from plimsoll.control.retune.turned import Event, Turned
 
@@ -32,11 +40,12 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
     if what is None:
         memory = _freed(scene, memory)
         clock = _clock(scene, Symptom.RELAXED)
-        calm = memory.since.get(clock) if as_calm(scene) else None
+        calm = _since(memory, clock) if as_calm(scene) else None
         kept = {} if calm is None else {clock: calm}
         return Turned(memory=memory if memory.since == kept else replace(memory, since=kept))
     clock = _clock(scene, what.symptom)
-    since = min(memory.since.get(clock, scene.now), scene.now)
+    before = _since(memory, clock)
+    since = scene.now if before is None else min(before, scene.now)
     memory = replace(memory, since={clock: since})
     if scene.now - since < what.lasts_s:
         left = f"{what.why}, for {scene.now - since:.0f} of {what.lasts_s:.0f} s"
@@ -64,14 +73,20 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
 
 
 def _clock(scene: Scene, symptom: Symptom) -> str:
-    """The key by which it is remembered since when a symptom has been there. Of several sets the largest is looked at, and by the next look
-    that may be another one, so the key names the set."""
-    return of_set(cause(symptom), scene.serving.name if scene.about else "")
+    """The key by which it is remembered since when a symptom has been there. It names the set: of several sets the largest is looked at,
+    which may be another one by the next look, and others come beside the only one, and go."""
+    return of_set(cause(symptom), scene.serving.name)
+
+
+def _since(memory: RetuneMemory, clock: str) -> float | None:
+    """Since when a symptom has been there; None where it was not. Older releases wrote the key without the set."""
+    return memory.since.get(clock, memory.since.get(clock.partition(OF_SET)[0]))
 
 
 def _held(scene: Scene, memory: RetuneMemory, reason: str, message: str) -> RetuneMemory:
     """The memory with what keeps a retune from beginning. Its message stays that of the first look, as figures in it change all the time."""
-    if memory.held is not None and memory.held.reason == reason:
+    held = memory.held
+    if held is not None and held.reason == reason and held.message.startswith(scene.named("")):
         return memory
     return replace(memory, held=HeldBack(reason=reason, message=scene.named(message), since=scene.now))
 

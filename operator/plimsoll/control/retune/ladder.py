@@ -163,7 +163,7 @@ def _more(scene: Scene) -> Change | No:
     if pool is None or live is None:
         return UNKNOWN
     holds = sizing.sequences(pool, _block(scene), live, spreads=sizing.NONE_PREEMPTED)
-    value = min(holds, int(1.5 * now), scene.knobs.held)
+    value = min(holds, max(now + 1, int(1.5 * now)), scene.knobs.held)
     if value <= now:
         return No(f"pool and steps hold {value} requests, no more than may run")
     return _change(scene, "maxSequences", str(value), f"the pool holds {holds} requests")

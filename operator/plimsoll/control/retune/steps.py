@@ -147,7 +147,7 @@ class RetuneMemory:
     past: tuple[Past, ...] = ()
     """Newest first."""
     since: Mapping[str, float] = field(default_factory=dict)
-    """By symptom, since when it has been there; with its set where the plan has several."""
+    """By symptom and the set that it is of: since when it has been there. Older releases wrote the symptom without the set."""
     failures: int = 0
     """Since the last success, or since a person cleared them. A canary that was given too little is none."""
     restarts: tuple[float, ...] = ()

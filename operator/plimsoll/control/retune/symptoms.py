@@ -12,7 +12,7 @@ from typing import Final
 
 from plimsoll.control.law import Law
 from plimsoll.control.retune.scene import Scene
-from plimsoll.control.signals import ReplicaSignals
+from plimsoll.control.signals import RATE_S, ReplicaSignals
 from plimsoll.facts.spans import DAY_S
 
 _LAW: Final = Law()
@@ -22,8 +22,9 @@ STORM: Final = 0.20
 CALM: Final = _LAW.healthy_preempted
 RELEASED: Final = 0.005
 """Below so many an earlier change may go back."""
-STORM_S: Final = 60.0
-"""How long a storm is watched at most before something is done: it harms too much to be watched for longer."""
+STORM_S: Final = RATE_S + 60.0
+"""How long a storm lasts: rates look back two minutes, so what is preempted in one moment is seen for as long; a minute more of it is a
+storm."""
 FULL: Final = _LAW.alert_kv
 """Share of the pool in use from which it is crowded: the alert fires at it, and it holds a step down back."""
 ROOMY: Final = 0.70

@@ -101,6 +101,26 @@ def check_products(namespace: str, config: OperatorConfig) -> Iterator[Finding]:
                 )
 
 
+def check_sleep(intent: Intent) -> Iterator[Finding]:
+    """Where something else fixes the number of replicas, it never goes to none."""
+    spec = intent.spec
+    if spec.scaling.zero is None or (spec.replicas is None and spec.scaling.max is not None):
+        return
+    if spec.replicas is not None:
+        why, remedy = f"spec.replicas holds {spec.replicas}", "leave replicas out"
+        if spec.scaling.max is None:
+            remedy = f"{remedy}, and set scaling.max"
+    else:
+        why, remedy = "without scaling.max the number stays as it is planned", "scaling.max, 1 or more"
+    yield Finding(
+        severity=Severity.WARNING,
+        reason="NeverSleeps",
+        message=f"scaling.zero has no effect: {why}",
+        field="scaling.zero",
+        remedy=remedy,
+    )
+
+
 def check_wake(intent: Intent, admin: OperatorConfig | None) -> Iterator[Finding]:
     """A query that nobody answers; without an admin's file nobody knows."""
     zero, field = intent.spec.scaling.zero, "scaling.zero.wake.query"

@@ -14,7 +14,14 @@ from plimsoll.facts.engines import EngineFacts, brought_in, engine_facts
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import Learned
 from plimsoll.facts.model import ModelFacts
-from plimsoll.planning.ask.checks import check_products, check_spec, check_step, check_wake, products_of
+from plimsoll.planning.ask.checks import (
+    check_products,
+    check_sleep,
+    check_spec,
+    check_step,
+    check_wake,
+    products_of,
+)
 from plimsoll.planning.ask.context_length import context_length
 from plimsoll.planning.ask.guesses import check_guesses
 from plimsoll.planning.ask.intent import Intent, Source, SourceOf, pooled, read_intent
@@ -102,6 +109,7 @@ def read(
     findings = (
         *_yielded(merged),
         *check_products(deployment.namespace, config),
+        *check_sleep(intent),
         *check_wake(intent, admin),
         *anyway,
         *served,
