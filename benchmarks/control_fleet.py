@@ -35,9 +35,9 @@ from plimsoll.prometheus.queries import queries
 from plimsoll.prometheus.vocabulary import HISTOGRAMS, Vocabulary, vocabulary
 from plimsoll.prometheus.wakes import TOGETHER
 from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.loop.subject import subject_of
 from plimsoll.reconcile.models import Models
 from plimsoll.reconcile.resources import Resources
-from plimsoll.reconcile.subject import subject_of
 from plimsoll.reconcile.world import Cluster, World
 from plimsoll.render.shared import plan_ref
 from plimsoll.status.told import News

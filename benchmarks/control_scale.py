@@ -28,8 +28,8 @@ from plimsoll.prometheus.client import Prometheus
 from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.vocabulary import Vocabulary
 from plimsoll.prometheus.wakes import WakeQueries
-from plimsoll.reconcile.controlling import Control
-from plimsoll.reconcile.sources import Asked, ByPrometheus, Looked
+from plimsoll.reconcile.loop.controlling import Control
+from plimsoll.reconcile.loop.sources import Asked, ByPrometheus, Looked
 
 SIZES = (100, 1000, 5000)
 WARM = 3 * TURNS

@@ -13,7 +13,7 @@ from cluster.fleet import Fleet, fleet_of
 from cluster.metrics import MetricsServer
 from cluster.metrics.pages import Page
 from plimsoll import names
-from plimsoll.reconcile.sources import ENGINE_PORT
+from plimsoll.reconcile.loop.sources import ENGINE_PORT
 from turns.running import Desk
 from turns.traffic import Traffic
 

@@ -23,8 +23,8 @@ from plimsoll.prometheus.queries import LARGEST
 from plimsoll.prometheus.rows import rows_of
 from plimsoll.prometheus.vocabulary import Vocabulary
 from plimsoll.prometheus.wakes import WakeQueries
-from plimsoll.reconcile.controlling import AT_A_TIME, Control
-from plimsoll.reconcile.sources import ByPrometheus
+from plimsoll.reconcile.loop.controlling import AT_A_TIME, Control
+from plimsoll.reconcile.loop.sources import ByPrometheus
 
 
 class Asks:

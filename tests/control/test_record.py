@@ -14,7 +14,7 @@ from plimsoll.control.retune import Phase, RetuneMemory, advance, effect_of
 from plimsoll.control.retune.steps import Past
 from plimsoll.planning import codec
 from plimsoll.reconcile.kept import CONTROL_KEY, Kept
-from plimsoll.reconcile.storing import taught
+from plimsoll.reconcile.loop.storing import taught
 from tests.control.retune.world import OLD, Behaviour, World, in_phase
 from tests.control.situations import NOW
 

@@ -16,7 +16,7 @@ from plimsoll.handlers.learning import Learning
 from plimsoll.kube.engine_reports import EngineReports
 from plimsoll.kube.errors import Conflict, Unreachable
 from plimsoll.kube.learned_store import LearnedStore, Stored
-from plimsoll.reconcile.measured import Measured
+from plimsoll.reconcile.lessons.measured import Measured
 from tests.kube.virtual import run
 
 

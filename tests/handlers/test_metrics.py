@@ -6,7 +6,7 @@ from pathlib import Path
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.handlers.metrics import _headers, source_of
-from plimsoll.reconcile.sources import ByPods, ByPrometheus
+from plimsoll.reconcile.loop.sources import ByPods, ByPrometheus
 
 
 def test_without_a_prometheus_the_pods_are_asked() -> None:

@@ -16,14 +16,14 @@ from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
 from plimsoll.prometheus.wakes import Woken
-from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.direction import Direction
+from plimsoll.reconcile.loop.controlling import Control
+from plimsoll.reconcile.loop.sources import Asked, Looked
+from plimsoll.reconcile.loop.subject import Subject
 from plimsoll.reconcile.models import Models
 from plimsoll.reconcile.resources import Resources
 from plimsoll.reconcile.seen import Seen
-from plimsoll.reconcile.sources import Asked, Looked
-from plimsoll.reconcile.subject import Subject
 from plimsoll.reconcile.world import Cluster, World
 from plimsoll.render.shared import plan_ref
 from plimsoll.status.told import News

@@ -16,7 +16,7 @@ from plimsoll.kube.errors import Unreachable
 from plimsoll.objects import Ref
 from plimsoll.reconcile import turn as turns
 from plimsoll.reconcile.direction import Direction
-from plimsoll.reconcile.sources import Looked
+from plimsoll.reconcile.loop.sources import Looked
 from plimsoll.reconcile.world import World
 from tests.reconcile import test_turns
 from tests.reconcile.staging import KEY, TICK, conditions, replace_look, staged

@@ -9,8 +9,8 @@ import pytest
 
 from plimsoll import names
 from plimsoll.control.retune import Phase
-from plimsoll.reconcile import judging
 from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.loop import judging
 from plimsoll.reconcile.world import World
 from tests.planning.asking import pool
 from tests.reconcile.staging import AUTO, KEY, put, staged, started

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.scaling import Tuning
-from plimsoll.reconcile import controlling
-from plimsoll.reconcile.controlling import Control
-from plimsoll.reconcile.sources import Asked, ByPods, Looked
+from plimsoll.reconcile.loop import controlling
+from plimsoll.reconcile.loop.controlling import Control
+from plimsoll.reconcile.loop.sources import Asked, ByPods, Looked
 from tests.reconcile.staging import KEY, conditions, put, replace_look, staged, started, woken
 
 

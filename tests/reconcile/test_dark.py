@@ -12,7 +12,7 @@ from plimsoll.api.conditions import set_condition
 from plimsoll.api.v1alpha1.status import Condition
 from plimsoll.control.decision import Told
 from plimsoll.prometheus.wakes import Woken
-from plimsoll.reconcile.sources import Looked
+from plimsoll.reconcile.loop.sources import Looked
 from plimsoll.reconcile.world import World
 from tests.reconcile.staging import KEY, TICK, Scene, refuse, replace_look, staged, started
 

@@ -20,8 +20,8 @@ from plimsoll.reconcile import decide as room
 from plimsoll.reconcile.decide import Decision, decide, foreseen
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.loop.subject import subject_of
 from plimsoll.reconcile.seen import Seen
-from plimsoll.reconcile.subject import subject_of
 from plimsoll.reconcile.turn import _story
 from plimsoll.render.revision import Revision
 from plimsoll.status.said import conditions_of

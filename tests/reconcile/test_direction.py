@@ -18,8 +18,8 @@ from plimsoll.planning.pinning import digest_before
 from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.loop.subject import subject_of
 from plimsoll.reconcile.seen import Seen
-from plimsoll.reconcile.subject import subject_of
 from tests.planning.asking import deployment
 from tests.reconcile.test_decide import after, read_back, seen
 

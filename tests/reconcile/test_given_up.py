@@ -12,9 +12,9 @@ from plimsoll.control.record import Record
 from plimsoll.control.retune import RetuneMemory
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.loop.situations import Grounds, SetsSeen, situation_of
+from plimsoll.reconcile.loop.subject import Subject, subject_of
 from plimsoll.reconcile.seen import Seen
-from plimsoll.reconcile.situations import Grounds, SetsSeen, situation_of
-from plimsoll.reconcile.subject import Subject, subject_of
 from tests.control.situations import signals
 from tests.planning.asking import deployment, inventory, pool
 from tests.reconcile.test_decide import after, seen

@@ -10,9 +10,9 @@ import pytest
 
 from plimsoll.control.retune import Phase
 from plimsoll.control.signals import LATENCY_S
-from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.decide import decide
-from plimsoll.reconcile.sources import Asked, Looked
+from plimsoll.reconcile.loop.controlling import Control
+from plimsoll.reconcile.loop.sources import Asked, Looked
 from plimsoll.reconcile.world import World
 from tests.planning.asking import pool
 from tests.reconcile.staging import AUTO, TICK, Scene, put, staged, started

@@ -17,7 +17,7 @@ from plimsoll.facts.report import Report, Warned
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.planner import PlanFacts
 from plimsoll.reconcile.decide import Decision, decide
-from plimsoll.reconcile.measured import Measured
+from plimsoll.reconcile.lessons.measured import Measured
 from plimsoll.reconcile.seen import Seen
 from tests.planning.asking import inventory, pool
 from tests.render.building import resource

@@ -16,9 +16,9 @@ from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.queries import queries
 from plimsoll.prometheus.vocabulary import HISTOGRAMS, Vocabulary
 from plimsoll.prometheus.wakes import WakeQueries
-from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.direction import Direction
-from plimsoll.reconcile.sources import ByPrometheus
+from plimsoll.reconcile.loop.controlling import Control
+from plimsoll.reconcile.loop.sources import ByPrometheus
 
 WORDS = Estate.of(1).words
 ENOUGH = 60

@@ -14,9 +14,9 @@ from plimsoll.control.retune import Phase, RetuneMemory, Step, Turned, advance
 from plimsoll.control.retune import Scene as Look
 from plimsoll.control.retune.figures import Figures
 from plimsoll.facts.inventory import Inventory
-from plimsoll.reconcile import retuning
-from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.loop import retuning
+from plimsoll.reconcile.loop.controlling import Control
 from plimsoll.reconcile.world import World
 from tests.planning.asking import inventory, pool
 from tests.reconcile.staging import AUTO, KEY, Scene, conditions, started

@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.facts.histograms import Histogram
 from plimsoll.reconcile.decide import decide
-from plimsoll.reconcile.sources import Asked, Looked
+from plimsoll.reconcile.loop.sources import Asked, Looked
 from tests.planning.asking import pool
 from tests.reconcile.staging import AUTO, Scene, started
 from tests.reconcile.test_decide import seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plimsoll import names
 from plimsoll.control.decision import Told
 from plimsoll.control.law import Law
-from plimsoll.reconcile.patience import LIMITED_S, MISSING_S, Patience
+from plimsoll.reconcile.loop.patience import LIMITED_S, MISSING_S, Patience
 
 LAW = Law(tick_s=15.0)
 MISSING = Told(names.METRICS, "False", "Missing", "2 of 4 ready replicas have metrics of the last minute")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.reconcile.controlling import pauses
+from plimsoll.reconcile.loop.controlling import pauses
 
 
 @pytest.mark.parametrize(

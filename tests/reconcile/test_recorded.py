@@ -19,8 +19,8 @@ from plimsoll.facts.ramp_record import LEAST, MOST, RampPoint, RampRecord, write
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
 from plimsoll.planning.speed.believing import belief
 from plimsoll.reconcile.decide import Decision, decide
-from plimsoll.reconcile.measured import Measured
-from plimsoll.reconcile.recorded import JudgedRamp, Ramps, judge_ramp, ramp_told, ramp_untold
+from plimsoll.reconcile.lessons.measured import Measured
+from plimsoll.reconcile.lessons.recorded import JudgedRamp, Ramps, judge_ramp, ramp_told, ramp_untold
 from plimsoll.reconcile.seen import Seen
 from plimsoll.status.told import ramp_news
 from tests.reconcile.test_measured import turned

@@ -15,8 +15,8 @@ from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.plan import Hardware
 from plimsoll.reconcile.decide import decide
-from plimsoll.reconcile.situations import Grounds, leaders, live, replicas_of, serving_set
-from plimsoll.reconcile.subject import subject_of
+from plimsoll.reconcile.loop.situations import Grounds, leaders, live, replicas_of, serving_set
+from plimsoll.reconcile.loop.subject import subject_of
 from tests.planning.asking import inventory, pool
 from tests.reconcile.test_decide import seen
 from tests.reconcile.test_given_up import EDITS, edited, situation

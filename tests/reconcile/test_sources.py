@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from plimsoll.facts.serving import PodSeen, Stage
-from plimsoll.reconcile import sources
-from plimsoll.reconcile.controlling import Control
-from plimsoll.reconcile.sources import Asked, ByPods, Looked
-from plimsoll.reconcile.subject import Asleep, Subject
+from plimsoll.reconcile.loop import sources
+from plimsoll.reconcile.loop.controlling import Control
+from plimsoll.reconcile.loop.sources import Asked, ByPods, Looked
+from plimsoll.reconcile.loop.subject import Asleep, Subject
 from tests.prometheus.serving import server
 from tests.reconcile.staging import KEY, TICK, Scene, conditions, staged
 

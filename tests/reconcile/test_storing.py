@@ -11,8 +11,8 @@ import pytest
 from plimsoll.api.v1alpha1.status import Condition
 from plimsoll.control.memory import LoadMemory, Memory, RoleMemory
 from plimsoll.control.record import Record
-from plimsoll.reconcile.sources import Looked
-from plimsoll.reconcile.storing import STORE_S, first_due, taught
+from plimsoll.reconcile.loop.sources import Looked
+from plimsoll.reconcile.loop.storing import STORE_S, first_due, taught
 from tests.reconcile.staging import AUTO, KEY, conditions, put, replace_look, staged, started
 
 HOUR = 240

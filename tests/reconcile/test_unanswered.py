@@ -10,8 +10,8 @@ import pytest
 
 from plimsoll import names
 from plimsoll.facts.pod_sample import PodSample
-from plimsoll.reconcile.sources import Asked, Looked
-from plimsoll.reconcile.unanswered import Unanswered
+from plimsoll.reconcile.loop.sources import Asked, Looked
+from plimsoll.reconcile.loop.unanswered import Unanswered
 from tests.reconcile.staging import KEY, Scene, conditions, staged
 
 LIMIT = "HTTP 422: the query exceeds a limit"

@@ -10,8 +10,8 @@ import pytest
 
 from plimsoll.control import fleet
 from plimsoll.facts.pod_sample import PodSample
-from plimsoll.reconcile import judging
-from plimsoll.reconcile.sources import Asked, Looked
+from plimsoll.reconcile.loop import judging
+from plimsoll.reconcile.loop.sources import Asked, Looked
 from tests.reconcile.staging import KEY, Scene, put, staged, started
 
 OUTAGE = 60

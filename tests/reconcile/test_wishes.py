@@ -9,8 +9,8 @@ import pytest
 
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
-from plimsoll.reconcile.controlling import Control
 from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.loop.controlling import Control
 from plimsoll.reconcile.world import World
 from tests.planning.asking import inventory, pool
 from tests.reconcile.staging import AUTO, KEY, Scene, conditions, put, staged, started, woken

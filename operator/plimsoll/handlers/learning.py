@@ -19,7 +19,7 @@ from plimsoll.handlers.ending import LESSONS_SECONDS
 from plimsoll.kube.engine_reports import EngineReports
 from plimsoll.kube.errors import Conflict, KubeError
 from plimsoll.kube.learned_store import LearnedStore, Stored
-from plimsoll.reconcile.measured import Measured
+from plimsoll.reconcile.lessons.measured import Measured
 
 LOG: Final = logging.getLogger(__name__)
 SOON_SECONDS: Final = 5.0

@@ -10,8 +10,8 @@ from plimsoll.prometheus.client import Prometheus
 from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.vocabulary import Vocabulary
 from plimsoll.prometheus.wakes import WakeQueries
-from plimsoll.reconcile.controlling import Control
-from plimsoll.reconcile.sources import ByPods, ByPrometheus, Source
+from plimsoll.reconcile.loop.controlling import Control
+from plimsoll.reconcile.loop.sources import ByPods, ByPrometheus, Source
 from plimsoll.reconcile.world import World
 
 

@@ -19,7 +19,7 @@ from plimsoll.handlers.wakes import LONGER, Counts
 from plimsoll.prometheus import own
 from plimsoll.prometheus.own import Own
 from plimsoll.reconcile.books import Books, Figures
-from plimsoll.reconcile.controlling import Control
+from plimsoll.reconcile.loop.controlling import Control
 
 Sample = tuple[tuple[str, ...], float]
 """Values of the metric's labels, in their order, and the figure."""

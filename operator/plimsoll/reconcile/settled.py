@@ -16,7 +16,7 @@ from plimsoll.control.rollout.groups import halves
 from plimsoll.facts.serving import Serving, Stage
 from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
-from plimsoll.reconcile.recorded import ramp_untold
+from plimsoll.reconcile.lessons.recorded import ramp_untold
 from plimsoll.reconcile.token import token
 from plimsoll.render.shared import plan_ref
 from plimsoll.status.scaler_words import conflict

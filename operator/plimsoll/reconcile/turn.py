@@ -34,10 +34,10 @@ from plimsoll.planning.plan import Outcome
 from plimsoll.planning.planner import PlanFacts
 from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.lessons.recorded import ramp_told
 from plimsoll.reconcile.promises import lacks_nodes
 from plimsoll.reconcile.reading_models import clear, read_models
 from plimsoll.reconcile.rebuild import rebuilt
-from plimsoll.reconcile.recorded import ramp_told
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.settled import settled
 from plimsoll.reconcile.told_models import ModelReadings

@@ -29,9 +29,9 @@ from plimsoll.planning.placing.budgets import UNLIMITED, Claim, Limits, claim_of
 from plimsoll.reconcile.books import Books
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
-from plimsoll.reconcile.measured import Measured
+from plimsoll.reconcile.lessons.measured import Measured
+from plimsoll.reconcile.lessons.recorded import Ramps
 from plimsoll.reconcile.models import Models
-from plimsoll.reconcile.recorded import Ramps
 from plimsoll.reconcile.resources import Resources
 from plimsoll.render.revision import Revision, RevisionUnreadable
 from plimsoll.render.shared import plan_ref

@@ -27,15 +27,15 @@ from plimsoll.control.samples import Window
 from plimsoll.facts.serving import Serving
 from plimsoll.kube.errors import KubeError
 from plimsoll.reconcile.direction import Direction
-from plimsoll.reconcile.judging import judged
-from plimsoll.reconcile.patience import Patience
-from plimsoll.reconcile.retuning import untried
-from plimsoll.reconcile.situations import SetsSeen
-from plimsoll.reconcile.sources import Asked, Looked, Source
-from plimsoll.reconcile.storing import STORE_S, first_due, matters, taught
-from plimsoll.reconcile.subject import Subject, subject_of
-from plimsoll.reconcile.tick import UNREAD, Case, Judged, Tick
-from plimsoll.reconcile.unanswered import Unanswered
+from plimsoll.reconcile.loop.judging import judged
+from plimsoll.reconcile.loop.patience import Patience
+from plimsoll.reconcile.loop.retuning import untried
+from plimsoll.reconcile.loop.situations import SetsSeen
+from plimsoll.reconcile.loop.sources import Asked, Looked, Source
+from plimsoll.reconcile.loop.storing import STORE_S, first_due, matters, taught
+from plimsoll.reconcile.loop.subject import Subject, subject_of
+from plimsoll.reconcile.loop.tick import UNREAD, Case, Judged, Tick
+from plimsoll.reconcile.loop.unanswered import Unanswered
 from plimsoll.reconcile.world import World
 from plimsoll.render.shared import plan_ref
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from plimsoll.reconcile.sources import Looked, pod_key
-from plimsoll.reconcile.tick import Case
+from plimsoll.reconcile.loop.sources import Looked, pod_key
+from plimsoll.reconcile.loop.tick import Case
 
 LOG: Final = logging.getLogger(__name__)
 NEEDED: Final = ("ages", "load")

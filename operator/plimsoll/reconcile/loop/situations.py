@@ -18,7 +18,7 @@ from plimsoll.kube.pod_seen import NODE_LOST
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.placing.placement import barring, room
 from plimsoll.planning.plan import Hardware
-from plimsoll.reconcile.subject import Planned, Subject
+from plimsoll.reconcile.loop.subject import Planned, Subject
 
 _WORST = (
     Stage.LEAVING,

@@ -19,7 +19,7 @@ from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.pods import Page, scrape
 from plimsoll.prometheus.vocabulary import Vocabulary, vocabulary
 from plimsoll.prometheus.wakes import WakeQueries, Woken
-from plimsoll.reconcile.subject import Subject
+from plimsoll.reconcile.loop.subject import Subject
 
 ENGINE_PORT: Final = 8000
 MOST_PAGES: Final = 500

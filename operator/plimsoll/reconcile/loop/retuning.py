@@ -17,9 +17,9 @@ from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Role, ServingSet
 from plimsoll.control.workload import observe
 from plimsoll.facts.serving import Serving
-from plimsoll.reconcile.situations import busy_of, serving_set
-from plimsoll.reconcile.subject import Planned, Subject
-from plimsoll.reconcile.tick import ROLE, Case, Judged, Tick
+from plimsoll.reconcile.loop.situations import busy_of, serving_set
+from plimsoll.reconcile.loop.subject import Planned, Subject
+from plimsoll.reconcile.loop.tick import ROLE, Case, Judged, Tick
 from plimsoll.status.told import News
 
 REPLANNED = "the plan was made anew"

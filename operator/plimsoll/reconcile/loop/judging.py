@@ -23,11 +23,11 @@ from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Situation, Zero
 from plimsoll.control.wish import acted, standing
 from plimsoll.planning.placing.budgets import UNLIMITED, limits_of
-from plimsoll.reconcile.retuning import retuned, retuning_gpus, unlooked
-from plimsoll.reconcile.situations import situation_of
-from plimsoll.reconcile.subject import Subject, annotations_of
-from plimsoll.reconcile.tick import Case, Judged, Tick
-from plimsoll.reconcile.unanswered import why_missing
+from plimsoll.reconcile.loop.retuning import retuned, retuning_gpus, unlooked
+from plimsoll.reconcile.loop.situations import situation_of
+from plimsoll.reconcile.loop.subject import Subject, annotations_of
+from plimsoll.reconcile.loop.tick import Case, Judged, Tick
+from plimsoll.reconcile.loop.unanswered import why_missing
 from plimsoll.status.told import News
 
 LOG: Final = logging.getLogger(__name__)

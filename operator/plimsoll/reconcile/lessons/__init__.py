@@ -1,0 +1,1 @@
+"""What running engines teach: memory from their starts, and speed from ramps that somebody hands in."""
