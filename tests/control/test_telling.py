@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.control.decision import Need
-from plimsoll.control.need import replicas
+from plimsoll.control.need import whole_replicas
 from plimsoll.control.situation import Role
 from plimsoll.control.telling import figures
 from tests.control.situations import serving, signals
@@ -26,4 +26,4 @@ def test_a_wish_is_told_so_that_the_number_of_replicas_follows_from_it(wanted: f
     assert f"wanted are {told} by the load 180 s ahead" in figures(
         Role(sets=(serving(),), signals=signals(2)), need
     )
-    assert replicas(float(told)) == replicas(wanted)
+    assert whole_replicas(float(told)) == whole_replicas(wanted)
