@@ -80,7 +80,7 @@ def _timing(turn: Turn, memory: RoleMemory, window: float, lead: float) -> str |
     for at, least, since in (
         (memory.begun, window, "of watching"),
         (memory.up_at, stays, "since the last step up"),
-        (memory.down_at, window, "since the last step down"),
+        (memory.down_at, min(window, turn.law.down_again_s), "since the last step down"),
     ):
         if at is not None and turn.now - at < least:
             return f"{(turn.now - at) / 60:.0f} of {least / 60:.0f} minutes {since}"

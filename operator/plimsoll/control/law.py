@@ -37,6 +37,8 @@ class Law:
     down_window_s: float = 450.0
     down_share: float = 0.50
     """Of the replicas that a whole window did not ask for, taken away in one step."""
+    down_again_s: float = 120.0
+    """At least between a step down and the next: by then rates show what those that are left carry."""
     down_starts: float = 1.0
     """Start-ups that the window is long, where that is more."""
     down_eased: float = 0.5
