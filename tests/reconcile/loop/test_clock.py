@@ -13,9 +13,9 @@ from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.loop import judging
 from plimsoll.reconcile.world import World
 from tests.planning.asking import pool
+from tests.reconcile.loop.test_one_action import Preempting
 from tests.reconcile.staging import AUTO, KEY, put, staged, started
 from tests.reconcile.test_decide import seen
-from tests.reconcile.test_one_action import Preempting
 
 
 def phase(world: World) -> Phase | None:

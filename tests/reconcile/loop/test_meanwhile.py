@@ -15,9 +15,9 @@ from plimsoll.reconcile.loop.controlling import Control
 from plimsoll.reconcile.loop.sources import Asked, Looked
 from plimsoll.reconcile.world import World
 from tests.planning.asking import pool
+from tests.reconcile.loop.test_one_action import Preempting
 from tests.reconcile.staging import AUTO, TICK, Scene, put, staged, started
 from tests.reconcile.test_decide import seen
-from tests.reconcile.test_one_action import Preempting
 
 RETUNED: dict[str, Any] = {**AUTO, "engine": {"maxSequences": 64}, "tuning": {"mode": "auto"}}
 

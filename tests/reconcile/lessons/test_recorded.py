@@ -23,7 +23,7 @@ from plimsoll.reconcile.lessons.measured import Measured
 from plimsoll.reconcile.lessons.recorded import JudgedRamp, Ramps, judge_ramp, ramp_told, ramp_untold
 from plimsoll.reconcile.seen import Seen
 from plimsoll.status.told import ramp_news
-from tests.reconcile.test_measured import turned
+from tests.reconcile.lessons.test_measured import turned
 
 SLOWER = 1.5
 SERVES = turned()

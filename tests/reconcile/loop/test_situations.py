@@ -18,8 +18,8 @@ from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.loop.situations import Grounds, leaders, live, replicas_of, serving_set
 from plimsoll.reconcile.loop.subject import subject_of
 from tests.planning.asking import inventory, pool
+from tests.reconcile.loop.test_given_up import EDITS, edited, situation
 from tests.reconcile.test_decide import seen
-from tests.reconcile.test_given_up import EDITS, edited, situation
 
 AUTO = {"scaling": {"min": 1, "max": 4}}
 
