@@ -1,12 +1,14 @@
 """What a reader of the page sees of it, on a wide screen and on a narrow one."""
 
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
 
 from plimsoll.cli.page import page
 from plimsoll.cli.simulate_page import LEFT, LETTER, most_of, names_begin
+from plimsoll.simulate.fidelity import belief_error, kept
 from tests.cli.test_simulate import llm, rates, simulated
 
 __all__ = ["llm", "rates"]
@@ -71,3 +73,11 @@ def test_what_was_done_is_counted_in_words_that_fit(text: str):
     counts = re.findall(r"<summary>(\d+) (actions?)</summary>", text)
     assert counts
     assert all((count == "1") == (word == "action") for count, word in counts)
+
+
+def test_how_far_the_simulator_is_off_is_a_short_sentence_that_opens_the_long_one(text: str):
+    folded = re.findall(r"<details><summary>([^<]*)</summary><p>([^<]*)</p></details>", text)
+    (summary,) = [unescape(short) for short, long in folded if unescape(long) == belief_error()]
+    assert len(summary) < 120
+    assert f"{kept().loops.ttft_median_pct:g}%" in summary
+    assert unescape(text).count(belief_error()) == 1

@@ -22,12 +22,14 @@ from plimsoll.cli.simulate_report import (
     about,
     beside,
     clock,
+    replayed,
     retune_row,
     row,
     set_to,
 )
 from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.compare import Result
+from plimsoll.simulate.fidelity import short_error
 from plimsoll.simulate.report import Report
 from plimsoll.simulate.tally import Point
 
@@ -62,14 +64,16 @@ class Chart:
 
 
 def simulation_page(report: Report) -> str:
-    title = f"{report.scenario.name}: replayed {report.arrivals.trace}"
+    title = f"{report.scenario.name}: replayed {replayed(report)}"
     said = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in about(report))
     tables = "".join(
         f"<h2>{escape(ROUTERS[routing])}</h2>{_tables(report, results)}"
         for routing, results in report.results.items()
     )
     so = "".join(f"<p><strong>{escape(text)}</strong></p>" for text in report.conclusions)
-    notes = "".join(f"<p>{escape(text)}</p>" for text in report.notes)
+    *others, longest = report.notes
+    folded = f"<details><summary>{escape(short_error())}</summary><p>{escape(longest)}</p></details>"
+    notes = "".join(f"<p>{escape(text)}</p>" for text in others) + folded
     stories = "".join(_story(report, one) for one in report.results[report.headline])
     return page(title, f"\n<dl>{said}</dl>\n{so}\n{tables}\n{notes}\n{stories}", _STYLE)
 

@@ -93,7 +93,7 @@ def about(report: Report) -> Iterator[tuple[str, str]]:
         f", {per_second(arrivals.busiest())} in the busiest ten minutes" if arrivals.span_s > BUSY_S else ""
     )
     traffic = (
-        f"{arrivals.trace}: {many(len(arrivals), 'request')} in {span(arrivals.span_s)}, {per_second(arrivals.mean_rate)} on "
+        f"{replayed(report)}: {many(len(arrivals), 'request')} in {span(arrivals.span_s)}, {per_second(arrivals.mean_rate)} on "
         f"average{busiest}{scaled}"
     )
     yield "traffic", traffic
@@ -112,6 +112,22 @@ def about(report: Report) -> Iterator[tuple[str, str]]:
         f"{max(STARTS_S):,.0f} s at most, as published for a model of 32B{nodes}"
     )
     yield "starts", starts
+
+
+def replayed(report: Report) -> str:
+    """The trace by its name; of one that is not replayed from end to end, which part."""
+    name, begin_s, lasts_s = report.arrivals.trace, report.from_day * DAY_S, report.arrivals.span_s
+    whole_s = lasts_s if report.whole_s is None else report.whole_s
+    # A millisecond is what sums of days and seconds may be off by.
+    to_end = begin_s + lasts_s > whole_s - 0.001
+    if not begin_s and to_end:
+        return name
+    whole, lasts = f"its {span(whole_s)}", span(lasts_s)
+    if not begin_s:
+        return f"{name} (the first {lasts} of {whole})"
+    if to_end:
+        return f"{name} (the last {lasts} of {whole})"
+    return f"{name} ({lasts} of {whole}, from {span(begin_s)} into it on)"
 
 
 def per_second(rate: float) -> str:

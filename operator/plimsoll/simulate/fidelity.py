@@ -98,6 +98,15 @@ def kept() -> Fidelity:
     return Fidelity.model_validate(own_data("plimsoll.simulate", "fidelity.yaml"))
 
 
+def short_error() -> str:
+    """The same in a few words, for where the long sentence opens under them."""
+    loops = kept().loops
+    return (
+        f"how far the simulator is off: {loops.tpot_median_pct:g}% for TPOT and {loops.ttft_median_pct:g}% for TTFT, medians of measured "
+        "loops"
+    )
+
+
 def belief_error() -> str:
     """How far the planner's step times, and the engine model that goes by them, are from measurements that they had not seen."""
     fitted, loops, gpu, real = committed().fitted, kept().loops, kept().gpu, kept().real

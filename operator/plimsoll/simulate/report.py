@@ -27,6 +27,11 @@ class Report:
     arrivals: Arrivals
     scale: float
     lengths_from_trace: bool
+    from_day: float = 0.0
+    days: float | None = None
+    """As they were asked for; None: to the trace's end."""
+    whole_s: float | None = None
+    """How long the trace is that a part may be replayed of; None: no longer than what is replayed."""
     results: dict[Routing, tuple[Result, ...]]
     """The first is the headline."""
     currency: str = ""
@@ -71,7 +76,7 @@ class Report:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the figures has to know."""
+        """What a reader of the figures has to know; the last says how far the simulator is off."""
         return (*_scenario_notes(self), belief_error())
 
 
@@ -178,6 +183,8 @@ def data_of(report: Report) -> dict[str, Any]:
             "spanS": round(arrivals.span_s, 3),
             "meanRps": round(arrivals.mean_rate, 4),
             "scale": report.scale,
+            "fromDay": report.from_day,
+            "days": report.days,
         },
         "world": {
             "seed": world.seed,
