@@ -42,7 +42,7 @@ def written(value: Any, place: str = "") -> dict[str, set[str]]:
 
 
 def test_the_documented_keys_are_those_that_are_written(tmp_path: Path):
-    """Of a deployment that sleeps and has several sets, which is all that there may be."""
+    """Of a deployment that sleeps and has several sets, in two worlds, which is all that there may be."""
     file, trace, fleet = tmp_path / "llm.yaml", tmp_path / "rates.csv", tmp_path / "fleet.yaml"
     zero = {"wake": {"query": "held"}, "afterSeconds": 120}
     file.write_text(resource("chat", **{**SPEC, "scaling": {"max": 6, "zero": zero}}))
@@ -54,9 +54,10 @@ def test_the_documented_keys_are_those_that_are_written(tmp_path: Path):
     ]
     fleet.write_text(yaml.safe_dump({"apiVersion": names.API_VERSION, "kind": "Fleet", "pools": made}))
     asked = ("simulate", "-f", str(file), "--snapshot", str(fleet), "--trace", str(trace))
-    ran = plimsoll(*asked, "--routing", "inferencepool", "--policy", "plimsoll", "-o", "json")
+    seeds = ("--seed", "1", "--seed", "2")
+    ran = plimsoll(*asked, "--routing", "inferencepool", "--policy", "plimsoll", *seeds, "-o", "json")
     found = written(json.loads(ran.out))
     assert found["results[].actions[]"], "it slept"
     found["results[].retunes[]"] = {field.name for field in fields(Act)}
-    found["missing[]"] = {"routing", "policy"}
+    found["missing[]"] = {"seed", "routing", "policy"}
     assert documented() == found

@@ -16,8 +16,8 @@ from plimsoll.cli.errors import DOES_NOT_FIT, FITS, INTERRUPTED, BadInput, note,
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.page import check_writable, write_page
-from plimsoll.cli.simulate_bar import Bar
 from plimsoll.cli.simulate_page import simulation_page
+from plimsoll.cli.simulate_play import play
 from plimsoll.cli.simulate_report import simulation_report
 from plimsoll.facts.spans import DAY_S
 from plimsoll.planning.ask.reading import read
@@ -25,11 +25,11 @@ from plimsoll.planning.placing.budgets import limits_of
 from plimsoll.planning.plan import Plan, Severity
 from plimsoll.simulate.advice import better_plan
 from plimsoll.simulate.arrivals import Arrivals, draw_arrivals
-from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.policies.registry import KINDS, Stage
 from plimsoll.simulate.report import Report, data_of
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.scenario import CannotSimulate, Scenario, scenario_of
+from plimsoll.simulate.seeds import Case
 from plimsoll.simulate.several import further
 from plimsoll.simulate.traces import (
     MOST_DAYS,
@@ -54,6 +54,16 @@ class Amount(click.FloatRange):
         found: float = super().convert(value, param, ctx)
         if isnan(found):
             self.fail(f"{value!r} is not a number", param, ctx)
+        return found
+
+
+class Seed(click.IntRange):
+    """A whole number; a list of them, which is what one might try, is told how several are given."""
+
+    def convert(self, value: int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if "," in str(value):
+            self.fail(f"{value!r}: give --seed once for each world, as in --seed 1 --seed 2", param, ctx)
+        found: int = super().convert(value, param, ctx)
         return found
 
 
@@ -108,10 +118,14 @@ class Amount(click.FloatRange):
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
-    default=1,
+    "seeds",
+    multiple=True,
+    type=Seed(min=0),
+    default=(1,),
     show_default=True,
-    help="Of everything that chance decides: the same seed gives the same answer.",
+    metavar="N",
+    help="Of everything that chance decides: the same seed gives the same answer. Given more than once, how the plan does in the world of "
+    "each is told too.",
 )
 @click.option(
     "--crashes",
@@ -141,7 +155,7 @@ def simulate_command(
     days: float | None,
     from_day: float,
     scale: float,
-    seed: int,
+    seeds: tuple[int, ...],
     crashes: float,
     page: str | None,
     online: bool,
@@ -159,34 +173,58 @@ def simulate_command(
       plimsoll simulate -f llm.yaml --fleet 16xH100 --trace traffic.csv
       plimsoll simulate -f llm.yaml --snapshot fleet.yaml --trace week.csv.gz --days 2 --scale 0.1 --html out.html
       plimsoll simulate -f llm.yaml --fleet 16xH100 --trace traffic.csv --policy all -o json
+      plimsoll simulate -f llm.yaml --fleet 16xH100 --trace traffic.csv --seed 1 --seed 2 --seed 3
     """
+    _refuse_twins(seeds)
     asking.check_stdin(*files, fleet.snapshot_file, fleet.nodes_file, config_file, trace_file)
     trace = _trace(trace_file)
     asked = _asked(files, fleet, config_file, online=online)
     scenario = asked.scenario
     if page is not None:
         check_writable(page)
-    world = scenario.world(seed, crashes_per_replica_day=crashes)
-    arrivals = _arrivals(trace, scenario, seed=seed, scale=scale, begin_s=from_day * DAY_S, days=days)
+
+    def arrivals_of(seed: int) -> Arrivals:
+        drawn = _arrivals(trace, scenario, seed=seed, scale=scale, begin_s=from_day * DAY_S, days=days)
+        if not len(drawn):
+            where = f" with seed {seed}" if len(seeds) > 1 else ""
+            raise BadInput(
+                f"--scale {scale:g}: nothing arrives in the part that is replayed{where}; take more of it"
+            )
+        return drawn
+
+    def stage_of(seed: int) -> Stage:
+        world = scenario.world(seed, crashes_per_replica_day=crashes)
+        return Stage(
+            scenario=scenario, world=world, arrivals=arrivals if seed == seeds[0] else arrivals_of(seed)
+        )
+
+    arrivals = arrivals_of(seeds[0])
+    for other in seeds[1:]:
+        # Kept only while it is played; that nobody comes in it is told before the minutes of the first.
+        arrivals_of(other)
     names = list(KINDS) if "all" in policies else [name for name in KINDS if name in (policies or USUAL)]
     routings = list(Routing) if routing == "both" else [Routing(routing)]
-    stage = Stage(scenario=scenario, world=world, arrivals=arrivals)
+    cases = [
+        Case(seed=seed, routing=way, policy=name) for seed in seeds for way in routings for name in names
+    ]
     # Before the minutes of a simulation: what was done of it when somebody ends it is not lost for this.
     better = asked.better(arrivals) if isinstance(trace, RequestTrace) else None
-    results, missing = _results(stage, routings, names)
+    done = play(cases, stage_of, arrivals.span_s)
     report = Report(
         scenario=scenario,
-        world=world,
+        world=scenario.world(seeds[0], crashes_per_replica_day=crashes),
         arrivals=arrivals,
         scale=scale,
         from_day=from_day,
         days=days,
         whole_s=trace.span_s,
         lengths_from_trace=isinstance(trace, RequestTrace),
-        results=results,
+        results=done.results,
         currency=asked.question.snapshot.config.prices.currency or "",
         better=better,
-        missing=missing,
+        missing=done.missing,
+        seeds=seeds,
+        worlds=done.worlds,
     )
     if page is not None:
         write_page(page, simulation_page(report))
@@ -195,27 +233,13 @@ def simulate_command(
         print_data(data_of(report), output)
     else:
         drawing.show(simulation_report(report))
-    raise SystemExit(INTERRUPTED if missing else FITS)
+    raise SystemExit(INTERRUPTED if done.missing else FITS)
 
 
-def _results(
-    stage: Stage, routings: list[Routing], names: list[str]
-) -> tuple[dict[Routing, tuple[Result, ...]], tuple[tuple[Routing, str], ...]]:
-    """What each policy came to behind each router; where somebody stops it, what was done by then, and the rest."""
-    results: dict[Routing, tuple[Result, ...]] = {}
-    wanted = [(way, name) for way in routings for name in names]
-    with Bar(stage.arrivals.span_s) as bar:
-        comparisons = {way: Comparison(stage, routing=way, progress=bar) for way in routings}
-        for place, (way, name) in enumerate(wanted):
-            bar.begin(f"{name} behind {way} ({place + 1} of {len(wanted)})")
-            try:
-                done = comparisons[way].best(name)
-            except KeyboardInterrupt:
-                if not place:
-                    raise
-                return results, tuple(wanted[place:])
-            results[way] = (*results.get(way, ()), done)
-    return results, ()
+def _refuse_twins(seeds: tuple[int, ...]) -> None:
+    for place, seed in enumerate(seeds):
+        if seed in seeds[:place]:
+            raise BadInput(f"--seed {seed} is given twice, and twice it is the same world")
 
 
 def _trace(name: str) -> Trace:
@@ -300,7 +324,4 @@ def _arrivals(
             f"--trace: some {about:,.0f} requests would be replayed, at most {MOST_REQUESTS:,} are; take a part with --days, or less "
             "with --scale"
         )
-    arrivals = draw_arrivals(trace, scenario.lengths, seed=seed, scale=scale, begin_s=begin_s, span_s=span)
-    if not len(arrivals):
-        raise BadInput(f"--scale {scale:g}: nothing arrives in the part that is replayed; take more of it")
-    return arrivals
+    return draw_arrivals(trace, scenario.lengths, seed=seed, scale=scale, begin_s=begin_s, span_s=span)

@@ -19,13 +19,16 @@ from plimsoll.cli.simulate_report import (
     HEADS,
     RETUNES,
     ROUTERS,
+    WORLDS,
     about,
     beside,
     clock,
+    over_worlds,
     replayed,
     retune_row,
     row,
     set_to,
+    world_rows,
 )
 from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.compare import Result
@@ -70,6 +73,8 @@ def simulation_page(report: Report) -> str:
         f"<h2>{escape(ROUTERS[routing])}</h2>{_tables(report, results)}"
         for routing, results in report.results.items()
     )
+    if report.several:
+        tables += f"<h2>{escape(over_worlds(report))}</h2>{table(WORLDS, list(world_rows(report)))}"
     so = "".join(f"<p><strong>{escape(text)}</strong></p>" for text in report.conclusions)
     *others, longest = report.notes
     folded = f"<details><summary>{escape(short_error())}</summary><p>{escape(longest)}</p></details>"

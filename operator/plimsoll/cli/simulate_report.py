@@ -16,6 +16,7 @@ from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.report import Report
 from plimsoll.simulate.router import Routing
+from plimsoll.simulate.seeds import seeds_said, spreads
 from plimsoll.simulate.several import Played
 from plimsoll.simulate.tally import Action
 from plimsoll.simulate.world import START_P90_S, STARTS_S
@@ -34,6 +35,7 @@ HEADS: Final = (
     "NOT SERVED",
 )
 SLEPT: Final = ("POLICY", "SLEPT", "HOURS ASLEEP", "GPU-HOURS SAVED", "WAITED", "WAIT P50, P99, MOST S")
+WORLDS: Final = ("POLICY", "BEHIND", "99% KEPT", "SLO % LEAST, MIDDLE, MOST", "GPU-HOURS LEAST, MIDDLE, MOST")
 SETS: Final = ("POLICY", "SET", "REPLICAS", "GPU-HOURS", "COST", "ANSWERED")
 ROUTERS: Final = {
     Routing.SERVICE: "behind a Service: connections stay with the replica they found",
@@ -57,6 +59,10 @@ def simulation_report(report: Report) -> Iterator[RenderableType]:
         for heads, rows in beside(report, results):
             yield ""
             yield drawing.figures(heads, rows)
+    if report.several:
+        yield ""
+        yield Text(over_worlds(report), style="bold")
+        yield drawing.figures(WORLDS, world_rows(report))
     if report.conclusions:
         yield ""
         yield drawing.facts((("so", text) for text in report.conclusions), width=4)
@@ -105,6 +111,11 @@ def about(report: Report) -> Iterator[tuple[str, str]]:
     if promised:
         yield "promised", f"99 of 100 {' and '.join(promised)}"
     yield "planned", f"{short(scenario.requests_per_second)} requests/s a replica; seed {report.world.seed}"
+    if report.several:
+        yield (
+            "worlds",
+            f"{seeds_said(report.seeds)}; what is told is of the first, but for the table over all",
+        )
     hardware = report.world.hardware
     nodes = f"; a node that is made for it takes {hardware.node_s:,.0f} s more" if hardware.growing else ""
     starts = (
@@ -140,7 +151,7 @@ def row(one: Result) -> tuple[str, ...]:
         one.policy,
         "-" if figures.slo_pct is None else f"{figures.slo_pct:.2f}",
         "-" if figures.slo_pct is None else f"{figures.minutes_over_slo:,}",
-        f"{figures.gpu_hours:,.1f}" if figures.gpu_hours >= 10 else f"{figures.gpu_hours:.2f}",
+        _hours(figures.gpu_hours),
         f"{figures.replicas_mean:.1f} (up to {figures.replicas_most})",
         f"{_ms(figures.ttft_p50_ms)}, {_ms(figures.ttft_p99_ms)}",
         _ms(figures.itl_p99_ms),
@@ -149,6 +160,10 @@ def row(one: Result) -> tuple[str, ...]:
         f"{figures.reversals_per_day:.1f}",
         count(figures.failed + figures.unanswered),
     )
+
+
+def _hours(value: float) -> str:
+    return f"{value:,.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def _set_said(one: Played) -> str:
@@ -166,6 +181,22 @@ def beside(
     for heads, rows in ((SETS, list(set_rows(report, results))), (SLEPT, list(slept_rows(results)))):
         if rows:
             yield heads, rows
+
+
+def over_worlds(report: Report) -> str:
+    return f"over {len(report.seeds)} worlds, of {seeds_said(report.seeds)}"
+
+
+def world_rows(report: Report) -> Iterator[tuple[str, ...]]:
+    """Of every policy behind every router, how it does in all worlds that are done."""
+    for one in spreads(report.worlds):
+        yield (
+            one.policy,
+            str(one.routing),
+            f"{one.kept} of {one.worlds}",
+            "-" if one.slo_pct is None else ", ".join(f"{share:.2f}" for share in one.slo_pct),
+            ", ".join(map(_hours, one.gpu_hours)),
+        )
 
 
 def set_rows(report: Report, results: Iterable[Result]) -> Iterator[tuple[str, ...]]:

@@ -35,13 +35,17 @@ def conclusions(
     span_s: float,
     currency: str = "",
     pooled: Result | None = None,
+    *,
+    worlds: str | None = None,
 ) -> Iterator[str]:
     """Of the headline's router: the answer first, then what may be done about it. `pooled`: the law behind an InferencePool, where the
-    headline is a Service."""
+    headline is a Service. `worlds`: the answer over several, of which all else is the first's."""
     by_name: Mapping[str, Result] = {one.policy: one for one in results}
     ours, constant = by_name.get("plimsoll"), by_name.get("static_peak")
     if ours is not None and constant is not None:
         yield _beside(scenario, ours, constant, currency)
+    if worlds is not None:
+        yield worlds
     if ours is not None and ours.outcome.sleep is not None:
         yield _slept(scenario, ours, ours.outcome.sleep, currency)
     if ours is not None and ours.outcome.acts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.policies.registry import KINDS, STATIC
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.scenario import Scenario
+from plimsoll.simulate.seeds import Case, InWorld, in_all_worlds, listed
 from plimsoll.simulate.world import STARTS_S, World
 
 
@@ -32,13 +33,17 @@ class Report:
     """As they were asked for; None: to the trace's end."""
     whole_s: float | None = None
     """How long the trace is that a part may be replayed of; None: no longer than what is replayed."""
-    results: dict[Routing, tuple[Result, ...]]
+    results: Mapping[Routing, tuple[Result, ...]]
     """The first is the headline."""
     currency: str = ""
     better: str | None = None
     """What the operator would say of a better plan, had it seen this traffic."""
-    missing: tuple[tuple[Routing, str], ...] = ()
-    """Policies behind a router that are not done, where somebody stopped it."""
+    missing: tuple[Case, ...] = ()
+    """What is not done, where somebody stopped it."""
+    seeds: tuple[int, ...] = ()
+    """Where several worlds are asked for: theirs; `world` is of the first."""
+    worlds: tuple[InWorld, ...] = ()
+    """What every policy came to in each of several, as far as they are done."""
 
     @property
     def conclusions(self) -> tuple[str, ...]:
@@ -49,12 +54,18 @@ class Report:
             self.arrivals.span_s,
             currency=self.currency,
             pooled=self._pooled,
+            worlds=in_all_worlds(self.worlds, self.headline, alike=not self.scenario.sets),
         )
+        missing = listed(self.missing, several=self.several) if self.missing else None
         return (
-            *([f"stopped before its end; missing: {_listed(self.missing)}"] if self.missing else []),
+            *(() if missing is None else (f"stopped before its end; missing: {missing}",)),
             *said,
             *(() if self.better is None else (self.better,)),
         )
+
+    @property
+    def several(self) -> bool:
+        return len(self.seeds) > 1
 
     @property
     def _pooled(self) -> Result | None:
@@ -78,10 +89,6 @@ class Report:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures has to know; the last says how far the simulator is off."""
         return (*_scenario_notes(self), belief_error())
-
-
-def _listed(missing: Iterable[tuple[Routing, str]]) -> str:
-    return ", ".join(f"{policy} behind {routing}" for routing, policy in missing)
 
 
 def _scenario_notes(report: Report) -> Sequence[str]:
@@ -127,7 +134,7 @@ def _scenario_notes(report: Report) -> Sequence[str]:
             "the most that can be kept"
         )
     hindsight = sorted(
-        {one.policy for listed in report.results.values() for one in listed if KINDS[one.policy].hindsight}
+        {one.policy for ran in report.results.values() for one in ran if KINDS[one.policy].hindsight}
     )
     if hindsight:
         notes.append(
@@ -196,7 +203,7 @@ def data_of(report: Report) -> dict[str, Any]:
         },
         "beginsWith": report.begins_with,
         "headline": str(report.headline),
-        "missing": [{"routing": str(routing), "policy": policy} for routing, policy in report.missing],
+        "missing": [one.data(several=report.several) for one in report.missing],
         "conclusions": list(report.conclusions),
         "results": [
             {
@@ -211,9 +218,10 @@ def data_of(report: Report) -> dict[str, Any]:
                 **({} if one.outcome.sleep is None else {"sleep": codec.encode(one.outcome.sleep)}),
                 **_of_sets(scenario, one),
             }
-            for routing, listed in report.results.items()
-            for one in listed
+            for routing, ran in report.results.items()
+            for one in ran
         ],
+        **({"worlds": [one.data for one in report.worlds]} if report.several else {}),
         "notes": list(report.notes),
     }
 
