@@ -38,6 +38,7 @@ from plimsoll.engines.timing import drain_seconds
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import GIB
+from plimsoll.planning.ask.features import SPECULATION_METHODS
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.settings import EngineSettings
@@ -56,7 +57,6 @@ TASKS: Final = {
     "rerank": ("pooling", "classify"),
     "classify": ("pooling", "classify"),
 }
-SPECULATION: Final = {"draft": "draft_model"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +273,7 @@ def _speculative(told: _Told) -> Iterator[Flag]:
     if wish is None or decided is None:
         return
     config: dict[str, Any] = {
-        "method": SPECULATION.get(wish.method, wish.method),
+        "method": SPECULATION_METHODS.get(wish.method, wish.method),
         "num_speculative_tokens": decided.tokens,
     }
     optional = {

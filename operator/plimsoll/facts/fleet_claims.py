@@ -12,12 +12,12 @@ from plimsoll.facts.gpus import Gpu, Vendor
 from plimsoll.facts.labels import dra
 
 Object = dict[str, Any]
-DRIVERS: Mapping[Vendor, str] = {vendor: driver for driver, vendor in dra.DRIVERS.items()}
+DRIVER_OF: Mapping[Vendor, str] = {vendor: driver for driver, vendor in dra.DRIVERS.items()}
 
 
 def slice_on(node: str, gpu: Gpu, count: int, profile: str | None = None) -> Object:
     """The slice by which a driver offers these devices; `profile` is the MIG profile they are cut to."""
-    driver = DRIVERS[gpu.vendor]
+    driver = DRIVER_OF[gpu.vendor]
     name = _product(gpu)
     attributes = {"model" if gpu.vendor in {Vendor.INTEL, Vendor.HABANA} else "productName": {"string": name}}
     if gpu.vendor is Vendor.NVIDIA:

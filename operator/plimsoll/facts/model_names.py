@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class NameMatch:
     entry: str
     quantization: str | None
     """What the suffix says, where the name is a quantized variant of the entry; None keeps the entry's own."""
@@ -43,19 +43,19 @@ _FP8_BY_PUBLISHER = {
 }
 
 
-def match_name(name: str, entries: Sequence[str]) -> Match | None:
+def match_name(name: str, entries: Sequence[str]) -> NameMatch | None:
     wanted = name.strip().removeprefix("hf://")
     if wanted in entries:
-        return Match(wanted, None, "")
+        return NameMatch(wanted, None, "")
     by_full = {_normal(entry): entry for entry in entries}
     by_name: dict[str, list[str]] = {}
     for entry in entries:
         by_name.setdefault(_normal(_bare(entry)), []).append(entry)
     if _normal(wanted) in by_full:
-        return Match(by_full[_normal(wanted)], None, "")
+        return NameMatch(by_full[_normal(wanted)], None, "")
     found = _only(by_name.get(_normal(_bare(wanted))))
     if found is not None:
-        return Match(found, None, f"{found}, which has this name")
+        return NameMatch(found, None, f"{found}, which has this name")
     suffix = _SUFFIX.search(wanted)
     if suffix is None:
         return None
@@ -64,7 +64,7 @@ def match_name(name: str, entries: Sequence[str]) -> Match | None:
     if found is None:
         return None
     scheme = _scheme(suffix["name"], wanted)
-    return Match(found, scheme, f"{found} with quantization {scheme}, as the name says")
+    return NameMatch(found, scheme, f"{found} with quantization {scheme}, as the name says")
 
 
 def _scheme(suffix: str, name: str) -> str:

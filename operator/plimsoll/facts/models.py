@@ -16,7 +16,7 @@ from typing import Any
 from plimsoll.facts.hf_config import parse_config
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.model_codec import model_facts
-from plimsoll.facts.model_names import Match, match_name
+from plimsoll.facts.model_names import NameMatch, match_name
 from plimsoll.facts.weights import weights_from_architecture
 
 
@@ -82,7 +82,7 @@ def _unquantized(config: Mapping[str, object]) -> dict[str, object]:
 
 
 @cache
-def _facts(name: str, match: Match) -> ModelFacts:
+def _facts(name: str, match: NameMatch) -> ModelFacts:
     entry = _entries()[match.entry]
     config = entry.config
     if match.quantization is not None:

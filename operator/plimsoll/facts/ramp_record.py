@@ -60,7 +60,7 @@ class RecordError(ValueError):
     """A record that cannot be used; the message says why."""
 
 
-def digest_of(text: str) -> str:
+def record_digest(text: str) -> str:
     """Which record it is."""
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
 

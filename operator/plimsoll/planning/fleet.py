@@ -13,6 +13,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.inventory import Inventory, Pool
 from plimsoll.facts.learned import NOTHING, Learned
+from plimsoll.planning.choice.outcomes import MOST_NAMED
 from plimsoll.planning.layouts.layout import Shape
 from plimsoll.planning.pinning import Event
 from plimsoll.planning.placing.budgets import UNLIMITED, Limits, limits_of, priority_of
@@ -23,7 +24,6 @@ from plimsoll.planning.planner import PlanFacts, plan
 
 NEVER = "9999"
 """Creation time of what does not exist in a cluster yet: after all that does."""
-MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

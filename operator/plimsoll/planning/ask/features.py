@@ -20,7 +20,7 @@ PACKED_LATENTS: Final = "nvfp4_ds_mla"
 MOST_SLOTS: Final = 8
 GUESSES: Final = {"ngram": 4, "draft": 4, "eagle": 3, "eagle3": 3, "mtp": 1}
 """Tokens guessed at a time where the user leaves it open."""
-METHODS: Final = {"draft": "draft_model"}
+SPECULATION_METHODS: Final = {"draft": "draft_model"}
 
 
 def kv_dtype(intent: Intent, architecture: Architecture) -> tuple[Dtype | None, Value]:
@@ -86,7 +86,7 @@ def speculation(spec: LLMDeploymentSpec, model: ModelFacts, draft: ModelFacts | 
     if wish is None:
         return None
     tokens = guesses(wish)
-    method = METHODS.get(wish.method, wish.method)
+    method = SPECULATION_METHODS.get(wish.method, wish.method)
     if wish.method == "ngram":
         return Speculation(method=method, tokens=tokens)
     if wish.method == "mtp":

@@ -20,7 +20,7 @@ from plimsoll.planning.memory.rank_weights import rank_weight_bytes
 from plimsoll.planning.placing.placement import Slot
 from plimsoll.planning.settle.derive import base_settings
 from plimsoll.planning.speed.rates import classes_of, committed_rates
-from plimsoll.planning.speed.roofline import Cost, Work
+from plimsoll.planning.speed.roofline import TimeCost, Work, share_of_experts_hit
 
 MOST_SEQUENCES: Final = 1024
 """No engine version runs more at once unasked."""
@@ -42,7 +42,7 @@ class Weight:
 
 
 @dataclass(frozen=True, slots=True)
-class Speed:
+class DeviceSpeed:
     """What a kind of device makes of the largest terms of a decode step, whatever the layout."""
 
     dense: float
@@ -54,7 +54,7 @@ class Speed:
     sequence: float
 
 
-def speed_of(task: Task, slot: Slot) -> Speed:
+def device_speed(task: Task, slot: Slot) -> DeviceSpeed:
     """The fitted constants of the device's class; what a layout adds to them (collectives, products) only slows it down. Where a
     ramp found any layout faster than they say, all of them count as that fast."""
     architecture, bandwidth = task.model.architecture, slot.gpu.bandwidth
@@ -62,14 +62,14 @@ def speed_of(task: Task, slot: Slot) -> Speed:
     fastest = min((1.0, *(one.tpot for one in task.learned.speeds if one.key.model == task.model.digest)))
     rates = committed_rates(classes_of(work, task.engine)).seconds_each
     each = {cost: seconds * fastest for cost, seconds in rates.items()}
-    constant = (Cost.LAUNCH, Cost.EXPERT_LAYER, Cost.QUANTIZED_INPUT)
-    return Speed(
-        dense=each[Cost.DENSE_WEIGHTS] / bandwidth,
+    constant = (TimeCost.LAUNCH, TimeCost.EXPERT_LAYER, TimeCost.QUANTIZED_INPUT)
+    return DeviceSpeed(
+        dense=each[TimeCost.DENSE_WEIGHTS] / bandwidth,
         # Weights that are unpacked on the way cost operations instead of bytes.
-        experts=0.0 if work.unpacked else each[Cost.EXPERT_WEIGHTS] / bandwidth,
-        cache=each[Cost.CACHE_READ] / bandwidth,
+        experts=0.0 if work.unpacked else each[TimeCost.EXPERT_WEIGHTS] / bandwidth,
+        cache=each[TimeCost.CACHE_READ] / bandwidth,
         fixed=sum(work.fixed[cost] * each[cost] for cost in constant),
-        sequence=each[Cost.SEQUENCE],
+        sequence=each[TimeCost.SEQUENCE],
     )
 
 
@@ -98,7 +98,7 @@ def weight_of(task: Task, layout: Layout) -> Weight:
     )
 
 
-def bound_of(task: Task, speed: Speed, layout: Layout, weight: Weight, budget: float) -> Bound:
+def bound_of(task: Task, speed: DeviceSpeed, layout: Layout, weight: Weight, budget: float) -> Bound:
     lengths, intent = task.intent.lengths, task.intent
     room = max(0.0, budget - weight.largest)
     asked = intent.spec.engine.max_sequences
@@ -147,7 +147,7 @@ def tight_bound(task: Task, slot: Slot, layout: Layout, weight: Weight, budget: 
     return Bound(float(edge), likely.output_tokens_per_second, rate)
 
 
-def _step(task: Task, speed: Speed, layout: Layout, weight: Weight, running: float) -> float:
+def _step(task: Task, speed: DeviceSpeed, layout: Layout, weight: Weight, running: float) -> float:
     """Seconds in which all running sequences gain a token, at the very least."""
     lengths = task.intent.lengths
     hit = _hit(task, running / layout.pipeline)
@@ -181,7 +181,8 @@ def _within(step: Callable[[float], float], most: float, limit: float) -> float:
 
 
 def _hit(task: Task, tokens: float) -> float:
+    """Share of the routed experts that so many tokens choose; 0 for a model without experts."""
     for layer, _ in task.model.architecture.kinds:
         if isinstance(layer.ffn, MoeFfn):
-            return float(1.0 - (1.0 - layer.ffn.top_k / layer.ffn.experts) ** max(1.0, tokens))
+            return share_of_experts_hit(layer.ffn, max(1.0, tokens))
     return 0.0

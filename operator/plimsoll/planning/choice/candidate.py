@@ -96,8 +96,8 @@ def load_of(intent: Intent, concurrency: int) -> Load:
 
 def attains(intent: Intent, performance: Performance) -> bool:
     """Whether the target will be kept; it speaks of 99 in 100 requests, a prediction of the mean, so it must be likely."""
-    predicted = rule.Candidate(ttft_ms=performance.ttft_ms, tpot_ms=performance.tpot_ms, value=0.0)
-    limits = rule.Limits(ttft_ms=intent.ttft_ms, tpot_ms=intent.itl_ms)
+    predicted = rule.Predicted(ttft_ms=performance.ttft_ms, tpot_ms=performance.tpot_ms, value=0.0)
+    limits = rule.LatencyLimits(ttft_ms=intent.ttft_ms, tpot_ms=intent.itl_ms)
     return rule.chance(predicted, limits) >= LIKELY
 
 

@@ -18,6 +18,7 @@ from plimsoll.planning.placing.placement import Slot, has_memory, refusal, room,
 from plimsoll.planning.plan import Finding, Outcome, PlanSet, Severity
 
 MOST_NAMED: Final = 3
+"""How many deployments or reasons a sentence names at most."""
 OF_SETS: Final = frozenset(
     {"NoGPUs", "NoFreeGPUs", "NoHostMemory", "NoHostDisk", "BudgetExhausted", "SpansNodes", "NodeDeclared"}
 )

@@ -19,7 +19,7 @@ PROBABLY = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Predicted:
     ttft_ms: Interval
     tpot_ms: Interval
     value: float
@@ -27,7 +27,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class LatencyLimits:
     """None is no limit."""
 
     ttft_ms: float | None = None
@@ -35,14 +35,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class Pick:
     index: int
     chance: float
     """Of keeping the limits, 0 to 1."""
     reason: str
 
 
-def choose(candidates: Sequence[Candidate], limits: Limits, *, at_least: float = PROBABLY) -> Chosen:
+def pick(candidates: Sequence[Predicted], limits: LatencyLimits, *, at_least: float = PROBABLY) -> Pick:
     """The best value among those whose chance is `at_least`; where there is none, the largest chance.
 
     Among values that are equal within 3% the larger chance wins, then the earlier candidate.
@@ -54,15 +54,15 @@ def choose(candidates: Sequence[Candidate], limits: Limits, *, at_least: float =
     if not fit:
         index = max(range(len(candidates)), key=lambda i: (chances[i], candidates[i].value, -i))
         reason = f"no layout keeps {_words(limits)} with a chance of {at_least:.0%}; this one comes nearest ({chances[index]:.0%})"
-        return Chosen(index=index, chance=chances[index], reason=reason)
+        return Pick(index=index, chance=chances[index], reason=reason)
     best = max(candidates[index].value for index in fit)
     near = [index for index in fit if candidates[index].value >= (1 - NEAR) * best]
     index = max(near, key=lambda i: (chances[i], -i))
     reason = f"the best value of {len(fit)} out of {len(candidates)} that keep {_words(limits)} (chance {chances[index]:.0%})"
-    return Chosen(index=index, chance=chances[index], reason=reason)
+    return Pick(index=index, chance=chances[index], reason=reason)
 
 
-def chance(candidate: Candidate, limits: Limits) -> float:
+def chance(candidate: Predicted, limits: LatencyLimits) -> float:
     """The smaller of the chances that either limit is kept."""
     return min(below(candidate.ttft_ms, limits.ttft_ms), below(candidate.tpot_ms, limits.tpot_ms))
 
@@ -84,7 +84,7 @@ def below(predicted: Interval, limit: float | None) -> float:
 _EDGE_SIGMAS = 1.645
 
 
-def _words(limits: Limits) -> str:
+def _words(limits: LatencyLimits) -> str:
     parts = [
         f"{name} {limit:g} ms"
         for name, limit in (("TTFT", limits.ttft_ms), ("TPOT", limits.tpot_ms))

@@ -17,7 +17,15 @@ from plimsoll.planning.ask.features import kv_dtype
 from plimsoll.planning.ask.guesses import head_in_stages
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import counted
-from plimsoll.planning.choice.bounds import Bound, Speed, Weight, bound_of, speed_of, tight_bound, weight_of
+from plimsoll.planning.choice.bounds import (
+    Bound,
+    DeviceSpeed,
+    Weight,
+    bound_of,
+    device_speed,
+    tight_bound,
+    weight_of,
+)
 from plimsoll.planning.choice.candidate import Candidate, evaluate, room_for
 from plimsoll.planning.choice.cheapest import (
     ROUNDING,
@@ -130,7 +138,7 @@ class _Weighing:
                 largest_tried(self.task.model, slot.hardware.memory_bytes, self.question.wishes),
             )
             budget = slot.hardware.memory_bytes * most_utilization(self.task, slot)
-            speed = speed_of(self.task, slot)
+            speed = device_speed(self.task, slot)
             barred = refusal_on(Layout(), self.question, site, FORMAT_RULES)
             for layout in kept:
                 if layout.gpus > most:
@@ -161,7 +169,7 @@ class _Weighing:
         return kept
 
     def _prospect(
-        self, slot: Slot, site: Site, speed: Speed, layout: Layout, budget: float
+        self, slot: Slot, site: Site, speed: DeviceSpeed, layout: Layout, budget: float
     ) -> Prospect | Refusal:
         spills = self.task.intent.spec.memory.cpu_offload is not None
         share = self.task.model.weights.total // layout.gpus

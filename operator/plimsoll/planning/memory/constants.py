@@ -15,7 +15,7 @@ from plimsoll.facts.own_data import own_data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constant:
+class MemoryConstant:
     value: float
     spread: float
     """Half the width of the interval that held 90% of the measurements, in the value's unit."""
@@ -25,10 +25,10 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constants:
-    named: Mapping[str, Constant]
+class MemoryConstants:
+    named: Mapping[str, MemoryConstant]
 
-    def __getitem__(self, name: str) -> Constant:
+    def __getitem__(self, name: str) -> MemoryConstant:
         return self.named[name]
 
     def value(self, name: str) -> float:
@@ -36,15 +36,15 @@ class Constants:
 
 
 @cache
-def fitted_constants() -> Constants:
+def fitted_constants() -> MemoryConstants:
     """Those that come with this version."""
     return parse_constants(own_data("plimsoll.planning.memory", "overheads.yaml"))
 
 
-def parse_constants(data: Mapping[str, Any]) -> Constants:
-    return Constants(
+def parse_constants(data: Mapping[str, Any]) -> MemoryConstants:
+    return MemoryConstants(
         named={
-            name: Constant(
+            name: MemoryConstant(
                 value=float(entry["value"]),
                 spread=float(entry["spread"]),
                 rows=int(entry["rows"]),

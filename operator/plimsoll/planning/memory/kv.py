@@ -123,11 +123,6 @@ def token_bytes(mixer: Mixer, layout: Layout, dtype: Dtype, *, sparse_records: b
     return 0
 
 
-def scorer_key_bytes(indexer: Indexer) -> int:
-    """A key in 8 bits with one float32 scale for each 128 of it."""
-    return indexer.head_dim + 4 * ceil(indexer.head_dim / 128)
-
-
 def _vector(size: int, dtype: Dtype) -> int:
     scale = CACHE_SCALE_BYTES if dtype in (Dtype.INT8, Dtype.INT4) else 0
     return ceil(size * dtype.bytes) + scale
@@ -265,7 +260,7 @@ def _scorer_specs(indexer: Indexer | None, block: int, rules: CacheRules) -> lis
     """Keys of the scorer; where one key stands for a pool of tokens, the pool being filled waits in a ring of its own."""
     if indexer is None:
         return []
-    keys = _latent_spec(block, block // indexer.pool * scorer_key_bytes(indexer))
+    keys = _latent_spec(block, block // indexer.pool * kv_compressed.scorer_key_bytes(indexer))
     if indexer.pool == 1:
         return [keys]
     pools = ceil(Fraction(indexer.pool + rules.speculative_tokens, indexer.pool))

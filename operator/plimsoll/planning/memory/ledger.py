@@ -19,7 +19,7 @@ from plimsoll.facts.model import Certainty, ModelFacts
 from plimsoll.planning.interval import Interval
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.memory import overheads, profile_run
-from plimsoll.planning.memory.constants import Constants, fitted_constants
+from plimsoll.planning.memory.constants import MemoryConstants, fitted_constants
 from plimsoll.planning.memory.kv_groups import CachePlan
 from plimsoll.planning.memory.kv_rules import cache_plan
 from plimsoll.planning.memory.learning import taught
@@ -94,7 +94,7 @@ def build_ledger(
     learned: Learned | None = None,
     workload_tokens: int | None = None,
     share: Fraction | None = None,
-    constants: Constants | None = None,
+    constants: MemoryConstants | None = None,
 ) -> Ledger:
     """The ledger of the rank that binds: of a pipeline, the stage whose bytes hold the fewest blocks."""
     now = Situation(

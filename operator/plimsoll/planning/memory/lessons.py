@@ -17,7 +17,7 @@ from plimsoll.facts.learned import ONE_START, Residual, beyond_noise
 from plimsoll.facts.learned_rows import LONGEST_WORD, LearnedKey
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.layouts.layout import Layout
-from plimsoll.planning.memory.constants import Constants
+from plimsoll.planning.memory.constants import MemoryConstants
 from plimsoll.planning.memory.learned_key import learned_key, shape_key, whole_key
 from plimsoll.planning.memory.ledger import Ledger, build_ledger
 from plimsoll.planning.settings import EngineSettings
@@ -45,7 +45,7 @@ class Start:
     """Whether kernels were compiled during the start."""
 
 
-def lessons(start: Start, constants: Constants | None = None) -> tuple[Residual, ...]:
+def lessons(start: Start, constants: MemoryConstants | None = None) -> tuple[Residual, ...]:
     ledger = build_ledger(
         model=start.model,
         gpu=start.gpu,

@@ -14,7 +14,7 @@ from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.gpus import GIB
 from plimsoll.facts.model import Certainty
-from plimsoll.planning.memory.constants import Constant
+from plimsoll.planning.memory.constants import MemoryConstant
 from plimsoll.planning.memory.situation import SECOND_RUNNER_FOR_ALL, Estimate, Situation, gib_text
 
 FUSED_ALLREDUCE: Final = Version(0, 17)
@@ -27,7 +27,7 @@ ROCM_GRAPHS_COUNTED: Final = Version(0, 28)
 ASSUMED_SPREAD: Final = 0.03
 """Of the weights, where the architecture was in part filled in by rules."""
 CHANNELS_PADDED: Final = 256
-EXACTLY: Final = Constant(value=1.0, spread=0.0, rows=0, fitted_on="")
+EXACTLY: Final = MemoryConstant(value=1.0, spread=0.0, rows=0, fitted_on="")
 
 
 def loaded_weights(now: Situation, rank_bytes: int, expert_bytes: int) -> Estimate:
@@ -56,11 +56,11 @@ def _weights_assumed(now: Situation) -> bool:
     return any(not name.startswith(("vision.", "dtype")) for name in now.arch.assumed)
 
 
-def expert_factor(now: Situation) -> Constant:
+def expert_factor(now: Situation) -> MemoryConstant:
     """Expert matrices grow where kernels want other shapes: padded 4-bit floats, shuffled copies on ROCm."""
     quantization = now.arch.quantization
     if quantization is not None and quantization.weights is Dtype.MXFP4:
-        return Constant(value=_padding(now), spread=0.0, rows=0, fitted_on="the engine's code")
+        return MemoryConstant(value=_padding(now), spread=0.0, rows=0, fitted_on="the engine's code")
     if now.rocm and quantization is None and now.arch.is_moe:
         return now.constants["weightsRocmExperts"]
     return EXACTLY

@@ -21,7 +21,7 @@ from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.gpus import GIB
 from plimsoll.facts.model import Certainty
-from plimsoll.planning.memory.constants import Constant
+from plimsoll.planning.memory.constants import MemoryConstant
 from plimsoll.planning.memory.situation import Estimate, Situation, gib_text
 
 TRITON_SAMPLING: Final = Version(0, 17)
@@ -83,7 +83,7 @@ def _keeps_workspace(now: Situation) -> bool:
     return now.version >= HELD_WORKSPACE or (scaled and SHARED_BUFFERS <= now.version < SHARED_BUFFERS_GONE)
 
 
-def sampler_copies(now: Situation) -> Constant:
+def sampler_copies(now: Situation) -> MemoryConstant:
     """How many float32 copies of the logits the sampler's pass holds at once; ranks gather them, so TP does not divide."""
     return now.constants[_sampler_name(now)]
 

@@ -15,7 +15,7 @@ from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import GIB, Gpu, LinkKind, Vendor
 from plimsoll.facts.model import Certainty, ModelFacts
 from plimsoll.planning.layouts.layout import Layout
-from plimsoll.planning.memory.constants import Constants
+from plimsoll.planning.memory.constants import MemoryConstants
 from plimsoll.planning.memory.kv_rules import version_of
 from plimsoll.planning.settings import EngineSettings
 
@@ -46,7 +46,7 @@ class Situation:
     layout: Layout
     engine: EngineFacts
     settings: EngineSettings
-    constants: Constants
+    constants: MemoryConstants
     device_bytes: int
 
     @property

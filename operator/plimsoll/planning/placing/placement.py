@@ -15,6 +15,7 @@ from typing import Final
 from plimsoll.api.v1alpha1.topology import Toleration
 from plimsoll.facts.gpus import Gpu, Vendor
 from plimsoll.facts.inventory import Pool, Taint
+from plimsoll.facts.nodes import RDMA
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.layouts.rules import Site
 from plimsoll.planning.plan import Hardware, Placement, PodResources
@@ -26,7 +27,7 @@ PRODUCT_LABELS: Final = (
     "gpu.intel.com/product",
     "habana.ai/product",
 )
-RDMA_LABEL: Final = "feature.node.kubernetes.io/rdma.available"
+
 BLOCKING: Final = ("NoSchedule", "NoExecute")
 
 
@@ -62,7 +63,7 @@ class Slot:
             fabric_devices=max((pool_devices(pool) for pool in self.pools if pool.fabric), default=0),
             sharing=self.hardware.sharing,
             partition=self.hardware.partition,
-            rdma=all(pool.rdma or pool.labels.get(RDMA_LABEL) == "true" for pool in self.pools),
+            rdma=all(pool.rdma or pool.labels.get(RDMA) == "true" for pool in self.pools),
         )
 
 

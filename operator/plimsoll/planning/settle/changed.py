@@ -13,6 +13,7 @@ from plimsoll.facts.engine_versions import parse_version
 from plimsoll.planning import codec
 from plimsoll.planning.ask.guesses import checks_guesses
 from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.placing.placement import same_devices
 from plimsoll.planning.plan import SCHEMA, Hardware, Origin, Plan, PlanSet, PodResources, Value
 from plimsoll.planning.settings import EngineSettings
 
@@ -103,9 +104,8 @@ def retained(fresh: Plan, before: Plan) -> Plan:
 
 
 def alike(old: PlanSet, new: PlanSet) -> bool:
-    """Whether what was found out on the one is true of the other."""
-    same = replace(old.hardware, price_per_hour=None) == replace(new.hardware, price_per_hour=None)
-    return same and old.layout == new.layout
+    """Whether two sets have the same devices and layout, so that what was learned on one is true of the other."""
+    return same_devices(old.hardware, new.hardware) and old.layout == new.layout
 
 
 def _bearing(chosen: PlanSet, tuned: Value, version: str) -> EngineSettings | None:

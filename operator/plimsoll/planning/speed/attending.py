@@ -19,7 +19,8 @@ from plimsoll.facts.architecture import (
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.gpus import Gpu
 from plimsoll.planning.layouts.layout import Layout
-from plimsoll.planning.memory.kv import scorer_key_bytes, state_bytes, token_bytes
+from plimsoll.planning.memory.kv import state_bytes, token_bytes
+from plimsoll.planning.memory.kv_compressed import scorer_key_bytes
 from plimsoll.planning.speed.formats import peak
 
 

@@ -18,7 +18,7 @@ BUSIEST = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class ClosedLoop:
     output_tokens: int
     running: float
     """Sequences that decode together."""
@@ -50,22 +50,22 @@ class Shares:
     ttft_steps: float
 
 
-def shares(demand: Demand, *, decode: float, prompt: float, launch: float) -> Shares:
+def shares(loop: ClosedLoop, *, decode: float, prompt: float, launch: float) -> Shares:
     """`decode` and `prompt` are the seconds of one step and of one prompt's tokens, `launch` of what a step with prompts adds."""
-    prompts, launches = demand.prompts_each_step, demand.launches_each_step
+    prompts, launches = loop.prompts_each_step, loop.launches_each_step
     computing = prompts * prompt + launches * launch
     busy = min(BUSIEST, computing / (decode + computing))
     queue = busy / (2 * (1 - busy))
     later = (1 - START_SHARE) * (1 + queue)
     # Of the first volley the last waits for all, the first for those that fit the same step. As they come one after
     # another, most find a step under way and are launched with the next.
-    fitting = min(demand.arriving, max(1.0, 1 / demand.prompt_steps))
-    own = max(1.0, demand.prompt_steps)
+    fitting = min(loop.arriving, max(1.0, 1 / loop.prompt_steps))
+    own = max(1.0, loop.prompt_steps)
     return Shares(
         tpot_prompts=prompts,
         tpot_launches=launches,
-        ttft_prompts=START_SHARE * (demand.arriving + fitting) / 2 + later,
-        ttft_launches=own * (START_SHARE * (demand.arriving + 1) / 2 + later),
+        ttft_prompts=START_SHARE * (loop.arriving + fitting) / 2 + later,
+        ttft_launches=own * (START_SHARE * (loop.arriving + 1) / 2 + later),
         ttft_steps=STEPS_WAITED,
     )
 

@@ -17,9 +17,9 @@ from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.load import Correction, Load, Performance
 from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.speed.believing import Belief
-from plimsoll.planning.speed.closed_loop import Demand, Shares, cache_wait, shares
+from plimsoll.planning.speed.closed_loop import ClosedLoop, Shares, cache_wait, shares
 from plimsoll.planning.speed.rates import Classes, Rates, classes_of, committed_rates
-from plimsoll.planning.speed.roofline import Amounts, Cost, Work, decode_step, launch, prompt, request
+from plimsoll.planning.speed.roofline import Amounts, TimeCost, Work, decode_step, launch, prompt, request
 
 POOL_SPREAD = 0.15
 """How far the pool may be from the ledger's figure: its own spread, and lengths that are not all alike."""
@@ -75,7 +75,7 @@ class Replica:
             prompt=prompt(self.work, fresh, cached),
             launch=launch(self.work),
             request=request(load.input_tokens, load.concurrency),
-            demand=Demand(
+            loop=ClosedLoop(
                 output_tokens=load.output_tokens,
                 running=running,
                 arriving=asked,
@@ -119,7 +119,7 @@ class Case:
     prompt: Amounts
     launch: Amounts
     request: Amounts
-    demand: Demand
+    loop: ClosedLoop
     waits: Interval
     full_steps: bool
     """True where prompts fill the steps before the cache or the batch is full."""
@@ -130,7 +130,7 @@ class Case:
         return self.waits.mid > 0
 
     def shares(self, decode: float, prompt: float, launch: float) -> Shares:
-        return shares(self.demand, decode=decode, prompt=prompt, launch=launch)
+        return shares(self.loop, decode=decode, prompt=prompt, launch=launch)
 
     def times(self, rates: Rates) -> tuple[float, float]:
         """TPOT, and TTFT of a request that finds a place at once, in seconds."""
@@ -157,7 +157,7 @@ class Case:
             output_tokens_per_second=rate * self.load.output_tokens,
             requests_per_second=rate,
             bound=self._bound(rates),
-            running=max(1, round(self.demand.running)),
+            running=max(1, round(self.loop.running)),
             unfitted=rates.unfitted,
             learned=taught,
         )
@@ -169,8 +169,8 @@ class Case:
         parts = dict.fromkeys(sorted(set(_KIND.values())), 0.0)
         each_step = (
             (self.decode, 1.0),
-            (self.prompt, self.demand.prompts_each_step),
-            (self.launch, self.demand.launches_each_step),
+            (self.prompt, self.loop.prompts_each_step),
+            (self.launch, self.loop.launches_each_step),
         )
         for amounts, weight in each_step:
             for cost, amount in amounts.items():
@@ -183,22 +183,22 @@ def _around(middle: float, factor: float) -> Interval:
 
 
 _KIND = {
-    Cost.DENSE_WEIGHTS: "memory",
-    Cost.EXPERT_WEIGHTS: "memory",
-    Cost.CACHE_READ: "memory",
-    Cost.EXPERT_TILES: "compute",
-    Cost.UNPACKING: "compute",
-    Cost.DECODE_MATH: "compute",
-    Cost.PROMPT_DENSE: "compute",
-    Cost.PROMPT_EXPERTS: "compute",
-    Cost.PROMPT_ATTENTION: "compute",
-    Cost.ALL_REDUCE: "communication",
-    Cost.ALL_REDUCE_BYTES: "communication",
-    Cost.PROMPT_LINK: "communication",
-    Cost.LAUNCH: "overhead",
-    Cost.EXPERT_LAYER: "overhead",
-    Cost.QUANTIZED_INPUT: "overhead",
-    Cost.PROMPT_LAUNCH: "overhead",
-    Cost.SEQUENCE: "overhead",
-    Cost.SEQUENCE_LAYER: "overhead",
+    TimeCost.DENSE_WEIGHTS: "memory",
+    TimeCost.EXPERT_WEIGHTS: "memory",
+    TimeCost.CACHE_READ: "memory",
+    TimeCost.EXPERT_TILES: "compute",
+    TimeCost.UNPACKING: "compute",
+    TimeCost.DECODE_MATH: "compute",
+    TimeCost.PROMPT_DENSE: "compute",
+    TimeCost.PROMPT_EXPERTS: "compute",
+    TimeCost.PROMPT_ATTENTION: "compute",
+    TimeCost.ALL_REDUCE: "communication",
+    TimeCost.ALL_REDUCE_BYTES: "communication",
+    TimeCost.PROMPT_LINK: "communication",
+    TimeCost.LAUNCH: "overhead",
+    TimeCost.EXPERT_LAYER: "overhead",
+    TimeCost.QUANTIZED_INPUT: "overhead",
+    TimeCost.PROMPT_LAUNCH: "overhead",
+    TimeCost.SEQUENCE: "overhead",
+    TimeCost.SEQUENCE_LAYER: "overhead",
 }

@@ -19,7 +19,7 @@ from plimsoll.facts.engine_versions import release
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.own_data import own_data
 from plimsoll.planning.speed.formats import compute_format, is_native, stored_format
-from plimsoll.planning.speed.roofline import Amounts, Cost, Work
+from plimsoll.planning.speed.roofline import Amounts, TimeCost, Work
 
 
 class Dimension(StrEnum):
@@ -32,35 +32,35 @@ class Dimension(StrEnum):
     VERSION = "version"
 
 
-DEPENDS: Mapping[Cost, tuple[Dimension, ...]] = {
-    Cost.DENSE_WEIGHTS: (Dimension.GPU, Dimension.DENSE),
-    Cost.EXPERT_WEIGHTS: (Dimension.GPU, Dimension.EXPERTS),
-    Cost.EXPERT_TILES: (),
-    Cost.CACHE_READ: (Dimension.CACHE,),
-    Cost.DECODE_MATH: (),
-    Cost.UNPACKING: (),
-    Cost.LAUNCH: (Dimension.GPU,),
-    Cost.EXPERT_LAYER: (),
-    Cost.QUANTIZED_INPUT: (Dimension.VERSION,),
-    Cost.ALL_REDUCE: (),
-    Cost.ALL_REDUCE_BYTES: (Dimension.GPU,),
-    Cost.SEQUENCE: (),
-    Cost.SEQUENCE_LAYER: (),
-    Cost.PROMPT_DENSE: (Dimension.DENSE,),
-    Cost.PROMPT_EXPERTS: (Dimension.EXPERTS,),
-    Cost.PROMPT_ATTENTION: (),
-    Cost.PROMPT_LINK: (),
-    Cost.PROMPT_LAUNCH: (Dimension.GPU,),
-    Cost.REQUEST: (),
-    Cost.REQUEST_TOKEN: (),
-    Cost.REQUEST_BESIDE: (),
+DEPENDS: Mapping[TimeCost, tuple[Dimension, ...]] = {
+    TimeCost.DENSE_WEIGHTS: (Dimension.GPU, Dimension.DENSE),
+    TimeCost.EXPERT_WEIGHTS: (Dimension.GPU, Dimension.EXPERTS),
+    TimeCost.EXPERT_TILES: (),
+    TimeCost.CACHE_READ: (Dimension.CACHE,),
+    TimeCost.DECODE_MATH: (),
+    TimeCost.UNPACKING: (),
+    TimeCost.LAUNCH: (Dimension.GPU,),
+    TimeCost.EXPERT_LAYER: (),
+    TimeCost.QUANTIZED_INPUT: (Dimension.VERSION,),
+    TimeCost.ALL_REDUCE: (),
+    TimeCost.ALL_REDUCE_BYTES: (Dimension.GPU,),
+    TimeCost.SEQUENCE: (),
+    TimeCost.SEQUENCE_LAYER: (),
+    TimeCost.PROMPT_DENSE: (Dimension.DENSE,),
+    TimeCost.PROMPT_EXPERTS: (Dimension.EXPERTS,),
+    TimeCost.PROMPT_ATTENTION: (),
+    TimeCost.PROMPT_LINK: (),
+    TimeCost.PROMPT_LAUNCH: (Dimension.GPU,),
+    TimeCost.REQUEST: (),
+    TimeCost.REQUEST_TOKEN: (),
+    TimeCost.REQUEST_BESIDE: (),
 }
 
 SCALED_KERNELS_FUSED = release("0.18.0")
 """Before it, block-scaled layers took about twice the fixed time (fitted: MiniMax-M2.5 on 0.16 and 0.17 against 0.18, 0.19)."""
 
 Classes = Mapping[Dimension, str]
-Key = tuple[Cost, Dimension | None, str]
+Key = tuple[TimeCost, Dimension | None, str]
 
 
 def classes_of(work: Work, engine: EngineFacts) -> Classes:
@@ -139,14 +139,14 @@ class Constants(BaseModel):
 
     fitted: Fitted
     spread: Spread
-    constants: Mapping[Cost, Constant]
+    constants: Mapping[TimeCost, Constant]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
     """Constants resolved for one set of classes."""
 
-    seconds_each: Mapping[Cost, float]
+    seconds_each: Mapping[TimeCost, float]
     tpot_spread: float
     ttft_spread: float
     """Factors around the prediction that hold 90%, already widened for what was not fitted."""
@@ -159,7 +159,7 @@ class Rates:
         return seconds
 
 
-def keys_of(cost: Cost, classes: Classes) -> tuple[Key, ...]:
+def keys_of(cost: TimeCost, classes: Classes) -> tuple[Key, ...]:
     """The constants whose product a cost's rate is: the value for all first."""
     depends = ((dimension, classes.get(dimension)) for dimension in DEPENDS[cost])
     return ((cost, None, ""), *((cost, dimension, name) for dimension, name in depends if name is not None))
@@ -169,14 +169,14 @@ def rates_for(constants: Constants, classes: Classes) -> Rates:
     unknown = unfitted(constants, classes)
     wider = constants.spread.unfitted_class ** len(unknown)
     return Rates(
-        seconds_each={cost: _rate(constants, cost, classes) for cost in Cost},
+        seconds_each={cost: _rate(constants, cost, classes) for cost in TimeCost},
         tpot_spread=constants.spread.tpot * wider,
         ttft_spread=constants.spread.ttft * wider,
         unfitted=unknown,
     )
 
 
-def _rate(constants: Constants, cost: Cost, classes: Classes) -> float:
+def _rate(constants: Constants, cost: TimeCost, classes: Classes) -> float:
     constant = constants.constants[cost]
     rate = constant.value
     for _, dimension, name in keys_of(cost, classes):

@@ -20,7 +20,7 @@ from plimsoll.planning.speed.formats import bytes_each, is_native, peak_of, stor
 from plimsoll.planning.speed.layer_work import LayerWork, layer_work
 
 
-class Cost(StrEnum):
+class TimeCost(StrEnum):
     """What time goes to. The names are the keys of the fitted constants."""
 
     DENSE_WEIGHTS = "dense_weights"
@@ -48,7 +48,7 @@ class Cost(StrEnum):
     REQUEST_BESIDE = "request_beside"
 
 
-Amounts = dict[Cost, float]
+Amounts = dict[TimeCost, float]
 
 TILE_ROWS = 32
 """Rows a grouped expert kernel computes at least for an expert that any token chose."""
@@ -97,11 +97,11 @@ class Work:
             kv_dtype=kv_dtype,
             kinds=kinds,
             fixed={
-                Cost.DENSE_WEIGHTS: read / gpu.bandwidth,
-                Cost.LAUNCH: sum(kind.launches for kind in kinds),
-                Cost.EXPERT_LAYER: sum(kind.count for kind in kinds if kind.ffn),
-                Cost.QUANTIZED_INPUT: sum(kind.quantized_inputs for kind in kinds),
-                Cost.ALL_REDUCE: sum(kind.collectives for kind in kinds),
+                TimeCost.DENSE_WEIGHTS: read / gpu.bandwidth,
+                TimeCost.LAUNCH: sum(kind.launches for kind in kinds),
+                TimeCost.EXPERT_LAYER: sum(kind.count for kind in kinds if kind.ffn),
+                TimeCost.QUANTIZED_INPUT: sum(kind.quantized_inputs for kind in kinds),
+                TimeCost.ALL_REDUCE: sum(kind.collectives for kind in kinds),
             },
             dense_math=2 * head / peak_of(architecture, Part.LM_HEAD, gpu) + prompt_math,
             prompt_math=prompt_math,
@@ -133,14 +133,14 @@ def decode_step(work: Work, running: float, context: float) -> Amounts:
     together = batch if any(kind.ffn for kind in work.kinds) else local
     return {
         **work.fixed,
-        Cost.EXPERT_WEIGHTS: 0.0 if work.unpacked else expert_seconds,
-        Cost.EXPERT_TILES: 0.0 if work.unpacked else tiles,
-        Cost.UNPACKING: tiles if work.unpacked else 0.0,
-        Cost.CACHE_READ: read / bandwidth,
-        Cost.DECODE_MATH: math,
-        Cost.ALL_REDUCE_BYTES: work.fixed[Cost.ALL_REDUCE] * together * work.message,
-        Cost.SEQUENCE: running,
-        Cost.SEQUENCE_LAYER: local * len(work.architecture.layers),
+        TimeCost.EXPERT_WEIGHTS: 0.0 if work.unpacked else expert_seconds,
+        TimeCost.EXPERT_TILES: 0.0 if work.unpacked else tiles,
+        TimeCost.UNPACKING: tiles if work.unpacked else 0.0,
+        TimeCost.CACHE_READ: read / bandwidth,
+        TimeCost.DECODE_MATH: math,
+        TimeCost.ALL_REDUCE_BYTES: work.fixed[TimeCost.ALL_REDUCE] * together * work.message,
+        TimeCost.SEQUENCE: running,
+        TimeCost.SEQUENCE_LAYER: local * len(work.architecture.layers),
     }
 
 
@@ -149,21 +149,21 @@ def prompt(work: Work, tokens: float, before: float = 0.0) -> Amounts:
     seen = before + tokens / 2
     attending = sum(kind.count * kind.attending.prefill_math(seen) for kind in work.kinds)
     return {
-        Cost.PROMPT_DENSE: tokens * work.prompt_math,
-        Cost.PROMPT_EXPERTS: tokens * work.expert_math,
-        Cost.PROMPT_ATTENTION: tokens * attending,
-        Cost.PROMPT_LINK: work.fixed[Cost.ALL_REDUCE] * 2 * tokens * work.message,
+        TimeCost.PROMPT_DENSE: tokens * work.prompt_math,
+        TimeCost.PROMPT_EXPERTS: tokens * work.expert_math,
+        TimeCost.PROMPT_ATTENTION: tokens * attending,
+        TimeCost.PROMPT_LINK: work.fixed[TimeCost.ALL_REDUCE] * 2 * tokens * work.message,
     }
 
 
 def launch(work: Work) -> Amounts:
     """What a step costs for having prompt tokens in it, however many: its kernels are not those of a captured graph."""
-    return {Cost.PROMPT_LAUNCH: work.fixed[Cost.LAUNCH]}
+    return {TimeCost.PROMPT_LAUNCH: work.fixed[TimeCost.LAUNCH]}
 
 
 def request(tokens: float, beside: float) -> Amounts:
     """What a request costs outside the device before its first token: its own handling, its tokens', and its neighbours'."""
-    return {Cost.REQUEST: 1.0, Cost.REQUEST_TOKEN: tokens, Cost.REQUEST_BESIDE: beside}
+    return {TimeCost.REQUEST: 1.0, TimeCost.REQUEST_TOKEN: tokens, TimeCost.REQUEST_BESIDE: beside}
 
 
 def share_of_experts_hit(ffn: MoeFfn, tokens: float) -> float:
