@@ -37,21 +37,18 @@ from plimsoll.planning.choice.outcomes import (
     above_most,
     does_not_fit,
     fleet_findings,
-    gone,
     no_devices,
-    no_host,
-    no_room,
-    over_budget,
     replicas_reason,
     spanning,
     to_be_made,
     why_chosen,
 )
+from plimsoll.planning.choice.shortage import gone, shortage
 from plimsoll.planning.choice.targets import nearest_to_target
 from plimsoll.planning.choice.weighing import SURE, Weighed, rejected, weigh
 from plimsoll.planning.memory.ledger import Verdict
 from plimsoll.planning.pinning import Event, Wish, kept, replacing, undisturbed
-from plimsoll.planning.placing.budgets import Limits, claim_of, limits_of
+from plimsoll.planning.placing.budgets import Limits, limits_of
 from plimsoll.planning.placing.cost import rescaled, total_cost
 from plimsoll.planning.placing.occupancy import Ground
 from plimsoll.planning.placing.placement import same_devices, shape_of
@@ -160,7 +157,9 @@ def _kept(
     findings += [gone(chosen) for chosen in stands.sets if chosen.replicas and not ground.could_hold(chosen)]
     if stands.outcome is Outcome.SHORT:
         lead = stands.sets[0]
-        findings.append(_shortage(reading, lead, demand, wanted=wanted, placed=stands.replicas))
+        findings.append(
+            shortage(reading.slots, reading.owner, lead, demand, wanted=wanted, placed=stands.replicas)
+        )
     return replace(stands, findings=(*findings, *_findings_of_sets(reading, stands.sets)))
 
 
@@ -255,7 +254,10 @@ def _with_sets(
         findings = (*findings, above_most(sets[0], demand, needed, wanted))
     short = chosen.replicas < wanted
     if short:
-        findings = (*findings, _shortage(reading, sets[0], demand, wanted=wanted, placed=chosen.replicas))
+        findings = (
+            *findings,
+            shortage(reading.slots, reading.owner, sets[0], demand, wanted=wanted, placed=chosen.replicas),
+        )
     if task.intent.bounds.fixed == 0:
         sets, wanted, short = tuple(rescaled(chosen_set, 0) for chosen_set in sets), 0, False
     tight = any(chosen_set.ledger.verdict is Verdict.TIGHT for chosen_set in sets)
@@ -291,7 +293,7 @@ def _without_room(
     if demand.most is not None:
         wanted = min(wanted, demand.most)
     if not stopped:
-        findings = (*findings, _shortage(reading, shown, demand, wanted=wanted, placed=0))
+        findings = (*findings, shortage(reading.slots, reading.owner, shown, demand, wanted=wanted, placed=0))
     return _plan(
         reading,
         task,
@@ -302,18 +304,6 @@ def _without_room(
         nearest=shown,
         choice=f"{best.candidate.layout} on {best.candidate.slot.hardware} would be chosen if there were room",
     )
-
-
-def _shortage(reading: Reading, shown: PlanSet, demand: Demand, *, wanted: int, placed: int) -> Finding:
-    """Why fewer replicas than wanted were placed: the budget, the hosts, or the devices."""
-    ground = Ground(reading.slots, reading.owner)
-    allowed = demand.limits.allows(claim_of(shown))
-    if allowed is not None and allowed < min(wanted, ground.room(shown)):
-        return over_budget(shown, demand, wanted, placed)
-    hosts = ground.hosts(shown)
-    if not hosts:
-        return no_host(shown, reading.slots)
-    return no_room(shown, hosts, wanted, placed, reading.owner)
 
 
 def _findings_of_sets(reading: Reading, sets: Sequence[PlanSet]) -> tuple[Finding, ...]:
