@@ -1,8 +1,8 @@
-"""Pages of latent attention that compresses its past: one record for several tokens, beside short windows of raw ones.
+"""Pages of latent attention that compresses its past: one record for several tokens, beside a short window of tokens as they are.
 
-A layer of this kind keeps up to four caches: a window of recent tokens as they are, compressed records of everything,
-the keys of the scorer that picks among the records, and the states of the compressors themselves, which are windows too.
-Every page is rounded up to what the kernels can load. The figures were checked against start-up logs of DeepSeek-V4.
+A layer of this kind keeps up to four caches: a window of recent tokens, compressed records of everything, the keys of the scorer that
+picks among the records, and the states of the compressors, which are windows too. Every page is rounded up to what the kernels can
+load. The figures were checked against start-up logs of DeepSeek-V4.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from plimsoll.facts.dtypes import Dtype
 BLOCK_TOKENS = 256
 WINDOW_BLOCK_TOKENS = 64
 RECORD_ALIGNMENT = 576
-"""Packed 8-bit records: pages are whole multiples of what one bulk load takes."""
+"""Bytes that one bulk load takes: pages of packed 8-bit records are whole multiples of it."""
 PLAIN_ALIGNMENT = 512
+"""The same for other pages."""
 OVERLAPPING_RATIO = 4
-"""Compressors of this ratio look at two neighbouring windows and have a scorer; wider ones have neither."""
+"""Compressors that make one record of so many tokens look at two neighbouring windows and have a scorer; wider ones do neither."""
 STATE_BLOCKS = {4: 4, 128: 8}
-"""Tokens in a block of a compressor's state, by ratio: chosen by the engine so that its page is about a record page."""
+"""By ratio: tokens in a block of a compressor's state. The engine chose them so that such a page is about as large as one of records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
